@@ -1,0 +1,50 @@
+"""Column-oriented tables inside HDF5 files.
+
+    import colonnade as cn
+
+    cn.write("run.h5", {"ts": [1, 2], "energy": [0.5, 0.7]}, table="events")
+    cn.read("run.h5", "events")
+
+Everything else is reached from here: `open`, `open_table`, `read`, `write`, `column`, `errors`.
+Importing this package is quick: the rooms behind it are loaded when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from colonnade import errors
+    from colonnade.model import ColumnOptions as column
+    from colonnade.model import Finding
+    from colonnade.table import Column, File, Query, Table, open, open_table, read, write
+
+__version__ = "0.1.0"
+__all__ = [
+    "Column", "File", "Finding", "Query", "Table", "__version__",
+    "column", "errors", "open", "open_table", "read", "write",
+]  # fmt: skip
+
+_HOMES = {
+    **dict.fromkeys(("Column", "File", "Query", "Table", "open", "open_table", "read", "write"), "colonnade.table"),
+    "Finding": "colonnade.model",
+    "column": "colonnade.model",
+    "errors": "colonnade",
+}
+_NAMES_THERE = {"column": "ColumnOptions"}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'colonnade' has no attribute {name!r}")
+    if home == "colonnade":
+        return import_module(f"colonnade.{name}")
+    found: object = getattr(import_module(home), _NAMES_THERE.get(name, name))
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,238 @@
+"""Elements in memory form to Arrow arrays.
+
+In: an image (see h5.datasets), its stored type, the Arrow type wanted, the fill. Out: an Arrow
+array of that type, missing rows null. Nothing in the image is believed: text is checked to be
+UTF-8, codes and enum values to be ones that mean something.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from colonnade.columns.extension import ComplexType, complex_array
+from colonnade.columns.missing import Mask, find_missing
+from colonnade.errors import CorruptError
+from colonnade.h5.datasets import Image
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.model import StoredType
+
+
+def decode(image: Image, stored: StoredType, kind: pa.DataType, fill: bytes | None = None) -> pa.Array:
+    """The elements as an Arrow array; what is not as it should be is a CorruptError with its row."""
+    if pa.types.is_null(kind):
+        return pa.nulls(len(image))
+    missing = None if fill is None else find_missing(image, stored, fill)
+    if missing is not None and not missing.any():
+        missing = None
+    return _decode(image, stored, kind, missing)
+
+
+def _decode(image: Image, stored: StoredType, kind: pa.DataType, missing: Mask | None) -> pa.Array:
+    if stored.kind == "boolean":
+        return _decode_boolean(image, missing)
+    if stored.kind == "enum":
+        return _decode_enum(image, stored, missing)
+    if stored.kind == "string":
+        return _decode_string(image, kind, missing)
+    if stored.kind == "text":
+        return _decode_text(image, missing)
+    if stored.kind == "binary":
+        return _decode_binary(image, kind, missing)
+    if stored.kind == "sequence":
+        return _decode_sequence(image, stored, kind, missing)
+    if stored.kind == "array":
+        return _decode_array(image, stored, kind, missing)
+    if stored.kind == "complex" and isinstance(kind, ComplexType):
+        return complex_array(image, missing)
+    if stored.kind in ("compound", "complex"):
+        return _decode_compound(image, stored, kind, missing)
+    if pa.types.is_decimal(kind):
+        return _decode_decimal(image, kind, missing)
+    return _decode_fixed(image, kind, missing)
+
+
+def _validity(missing: Mask | None) -> pa.Buffer | None:
+    return None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+
+
+def _decode_fixed(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.Array:
+    """Numbers, times, opaque bytes, references: the image is the Arrow buffer."""
+    if isinstance(kind, pa.BaseExtensionType):
+        storage = _decode_fixed(image, kind.storage_type, missing)
+        return pa.ExtensionArray.from_storage(kind, storage)
+    data = np.ascontiguousarray(image)
+    buffer = pa.py_buffer(data.view("u1") if data.dtype.kind == "V" else data)
+    return pa.Array.from_buffers(kind, len(image), [_validity(missing), buffer])
+
+
+def _decode_decimal(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.Array:
+    """Unscaled integers; Arrow reads its decimals from 32, 64, 128 or 256 bits."""
+    width = kind.bit_width // 8
+    wide = np.zeros((len(image), max(width // 8, 1)), dtype="<i8" if width >= 8 else "<i4")
+    wide[:, 0] = image
+    if width > 8:
+        wide[:, 1:] = (image < 0).astype("i8")[:, None] * -1
+    array = pa.Array.from_buffers(kind, len(image), [_validity(missing), pa.py_buffer(wide)])
+    limit = 10**kind.precision
+    too_large = np.flatnonzero((image >= limit) | (image <= -limit))
+    present = too_large if missing is None else too_large[~missing[too_large]]
+    if len(present):
+        raise _corrupt("number", present[0], f"at most {kind.precision} digits", int(image[present[0]]))
+    return array
+
+
+def _corrupt(what: str, row: Any, expected: str, found: object) -> CorruptError:
+    return CorruptError(
+        f"row {row} of these holds the {what} {found!r}, expected {expected}",
+        row=int(row),
+        expected=expected,
+        found=found,
+    )
+
+
+def _decode_boolean(image: Image, missing: Mask | None) -> pa.Array:
+    strange = (image != 0) & (image != 1)
+    if missing is not None:
+        strange &= ~missing
+    if strange.any():
+        row = int(np.argmax(strange))
+        raise _corrupt("boolean", row, "0 (FALSE) or 1 (TRUE)", int(image[row]))
+    return pa.array(image == 1, mask=missing)
+
+
+def _decode_enum(image: Image, stored: StoredType, missing: Mask | None) -> pa.Array:
+    """Enum values to an Arrow dictionary of the member names; the member MISSING has no name in it."""
+    named = [(value, name) for name, value in stored.members]
+    if missing is not None:
+        absent = {int(value) for value in np.unique(image[missing])}
+        named = [pair for pair in named if pair[0] not in absent]
+    values = np.array([value for value, _ in named], dtype=memory_dtype(stored))
+    order = np.argsort(values, kind="stable")
+    slot = np.searchsorted(values, image, sorter=order) if len(values) else np.zeros(len(image), dtype=int)
+    slot = np.minimum(slot, max(len(values) - 1, 0))
+    known = values[order[slot]] == image if len(values) else np.zeros(len(image), dtype=bool)
+    if missing is not None:
+        known |= missing
+    if not known.all():
+        row = int(np.argmin(known))
+        raise _corrupt("enum value", row, "a member of the enum", int(image[row]))
+    codes = order[slot].astype("i4") if len(values) else np.zeros(len(image), dtype="i4")
+    labels = pa.array([name.encode("utf-8", "replace").decode() for _, name in named], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=missing), labels)
+
+
+def _decode_string(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.Array:
+    """Fixed-length strings: take off the trailing NULs, all in Arrow."""
+    width = image.dtype.itemsize
+    bytes_ = np.ascontiguousarray(image).view("u1")
+    padded = pa.Array.from_buffers(pa.binary(width), len(image), [_validity(missing), pa.py_buffer(bytes_)])
+    text = as_text(padded.cast(pa.binary()))
+    text = pc.ascii_rtrim(text, characters="\0")
+    return text.cast(kind) if pa.types.is_decimal(kind) else text
+
+
+def as_text(array: pa.Array) -> pa.Array:
+    """Bytes as strings; a CorruptError names the first row that is not UTF-8."""
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid:
+        pass
+    for row, value in enumerate(array):
+        data = value.as_py()
+        try:
+            (data or b"").decode("utf-8")
+        except UnicodeDecodeError:
+            raise _corrupt("bytes", row, "UTF-8 text", data[:60]) from None
+    raise CorruptError("these rows hold bytes that are not UTF-8 text")
+
+
+def _decode_text(image: Image, missing: Mask | None) -> pa.Array:
+    data = [ctypes.string_at(pointer) if pointer else b"" for pointer in image.tolist()]
+    return as_text(pa.array(data, pa.binary(), mask=missing))
+
+
+def _gather(image: Image, width: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The bytes that sequences point to, one after another, and where each row's elements begin."""
+    lengths = image["length"].astype("i8")
+    offsets = np.zeros(len(image) + 1, dtype="i8")
+    np.cumsum(lengths, out=offsets[1:])
+    if offsets[-1] >= 2**31:
+        raise CorruptError(f"{len(image)} rows hold {offsets[-1]} elements: read fewer rows at a time")
+    data = np.empty(int(offsets[-1]) * width, dtype="u1")
+    target = data.ctypes.data
+    for row in np.flatnonzero(lengths).tolist():
+        ctypes.memmove(target + int(offsets[row]) * width, int(image["pointer"][row]), int(lengths[row]) * width)
+    return data, offsets.astype("i4")
+
+
+def _decode_binary(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.Array:
+    data, offsets = _gather(image, 1)
+    buffers = [_validity(missing), pa.py_buffer(offsets), pa.py_buffer(data)]
+    array = pa.Array.from_buffers(pa.binary(), len(image), buffers)
+    return as_text(array) if pa.types.is_string(kind) else array
+
+
+def _decode_sequence(image: Image, stored: StoredType, kind: pa.DataType, missing: Mask | None) -> pa.Array:
+    dtype = memory_dtype(stored.item)
+    data, offsets = _gather(image, dtype.itemsize)
+    inner = _as_elements(data, dtype)
+    values = _decode(inner, stored.item, kind.value_type, None)
+    buffers = [_validity(missing), pa.py_buffer(offsets)]
+    return pa.Array.from_buffers(pa.list_(values.type), len(image), buffers, children=[values])
+
+
+def _as_elements(data: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Image:
+    """Bytes as elements; a subarray dtype adds its dimensions behind the first."""
+    if dtype.subdtype is None:
+        return data.view(dtype)
+    base, shape = dtype.subdtype
+    return data.view(base).reshape((len(data) // dtype.itemsize, *shape))
+
+
+def _decode_array(image: Image, stored: StoredType, kind: pa.DataType, missing: Mask | None) -> pa.Array:
+    item = memory_dtype(stored.item)
+    flat = np.ascontiguousarray(image)
+    extra = item.subdtype[1] if item.subdtype is not None else ()
+    flat = flat.reshape((len(image) * int(np.prod(stored.dims)), *extra))
+    inner_kind = kind
+    for _ in stored.dims:
+        inner_kind = inner_kind.value_type
+    values = _decode(flat, stored.item, inner_kind, None)
+    for depth in range(len(stored.dims) - 1, 0, -1):
+        values = pa.FixedSizeListArray.from_arrays(values, stored.dims[depth])
+    length = stored.dims[0]
+    outer = pa.list_(values.type, length)
+    return pa.Array.from_buffers(outer, len(image), [_validity(missing)], children=[values])
+
+
+def _decode_compound(image: Image, stored: StoredType, kind: pa.DataType, missing: Mask | None) -> pa.Array:
+    parts = []
+    for position, member in enumerate(stored.fields):
+        if stored.kind == "complex":  # a complex number asked for as a struct
+            part = image.real if member.name == "r" else image.imag
+        else:
+            part = image[member.name]
+        parts.append(_decode(np.ascontiguousarray(part), member.type, kind.field(position).type, None))
+    fields = [pa.field(member.name, part.type) for member, part in zip(stored.fields, parts, strict=True)]
+    mask = None if missing is None else pa.array(missing)
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
+
+
+def decode_codes(image: Image, n_categories: int, fill: bytes | None) -> pa.Array:
+    """Codes of a categorical: -1 (or the fill of unsigned codes) is missing, others must name a category."""
+    dtype = image.dtype
+    missing: Mask = image == -1 if dtype.kind == "i" else np.zeros(len(image), dtype=bool)
+    if dtype.kind == "u" and fill is not None:
+        missing = image == np.frombuffer(fill, dtype=dtype)[0]
+    wild = ~missing & ((image < 0) | (image >= n_categories))
+    if wild.any():
+        row = int(np.argmax(wild))
+        raise _corrupt("code", row, f"a code of the {n_categories} categories", int(image[row]))
+    width = "i8" if dtype.itemsize > 4 else "i4"
+    codes = np.where(missing, 0, image).astype(width)
+    return pa.array(codes, mask=missing if missing.any() else None)

@@ -1,0 +1,247 @@
+"""Arrow arrays to elements in memory form.
+
+In: an Arrow array of a plain type (see mapping.plain_type), the stored type, the fill. Out: an
+`Encoded`: the image, and whatever its pointers lead to, kept alive with it. Missing rows become
+the fill. What the stored type cannot hold is a DataError with column and row.
+"""
+
+from __future__ import annotations
+
+import decimal
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from colonnade.columns.extension import ComplexType, complex_values
+from colonnade.errors import DataError
+from colonnade.h5.datasets import Image
+from colonnade.h5.datatypes import SEQUENCE_DTYPE, memory_dtype
+from colonnade.model import StoredType
+
+_LARGE_EMPTY = pa.scalar("", pa.large_string())
+_LARGE_NUL = pa.scalar("\0", pa.large_string())
+
+
+@dataclass
+class Encoded:
+    """Elements in memory form, and the memory they point to."""
+
+    image: Image
+    kept: list[Any] = field(default_factory=list)
+
+
+def encode(array: pa.Array, stored: StoredType, fill: bytes | None, name: str) -> Encoded:
+    """The array as elements; missing rows hold the fill, which must be given if there are any."""
+    if pa.types.is_null(array.type):
+        return Encoded(np.frombuffer((fill or b"\0") * len(array), dtype=memory_dtype(stored)))
+    encoded = _encode(array, stored, name)
+    if array.null_count:
+        if fill is None:
+            row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
+            raise DataError(
+                f"column {name!r} has a missing value in row {row}, inside a value or where no fill can mark it",
+                column=name,
+                row=row,
+            )
+        _put_fill(encoded, array, stored, fill)
+    return encoded
+
+
+def _put_fill(encoded: Encoded, array: pa.Array, stored: StoredType, fill: bytes) -> None:
+    rows = array.is_null().to_numpy(zero_copy_only=False)
+    if stored.kind == "text":
+        kept = np.frombuffer(fill + b"\0", dtype="u1").copy()
+        encoded.image[rows] = kept.ctypes.data
+        encoded.kept.append(kept)
+    elif stored.kind in ("binary", "sequence"):
+        kept = np.frombuffer(fill or b"\0", dtype="u1").copy()
+        width = memory_dtype(stored.item).itemsize
+        encoded.image["length"][rows] = len(fill) // width
+        encoded.image["pointer"][rows] = kept.ctypes.data if fill else 0
+        encoded.kept.append(kept)
+    else:
+        image = np.array(encoded.image)  # a copy: the image may be the caller's own Arrow buffer
+        image.view("u1").reshape(len(image), -1)[rows] = np.frombuffer(fill, dtype="u1")
+        encoded.image = image
+
+
+def _encode(array: pa.Array, stored: StoredType, name: str) -> Encoded:
+    kind = array.type
+    if stored.kind == "boolean":
+        return Encoded(array.cast(pa.int8()).fill_null(0).to_numpy(zero_copy_only=False))
+    if stored.kind == "string":
+        return _encode_string(array, stored, name)
+    if stored.kind == "text":
+        return _encode_text(array, name)
+    if stored.kind in ("binary", "sequence"):
+        return _encode_sequence(array, stored, name)
+    if stored.kind == "array":
+        return _encode_array(array, stored, name)
+    if isinstance(kind, ComplexType):
+        return Encoded(complex_values(array))
+    if stored.kind in ("compound", "complex"):
+        return _encode_compound(array, stored, name)
+    if pa.types.is_decimal(kind):
+        return _encode_decimal(array, stored)
+    return Encoded(_fixed_image(array, memory_dtype(stored)))
+
+
+def _fixed_image(array: pa.Array, dtype: np.dtype[Any]) -> Image:
+    """The array's own buffer as elements; what stands in missing rows is undefined."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    buffer = array.buffers()[1]
+    if buffer is None or len(array) == 0:
+        return np.zeros(len(array), dtype=dtype)
+    return np.frombuffer(buffer, dtype=dtype, count=len(array), offset=array.offset * dtype.itemsize)
+
+
+def _encode_decimal(array: pa.Array, stored: StoredType) -> Encoded:
+    """The unscaled integers: the low bytes of Arrow's wider ones, which hold them by precision."""
+    dtype = memory_dtype(stored)
+    words = _fixed_image(array, np.dtype((np.void, array.type.bit_width // 8)))
+    low = np.ascontiguousarray(words).view("<i4" if array.type.bit_width == 32 else "<i8")
+    return Encoded(low.reshape(len(array), -1)[:, 0].astype(dtype) if len(array) else np.zeros(0, dtype))
+
+
+def _encode_string(array: pa.Array, stored: StoredType, name: str) -> Encoded:
+    if pa.types.is_decimal(array.type):
+        array = pa.array([None if v is None else str(v) for v in array.to_pylist()], pa.string())
+    text = array.fill_null("")
+    _refuse_rows(pc.greater(pc.binary_length(text), stored.size), array, name, f"is longer than {stored.size} bytes")
+    _refuse_rows(pc.ends_with(text, pattern="\0"), array, name, "ends with NUL, which pads HDF5 strings")
+    padded = pc.ascii_rpad(text, stored.size, padding="\0")
+    buffer = padded.buffers()[2]
+    start = padded.offset * stored.size
+    dtype = memory_dtype(stored)
+    if buffer is None or len(array) == 0:
+        return Encoded(np.zeros(len(array), dtype=dtype))
+    return Encoded(np.frombuffer(buffer, dtype=dtype, count=len(array), offset=start))
+
+
+def _refuse_rows(wrong: pa.Array, array: pa.Array, name: str, why: str) -> None:
+    if not pc.any(wrong).as_py():
+        return
+    row = int(np.argmax(wrong.to_numpy(zero_copy_only=False)))
+    value = array[row].as_py()
+    shown = value if len(str(value)) < 60 else str(value)[:57] + "..."
+    raise DataError(f"column {name!r}, row {row}: {shown!r} {why}", column=name, row=row, value=value)
+
+
+def _encode_text(array: pa.Array, name: str) -> Encoded:
+    """One pointer a row, into one buffer in which every string ends with NUL."""
+    text = array.fill_null("")
+    _refuse_rows(
+        pc.match_substring(text, "\0"), array, name, "holds NUL, which ends an HDF5 string: store it as binary"
+    )
+    joined = pc.binary_join_element_wise(text.cast(pa.large_string()), _LARGE_EMPTY, _LARGE_NUL)
+    _, offset_buffer, data = joined.buffers()
+    offsets = np.frombuffer(offset_buffer, dtype="i8", count=len(text), offset=joined.offset * 8)
+    return Encoded(offsets.astype("u8") + np.uint64(data.address), [data])
+
+
+def _encode_sequence(array: pa.Array, stored: StoredType, name: str) -> Encoded:
+    """A length and a pointer a row, into one image of all elements."""
+    if stored.kind == "binary":
+        lengths = pc.binary_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+        joined = array.cast(pa.large_binary()).fill_null(b"")
+        _, offset_buffer, data = joined.buffers()
+        inner = np.frombuffer(data, dtype="u1") if data is not None else np.zeros(0, dtype="u1")
+        starts = np.frombuffer(offset_buffer, dtype="i8", count=len(array), offset=joined.offset * 8)
+        kept: list[Any] = [data]
+    else:
+        lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+        values = array.flatten()
+        _refuse_inner_missing(values, array, name)
+        elements = _encode(values, stored.item, name)
+        inner = np.ascontiguousarray(elements.image)
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]) if len(array) else np.zeros(0, dtype="i8")
+        kept = [inner, *elements.kept]
+    width = memory_dtype(stored.item).itemsize
+    image = np.zeros(len(array), dtype=SEQUENCE_DTYPE)
+    image["length"] = lengths
+    image["pointer"] = np.where(lengths > 0, starts.astype("u8") * np.uint64(width) + np.uint64(inner.ctypes.data), 0)
+    return Encoded(image, kept)
+
+
+def _refuse_inner_missing(values: pa.Array, array: pa.Array, name: str) -> None:
+    if values.null_count:
+        place = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+        raise DataError(
+            f"column {name!r}: a value of {array.type} has a missing part (element {place} in order); HDF5 can mark "
+            "only whole rows as missing: fill the parts first",
+            column=name,
+        )
+
+
+def _encode_array(array: pa.Array, stored: StoredType, name: str) -> Encoded:
+    present = None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
+    values = array
+    for length in stored.dims:
+        values = values.values.slice(values.offset * length, len(values) * length)
+        if present is not None:
+            present = np.repeat(present, length)
+        _refuse_missing_where(values, present, name, array.type)
+    item = memory_dtype(stored.item)
+    inner = _encode(values, stored.item, name)
+    base, extra = item.subdtype if item.subdtype is not None else (item, ())
+    image = (
+        np.ascontiguousarray(inner.image).view(base) if base != inner.image.dtype else np.ascontiguousarray(inner.image)
+    )
+    return Encoded(image.reshape((len(array), *stored.dims, *extra)), inner.kept)
+
+
+def _refuse_missing_where(values: pa.Array, present: Any, name: str, kind: pa.DataType) -> None:
+    """A part is missing in a row that is not: HDF5 has no mark for that."""
+    if not values.null_count:
+        return
+    absent = values.is_null().to_numpy(zero_copy_only=False)
+    if present is not None:
+        absent = absent & present
+    if absent.any():
+        row = int(np.argmax(absent))
+        raise DataError(
+            f"column {name!r}: a value of {kind} has a missing part (part {row} in order); HDF5 can mark only whole "
+            "rows as missing: fill the parts first",
+            column=name,
+        )
+
+
+def _encode_compound(array: pa.Array, stored: StoredType, name: str) -> Encoded:
+    present = None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
+    dtype = memory_dtype(stored)
+    image = np.zeros(len(array), dtype=dtype)
+    kept: list[Any] = []
+    for position, member in enumerate(stored.fields):
+        part = array.field(position)
+        _refuse_missing_where(part, present, f"{name}.{member.name}", array.type)
+        inner = _encode(part, member.type, f"{name}.{member.name}")
+        if stored.kind == "complex":
+            target = image.real if member.name == "r" else image.imag
+            target[:] = inner.image
+        else:
+            image[member.name] = inner.image
+        kept += [inner.image, *inner.kept]
+    return Encoded(image, kept)
+
+
+def encode_one(value: Any, kind: pa.DataType, stored: StoredType, name: str) -> bytes:
+    """One value in the form that `ColumnInfo.fill` has."""
+    try:
+        array = pa.array([value], type=kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, decimal.InvalidOperation) as error:
+        raise DataError(
+            f"column {name!r}: the fill {value!r} is not a {kind}: {error}", column=name, value=value
+        ) from error
+    if stored.kind == "text":
+        return str(array[0].as_py()).encode()
+    if stored.kind == "binary":
+        data = array[0].as_py()
+        return data.encode() if isinstance(data, str) else bytes(data)
+    if stored.kind == "sequence":
+        inner = _encode(array.flatten(), stored.item, name)
+        return inner.image.tobytes()
+    return encode(array, stored, None, name).image.tobytes()

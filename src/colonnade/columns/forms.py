@@ -1,0 +1,228 @@
+"""Which form suits the values of a column: datatype, width, fill, filters. Pure: no file is touched.
+
+A form is chosen from the rows seen so far, and asked again for each later batch: `suit` gives the
+same form back as long as it holds, or the one that must take its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from colonnade.columns.decode import decode
+from colonnade.columns.encode import encode, encode_one
+from colonnade.columns.mapping import (
+    BINARY,
+    BOOLEAN_WITH_MISSING,
+    TEXT,
+    default_type,
+    stored_codes,
+    stored_enum,
+    stored_string,
+    stored_type,
+)
+from colonnade.columns.missing import find_missing, recommended_fills
+from colonnade.errors import DataError, UsageError
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.model import AUTO, ColumnOptions, StoredType
+
+MISSING_CODE = -1
+WIDEST_AUTO_STRING = 4096
+POINTER_COST = 40  # bytes that HDF5 spends on a variable-length string beside its text
+
+
+@dataclass(frozen=True)
+class Form:
+    """How rows are stored: the datatype, the Arrow type of the values put into it, and the fill.
+
+    For a categorical the values are its codes, so `kind` is an integer type.
+    """
+
+    stored: StoredType
+    kind: pa.DataType
+    fill: bytes | None = None
+
+    @property
+    def values_type(self) -> StoredType:
+        """The datatype to decode the values with: an enum of categories holds plain codes."""
+        return self.stored.item if self.stored.kind == "enum" else self.stored
+
+
+def first_form(kind: pa.DataType, name: str) -> Form:
+    """The form by type alone; a type that cannot be stored is refused here."""
+    return Form(stored_type(kind, f"column {name!r}"), kind)
+
+
+def categorical_form(categories: pa.Array, as_enum: bool, has_missing: bool) -> Form:
+    """The form for codes of these categories: the narrowest signed integer, -1 for missing (C8)."""
+    codes = stored_codes(len(categories))
+    stored = codes
+    if as_enum:
+        stored = stored_enum(categories.to_pylist())
+        if has_missing:
+            stored = replace(stored, members=(*stored.members, ("MISSING", MISSING_CODE)))
+    dtype = memory_dtype(stored)
+    fill = np.array(MISSING_CODE, dtype=dtype).tobytes() if has_missing or not as_enum else None
+    return Form(stored, pa.from_numpy_dtype(dtype), fill)
+
+
+def suit_datatype(form: Form, values: pa.Array, options: ColumnOptions, name: str, first: bool, more: bool) -> Form:
+    """The form whose datatype holds these values as well.
+
+    The `first` rows decide between fixed and variable length; where `more` rows may follow, leave some room.
+    """
+    if pa.types.is_boolean(form.kind):
+        if values.null_count and len(form.stored.members) == 2:
+            fill = next(iter(recommended_fills(BOOLEAN_WITH_MISSING)))
+            return replace(form, stored=BOOLEAN_WITH_MISSING, fill=fill)
+        return form
+    if pa.types.is_string(form.kind):
+        if form.stored.kind == "binary":
+            return form
+        if pc.any(pc.match_substring(values, "\0")).as_py():
+            _refuse_nul(values, options, name)
+            return Form(BINARY, form.kind, _fill_in(form.fill, BINARY))
+        if form.stored.kind == "text" and not first:
+            return form
+        stored = _suit_string(form.stored, values, options, more)
+        return form if stored == form.stored else Form(stored, form.kind, _fill_in(form.fill, stored))
+    return form
+
+
+def _fill_in(fill: bytes | None, stored: StoredType) -> bytes | None:
+    """A text fill in another, wider string datatype."""
+    if fill is None:
+        return None
+    text = fill.rstrip(b"\0")
+    return text.ljust(stored.size, b"\0") if stored.kind == "string" else text
+
+
+def _suit_string(stored: StoredType, values: pa.Array, options: ColumnOptions, more: bool) -> StoredType:
+    if options.strings == "variable":
+        return TEXT
+    lengths = pc.binary_length(values)
+    longest = int(pc.max(lengths).as_py() or 0)
+    if isinstance(options.fill, str):
+        longest = max(longest, len(options.fill.encode()))
+    if stored.kind == "string":
+        if longest <= stored.size:
+            return stored
+        longest = max(longest, stored.size * 3 // 2)
+    elif options.strings == "auto":
+        mean = float(pc.mean(lengths).as_py() or 0.0)
+        if values.null_count == len(values) or (longest > 64 and longest > mean + POINTER_COST):
+            return TEXT
+    width = -(-longest // 8) * 8 if more and longest > 2 else longest
+    return TEXT if options.strings == "auto" and width > WIDEST_AUTO_STRING else stored_string(width)
+
+
+def _refuse_nul(values: pa.Array, options: ColumnOptions, name: str) -> None:
+    if options.strings == "auto":
+        return
+    row = int(np.argmax(pc.match_substring(values.fill_null(""), "\0").to_numpy(zero_copy_only=False)))
+    raise DataError(
+        f"column {name!r}, row {row}: the text holds NUL, which ends an HDF5 string. Leave strings={options.strings!r} "
+        "out (the column is then stored as bytes and reads back as text), or store it as binary.",
+        column=name,
+        row=row,
+        value=values[row].as_py(),
+    )
+
+
+def occurs(fill: bytes, values: pa.Array, form: Form) -> np.ndarray[Any, Any]:
+    """For each value whether it equals the fill; there are no missing ones among `values`."""
+    if pa.types.is_string(form.kind):
+        wanted = pa.scalar(fill.rstrip(b"\0").decode("utf-8", "replace"))
+        found: np.ndarray[Any, Any] = pc.equal(values, wanted).to_numpy(zero_copy_only=False)
+        return found
+    encoded = encode(values, form.stored, None, "")
+    return find_missing(encoded.image, form.values_type, fill)
+
+
+def fills_that_do_not_occur(form: Form, values: pa.Array, candidates: Iterable[bytes]) -> list[bytes]:
+    """Those of the candidates that none of the values equals, in their order."""
+    present = values.drop_null()
+    if pa.types.is_string(form.kind):
+        return [fill for fill in candidates if not occurs(fill, present, form).any()]
+    encoded = encode(present, form.stored, None, "")
+    return [fill for fill in candidates if not find_missing(encoded.image, form.values_type, fill).any()]
+
+
+def asked_fill(options: ColumnOptions, form: Form, name: str) -> bytes | None:
+    """The fill that the caller asked for, in the column's datatype."""
+    if options.fill is None or options.fill is AUTO:
+        return None
+    if form.stored.kind in ("boolean", "enum"):
+        raise UsageError(
+            f"column {name!r}: a boolean is stored with MISSING as its fill; leave out fill={options.fill!r}",
+            column=name,
+        )
+    return encode_one(options.fill, form.kind, form.stored, name)
+
+
+def is_nan(fill: bytes | None, form: Form) -> bool:
+    """Whether the fill is NaN, which marks every NaN as missing."""
+    dtype = memory_dtype(form.stored)
+    return fill is not None and dtype.kind == "f" and bool(np.isnan(np.frombuffer(fill, dtype=dtype)[0]))
+
+
+def fill_text(form: Form) -> str:
+    """The fill as people and other tools see it."""
+    if form.fill is None:
+        return ""
+    if form.stored.kind == "text":
+        return f'"{form.fill.decode("utf-8", "replace")}"'
+    if form.stored.kind in ("object_reference", "region_reference"):
+        return "the null reference"
+    if form.stored.kind in ("boolean", "enum"):
+        return "MISSING"
+    if form.stored.kind in ("opaque", "binary"):
+        return f"0x{form.fill.hex()}" if form.fill else '""'
+    if form.stored.kind == "sequence":
+        return "the empty sequence" if not form.fill else f"one element of bytes 0x{form.fill.hex()}"
+    value = fill_value(form.stored, form.fill)
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def fill_value(stored: StoredType, fill: bytes) -> object:
+    """The fill as a Python value of the stored datatype: an integer for a timestamp, a code for a categorical."""
+    if stored.kind == "text":
+        return fill.decode("utf-8", "replace")
+    if stored.kind == "binary":
+        return fill
+    kind = default_type(stored)
+    if stored.kind == "sequence":
+        inner = np.frombuffer(fill, dtype=memory_dtype(stored.item))
+        return decode(inner, stored.item, kind.value_type).to_pylist()
+    dtype = memory_dtype(stored)
+    if stored.kind in ("boolean", "enum"):
+        return int(np.frombuffer(fill, dtype=dtype)[0])
+    base, shape = dtype.subdtype if dtype.subdtype is not None else (dtype, ())
+    return decode(np.frombuffer(fill, dtype=base).reshape(1, *shape), stored, kind)[0].as_py()
+
+
+def filters_to_try(stored: StoredType) -> tuple[str, ...]:
+    """Filters built into every HDF5 library that may pay for this datatype."""
+    if stored.kind == "integer":
+        return ("deflate", "scale-offset") if stored.size == 1 else ("shuffle+deflate", "scale-offset")
+    if stored.kind in ("boolean", "enum") and stored.size == 1:
+        return ("deflate",)
+    if stored.kind in ("string", "opaque"):
+        return ("deflate", "shuffle+deflate")
+    return ("shuffle+deflate",)
+
+
+def choose_filters(raw: int, sizes: dict[str, int]) -> str:
+    """The filters that pay: scale-offset is far quicker to undo, so it may be a little larger."""
+    packed = sizes.get("scale-offset", raw)
+    name, least = min(
+        ((text, size) for text, size in sizes.items() if text != "scale-offset"), key=lambda pair: pair[1]
+    )
+    if packed <= raw * 0.9 and packed <= least * 1.3:
+        return "scale-offset"
+    return name if least <= raw * 0.8 else "none"

@@ -1,0 +1,326 @@
+"""Which Arrow type a stored column reads as, and which HDF5 datatype an Arrow type is stored in.
+
+The table for users is docs/types.md; a test holds it against this module. An Arrow type is first
+made plain (`plain_type`): large, view and run-end forms become the ordinary one, since the file
+keeps values, not buffers. Where datatype and units alone would read back as another type, the
+writer adds the attribute `arrow_type`; the reader believes it only where it fits the datatype.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pyarrow as pa
+
+from colonnade.columns.arrow_text import parse_arrow_type, write_arrow_type
+from colonnade.columns.extension import (
+    COMPLEX64,
+    COMPLEX128,
+    OBJECT_REFERENCE,
+    REGION_REFERENCE,
+    ComplexType,
+    RawType,
+    ReferenceType,
+)
+from colonnade.errors import UsageError
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.model import ColumnInfo, Kind, StoredField, StoredType
+
+UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+_EPOCH = re.compile(
+    r"(?P<unit>days?|seconds?|s|milliseconds?|ms|microseconds?|us|nanoseconds?|ns) since 1970-0?1-0?1"
+    r"(?:[ T]00:00(?::00(?:\.0*)?)?)?(?P<zone> ?(?:UTC|Z|\+00:?00))?",
+    re.IGNORECASE,
+)
+LARGEST_INTEGER_DECIMAL = 18
+
+
+def arrow_type(column: ColumnInfo) -> pa.DataType:
+    """The Arrow type of the column's values."""
+    if column.categories is not None:
+        found = column.categories
+        values = value_type(found.type, found.units, found.arrow_type)
+        index = pa.int64() if column.type.size > 4 else pa.int32()
+        return pa.dictionary(index, values, ordered=found.ordered)
+    return value_type(column.type, column.units, column.arrow_type)
+
+
+def value_type(stored: StoredType, units: str | None, named: str | None) -> pa.DataType:
+    """The Arrow type for a datatype, its units, and what the attribute `arrow_type` names."""
+    if named is not None:
+        kind = parse_arrow_type(named)
+        if kind is not None and fits(stored, kind):
+            return kind
+    return default_type(stored, units)
+
+
+def default_type(stored: StoredType, units: str | None = None) -> pa.DataType:
+    """The Arrow type that datatype and units alone say."""
+    if stored.kind == "integer" and units is not None:
+        temporal = _temporal_type(stored, units)
+        if temporal is not None:
+            return temporal
+    return _plain_default(stored)
+
+
+def _temporal_type(stored: StoredType, units: str) -> pa.DataType | None:
+    """A timestamp or date, when the units count from 1970 and the integer is of the usual width."""
+    match = _EPOCH.fullmatch(units.strip())
+    if match is None or not stored.signed:
+        return None
+    word = match["unit"].lower()
+    if word.startswith("day"):
+        return pa.date32() if stored.size == 4 and match["zone"] is None else None
+    unit = next(short for short, long in UNIT_WORDS.items() if word in (short, long, long[:-1]))
+    return pa.timestamp(unit, "UTC" if match["zone"] else None) if stored.size == 8 else None
+
+
+def _plain_default(stored: StoredType) -> pa.DataType:
+    kind = stored.kind
+    if kind in ("string", "text"):
+        return pa.string()
+    if kind == "boolean":
+        return pa.bool_()
+    if kind == "enum":
+        return pa.dictionary(pa.int32(), pa.string())
+    if kind == "binary":
+        return pa.binary()
+    if kind == "opaque":
+        return pa.binary(stored.size)
+    if kind == "complex":
+        return COMPLEX64 if stored.item.size == 4 else COMPLEX128
+    if kind == "object_reference":
+        return OBJECT_REFERENCE
+    if kind == "region_reference":
+        return REGION_REFERENCE
+    if kind == "sequence":
+        return pa.list_(_plain_default(stored.item))
+    if kind == "array":
+        inner = _plain_default(stored.item)
+        for length in reversed(stored.dims):
+            inner = pa.list_(inner, length)
+        return inner
+    if kind == "compound":
+        return pa.struct([pa.field(member.name, _plain_default(member.type)) for member in stored.fields])
+    dtype = memory_dtype(stored)
+    if dtype.kind == "V":
+        return RawType(stored.size, str(stored))
+    return pa.from_numpy_dtype(dtype)
+
+
+def fits(stored: StoredType, kind: pa.DataType) -> bool:
+    """Whether values stored so can be read as this Arrow type."""
+    if pa.types.is_null(kind):
+        return stored.kind == "integer" and stored.size == 1
+    if kind == _plain_default(stored):
+        return True
+    if stored.kind == "integer":
+        return memory_dtype(stored).kind == "i" and _integer_size(kind) == memory_dtype(stored).itemsize
+    if stored.kind == "string":
+        return bool(pa.types.is_decimal(kind))
+    if stored.kind == "binary":
+        return bool(pa.types.is_string(kind))
+    if stored.kind == "sequence":
+        return pa.types.is_list(kind) and fits(stored.item, kind.value_type)
+    if stored.kind == "array":
+        return _array_fits(stored, kind)
+    if stored.kind in ("compound", "complex") and stored.fields and pa.types.is_struct(kind):
+        names = [member.name for member in stored.fields]
+        same = names == [kind.field(i).name for i in range(kind.num_fields)]
+        return same and all(fits(m.type, kind.field(i).type) for i, m in enumerate(stored.fields))
+    return False
+
+
+def _array_fits(stored: StoredType, kind: pa.DataType) -> bool:
+    for length in stored.dims:
+        if not pa.types.is_fixed_size_list(kind) or kind.list_size != length:
+            return False
+        kind = kind.value_type
+    return fits(stored.item, kind)
+
+
+def _integer_size(kind: pa.DataType) -> int:
+    """The width of the integer in which this Arrow type is stored, 0 when it is not stored so."""
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return 4
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        return 8
+    if pa.types.is_decimal(kind) and kind.precision <= LARGEST_INTEGER_DECIMAL:
+        return 4 if kind.precision <= 9 else 8
+    return 0
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The ordinary Arrow type for the values of `kind`: as it reads back from a file."""
+    if isinstance(kind, (ComplexType, ReferenceType, RawType)):
+        return kind
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_type(kind.storage_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(pa.int32(), plain_type(kind.value_type), ordered=kind.ordered)
+    if pa.types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_without_dictionary(kind.value_type), kind.list_size)
+    if _is_any_list(kind):
+        return pa.list_(_without_dictionary(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, _without_dictionary(f.type)) for f in kind])
+    return kind
+
+
+def _without_dictionary(kind: pa.DataType) -> pa.DataType:
+    plain = plain_type(kind)
+    return plain.value_type if pa.types.is_dictionary(plain) else plain
+
+
+def _is_any_list(kind: pa.DataType) -> bool:
+    checks = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
+    return any(check(kind) for check in checks)
+
+
+def _integer(size: int, signed: bool = True) -> StoredType:
+    return StoredType("integer", size, signed=signed, precision=size * 8)
+
+
+BOOLEAN = StoredType("boolean", 1, base=_integer(1), members=(("FALSE", 0), ("TRUE", 1)))
+BOOLEAN_WITH_MISSING = StoredType("boolean", 1, base=_integer(1), members=(("FALSE", 0), ("TRUE", 1), ("MISSING", -1)))
+TEXT = StoredType("text", 8, padding="terminated")
+BINARY = StoredType("binary", 16, "none", base=StoredType("opaque", 1, "none"))
+_FLOATS = {
+    2: StoredType("float", 2, signed=True, precision=16, mantissa=10, exponent=5),
+    4: StoredType("float", 4, signed=True, precision=32, mantissa=23, exponent=8),
+    8: StoredType("float", 8, signed=True, precision=64, mantissa=52, exponent=11),
+}
+
+
+def stored_string(width: int) -> StoredType:
+    """A fixed-length UTF-8 string of this many bytes."""
+    return StoredType("string", max(width, 1), "little", charset="utf-8", padding="null")
+
+
+def stored_codes(n_categories: int) -> StoredType:
+    """The narrowest signed integer that holds the codes of so many categories."""
+    return _integer(next(size for size in (1, 2, 4, 8) if n_categories <= 1 << (size * 8 - 1)))
+
+
+def stored_enum(names: list[str]) -> StoredType:
+    """An HDF5 enum with one member a name, numbered from 0, and room for a MISSING one."""
+    base = stored_codes(len(names) + 1)
+    return StoredType("enum", base.size, base=base, members=tuple((name, i) for i, name in enumerate(names)))
+
+
+def stored_type(kind: pa.DataType, where: str) -> StoredType:
+    """The HDF5 datatype for a plain Arrow type; strings are of variable length here.
+
+    A type that cannot be stored is a UsageError that names column, type and the way out.
+    """
+    if pa.types.is_integer(kind):
+        return _integer(kind.bit_width // 8, pa.types.is_signed_integer(kind))
+    if pa.types.is_floating(kind):
+        return _FLOATS[kind.bit_width // 8]
+    if pa.types.is_boolean(kind):
+        return BOOLEAN
+    if pa.types.is_null(kind):
+        return _integer(1)
+    if pa.types.is_string(kind):
+        return TEXT
+    if pa.types.is_binary(kind):
+        return BINARY
+    if pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind) and kind.byte_width:
+        return StoredType("opaque", kind.byte_width, "none")
+    if size := _integer_size(kind):
+        return _integer(size)
+    if pa.types.is_decimal(kind):
+        return stored_string(_decimal_width(kind))
+    return _stored_nested(kind, where)
+
+
+def _stored_nested(kind: pa.DataType, where: str) -> StoredType:
+    if isinstance(kind, ComplexType):
+        part = _FLOATS[kind.bits // 16]
+        fields = (StoredField("r", 0, part), StoredField("i", part.size, part))
+        return StoredType("complex", part.size * 2, base=part, fields=fields)
+    if isinstance(kind, ReferenceType):
+        stored_kind: Kind = "object_reference" if kind.kind == "object_reference" else "region_reference"
+        return StoredType(stored_kind, kind.storage_type.byte_width, "none")
+    if pa.types.is_fixed_size_list(kind) and kind.list_size:
+        return _stored_array(kind, where)
+    if pa.types.is_list(kind):
+        return StoredType("sequence", 16, "none", base=_stored_inside(kind.value_type, where))
+    if pa.types.is_struct(kind) and kind.num_fields:
+        return _stored_struct(kind, where)
+    raise UsageError(f"{where} has the Arrow type {kind}, which HDF5 cannot hold: {_way_out(kind)}", type=str(kind))
+
+
+def _stored_inside(kind: pa.DataType, where: str) -> StoredType:
+    if pa.types.is_null(kind):
+        raise UsageError(f"{where} has a nested type of no kind (null): give it a type, or drop it", type=str(kind))
+    return stored_type(kind, where)
+
+
+def _stored_array(kind: pa.DataType, where: str) -> StoredType:
+    dims = []
+    while pa.types.is_fixed_size_list(kind) and kind.list_size:
+        dims.append(kind.list_size)
+        kind = kind.value_type
+    base = _stored_inside(kind, where)
+    return StoredType("array", base.size * math.prod(dims), "none", base=base, dims=tuple(dims))
+
+
+def _stored_struct(kind: pa.DataType, where: str) -> StoredType:
+    fields: list[StoredField] = []
+    offset = 0
+    for position in range(kind.num_fields):
+        member = kind.field(position)
+        inner = _stored_inside(member.type, f"{where}, field {member.name!r}")
+        if not member.name or "\0" in member.name or any(f.name == member.name for f in fields):
+            raise UsageError(
+                f"{where}: field name {member.name!r} is empty, twice there, or holds NUL", field=member.name
+            )
+        fields.append(StoredField(member.name, offset, inner))
+        offset += inner.size
+    return StoredType("compound", offset, "none", fields=tuple(fields))
+
+
+def _decimal_width(kind: pa.DataType) -> int:
+    """Bytes for any value of a decimal as text: digits, sign, point, a leading zero, perhaps an exponent."""
+    exponent = 6 if kind.scale < 0 else 0
+    return int(max(kind.precision, kind.scale)) + 3 + exponent
+
+
+def _way_out(kind: pa.DataType) -> str:
+    if isinstance(kind, RawType):
+        return "it came from a datatype that has no Arrow type; copy the dataset itself with h5py"
+    if pa.types.is_map(kind):
+        return "cast it to list<struct<key, value>>"
+    if pa.types.is_union(kind):
+        return "split it into one column a type"
+    if pa.types.is_interval(kind):
+        return "cast it to a duration, or to a struct of its parts"
+    return "cast it to a type listed in docs/types.md, or drop the column"
+
+
+def implied_units(kind: pa.DataType) -> str | None:
+    """The units that a temporal type is stored with, in UDUNITS words."""
+    if pa.types.is_date32(kind):
+        return "days since 1970-01-01"
+    if pa.types.is_date64(kind):
+        return "milliseconds since 1970-01-01"
+    if pa.types.is_timestamp(kind):
+        return f"{UNIT_WORDS[kind.unit]} since 1970-01-01" + (" 00:00:00 UTC" if kind.tz is not None else "")
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        return UNIT_WORDS[kind.unit]
+    return None
+
+
+def named_type(stored: StoredType, units: str | None, kind: pa.DataType) -> str | None:
+    """What the attribute `arrow_type` must say, or None where the file reads right without it."""
+    if pa.types.is_dictionary(kind):
+        return None
+    return None if default_type(stored, units) == kind else write_arrow_type(kind)

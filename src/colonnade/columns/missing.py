@@ -1,0 +1,154 @@
+"""Missing rows: which stored value marks them, and which value can be spared for it (C6).
+
+A fill is kept as bytes, as `ColumnInfo.fill` says. Numbers compare as numbers (-0.0 is 0.0, and a
+NaN fill marks every NaN); everything else compares byte by byte.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from colonnade.h5.datasets import Image
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.model import StoredType
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+RECOMMENDED_FLOAT = 9.9692099683868690e36
+
+
+def find_missing(image: Image, stored: StoredType, fill: bytes) -> Mask:
+    """Which elements equal the fill. Pointers in `image` must still hold."""
+    if stored.kind == "text":
+        return np.array([_text_at(pointer) == fill for pointer in image.tolist()], dtype=bool)
+    if stored.kind in ("binary", "sequence"):
+        return _equal_sequences(image, stored, fill)
+    dtype = memory_dtype(stored)
+    if dtype.kind in "iufc" and dtype.subdtype is None:
+        value = np.frombuffer(fill, dtype=dtype)[0]
+        found: Mask = np.isnan(image) if np.isnan(value) else image == value
+        return found
+    if dtype.kind == "S":
+        padded: Mask = image == np.frombuffer(fill, dtype=dtype)[0]
+        return padded
+    rows = np.ascontiguousarray(image).view("u1").reshape(len(image), -1)
+    equal: Mask = (rows == np.frombuffer(fill, dtype="u1")).all(axis=1)
+    return equal
+
+
+def _text_at(pointer: int) -> bytes:
+    return ctypes.string_at(pointer) if pointer else b""
+
+
+def _equal_sequences(image: Image, stored: StoredType, fill: bytes) -> Mask:
+    width = memory_dtype(stored.item).itemsize
+    equal: Mask = image["length"] == len(fill) // width
+    if fill:
+        for row in np.flatnonzero(equal):
+            equal[row] = ctypes.string_at(int(image["pointer"][row]), len(fill)) == fill
+    return equal
+
+
+def recommended_fills(stored: StoredType) -> Iterator[bytes]:
+    """Values to mark missing rows with, the recommended one first; none where nothing can be spared."""
+    make = _CANDIDATES.get(stored.kind)
+    return iter(()) if make is None or _is_raw_number(stored) else make(stored)
+
+
+def _is_raw_number(stored: StoredType) -> bool:
+    return stored.kind in ("integer", "float") and memory_dtype(stored).kind == "V"
+
+
+def _integer_fills(stored: StoredType) -> Iterator[bytes]:
+    """Signed: minimum + 1, minimum, then inward from both ends. Unsigned: maximum downward."""
+    dtype = memory_dtype(stored)
+    bounds = np.iinfo(dtype)
+    low, high = int(bounds.min), int(bounds.max)
+    if low == 0:
+        order: Iterator[int] = iter(range(high, max(high - 300, -1), -1))
+    else:
+        inward = itertools.chain.from_iterable((low + 1 + i, high + 1 - i) for i in range(1, 129))
+        order = itertools.chain((low + 1, low), (v for v in inward if low <= v <= high))
+    return (np.array(value, dtype=dtype).tobytes() for value in dict.fromkeys(order))
+
+
+def _float_fills(stored: StoredType) -> Iterator[bytes]:
+    """9.9692099683868690e+36 where the width holds it, its negative, then the largest values downward."""
+    dtype = memory_dtype(stored)
+    if dtype.itemsize > 2:
+        first = np.array(RECOMMENDED_FLOAT, dtype=dtype)
+        yield first.tobytes()
+        yield (-first).tobytes()
+    value = np.array(np.finfo(dtype).max, dtype=dtype)
+    for _ in range(200):
+        yield value.tobytes()
+        yield (-value).tobytes()
+        value = np.nextafter(value, dtype.type(0))
+
+
+def _text_fills(stored: StoredType) -> Iterator[bytes]:
+    """The empty string, then words that say it."""
+    words = itertools.chain(("", "NA", "<NA>", "<missing>"), (f"<missing {i}>" for i in range(2, 1000)))
+    for word in words:
+        data = word.encode()
+        if stored.kind == "text":
+            yield data
+        elif len(data) <= stored.size:
+            yield data.ljust(stored.size, b"\0")
+
+
+def _byte_fills(stored: StoredType) -> Iterator[bytes]:
+    width = stored.size
+    yield bytes(width)
+    yield b"\xff" * width
+    for number in range(1, 255):
+        yield bytes([number]) * width
+
+
+def _sequence_fills(stored: StoredType) -> Iterator[bytes]:
+    """The empty sequence, then a single element that is itself a fill."""
+    yield b""
+    if not stored.item.has_pointers:
+        if stored.kind == "binary":
+            yield from (word.encode() for word in ("<NA>", "<missing>", "<missing 2>", "<missing 3>"))
+        else:
+            yield from recommended_fills(stored.item)
+
+
+def _array_fills(stored: StoredType) -> Iterator[bytes]:
+    if not stored.has_pointers:
+        count = int(np.prod(stored.dims))
+        yield from (one * count for one in recommended_fills(stored.item))
+
+
+def _compound_fills(stored: StoredType) -> Iterator[bytes]:
+    if not stored.has_pointers:
+        parts = [recommended_fills(member.type) for member in stored.fields]
+        yield from (b"".join(row) for row in zip(*parts, strict=False))
+
+
+def _boolean_fills(stored: StoredType) -> Iterator[bytes]:
+    """MISSING where the enum has it; an enum of FALSE and TRUE alone has nothing to spare."""
+    return (np.array(value, memory_dtype(stored)).tobytes() for name, value in stored.members if name == "MISSING")
+
+
+_CANDIDATES: dict[str, Callable[[StoredType], Iterator[bytes]]] = {
+    "integer": _integer_fills,
+    "float": _float_fills,
+    "string": _text_fills,
+    "text": _text_fills,
+    "opaque": _byte_fills,
+    "binary": _sequence_fills,
+    "sequence": _sequence_fills,
+    "array": _array_fills,
+    "compound": _compound_fills,
+    "complex": _compound_fills,
+    "boolean": _boolean_fills,
+    "enum": _boolean_fills,
+    "object_reference": lambda stored: iter((bytes(stored.size),)),
+    "region_reference": lambda stored: iter((bytes(stored.size),)),
+}

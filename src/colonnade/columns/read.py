@@ -1,0 +1,102 @@
+"""Rows of one column as Arrow arrays, read a piece at a time.
+
+A piece is a run of rows that ends at a chunk edge, so that no chunk is decoded twice and memory
+stays bounded however long the column is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.decode import decode, decode_codes
+from colonnade.columns.mapping import arrow_type, value_type
+from colonnade.errors import CorruptError, FormatError
+from colonnade.h5.datasets import describe_dataset, reading
+from colonnade.model import ColumnInfo, StoredType
+
+PIECE_BYTES = 8 << 20
+
+
+class ColumnReader:
+    """One column of an open file: its description, its dataset, its categories once they are read."""
+
+    def __init__(self, column: ColumnInfo, dataset: Any, categories: Any = None) -> None:
+        self.column = column
+        self.kind = arrow_type(column)
+        self._dataset = dataset
+        self._categories_dataset = categories
+        self._categories: pa.Array | None = None
+
+    def read(self, start: int, count: int, step: int = 1) -> pa.Array:
+        """The rows start, start+step, ..., count of them, as one Arrow array."""
+        column = self.column
+        if column.problem is not None:
+            raise FormatError(f"column {column.name!r} cannot be read: {column.problem}", column=column.name)
+        with reading(self._dataset, column, start, count, step) as image:
+            try:
+                if column.categories is None:
+                    return decode(image, column.type, self.kind, column.fill)
+                codes = decode_codes(image, len(self.categories()), column.fill)
+                return pa.DictionaryArray.from_arrays(codes, self.categories(), ordered=self.kind.ordered)
+            except CorruptError as error:
+                raise _in_column(error, column.name, start, step) from error
+
+    def categories(self) -> pa.Array:
+        """The categories of a categorical column, read once."""
+        if self._categories is None:
+            found = self.column.categories
+            if found is None or self._categories_dataset is None:
+                raise FormatError(f"column {self.column.name!r} has no categories", column=self.column.name)
+            info = describe_dataset(self._categories_dataset)
+            kind = value_type(found.type, found.units, found.arrow_type)
+            with reading(self._categories_dataset, info, 0, found.n_categories) as image:
+                try:
+                    self._categories = decode(image, found.type, kind)
+                except CorruptError as error:
+                    raise _in_column(error, f"{self.column.name} (categories)", 0, 1) from error
+        return self._categories
+
+    def pieces(self, start: int, stop: int) -> Iterator[pa.Array]:
+        """The rows start to stop in arrays of at most a few MiB that end at chunk edges."""
+        for first, last in cut(start, stop, self.column.grid.chunk_rows, self.column.type):
+            yield self.read(first, last - first)
+
+    def take(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
+        """These rows, in increasing order and each once; only the chunks that hold them are read."""
+        if len(rows) == 0:
+            return self.read(0, 0)
+        chunks = rows // self.column.grid.chunk_rows
+        edges = np.flatnonzero(np.diff(chunks)) + 1
+        parts = []
+        for group in np.split(rows, edges):
+            first, last = int(group[0]), int(group[-1])
+            if len(group) == 1:
+                parts.append(self.read(first, 1))
+            else:
+                parts.append(self.read(first, last - first + 1).take(pa.array(group - first)))
+        return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+
+
+def cut(start: int, stop: int, chunk_rows: int, stored: StoredType) -> Iterator[tuple[int, int]]:
+    """The range start to stop in runs that end at chunk edges, each of a few MiB."""
+    wanted = max(1, PIECE_BYTES // max(stored.size, 1))
+    run = max(1, wanted // chunk_rows) * chunk_rows if chunk_rows <= wanted else wanted
+    while start < stop:
+        edge = (start // run + 1) * run
+        yield start, min(edge, stop)
+        start = edge
+
+
+def _in_column(error: CorruptError, name: str, start: int, step: int) -> CorruptError:
+    """The same error with the column's name and the row counted from the table's first."""
+    within = error.facts.get("row")
+    if not isinstance(within, int):
+        return CorruptError(f"column {name!r}: {error.message}", **{**error.facts, "column": name})
+    row = start + within * step
+    facts = {**error.facts, "row": row, "column": name}
+    found, expected = error.facts.get("found"), error.facts.get("expected")
+    return CorruptError(f"column {name!r}, row {row}: found {found!r}, expected {expected}", **facts)

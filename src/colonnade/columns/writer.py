@@ -1,0 +1,379 @@
+"""One column written as batches arrive, its form mended when later rows do not fit.
+
+In: Arrow arrays of one type, in any lengths. Out: a dataset whose chunks are written whole, once,
+and a `WrittenColumn` that says how they are stored. Memory: the rows of one chunk.
+
+The form (datatype, fill, categories) is a guess from the rows seen so far. A later row may need
+another: a longer string, a first missing boolean, a value that equals the fill, a 129th category.
+Then the rows written so far are copied into a dataset of the new form, which takes the old one's
+place. The guess leaves room, so that this is rare.
+
+Always: a stored value that equals the fill stands for a missing row, and for nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from colonnade.columns.categories import CategoryCoder, start_coder
+from colonnade.columns.decode import decode
+from colonnade.columns.encode import encode
+from colonnade.columns.forms import (
+    Form,
+    asked_fill,
+    categorical_form,
+    choose_filters,
+    fills_that_do_not_occur,
+    filters_to_try,
+    first_form,
+    is_nan,
+    occurs,
+    suit_datatype,
+)
+from colonnade.columns.mapping import implied_units, named_type, plain_type, stored_string, stored_type
+from colonnade.columns.missing import recommended_fills
+from colonnade.columns.read import cut
+from colonnade.errors import DataError, UsageError
+from colonnade.h5.datasets import (
+    DatasetPlan,
+    create_dataset,
+    default_chunk_rows,
+    describe_dataset,
+    leads_nowhere,
+    reading,
+    resize,
+    trial_size,
+    write_rows,
+)
+from colonnade.h5.filters import parse_filters
+from colonnade.h5.links import rename, unlink
+from colonnade.model import AUTO, ColumnOptions
+
+WORTH_FILTERING = 4096
+LARGEST_CHUNK_BYTES = 2**32
+ROOM_FOR_FILL = 16
+
+
+@dataclass(frozen=True)
+class WrittenColumn:
+    """What was written: for the layout to add its attributes to."""
+
+    name: str
+    dataset: Any
+    form: Form
+    options: ColumnOptions
+    units: str | None
+    arrow_type: str | None
+    has_missing: bool
+    n_rows: int
+    kind: pa.DataType
+    categories: pa.Array | None = None
+    ordered: bool = False
+
+
+class ColumnWriter:
+    """Writes one column into a group. In this order: construct (refuses what cannot be), start, write, finish."""
+
+    def __init__(self, name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool = False) -> None:
+        self.name = name
+        self._given = plain_type(kind)
+        self._options = options
+        self._large_attributes = large_attributes
+        self._coder = self._start_coder()
+        self._units = self._check_units()
+        self._form = self._first_form()
+        self._plan: DatasetPlan | None = None
+        self._group: Any = None
+        self._dataset: Any = None
+        self._waiting: list[pa.Array] = []
+        self._n_waiting = 0
+        self._n_taken = 0
+        self._n_written = 0
+        self._has_missing = False
+        if options.filters is not None:
+            parse_filters(options.filters)
+
+    # -- before a byte is written --
+
+    def _start_coder(self) -> CategoryCoder | None:
+        wanted, as_enum = self._options.categories, self._options.enum
+        categorical = pa.types.is_dictionary(self._given) or (wanted is not None and wanted is not False)
+        if not categorical:
+            if as_enum:
+                raise UsageError(
+                    f"column {self.name!r}: enum=True needs a dictionary column, or categories=", column=self.name
+                )
+            return None
+        coder = start_coder(self._given, wanted, self._options.ordered, self.name)
+        stored_type(coder.values.type, f"the categories of column {self.name!r}")
+        if as_enum and not pa.types.is_string(coder.values.type):
+            raise UsageError(f"column {self.name!r}: enum=True needs categories that are text", column=self.name)
+        if self._options.fill not in (AUTO, None, -1):
+            raise UsageError(
+                f"column {self.name!r}: missing rows of a categorical are stored as -1; leave out fill=",
+                column=self.name,
+            )
+        return coder
+
+    def _check_units(self) -> str | None:
+        implied = implied_units(self._given) if self._coder is None else None
+        asked = self._options.units
+        if implied is not None and asked is not None and asked != implied:
+            raise UsageError(
+                f"column {self.name!r} of type {self._given} is stored in {implied!r}: leave out units={asked!r}, "
+                "or cast the column to an integer",
+                column=self.name,
+            )
+        return implied or asked
+
+    def _first_form(self) -> Form:
+        if self._coder is not None:
+            return categorical_form(self._coder.values, self._options.enum, False)
+        return first_form(self._given, self.name)
+
+    # -- the first rows --
+
+    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+        """Decide the form from a sample of the first rows, and create the dataset.
+
+        `n_rows` is the table's length where it is known; `most_rows` bounds the chunk length.
+        """
+        self._group = group
+        values = self._as_values(sample, 0)
+        self._form = self._suit(values, 0, more=n_rows is None or n_rows > len(sample))
+        stored = self._form.stored
+        chunk_rows = self._options.chunk_rows
+        if chunk_rows is None:
+            chunk_rows = min(most_rows, default_chunk_rows(most_rows if n_rows is None else n_rows, stored))
+        if chunk_rows * stored.size >= LARGEST_CHUNK_BYTES:
+            raise UsageError(
+                f"column {self.name!r}: {chunk_rows} rows of {stored.size} bytes exceed the 4 GiB "
+                "that a chunk may have: choose a smaller chunk_rows",
+                column=self.name,
+            )
+        plan = DatasetPlan(stored, chunk_rows, "none", self._form.fill, self._large_attributes)
+        self._plan = replace(plan, filters=self._choose_filters(plan, values.slice(0, chunk_rows)))
+        self._dataset = create_dataset(group, self.name, self._plan)
+
+    def _choose_filters(self, plan: DatasetPlan, values: pa.Array) -> str:
+        if self._options.filters is not None:
+            return self._options.filters
+        raw = plan.type.size * len(values)
+        if raw < WORTH_FILTERING:
+            return "none"
+        image = self._encode(values).image
+        sizes = {
+            text: trial_size(replace(plan, filters=text), image, len(values)) for text in filters_to_try(plan.type)
+        }
+        return choose_filters(raw, sizes)
+
+    # -- rows --
+
+    def write(self, array: pa.Array) -> None:
+        """Take the next rows; chunks that are full go to the file at once."""
+        self._waiting.append(self._as_values(array, self._n_taken))
+        self._n_taken += len(array)
+        self._n_waiting += len(array)
+        chunk_rows = self._chunk_rows
+        if self._n_waiting >= chunk_rows:
+            self._flush(self._n_waiting // chunk_rows * chunk_rows)
+
+    def finish(self) -> WrittenColumn:
+        """Write what is left, and say how the column is stored."""
+        if self._n_waiting:
+            self._flush(self._n_waiting)
+        coder = self._coder
+        if coder is not None:
+            self._make_fit(pa.array([], pa.int64()))
+        return WrittenColumn(
+            name=self.name,
+            dataset=self._dataset,
+            form=self._form,
+            options=self._options,
+            units=self._units,
+            arrow_type=None if coder is not None else named_type(self._form.stored, self._units, self._given),
+            has_missing=self._has_missing,
+            n_rows=self._n_written,
+            kind=self._given,
+            categories=None if coder is None or self._options.enum else coder.values,
+            ordered=coder is not None and coder.ordered,
+        )
+
+    @property
+    def _chunk_rows(self) -> int:
+        assert self._plan is not None and self._plan.chunk_rows is not None  # start() came first
+        return self._plan.chunk_rows
+
+    def _as_values(self, array: pa.Array, first_row: int) -> pa.Array:
+        """The array in its plain type; of a categorical, the codes."""
+        if pa.types.is_run_end_encoded(array.type):
+            array = pc.run_end_decode(array)
+        if isinstance(array, pa.ExtensionArray) and not isinstance(self._given, pa.BaseExtensionType):
+            array = array.storage
+        if self._coder is not None:
+            return self._coder.encode(array, first_row)
+        return array if array.type == self._given else array.cast(self._given)
+
+    def _flush(self, count: int) -> None:
+        """Write the first `count` waiting rows, a chunk at a time."""
+        whole = self._waiting[0] if len(self._waiting) == 1 else pa.concat_arrays(self._waiting)
+        self._n_waiting = len(whole) - count
+        self._waiting = [whole.slice(count)] if self._n_waiting else []
+        step = self._chunk_rows
+        for first in range(0, count, step):
+            self._write_part(whole.slice(first, min(step, count - first)))
+
+    def _write_part(self, values: pa.Array) -> None:
+        self._make_fit(values)
+        encoded = self._encode(values)
+        resize(self._dataset, self._n_written + len(values))
+        write_rows(self._dataset, self._form.stored, self._n_written, encoded.image, len(values))
+        self._refuse_dangling(encoded.image)
+        self._n_written += len(values)
+        self._has_missing = self._has_missing or self._holds_missing(values)
+
+    def _refuse_dangling(self, image: Any) -> None:
+        """An object reference just written must lead to an object of this file."""
+        if self._form.stored.kind != "object_reference":
+            return
+        _, rows = np.unique(image.view("u8"), return_index=True)
+        for row in rows.tolist():
+            if leads_nowhere(self._dataset, self._n_written + row):
+                raise DataError(
+                    f"column {self.name!r}, row {self._n_written + row}: the reference leads to no object of "
+                    "this file; a reference holds only in the file it was made in",
+                    column=self.name,
+                    row=self._n_written + row,
+                )
+
+    def _holds_missing(self, values: pa.Array) -> bool:
+        if values.null_count:
+            return True
+        return is_nan(self._form.fill, self._form) and bool(pc.any(pc.is_nan(values)).as_py())
+
+    def _encode(self, values: pa.Array) -> Any:
+        kind = self._form.kind
+        return encode(
+            values if values.type == kind else values.cast(kind), self._form.stored, self._form.fill, self.name
+        )
+
+    # -- the form --
+
+    def _make_fit(self, values: pa.Array) -> None:
+        """Change the form, and copy what is written already, if these values need it."""
+        form = self._suit(values, self._n_written, more=True)
+        if form == self._form:
+            return
+        self._copy_into(form)
+
+    def _suit(self, values: pa.Array, first_row: int, more: bool) -> Form:
+        """The present form if it holds these values too, else the one that does."""
+        has_missing = self._has_missing or values.null_count > 0
+        if self._coder is not None:
+            marked = has_missing or len(self._form.stored.members) > len(self._coder.values)
+            return categorical_form(self._coder.values, self._options.enum, marked)
+        first = self._plan is None
+        form = suit_datatype(self._form, values, self._options, self.name, first, more)
+        if form.stored.kind == "boolean":
+            self._refuse_missing_without_fill(form, values, first_row)
+            asked_fill(self._options, form, self.name)
+            return form
+        return self._suit_fill(form, values, first_row)
+
+    def _suit_fill(self, form: Form, values: pa.Array, first_row: int) -> Form:
+        if self._options.fill is not AUTO:
+            form = replace(form, fill=asked_fill(self._options, form, self.name))
+            self._refuse_missing_without_fill(form, values, first_row)
+            self._refuse_fill_among(form, values, first_row)
+            return form
+        if form.fill is not None and fills_that_do_not_occur(form, values, [form.fill]):
+            return form
+        if form.fill is None and self._plan is not None and not values.null_count:
+            return form
+        found = self._find_fill(form, values)
+        if found is None and (self._has_missing or values.null_count):
+            if form.stored.kind == "string" and form.stored.size < ROOM_FOR_FILL:
+                return self._suit_fill(replace(form, stored=stored_string(ROOM_FOR_FILL), fill=None), values, first_row)
+            self._refuse_missing_without_fill(replace(form, fill=None), values, first_row, always=True)
+        return replace(form, fill=found)
+
+    def _find_fill(self, form: Form, values: pa.Array) -> bytes | None:
+        """The first recommended fill that occurs neither in these values nor in the rows written."""
+        alive = fills_that_do_not_occur(form, values, recommended_fills(form.stored))
+        for written in self._written_values():
+            if not alive:
+                break
+            alive = fills_that_do_not_occur(form, written, alive)
+        return alive[0] if alive else None
+
+    def _refuse_missing_without_fill(self, form: Form, values: pa.Array, first_row: int, always: bool = False) -> None:
+        if form.fill is not None and self._options.fill is not None:
+            return
+        if not values.null_count and not always:
+            return
+        row = first_row
+        if values.null_count:
+            row += int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+        why = "fill=None says that it has none" if self._options.fill is None else (
+            f"its type, {form.stored}, has no value to spare for it: cast the column to a wider type, or fill it"
+        )  # fmt: skip
+        raise DataError(f"column {self.name!r} has a missing value in row {row}, but {why}", column=self.name, row=row)
+
+    def _refuse_fill_among(self, form: Form, values: pa.Array, first_row: int) -> None:
+        if form.fill is None or is_nan(form.fill, form):
+            return
+        present = values.drop_null()
+        equal = occurs(form.fill, present, form)
+        if not equal.any():
+            return
+        rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+        row = first_row + int(rows[np.argmax(equal)])
+        value = present[int(np.argmax(equal))].as_py()
+        raise DataError(
+            f"column {self.name!r}, row {row}: the value {value!r} is the fill asked for, so it would read as missing: "
+            "choose a fill that does not occur",
+            column=self.name,
+            row=row,
+            value=value,
+        )
+
+    def _written_values(self) -> Iterator[pa.Array]:
+        """The rows written so far, as values, a few MiB at a time."""
+        if self._dataset is None:
+            return
+        form, info = self._form, describe_dataset(self._dataset)
+        for start, stop in cut(0, self._n_written, self._chunk_rows, form.stored):
+            with reading(self._dataset, info, start, stop - start) as image:
+                yield decode(image, form.values_type, form.kind, form.fill)
+
+    def _copy_into(self, form: Form) -> None:
+        """Copy the rows written so far into a dataset of another form that takes this one's place."""
+        if self._plan is None:
+            self._form = form
+            return
+        aside = f"{self.name}\x01aside"
+        self._plan = replace(self._plan, type=form.stored, fill=form.fill, chunk_rows=self._fitting_chunk_rows(form))
+        dataset = create_dataset(self._group, aside, self._plan)
+        resize(dataset, self._n_written)
+        at = 0
+        for values in self._written_values():
+            cast = values if values.type == form.kind else values.cast(form.kind)
+            encoded = encode(cast, form.stored, form.fill, self.name)
+            write_rows(dataset, form.stored, at, encoded.image, len(values))
+            at += len(values)
+        self._dataset = None
+        unlink(self._group, self.name)
+        rename(self._group, aside, self.name)
+        self._dataset, self._form = dataset, form
+
+    def _fitting_chunk_rows(self, form: Form) -> int:
+        """The chunk length asked for, or one that a wider datatype still allows."""
+        if self._options.chunk_rows is not None:
+            return self._options.chunk_rows
+        return min(self._chunk_rows, default_chunk_rows(self._chunk_rows, form.stored))

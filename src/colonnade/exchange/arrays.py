@@ -1,0 +1,136 @@
+"""Anything that looks like a column of values to an Arrow array: lists, NumPy of every dtype, Series.
+
+NumPy knows things that Arrow does not: complex numbers, big-endian bytes, records, references. What
+is missing stays missing (masks, None, NaT, NaN in an object array); a float NaN is a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.extension import OBJECT_REFERENCE, REGION_REFERENCE, complex_array
+from colonnade.errors import DataError, UsageError
+from colonnade.h5.datasets import reference_bytes
+from colonnade.h5.datatypes import is_reference_dtype
+
+_DAYS = {"Y": "D", "M": "D", "W": "D", "D": "D"}
+
+
+def array_from(value: Any, name: str) -> pa.Array | pa.ChunkedArray:
+    """The values of one column as Arrow."""
+    if isinstance(value, (pa.Array, pa.ChunkedArray)):
+        return value
+    if isinstance(value, np.ma.MaskedArray):
+        return _from_numpy(np.asarray(value.data), name, np.ma.getmaskarray(value))
+    if isinstance(value, np.ndarray):
+        return _from_numpy(value, name, None)
+    if hasattr(value, "__arrow_c_stream__"):
+        return pa.chunked_array(value)
+    if hasattr(value, "__arrow_c_array__"):
+        return pa.array(value)
+    if hasattr(value, "__array__"):
+        return _from_numpy(np.asarray(value), name, None)
+    if isinstance(value, (str, bytes, dict)) or not isinstance(value, (Sequence, range)):
+        raise UsageError(f"column {name!r}: give a list or an array of values, not {type(value).__name__}", column=name)
+    return _from_sequence(value, name)
+
+
+def _from_sequence(value: Sequence[Any], name: str) -> pa.Array:
+    if any(isinstance(item, (complex, np.complexfloating)) for item in value):
+        missing = np.array([item is None for item in value])
+        return complex_array(np.array([0j if item is None else item for item in value], dtype="c16"), missing)
+    try:
+        return pa.array(value)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"column {name!r}: these values have no common type: {error}", column=name) from error
+
+
+def _from_numpy(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, Any] | None) -> pa.Array:
+    if values.ndim == 0:
+        raise UsageError(f"column {name!r}: give an array of values, not a single one", column=name)
+    if values.ndim > 1:
+        return _from_rows_of_arrays(values, name, mask)
+    kind = values.dtype.kind
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    if kind in "biu" or (kind == "f" and values.dtype.itemsize <= 8):
+        return pa.array(np.ascontiguousarray(values), mask=mask)
+    if kind == "c" and values.dtype.itemsize <= 16:
+        return complex_array(values, mask)
+    if kind in "mM":
+        return pa.array(_with_arrow_unit(values), mask=mask)
+    if kind == "S":
+        return _from_fixed_bytes(values, mask)
+    if kind == "V":
+        return _from_void(values, name, mask)
+    if kind == "O":
+        return _from_objects(values, name, mask)
+    if kind in "UT":
+        return pa.array(values.astype(object), mask=mask, from_pandas=True)
+    raise UsageError(
+        f"column {name!r}: NumPy's {values.dtype} has no Arrow type: cast it, for example to float64", column=name
+    )
+
+
+def _from_rows_of_arrays(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, Any] | None) -> pa.Array:
+    """Two and more dimensions: a fixed-size list a row."""
+    length = values.shape[1]
+    rows_missing = None
+    if mask is not None and mask.any():
+        by_row = mask.reshape(len(values), -1)
+        if (by_row.any(axis=1) != by_row.all(axis=1)).any():
+            raise DataError(f"column {name!r}: only whole rows of an array column can be missing", column=name)
+        rows_missing = by_row.all(axis=1)
+    flat = np.ascontiguousarray(values).reshape((len(values) * length, *values.shape[2:]))
+    inner = _from_numpy(flat, name, None)
+    kind = pa.list_(inner.type, length)
+    validity = None if rows_missing is None else pa.py_buffer(np.packbits(~rows_missing, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [validity], children=[inner])
+
+
+def _with_arrow_unit(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Dates and times in a unit that Arrow has: years to weeks become days, hours and minutes seconds."""
+    unit, count = np.datetime_data(values.dtype)
+    if (count == 1 and unit in ("s", "ms", "us", "ns")) or (unit == "D" and values.dtype.kind == "M"):
+        return values
+    letter = values.dtype.kind
+    target = "s" if letter == "m" or unit in ("h", "m") else _DAYS.get(unit, "s" if unit == "generic" else unit)
+    return values.astype(f"{letter}8[{target}]")
+
+
+def _from_fixed_bytes(values: np.ndarray[Any, Any], mask: np.ndarray[Any, Any] | None) -> pa.Array:
+    """NumPy bytes are text where they are UTF-8, bytes otherwise."""
+    data = pa.array(values.tolist(), pa.binary(), mask=mask)
+    try:
+        return data.cast(pa.string())
+    except pa.ArrowInvalid:
+        return data
+
+
+def _from_void(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, Any] | None) -> pa.Array:
+    if values.dtype.names is None:
+        return pa.array([item.tobytes() for item in values], pa.binary(values.dtype.itemsize), mask=mask)
+    parts = [array_from(values[field], f"{name}.{field}") for field in values.dtype.names]
+    fields = [pa.field(field, part.type) for field, part in zip(values.dtype.names, parts, strict=True)]
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=None if mask is None else pa.array(mask))
+
+
+def _from_objects(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, Any] | None) -> pa.Array:
+    kind = is_reference_dtype(values.dtype)
+    if kind is not None:
+        listed = (
+            list(values) if mask is None else [None if gone else item for item, gone in zip(values, mask, strict=True)]
+        )
+        reference = OBJECT_REFERENCE if kind == "object_reference" else REGION_REFERENCE
+        data = np.frombuffer(reference_bytes(listed, kind), dtype=f"V{reference.storage_type.byte_width}")
+        null = b"\0" * reference.storage_type.byte_width
+        raw = [None if item.tobytes() == null else item.tobytes() for item in data]
+        return pa.ExtensionArray.from_storage(reference, pa.array(raw, reference.storage_type))
+    try:
+        return pa.array(values, mask=mask, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"column {name!r}: these values have no common type: {error}", column=name) from error

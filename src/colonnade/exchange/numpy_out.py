@@ -1,0 +1,116 @@
+"""Arrow columns as NumPy arrays; a masked array where rows are missing, so that no value is made up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from colonnade.columns.extension import ComplexType, RawType, ReferenceType, complex_values
+from colonnade.errors import UsageError
+
+Array = np.ndarray[Any, Any]
+
+
+def to_numpy(column: pa.ChunkedArray) -> Array:
+    """The values as NumPy has them; a numpy.ma.MaskedArray when rows are missing."""
+    values = _values(_one(column))
+    if column.null_count == 0:
+        return values
+    missing = column.is_null().to_numpy()
+    if values.ndim > 1:
+        missing = np.broadcast_to(missing.reshape(-1, *[1] * (values.ndim - 1)), values.shape).copy()
+    if values.dtype.names is not None:
+        full = np.zeros(len(values), dtype=np.ma.make_mask_descr(values.dtype))
+        for name in values.dtype.names:
+            full[name] = missing
+        missing = full
+    return np.ma.MaskedArray(values, missing)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _values(array: pa.Array) -> Array:
+    """The values; what stands in missing rows is some value of the type."""
+    kind = array.type
+    if isinstance(kind, ComplexType):
+        return complex_values(array)
+    if isinstance(kind, (ReferenceType, RawType)) or (
+        pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind)
+    ):
+        return _bytes_of_one_size(array.storage if isinstance(kind, pa.BaseExtensionType) else array)
+    if pa.types.is_dictionary(kind):
+        return _values(array.cast(kind.value_type))
+    if pa.types.is_struct(kind):
+        return _records(array)
+    if pa.types.is_fixed_size_list(kind):
+        inner = _values(array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size))
+        return inner.reshape((len(array), kind.list_size, *inner.shape[1:]))
+    if pa.types.is_primitive(kind) and not pa.types.is_decimal(kind):
+        numbers: Array = _numbers(array)
+        return numbers
+    if pa.types.is_list(kind):
+        out = np.empty(len(array), dtype=object)
+        for row, item in enumerate(array):
+            out[row] = None if not item.is_valid else _values(item.values)
+        return out
+    out = np.empty(len(array), dtype=object)
+    out[:] = array.to_pylist()
+    return out
+
+
+def _numbers(array: pa.Array) -> Any:
+    kind = array.type
+    if array.null_count:
+        if pa.types.is_temporal(kind):
+            width = pa.int32() if kind.bit_width == 32 else pa.int64()
+            array = array.view(width).fill_null(0).view(kind)
+        else:
+            array = pc.fill_null(array, pa.scalar(0, pa.int8()).cast(kind))
+    if pa.types.is_time(kind):
+        return array.view(pa.int32() if kind.bit_width == 32 else pa.int64()).to_numpy().astype(f"m8[{kind.unit}]")
+    if pa.types.is_date64(kind):
+        return array.view(pa.int64()).to_numpy().astype("M8[ms]")
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        array = array.cast(pa.timestamp(kind.unit)) if kind.tz == "UTC" else array.cast(pa.timestamp(kind.unit, "UTC"))
+        return array.view(pa.int64()).to_numpy().view(f"M8[{kind.unit}]")
+    return array.to_numpy(zero_copy_only=False)
+
+
+def _bytes_of_one_size(array: pa.Array) -> Array:
+    width = array.type.byte_width
+    buffer = array.buffers()[1]
+    if buffer is None or width == 0:
+        return np.zeros(len(array), dtype=f"V{max(width, 1)}")
+    return np.frombuffer(buffer, dtype=f"V{width}", count=len(array), offset=array.offset * width)
+
+
+def _records(array: pa.Array) -> Array:
+    parts = [_values(array.field(position)) for position in range(array.type.num_fields)]
+    dtype = [(array.type.field(i).name, part.dtype, part.shape[1:]) for i, part in enumerate(parts)]
+    out = np.zeros(len(array), dtype=dtype)
+    for position, part in enumerate(parts):
+        out[array.type.field(position).name] = part
+    return out
+
+
+def without_mask(values: Array, name: str) -> Array:
+    """A plain array: missing rows as NaN, NaT or None where the dtype has one, else a UsageError."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if values.dtype.kind in "fc":
+        return values.filled(np.nan)
+    if values.dtype.kind in "mM":
+        return values.filled(values.dtype.type("NaT"))
+    if values.dtype.kind == "O":
+        return values.filled(None)
+    raise UsageError(
+        f"column {name!r} has missing rows, which a plain {values.dtype} array cannot show: use column[:] (a masked "
+        "array) or column.to_arrow()",
+        column=name,
+    )

@@ -1,0 +1,193 @@
+"""Data of every kind that `write` takes, as one schema and a stream of Arrow batches.
+
+Taken: anything that speaks the Arrow C stream (pyarrow, pandas, polars, DuckDB), a dict of
+arrays, a NumPy record array, and iterators of any of these. Nothing is read before the first
+batch is asked for, beyond what is needed to know the schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.errors import DataError, UsageError
+from colonnade.exchange.arrays import array_from
+
+BATCH_ROWS = 65_536
+
+
+@dataclass
+class Source:
+    """A table to be written: its schema, its rows batch by batch, its length where that is known."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    n_rows: int | None = None
+    labels: list[str] = field(default_factory=list)
+
+
+def source_from(data: Any) -> Source:
+    """The data as a Source; what cannot be a table is refused with a UsageError."""
+    source = _source_from(data)
+    names = source.schema.names
+    if len(set(names)) != len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise DataError(f"column names must differ, but {', '.join(map(repr, twice))} is there twice", columns=twice)
+    return source
+
+
+def _source_from(data: Any) -> Source:
+    if isinstance(data, pa.Table):
+        return Source(data.schema, iter(data.to_batches(max_chunksize=BATCH_ROWS)), data.num_rows)
+    if isinstance(data, pa.RecordBatch):
+        return _source_from(pa.Table.from_batches([data]))
+    if isinstance(data, Mapping):
+        return _source_from(_table_from_columns(data))
+    if isinstance(data, np.ndarray):
+        return _source_from(_table_from_records(data))
+    if hasattr(data, "__arrow_c_stream__"):
+        return _source_from_stream(data)
+    if hasattr(data, "__arrow_c_array__"):
+        return _source_from(pa.record_batch(data))
+    if isinstance(data, Iterable) and not isinstance(data, (str, bytes)):
+        return _source_from_iterator(iter(data))
+    raise UsageError(
+        f"cannot write a {type(data).__name__} as a table: give an Arrow, pandas, polars or DuckDB table, a dict of "
+        "arrays, a NumPy record array, or an iterator of these"
+    )
+
+
+def _table_from_columns(data: Mapping[Any, Any]) -> pa.Table:
+    arrays = {str(name): array_from(value, str(name)) for name, value in data.items()}
+    if len(arrays) != len(data):
+        raise DataError("column names must differ as text")
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        (first, rows), (other, others) = _two_lengths(lengths)
+        raise DataError(
+            f"columns must have one length, but {first!r} has {rows} rows and {other!r} has {others}", lengths=lengths
+        )
+    return pa.table(arrays)
+
+
+def _two_lengths(lengths: dict[str, int]) -> tuple[tuple[str, int], tuple[str, int]]:
+    items = list(lengths.items())
+    return items[0], next(item for item in items if item[1] != items[0][1])
+
+
+def _table_from_records(data: np.ndarray[Any, Any]) -> pa.Table:
+    if data.dtype.names is None or data.ndim != 1:
+        raise UsageError(
+            f"a NumPy array of dtype {data.dtype} and shape {data.shape} is no table: give a 1-D record array, or a "
+            "dict of arrays"
+        )
+    masks = np.ma.getmaskarray(data) if isinstance(data, np.ma.MaskedArray) else None
+    columns: dict[str, Any] = {}
+    for name in data.dtype.names:
+        values = np.asarray(data[name])
+        columns[name] = values if masks is None else np.ma.MaskedArray(values, masks[name])
+    return _table_from_columns(columns)
+
+
+def _source_from_stream(data: Any) -> Source:
+    try:
+        reader = pa.RecordBatchReader.from_stream(data)
+    except (ValueError, TypeError, pa.ArrowException) as error:
+        raise DataError(f"this {type(data).__name__} cannot be read as an Arrow table: {error}") from error
+    schema, labels = _pandas_labels(reader.schema)
+    sized = hasattr(data, "__len__")
+    return Source(schema, _from_reader(reader, schema), len(data) if sized else None, labels)
+
+
+def _from_reader(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in reader:
+        for start in range(0, max(batch.num_rows, 1), BATCH_ROWS):
+            part = batch.slice(start, BATCH_ROWS)
+            yield pa.RecordBatch.from_arrays(part.columns, schema=schema)
+
+
+def _pandas_labels(schema: pa.Schema) -> tuple[pa.Schema, list[str]]:
+    """The schema with pandas' index columns under the names that reset_index would give them, and those names."""
+    try:
+        described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        index = [name for name in described.get("index_columns", []) if isinstance(name, str)]
+    except (ValueError, AttributeError, TypeError):
+        index = []
+    index = [name for name in index if name in schema.names]
+    unnamed = [name for name in index if name.startswith("__index_level_")]
+    new_names = {name: "index" if len(index) == 1 else f"level_{name[14:-2]}" for name in unnamed}
+    taken = set(schema.names)
+    new_names = {old: new for old, new in new_names.items() if new not in taken}
+    renamed = [pa_field.with_name(new_names.get(pa_field.name, pa_field.name)) for pa_field in schema]
+    return pa.schema(renamed), [new_names.get(name, name) for name in index]
+
+
+def _source_from_iterator(batches: Iterator[Any]) -> Source:
+    first = next(batches, None)
+    if first is None:
+        raise UsageError("the iterator gave no batch: without one the columns are unknown")
+    start = _batch_source(first, 0)
+    rest = (_batch_source(batch, number) for number, batch in enumerate(batches, 1))
+    return Source(start.schema, _joined(chain((start,), rest), start.schema), None, start.labels)
+
+
+def _batch_source(batch: Any, number: int) -> Source:
+    if isinstance(batch, Mapping) and any(_is_scalar(value) for value in batch.values()):
+        raise UsageError(
+            f"batch {number} is a dict of single values, a row: give dicts of arrays, or build a table of rows with "
+            "pyarrow.Table.from_pylist(rows)"
+        )
+    if not _is_batch(batch):
+        raise UsageError(
+            f"batch {number} is a {type(batch).__name__}, not a table: give Arrow batches or dicts of arrays"
+        )
+    return source_from(batch)
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or isinstance(value, (str, bytes, int, float, complex, np.generic))
+
+
+def _is_batch(value: Any) -> bool:
+    arrow = hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
+    return arrow or isinstance(value, (Mapping, np.ndarray))
+
+
+def _joined(sources: Iterable[Source], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for number, source in enumerate(sources):
+        for batch in source.batches:
+            yield _matched(batch, schema, number)
+
+
+def _matched(batch: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.RecordBatch:
+    """The batch with the columns of the schema, in its order and of its types."""
+    if batch.schema.equals(schema):
+        return batch
+    names = batch.schema.names
+    if set(names) != set(schema.names):
+        odd = sorted(set(names) ^ set(schema.names))
+        raise DataError(
+            f"batch {number} does not have the columns of the first: {', '.join(map(repr, odd))} differ", batch=number
+        )
+    arrays = [_cast(batch.column(f.name), f, number) for f in schema]
+    return pa.RecordBatch.from_arrays(arrays, names=schema.names)
+
+
+def _cast(array: pa.Array, wanted: pa.Field, number: int) -> pa.Array:
+    if array.type == wanted.type or pa.types.is_dictionary(wanted.type):
+        return array
+    try:
+        return array.cast(wanted.type)
+    except (pa.ArrowException, NotImplementedError) as error:
+        raise DataError(
+            f"batch {number}, column {wanted.name!r}: {array.type} does not fit the first batch's "
+            f"{wanted.type}: {error}",
+            batch=number,
+            column=wanted.name,
+        ) from error

@@ -1,0 +1,173 @@
+"""Attributes of an exact type, written; attributes of any type, read by what they mean.
+
+Written as HEP001 asks: text is scalar, fixed-length, null-padded and exactly as long as its bytes;
+flags are the FALSE/TRUE enum; references are H5T_STD_REF_OBJ. Read leniently: a text is a text
+whatever its storage. An attribute that cannot be read counts as absent, never as an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5a, h5r, h5s, h5t
+
+from colonnade.h5.datatypes import describe_type, make_type
+from colonnade.model import Charset, StoredType
+
+# What h5py raises for a file whose bytes make no sense; caught where one object may fail alone.
+BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, UnicodeError)
+LARGEST_IN_HEADER = 60_000
+BOOLEAN = StoredType(
+    "boolean", 1, base=StoredType("integer", 1, signed=True, precision=8), members=(("FALSE", 0), ("TRUE", 1))
+)
+
+
+def _text_type(size: int, charset: Charset) -> Any:
+    return make_type(StoredType("string", max(size, 1), charset=charset, padding="null"))
+
+
+def _replace(node: Any, name: str, type_id: Any, space: Any, value: np.ndarray[Any, Any]) -> None:
+    key = name.encode()
+    if h5a.exists(node, key):
+        h5a.delete(node, key)
+    h5a.create(node, key, type_id, space).write(value, mtype=type_id)
+
+
+def write_text(node: Any, name: str, text: str, charset: Charset = "utf-8") -> None:
+    """Write one scalar fixed-length text."""
+    data = text.encode("utf-8" if charset == "utf-8" else "ascii")
+    type_id = _text_type(len(data), charset)
+    _replace(node, name, type_id, h5s.create(h5s.SCALAR), np.array(data, dtype=f"S{max(len(data), 1)}"))
+
+
+def write_texts(node: Any, name: str, texts: Sequence[str]) -> None:
+    """Write a 1-D array of fixed-length UTF-8 texts, as long as the longest."""
+    data = [text.encode("utf-8") for text in texts]
+    width = max((len(item) for item in data), default=1)
+    value = np.array(data, dtype=f"S{max(width, 1)}")
+    _replace(node, name, _text_type(width, "utf-8"), h5s.create_simple((len(data),)), value)
+
+
+def write_flag(node: Any, name: str, flag: bool) -> None:
+    """Write one scalar boolean, as the FALSE/TRUE enum."""
+    _replace(node, name, make_type(BOOLEAN), h5s.create(h5s.SCALAR), np.array(flag, dtype="i1"))
+
+
+def write_number(node: Any, name: str, number: float) -> None:
+    """Write one scalar float64."""
+    _replace(node, name, h5t.IEEE_F64LE, h5s.create(h5s.SCALAR), np.array(number, dtype="<f8"))
+
+
+def write_reference(node: Any, name: str, target: Any) -> None:
+    """Write one scalar object reference."""
+    _write_references(node, name, [target], h5s.create(h5s.SCALAR))
+
+
+def write_references(node: Any, name: str, targets: Iterable[Any]) -> None:
+    """Write a 1-D array of object references."""
+    listed = list(targets)
+    _write_references(node, name, listed, h5s.create_simple((len(listed),)))
+
+
+def _write_references(node: Any, name: str, targets: list[Any], space: Any) -> None:
+    value = np.empty(len(targets), dtype=h5py.ref_dtype)
+    for position, target in enumerate(targets):
+        value[position] = h5r.create(target, b".", h5r.OBJECT)
+    if space.get_simple_extent_type() == h5s.SCALAR:
+        value = value.reshape(())
+    key = name.encode()
+    if h5a.exists(node, key):
+        h5a.delete(node, key)
+    h5a.create(node, key, h5t.STD_REF_OBJ, space).write(value)
+
+
+def delete(node: Any, name: str) -> None:
+    """Remove an attribute if it is there."""
+    if h5a.exists(node, name.encode()):
+        h5a.delete(node, name.encode())
+
+
+def names(node: Any) -> list[str]:
+    """The names of all attributes, in the order of their names."""
+    try:
+        count = h5a.get_num_attrs(node)
+        found = [h5a.open(node, index=position).name for position in range(count)]
+    except BROKEN:
+        return []
+    return sorted(name.decode("utf-8", "replace") for name in found)
+
+
+def read(node: Any, name: str) -> object:
+    """The attribute's value as h5py gives it (text decoded), or None when absent or unreadable."""
+    try:
+        key = name.encode()
+        if not h5a.exists(node, key):
+            return None
+        attribute = h5a.open(node, key)
+        if attribute.get_space().get_simple_extent_type() == h5s.NULL:
+            return None
+        value = np.zeros(attribute.shape, dtype=attribute.dtype)
+        attribute.read(value)
+        return _plain(value)
+    except BROKEN:
+        return None
+
+
+def _plain(value: np.ndarray[Any, Any]) -> object:
+    if value.ndim == 0:
+        item = value[()]
+        return item.decode("utf-8", "replace") if isinstance(item, bytes) else item
+    if value.dtype.kind in "SO" and all(isinstance(item, bytes) for item in value.flat):
+        return [item.decode("utf-8", "replace") for item in value.flat]
+    return value
+
+
+def read_text(node: Any, name: str) -> str | None:
+    """The attribute's text, whatever its string storage; None when absent or not a scalar text.
+
+    An array of one text counts as that text: several producers write it so.
+    """
+    value = read(node, name)
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return value.rstrip("\0") if isinstance(value, str) else None
+
+
+def read_texts(node: Any, name: str) -> list[str] | None:
+    """The attribute's list of texts, or None when absent or something else."""
+    value = read(node, name)
+    if isinstance(value, list):
+        return [text.rstrip("\0") for text in value]
+    if isinstance(value, np.ndarray) and value.size == 0:
+        return []
+    return [value] if isinstance(value, str) else None
+
+
+def read_flag(node: Any, name: str) -> bool | None:
+    """The attribute's truth value (any boolean or integer scalar), or None."""
+    value = read(node, name)
+    return bool(value) if isinstance(value, (bool, int, np.bool_, np.integer)) else None
+
+
+def read_references(node: Any, name: str) -> list[Any] | None:
+    """The attribute's object references, in order; None when absent or of another type."""
+    value = read(node, name)
+    if isinstance(value, h5py.Reference):
+        return [value]
+    if isinstance(value, np.ndarray) and h5py.check_ref_dtype(value.dtype) is h5py.Reference:
+        return list(value.flat)
+    return None
+
+
+def storage_of(node: Any, name: str) -> tuple[StoredType, tuple[int, ...]] | None:
+    """The attribute's datatype and shape, or None when absent or broken."""
+    try:
+        if not h5a.exists(node, name.encode()):
+            return None
+        attribute = h5a.open(node, name.encode())
+        return describe_type(attribute.get_type()), tuple(attribute.shape)
+    except BROKEN:
+        return None

@@ -1,0 +1,112 @@
+"""The few C calls that h5py does not offer, or offers in a form that can break memory.
+
+h5py turns variable-length data into one Python object an element, cannot nest it, and
+corrupts memory on the fill value of a sequence column. So elements travel as plain bytes: what
+H5Dread and H5Dwrite put into memory, given the memory type.
+
+In memory a variable-length string is one pointer, a sequence is a length and a pointer; what they
+point to belongs to HDF5 after a read, and `reclaim` gives it back.
+
+Always: every call holds h5py's lock, because HDF5 itself is not safe for threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+import h5py
+from h5py._objects import phil
+from h5py.h5 import get_libversion
+
+HDF5_VERSION: tuple[int, int, int] = get_libversion()
+
+
+def _load_library() -> ctypes.CDLL:
+    """The HDF5 library that h5py itself runs on: its symbols are reachable through h5py's own module."""
+    if sys.platform == "win32":  # pragma: no cover
+        return ctypes.CDLL("hdf5.dll")
+    return ctypes.CDLL(h5py.h5d.__file__)
+
+
+def _bind(name: str, *argtypes: Any) -> Any:
+    function = getattr(_LIBRARY, name)
+    function.argtypes = argtypes
+    function.restype = ctypes.c_int
+    return function
+
+
+_LIBRARY = _load_library()
+_HID = ctypes.c_int64
+_READ = _bind("H5Dread", _HID, _HID, _HID, _HID, _HID, ctypes.c_void_p)
+_WRITE = _bind("H5Dwrite", _HID, _HID, _HID, _HID, _HID, ctypes.c_void_p)
+_SET_FILL = _bind("H5Pset_fill_value", _HID, _HID, ctypes.c_void_p)
+_GET_FILL = _bind("H5Pget_fill_value", _HID, _HID, ctypes.c_void_p)
+_RECLAIM = _bind("H5Dvlen_reclaim", _HID, _HID, _HID, ctypes.c_void_p)
+_ERROR_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p)
+_WALK_ERRORS = _bind("H5Ewalk2", _HID, ctypes.c_int, _ERROR_CALLBACK, ctypes.c_void_p)
+
+
+class _ErrorRecord(ctypes.Structure):
+    """H5E_error2_t: one level of the library's error stack."""
+
+    _fields_ = (
+        ("cls_id", _HID),
+        ("maj_num", _HID),
+        ("min_num", _HID),
+        ("line", ctypes.c_uint),
+        ("func_name", ctypes.c_char_p),
+        ("file_name", ctypes.c_char_p),
+        ("desc", ctypes.c_char_p),
+    )
+
+
+def _failure(doing: str) -> OSError:
+    """An OSError with the innermost reason on HDF5's error stack, which a failed call leaves there."""
+    reasons: list[str] = []
+
+    def collect(_level: int, record: int | None, _data: int | None) -> int:
+        if record:
+            text = ctypes.cast(record, ctypes.POINTER(_ErrorRecord)).contents.desc
+            reasons.append((text or b"").decode("utf-8", "replace"))
+        return 0
+
+    _WALK_ERRORS(0, 0, _ERROR_CALLBACK(collect), None)
+    reason = reasons[0] if reasons else "no reason given"
+    return OSError(f"HDF5 cannot {doing}: {reason}")
+
+
+def read(dataset: Any, memory_type: Any, memory_space: Any, file_space: Any, address: int) -> None:
+    """Fill the memory at `address` with the selected elements, in the form `memory_type` says."""
+    with phil:
+        if _READ(dataset.id, memory_type.id, memory_space.id, file_space.id, 0, address) < 0:
+            raise _failure("read")
+
+
+def write(dataset: Any, memory_type: Any, memory_space: Any, file_space: Any, address: int) -> None:
+    """Write the elements at `address`, which have the form `memory_type`, to the selected places."""
+    with phil:
+        if _WRITE(dataset.id, memory_type.id, memory_space.id, file_space.id, 0, address) < 0:
+            raise _failure("write")
+
+
+def set_fill(creation: Any, memory_type: Any, address: int) -> None:
+    """Set the fill value of a creation property list from one element at `address`."""
+    with phil:
+        if _SET_FILL(creation.id, memory_type.id, address) < 0:
+            raise _failure("set the fill value")
+
+
+def get_fill(creation: Any, memory_type: Any, address: int) -> None:
+    """Put the fill value of a creation property list into the memory at `address`."""
+    with phil:
+        if _GET_FILL(creation.id, memory_type.id, address) < 0:
+            raise _failure("read the fill value")
+
+
+def reclaim(memory_type: Any, space: Any, address: int) -> None:
+    """Free what the variable-length elements at `address` point to."""
+    with phil:
+        if _RECLAIM(memory_type.id, space.id, 0, address) < 0:
+            raise _failure("free variable-length data")

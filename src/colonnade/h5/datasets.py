@@ -1,0 +1,250 @@
+"""One-dimensional datasets: described, created, read and written a range of rows at a time.
+
+Elements travel as NumPy arrays of the memory form that `datatypes.memory_dtype` names. Where an
+element points elsewhere (variable length), the array is good only inside `reading`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5d, h5f, h5i, h5p, h5r, h5s
+
+from colonnade.errors import CorruptError
+from colonnade.h5 import capi
+from colonnade.h5.attributes import BROKEN
+from colonnade.h5.datatypes import describe_type, make_type, memory_dtype, memory_type
+from colonnade.h5.filters import creation_list, describe_filters, require_filters, set_filters
+from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
+
+Image = np.ndarray[Any, np.dtype[Any]]
+
+LARGEST_CHUNK = 4 << 20
+_STORAGES: dict[int, Storage] = {
+    h5d.COMPACT: "compact",
+    h5d.CONTIGUOUS: "contiguous",
+    h5d.CHUNKED: "chunked",
+    h5d.VIRTUAL: "virtual",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInfo:
+    """What a dataset's header says, whatever its rank."""
+
+    type: StoredType
+    shape: tuple[int, ...] | None
+    storage: Storage
+    chunk_rows: int | None
+    filters: tuple[FilterInfo, ...]
+    fill: bytes | None
+    stored_bytes: int
+
+
+def describe_dataset(dataset: Any) -> DatasetInfo:
+    """The dataset's header as plain data; no element is read."""
+    type_id = dataset.get_type()
+    stored = describe_type(type_id)
+    creation = dataset.get_create_plist()
+    space = dataset.get_space()
+    simple = space.get_simple_extent_type() == h5s.SIMPLE
+    storage = _STORAGES.get(creation.get_layout(), "contiguous")
+    if storage == "contiguous" and creation.get_external_count():
+        storage = "external"
+    return DatasetInfo(
+        type=stored,
+        shape=tuple(space.get_simple_extent_dims()) if simple else None,
+        storage=storage,
+        chunk_rows=creation.get_chunk()[0] if storage == "chunked" else None,
+        filters=describe_filters(creation),
+        fill=_read_fill(creation, type_id, stored),
+        stored_bytes=dataset.get_storage_size(),
+    )
+
+
+def _read_fill(creation: Any, type_id: Any, stored: StoredType) -> bytes | None:
+    """The fill value set by the writer, in the form `ColumnInfo.fill` says; None when none was set."""
+    if creation.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
+        return None
+    in_memory = memory_type(type_id, stored)
+    element = np.zeros(1, dtype=memory_dtype(stored))
+    if element.nbytes != in_memory.get_size():
+        return None
+    capi.get_fill(creation, in_memory, element.ctypes.data)
+    if not stored.has_pointers:
+        return element.tobytes()
+    try:
+        return _follow_pointer(element, stored)
+    finally:
+        capi.reclaim(in_memory, h5s.create_simple((1,)), element.ctypes.data)
+
+
+def _follow_pointer(element: Image, stored: StoredType) -> bytes | None:
+    if stored.kind == "text":
+        pointer = int(element[0])
+        return ctypes.string_at(pointer) if pointer else b""
+    if stored.kind in ("binary", "sequence") and not stored.item.has_pointers:
+        length = int(element["length"][0])
+        return (
+            ctypes.string_at(int(element["pointer"][0]), length * memory_dtype(stored.item).itemsize) if length else b""
+        )
+    return None
+
+
+def default_chunk_rows(n_rows: int, stored: StoredType) -> int:
+    """A chunk length that suits a column of `n_rows`: never above 65,536 rows or 4 MiB, small for small tables."""
+    within = max(1, LARGEST_CHUNK // max(stored.size, 1))
+    return max(1, min(DEFAULT_CHUNK_ROWS, within, max(n_rows, 64)))
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPlan:
+    """All that is needed to create a dataset: decided first, so that nothing can fail half-way."""
+
+    type: StoredType
+    chunk_rows: int | None
+    filters: str = "none"
+    fill: bytes | None = None
+    large_attributes: bool = False
+
+
+def create_dataset(group: Any, name: str, plan: DatasetPlan, n_rows: int = 0) -> Any:
+    """A new one-dimensional dataset that can grow (chunked), or of fixed length (no chunk length)."""
+    type_id = make_type(plan.type)
+    creation = creation_list()
+    if plan.chunk_rows is not None:
+        creation.set_chunk((plan.chunk_rows,))
+        set_filters(creation, plan.filters, plan.type)
+    if plan.fill is not None:
+        _set_fill(creation, type_id, plan.type, plan.fill)
+    if plan.large_attributes:
+        creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
+        creation.set_attr_phase_change(0, 0)
+    limit = (h5s.UNLIMITED,) if plan.chunk_rows is not None else (n_rows,)
+    space = h5s.create_simple((n_rows,), limit)
+    return h5d.create(group, name.encode("utf-8", "surrogateescape"), type_id, space, dcpl=creation)
+
+
+def _set_fill(creation: Any, type_id: Any, stored: StoredType, fill: bytes) -> None:
+    in_memory = memory_type(type_id, stored)
+    element = np.zeros(1, dtype=memory_dtype(stored))
+    kept = ctypes.create_string_buffer(fill)
+    if stored.kind == "text":
+        element[0] = ctypes.addressof(kept)
+    elif stored.kind in ("binary", "sequence"):
+        element["length"] = len(fill) // memory_dtype(stored.item).itemsize
+        element["pointer"] = ctypes.addressof(kept) if fill else 0
+    else:
+        element = np.frombuffer(fill, dtype="u1")
+    capi.set_fill(creation, in_memory, element.ctypes.data)
+
+
+@contextmanager
+def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step: int = 1) -> Iterator[Image]:
+    """The elements start, start+step, ... in memory form; pointers in them hold inside the `with` only.
+
+    `info` is anything with `type` and `filters`: a DatasetInfo or a ColumnInfo.
+    """
+    stored: StoredType = info.type
+    dtype = memory_dtype(stored)
+    in_memory = memory_type(dataset.get_type(), stored)
+    if in_memory.get_size() != dtype.itemsize:
+        raise CorruptError(f"datatype {stored} takes {in_memory.get_size()} bytes in memory, not {dtype.itemsize}")
+    image: Image = np.zeros(count, dtype=dtype) if stored.has_pointers else np.empty(count, dtype=dtype)
+    if count == 0:
+        yield image
+        return
+    require_filters(info.filters, object_name(dataset))
+    file_space = dataset.get_space()
+    file_space.select_hyperslab((start,), (count,), (step,))
+    memory_space = h5s.create_simple((count,))
+    try:
+        capi.read(dataset, in_memory, memory_space, file_space, image.ctypes.data)
+    except OSError as error:
+        last = start + (count - 1) * step
+        raise CorruptError(
+            f"{object_name(dataset)}: rows {start} to {last} cannot be read: {error}",
+            path=object_name(dataset),
+            row=start,
+        ) from error
+    try:
+        yield image
+    finally:
+        if stored.has_pointers:
+            capi.reclaim(in_memory, memory_space, image.ctypes.data)
+
+
+def write_rows(dataset: Any, stored: StoredType, start: int, image: Image, count: int) -> None:
+    """Write `count` elements in memory form from row `start` on; the dataset is long enough."""
+    if count == 0:
+        return
+    file_space = dataset.get_space()
+    file_space.select_hyperslab((start,), (count,))
+    in_memory = memory_type(dataset.get_type(), stored)
+    capi.write(dataset, in_memory, h5s.create_simple((count,)), file_space, image.ctypes.data)
+
+
+def resize(dataset: Any, n_rows: int) -> None:
+    """Set the number of rows of a chunked dataset."""
+    dataset.set_extent((n_rows,))
+
+
+def trial_size(plan: DatasetPlan, image: Image, count: int) -> int:
+    """How many bytes HDF5 stores for these rows as one chunk under the plan's filters; tried in memory."""
+    with _scratch_file() as scratch:
+        trial = DatasetPlan(plan.type, max(count, 1), plan.filters, plan.fill)
+        dataset = create_dataset(scratch, "trial", trial, count)
+        write_rows(dataset, plan.type, 0, image, count)
+        size: int = dataset.get_chunk_info(0).size
+        return size
+
+
+@contextmanager
+def _scratch_file() -> Iterator[Any]:
+    """A file in memory that is never saved."""
+    access = h5p.create(h5p.FILE_ACCESS)
+    access.set_fapl_core(1 << 20, False)
+    handle = h5f.create(b"colonnade-scratch", h5f.ACC_TRUNC, fapl=access)
+    try:
+        yield handle
+    finally:
+        handle.close()
+
+
+def reference_bytes(references: list[Any], kind: str) -> bytes:
+    """The stored bytes of h5py references (None counts as the null reference), one after another."""
+    dtype = h5py.ref_dtype if kind == "object_reference" else h5py.regionref_dtype
+    null = h5py.Reference() if kind == "object_reference" else h5py.RegionReference()
+    values = np.empty(len(references), dtype=dtype)
+    for position, reference in enumerate(references):
+        values[position] = null if reference is None else reference
+    with _scratch_file() as scratch:
+        made = h5py.File(scratch).create_dataset("references", data=values, dtype=dtype)
+        with reading(made.id, describe_dataset(made.id), 0, len(references)) as image:
+            return image.tobytes()
+
+
+def leads_nowhere(dataset: Any, row: int) -> bool:
+    """Whether the object reference in this row is set, and leads to no object."""
+    reference = h5py.Dataset(dataset)[row]
+    if not reference:
+        return False
+    try:
+        return h5r.get_obj_type(reference, dataset) is None
+    except BROKEN:
+        return True
+
+
+def object_name(node: Any) -> str:
+    """The node's path in its file, for messages."""
+    try:
+        name = h5i.get_name(node)
+    except BROKEN:
+        return "?"
+    return name.decode("utf-8", "replace") if name else "?"

@@ -1,0 +1,339 @@
+"""HDF5 datatypes to plain data and back, and the form each takes in memory.
+
+`describe_type` turns a datatype of a file into a `StoredType`, `make_type` the other way.
+`memory_dtype` and `memory_type` are two views of one thing: how an element lies in memory when
+H5Dread puts it there. They always agree, byte for byte:
+
+| stored | NumPy dtype | HDF5 memory type |
+| --- | --- | --- |
+| integer, enum, boolean | native integer, the next of 1, 2, 4, 8 bytes | that integer |
+| float | float16, 32 or 64, the first that holds every value | that float |
+| bitfield | native unsigned integer | bitfield of that size, native order |
+| string | bytes of its size | the same, null-padded |
+| text | uint64 (a pointer) | variable-length string |
+| binary, sequence | uint64 length, uint64 pointer | the sequence, of its base's memory type |
+| array, compound, complex | the same of its parts, packed | the same |
+| opaque, references, unknown, wider numbers | that many bytes | the file's own type |
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5t
+
+from colonnade.errors import UnsupportedError
+from colonnade.model import Charset, Kind, Order, Padding, StoredField, StoredType
+
+MAX_DEPTH = 32
+_NATIVE_BIG = sys.byteorder == "big"
+_CHARSETS: dict[int, Charset] = {h5t.CSET_ASCII: "ascii", h5t.CSET_UTF8: "utf-8"}
+_PADDINGS: dict[int, Padding] = {
+    h5t.STR_NULLTERM: "terminated",
+    h5t.STR_NULLPAD: "null",
+    h5t.STR_SPACEPAD: "space",
+}
+_ORDERS: dict[int, Order] = {h5t.ORDER_LE: "little", h5t.ORDER_BE: "big"}
+_UNKNOWN_NAMES = {
+    h5t.TIME: "time",
+    h5t.REFERENCE: "reference (HDF5 1.12 form)",
+    h5t.OPAQUE: "opaque",
+    h5t.COMPOUND: "compound",
+}
+_COMPLEX_CLASS = getattr(h5t, "COMPLEX", -99)
+_POINTER = np.dtype("u8")
+SEQUENCE_DTYPE = np.dtype([("length", "u8"), ("pointer", "u8")])
+
+
+def describe_type(type_id: Any, depth: int = 0) -> StoredType:
+    """The datatype as plain data; what has no kind of its own comes back as `unknown`."""
+    if depth > MAX_DEPTH:
+        return StoredType("unknown", type_id.get_size(), tag="datatype nested too deeply")
+    describe = _DESCRIBE.get(type_id.get_class(), _describe_unknown)
+    stored: StoredType = describe(type_id, depth)
+    return stored
+
+
+def _describe_unknown(type_id: Any, depth: int) -> StoredType:
+    number = type_id.get_class()
+    return StoredType("unknown", type_id.get_size(), tag=_UNKNOWN_NAMES.get(number, f"datatype class {number}"))
+
+
+def _describe_integer(type_id: Any, depth: int) -> StoredType:
+    bitfield = type_id.get_class() == h5t.BITFIELD
+    kind: Kind = "bitfield" if bitfield else "integer"
+    return StoredType(
+        kind,
+        type_id.get_size(),
+        _ORDERS.get(type_id.get_order(), "little"),
+        signed=not bitfield and type_id.get_sign() == h5t.SGN_2,
+        precision=type_id.get_precision(),
+    )
+
+
+def _describe_float(type_id: Any, depth: int) -> StoredType:
+    order = _ORDERS.get(type_id.get_order())
+    if order is None:
+        return StoredType("unknown", type_id.get_size(), tag="float of VAX or mixed byte order")
+    _, _, exponent, _, mantissa = type_id.get_fields()
+    size, precision = type_id.get_size(), type_id.get_precision()
+    return StoredType("float", size, order, signed=True, precision=precision, mantissa=mantissa, exponent=exponent)
+
+
+def _describe_string(type_id: Any, depth: int) -> StoredType:
+    charset = _CHARSETS.get(type_id.get_cset(), "ascii")
+    if type_id.is_variable_str():
+        return StoredType("text", type_id.get_size(), charset=charset, padding="terminated")
+    padding = _PADDINGS.get(type_id.get_strpad(), "null")
+    return StoredType("string", type_id.get_size(), charset=charset, padding=padding)
+
+
+def _describe_enum(type_id: Any, depth: int) -> StoredType:
+    base = describe_type(type_id.get_super(), depth + 1)
+    if base.kind != "integer" or base.size > 8:
+        return StoredType("unknown", type_id.get_size(), tag=f"enum of {base}")
+    members = tuple(_enum_member(type_id, position) for position in range(type_id.get_nmembers()))
+    values = dict(members)
+    boolean = values.get("FALSE") == 0 and values.get("TRUE") == 1 and len(members) <= 3
+    boolean = boolean and (len(members) == 2 or "MISSING" in values)
+    kind: Kind = "boolean" if boolean else "enum"
+    return StoredType(kind, type_id.get_size(), base.order, base=base, members=members)
+
+
+def _enum_member(type_id: Any, position: int) -> tuple[str, int]:
+    name = type_id.get_member_name(position)
+    return name.decode("utf-8", "surrogateescape"), int(type_id.get_member_value(position))
+
+
+def _describe_opaque(type_id: Any, depth: int) -> StoredType:
+    tag = (type_id.get_tag() or b"").decode("utf-8", "replace")
+    return StoredType("opaque", type_id.get_size(), "none", tag=tag)
+
+
+def _describe_sequence(type_id: Any, depth: int) -> StoredType:
+    base = describe_type(type_id.get_super(), depth + 1)
+    if base.kind == "opaque" and base.size == 1:
+        return StoredType("binary", type_id.get_size(), "none", base=base)
+    return StoredType("sequence", type_id.get_size(), "none", base=base)
+
+
+def _describe_array(type_id: Any, depth: int) -> StoredType:
+    base = describe_type(type_id.get_super(), depth + 1)
+    return StoredType("array", type_id.get_size(), "none", base=base, dims=tuple(type_id.get_array_dims()))
+
+
+def _describe_compound(type_id: Any, depth: int) -> StoredType:
+    fields = tuple(
+        StoredField(
+            type_id.get_member_name(i).decode("utf-8", "surrogateescape"),
+            type_id.get_member_offset(i),
+            describe_type(type_id.get_member_type(i), depth + 1),
+        )
+        for i in range(type_id.get_nmembers())
+    )
+    if len({field.name for field in fields}) != len(fields) or not all(field.name for field in fields):
+        return _describe_unknown(type_id, depth)
+    if _is_complex_pair(fields):
+        return StoredType("complex", type_id.get_size(), fields[0].type.order, base=fields[0].type, fields=fields)
+    return StoredType("compound", type_id.get_size(), "none", fields=fields)
+
+
+def _is_complex_pair(fields: tuple[StoredField, ...]) -> bool:
+    """h5py's and NumPy's form of a complex number: equal floats named r and i."""
+    if tuple(field.name for field in fields) != ("r", "i"):
+        return False
+    real, imaginary = (field.type for field in fields)
+    return real == imaginary and real.kind == "float" and real.size in (4, 8) and _float_bytes(real) == real.size
+
+
+def _describe_complex(type_id: Any, depth: int) -> StoredType:
+    base = describe_type(type_id.get_super(), depth + 1)
+    if base.kind != "float" or base.size not in (4, 8) or _float_bytes(base) != base.size:
+        return StoredType("unknown", type_id.get_size(), tag=f"complex of {base}")
+    return StoredType("complex", type_id.get_size(), base.order, base=base)
+
+
+def _describe_reference(type_id: Any, depth: int) -> StoredType:
+    if type_id.equal(h5t.STD_REF_OBJ):
+        return StoredType("object_reference", type_id.get_size(), "none")
+    if type_id.equal(h5t.STD_REF_DSETREG):
+        return StoredType("region_reference", type_id.get_size(), "none")
+    return _describe_unknown(type_id, depth)
+
+
+_DESCRIBE = {
+    h5t.INTEGER: _describe_integer,
+    h5t.BITFIELD: _describe_integer,
+    h5t.FLOAT: _describe_float,
+    h5t.STRING: _describe_string,
+    h5t.ENUM: _describe_enum,
+    h5t.OPAQUE: _describe_opaque,
+    h5t.VLEN: _describe_sequence,
+    h5t.ARRAY: _describe_array,
+    h5t.COMPOUND: _describe_compound,
+    _COMPLEX_CLASS: _describe_complex,
+    h5t.REFERENCE: _describe_reference,
+}
+
+
+def _whole_bytes(size: int) -> int:
+    """The native integer size that holds `size` bytes, or 0 when there is none."""
+    return next((width for width in (1, 2, 4, 8) if size <= width), 0)
+
+
+def _float_bytes(stored: StoredType) -> int:
+    """The native float size that holds every value of this float, or 0 when there is none."""
+    for width, mantissa, exponent in ((2, 10, 5), (4, 23, 8), (8, 52, 11)):
+        if stored.mantissa <= mantissa and stored.exponent <= exponent:
+            return width
+    return 0
+
+
+def memory_dtype(stored: StoredType) -> np.dtype[Any]:
+    """The NumPy dtype of one element in memory; see the table at the head of this module."""
+    kind = stored.kind
+    if kind in ("integer", "bitfield", "boolean", "enum"):
+        number = stored.item if stored.base is not None else stored
+        width = _whole_bytes(number.size)
+        return np.dtype(f"{'i' if number.signed else 'u'}{width}") if width else np.dtype((np.void, stored.size))
+    if kind == "float":
+        width = _float_bytes(stored)
+        return np.dtype(f"f{width}") if width else np.dtype((np.void, stored.size))
+    if kind == "complex":
+        return np.dtype(f"c{stored.item.size * 2}")
+    if kind == "string":
+        return np.dtype((np.bytes_, stored.size))
+    if kind == "text":
+        return _POINTER
+    if kind in ("binary", "sequence"):
+        return SEQUENCE_DTYPE
+    if kind == "array":
+        return np.dtype((memory_dtype(stored.item), stored.dims))
+    if kind == "compound":
+        names = [field.name for field in stored.fields]
+        return np.dtype({"names": names, "formats": [memory_dtype(field.type) for field in stored.fields]})
+    return np.dtype((np.void, stored.size))
+
+
+def memory_type(type_id: Any, stored: StoredType) -> Any:
+    """The HDF5 datatype of one element in memory, for the file's datatype and its description."""
+    kind = stored.kind
+    dtype = memory_dtype(stored)
+    if kind in ("integer", "boolean", "enum", "float") and dtype.kind != "V":
+        return h5t.py_create(dtype)
+    if kind == "bitfield" and dtype.kind != "V":
+        order = "BE" if _NATIVE_BIG else "LE"
+        return getattr(h5t, f"STD_B{dtype.itemsize * 8}{order}")
+    if kind == "string":
+        padded = type_id.copy()
+        padded.set_strpad(h5t.STR_NULLPAD)
+        return padded
+    if kind == "sequence":
+        return h5t.vlen_create(memory_type(type_id.get_super(), stored.item))
+    if kind == "array":
+        return h5t.array_create(memory_type(type_id.get_super(), stored.item), stored.dims)
+    if kind == "compound":
+        return _compound_memory_type(type_id, stored, dtype)
+    if kind == "complex":
+        return _complex_memory_type(stored)
+    return type_id.copy()
+
+
+def _compound_memory_type(type_id: Any, stored: StoredType, dtype: np.dtype[Any]) -> Any:
+    made = h5t.create(h5t.COMPOUND, dtype.itemsize)
+    for position, field in enumerate(stored.fields):
+        assert dtype.fields is not None  # a compound's dtype is structured by construction
+        name = type_id.get_member_name(position)
+        made.insert(name, dtype.fields[field.name][1], memory_type(type_id.get_member_type(position), field.type))
+    return made
+
+
+def _complex_memory_type(stored: StoredType) -> Any:
+    part = h5t.py_create(np.dtype(f"f{stored.item.size}"))
+    if not stored.fields:
+        order = "BE" if _NATIVE_BIG else "LE"
+        return getattr(h5t, f"COMPLEX_IEEE_F{stored.item.size * 8}{order}")
+    made = h5t.create(h5t.COMPOUND, stored.item.size * 2)
+    made.insert(b"r", 0, part)
+    made.insert(b"i", stored.item.size, part)
+    return made
+
+
+def make_type(stored: StoredType) -> Any:
+    """The HDF5 datatype for a description, as a writer stores it."""
+    return _MAKE[stored.kind](stored)
+
+
+def _make_integer(stored: StoredType) -> Any:
+    order = "BE" if stored.order == "big" else "LE"
+    letter = "B" if stored.kind == "bitfield" else "I" if stored.signed else "U"
+    return getattr(h5t, f"STD_{letter}{stored.size * 8}{order}")
+
+
+def _make_float(stored: StoredType) -> Any:
+    order = "BE" if stored.order == "big" else "LE"
+    return h5t.IEEE_F16BE if (stored.size, order) == (2, "BE") else getattr(h5t, f"IEEE_F{stored.size * 8}{order}")
+
+
+def _make_enum(stored: StoredType) -> Any:
+    made = h5t.enum_create(make_type(stored.item))
+    for name, value in stored.members:
+        made.enum_insert(name.encode("utf-8", "surrogateescape"), value)
+    return made
+
+
+def _make_string(stored: StoredType) -> Any:
+    made = h5t.C_S1.copy()
+    made.set_size(h5t.VARIABLE if stored.kind == "text" else stored.size)
+    made.set_cset(h5t.CSET_UTF8 if stored.charset == "utf-8" else h5t.CSET_ASCII)
+    paddings = {word: number for number, word in _PADDINGS.items()}
+    made.set_strpad(paddings[stored.padding])
+    return made
+
+
+def _make_opaque(stored: StoredType) -> Any:
+    made = h5t.create(h5t.OPAQUE, stored.size)
+    made.set_tag(stored.tag.encode())
+    return made
+
+
+def _make_compound(stored: StoredType) -> Any:
+    made = h5t.create(h5t.COMPOUND, stored.size)
+    for field in stored.fields:
+        made.insert(field.name.encode("utf-8", "surrogateescape"), field.offset, make_type(field.type))
+    return made
+
+
+def _make_unknown(stored: StoredType) -> Any:
+    raise UnsupportedError(f"colonnade cannot make the HDF5 datatype {stored}", feature=str(stored))
+
+
+_MAKE = {
+    "integer": _make_integer,
+    "bitfield": _make_integer,
+    "float": _make_float,
+    "boolean": _make_enum,
+    "enum": _make_enum,
+    "string": _make_string,
+    "text": _make_string,
+    "opaque": _make_opaque,
+    "binary": lambda stored: h5t.vlen_create(make_type(stored.item)),
+    "sequence": lambda stored: h5t.vlen_create(make_type(stored.item)),
+    "array": lambda stored: h5t.array_create(make_type(stored.item), stored.dims),
+    "compound": _make_compound,
+    "complex": _make_compound,
+    "object_reference": lambda stored: h5t.STD_REF_OBJ.copy(),
+    "region_reference": lambda stored: h5t.STD_REF_DSETREG.copy(),
+    "unknown": _make_unknown,
+}
+
+
+def is_reference_dtype(dtype: np.dtype[Any]) -> str | None:
+    """'object_reference' or 'region_reference' when this NumPy dtype holds h5py references."""
+    kind = h5py.check_ref_dtype(dtype)
+    if kind is None:
+        return None
+    return "object_reference" if kind is h5py.Reference else "region_reference"

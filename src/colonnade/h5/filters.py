@@ -1,0 +1,175 @@
+"""Byte filters of a dataset: from text such as "shuffle+deflate:4" to a pipeline, and back.
+
+Built into every HDF5 library: shuffle, deflate, fletcher32, scale-offset, n-bit. With the
+package hdf5plugin installed also: zstd, lz4, blosc, blosc2, bitshuffle. Options follow a colon.
+Filters that may make a chunk larger are marked optional, because HDF5 fails the write otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from h5py import h5p, h5z
+
+from colonnade.errors import UnsupportedError, UsageError
+from colonnade.model import FilterInfo, StoredType
+
+NAMES = {
+    1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "n-bit", 6: "scale-offset", 305: "lzo",
+    307: "bzip2", 32000: "lzf", 32001: "blosc", 32004: "lz4", 32008: "bitshuffle", 32013: "zfp",
+    32015: "zstd", 32017: "sz", 32018: "fcidecomp", 32024: "sz3", 32026: "blosc2",
+}  # fmt: skip
+BUILT_IN = ("shuffle", "deflate", "fletcher32", "scale-offset", "n-bit")
+PLUGINS = ("zstd", "lz4", "blosc", "blosc2", "bitshuffle")
+_SPELLINGS = {"gzip": "deflate", "zlib": "deflate", "scaleoffset": "scale-offset", "nbit": "n-bit", "zstandard": "zstd"}
+_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
+
+
+def parse_filters(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The steps of a filter text: ("shuffle", ()), ("deflate", ("4",)). Empty for "none"."""
+    if text.strip().lower() in ("", "none"):
+        return ()
+    steps = []
+    for part in text.split("+"):
+        name, *options = (word.strip().lower() for word in part.split(":"))
+        name = _SPELLINGS.get(name, name)
+        if name not in BUILT_IN + PLUGINS:
+            known = ", ".join(BUILT_IN + PLUGINS)
+            raise UsageError(f"unknown filter {name!r} in {text!r}. Known: {known}, none.", filter=name)
+        steps.append((name, tuple(options)))
+    return tuple(steps)
+
+
+def set_filters(creation: Any, text: str, stored: StoredType) -> None:
+    """Put the filters of `text` into a dataset creation property list, in their order."""
+    for name, options in parse_filters(text):
+        if name in PLUGINS:
+            _set_plugin(creation, name, options)
+        else:
+            _set_built_in(creation, name, options, stored)
+
+
+def _number(name: str, options: tuple[str, ...], default: int, low: int, high: int) -> int:
+    text = options[0] if options else str(default)
+    if not text.lstrip("-").isdigit() or not low <= int(text) <= high or len(options) > 1:
+        given = ":".join(options)
+        raise UsageError(f"filter {name} takes one number from {low} to {high}, not {given!r}", filter=name)
+    return int(text)
+
+
+def _set_built_in(creation: Any, name: str, options: tuple[str, ...], stored: StoredType) -> None:
+    if name == "shuffle":
+        creation.set_shuffle()
+    elif name == "deflate":
+        creation.set_deflate(_number(name, options, 1, 0, 9))
+    elif name == "fletcher32":
+        creation.set_fletcher32()
+    elif name == "n-bit":
+        _require_kind(name, stored, ("integer", "float", "boolean", "enum", "array", "compound"))
+        creation.set_filter(h5z.FILTER_NBIT, h5z.FLAG_OPTIONAL, ())
+    else:
+        _require_kind(name, stored, ("integer", "float"))
+        if stored.kind == "float":
+            if not options:
+                raise UsageError(
+                    "scale-offset keeps only some decimals of a float: say how many, as in 'scale-offset:3'",
+                    filter=name,
+                )
+            creation.set_scaleoffset(h5z.SO_FLOAT_DSCALE, _number(name, options, 0, -30, 30))
+        else:
+            creation.set_scaleoffset(h5z.SO_INT, _number(name, options, 0, 0, stored.size * 8))
+
+
+def _require_kind(name: str, stored: StoredType, kinds: tuple[str, ...]) -> None:
+    if stored.kind not in kinds:
+        raise UsageError(f"filter {name} does not work on {stored}; it takes {', '.join(kinds)}", filter=name)
+
+
+def _set_plugin(creation: Any, name: str, options: tuple[str, ...]) -> None:
+    plugin = import_plugins()
+    if plugin is None:
+        raise UsageError(
+            f"filter {name} needs the package hdf5plugin (pip install 'colonnade[filters]'); "
+            f"built in are {', '.join(BUILT_IN)}",
+            filter=name,
+        )
+    if name == "zstd":
+        chosen = plugin.Zstd(clevel=_number(name, options, 1, 1, 22))
+    elif name == "lz4":
+        chosen = plugin.LZ4(nbytes=_number(name, options, 0, 0, 1 << 30))
+    elif name == "bitshuffle":
+        chosen = plugin.Bitshuffle(cname=options[0] if options else "lz4")
+    else:
+        chosen = _blosc(plugin.Blosc if name == "blosc" else plugin.Blosc2, name, options)
+    creation.set_filter(chosen.filter_id, h5z.FLAG_OPTIONAL, tuple(chosen.filter_options))
+
+
+def _blosc(kind: Any, name: str, options: tuple[str, ...]) -> Any:
+    """blosc[:compressor[:level[:noshuffle|shuffle|bitshuffle]]]"""
+    compressor = options[0] if options else "zstd"
+    level = options[1] if len(options) > 1 else "1"
+    shuffle = options[2] if len(options) > 2 else "shuffle"
+    modes = {"noshuffle": kind.NOFILTER if name == "blosc2" else kind.NOSHUFFLE}
+    modes |= {"shuffle": kind.SHUFFLE, "bitshuffle": kind.BITSHUFFLE}
+    if compressor not in _COMPRESSORS or not level.isdigit() or int(level) > 9 or shuffle not in modes:
+        raise UsageError(
+            f"filter {name} is written {name}:COMPRESSOR:LEVEL:SHUFFLE with a compressor of "
+            f"{', '.join(_COMPRESSORS)}, a level 0..9 and a shuffle of {', '.join(modes)}",
+            filter=name,
+        )
+    if name == "blosc2":
+        return kind(cname=compressor, clevel=int(level), filters=modes[shuffle])
+    return kind(cname=compressor, clevel=int(level), shuffle=modes[shuffle])
+
+
+def import_plugins() -> Any:
+    """The module hdf5plugin, which registers its filters on import; None when not installed."""
+    try:
+        import hdf5plugin
+    except ImportError:
+        return None
+    return hdf5plugin
+
+
+def describe_filters(creation: Any) -> tuple[FilterInfo, ...]:
+    """The pipeline of a dataset creation property list."""
+    found = []
+    for position in range(creation.get_nfilters()):
+        number, flags, options, name = creation.get_filter(position)
+        word = NAMES.get(number) or name.decode("utf-8", "replace") or f"filter {number}"
+        found.append(FilterInfo(number, word, tuple(options), bool(flags & h5z.FLAG_OPTIONAL)))
+    return tuple(found)
+
+
+def filters_text(filters: tuple[FilterInfo, ...]) -> str:
+    """The pipeline as text that `parse_filters` takes, with the options that matter."""
+    return "+".join(_step_text(step) for step in filters) or "none"
+
+
+def _step_text(step: FilterInfo) -> str:
+    if step.name in ("deflate", "zstd") and step.options:
+        return f"{step.name}:{step.options[0]}"
+    if step.name == "scale-offset" and len(step.options) > 1:
+        lossy = step.options[0] == h5z.SO_FLOAT_DSCALE
+        return f"{step.name}:{step.options[1]}" if lossy or step.options[1] else step.name
+    return step.name
+
+
+def require_filters(filters: tuple[FilterInfo, ...], path: str) -> None:
+    """Make sure every filter can be undone here; an UnsupportedError names the one that cannot."""
+    for step in filters:
+        if h5z.filter_avail(step.id) or (import_plugins() is not None and h5z.filter_avail(step.id)):
+            continue
+        raise UnsupportedError(
+            f"{path} is stored with the HDF5 filter {step.name} ({step.id}), which is not installed here. "
+            "The package hdf5plugin holds most of them: pip install 'colonnade[filters]'.",
+            feature=step.name,
+            path=path,
+        )
+
+
+def creation_list() -> Any:
+    """An empty dataset creation property list that records no times, so that equal input gives equal bytes."""
+    creation = h5p.create(h5p.DATASET_CREATE)
+    creation.set_obj_track_times(False)
+    return creation

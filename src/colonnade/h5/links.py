@@ -1,0 +1,155 @@
+"""Groups and links: open by name, list, make, remove, walk.
+
+A walk goes over links, not over objects: a file may hold objects that the HDF5 library cannot
+open, and one of them must not hide the others. Hard links are followed once; soft links (aliases
+of what is found anyway) and external links (which leave the file) are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from h5py import h5d, h5g, h5i, h5l, h5o, h5p, h5r, h5t
+
+from colonnade.h5.attributes import BROKEN
+
+Group = h5g.GroupID
+Dataset = h5d.DatasetID
+NodeKind = Literal["group", "dataset", "datatype", "soft link", "external link", "broken"]
+_OBJECT_KINDS: dict[int, NodeKind] = {
+    h5o.TYPE_GROUP: "group",
+    h5o.TYPE_DATASET: "dataset",
+    h5o.TYPE_NAMED_DATATYPE: "datatype",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """One link of a group: its name, what it leads to, and where that is kept in the file."""
+
+    name: str
+    kind: NodeKind
+    address: int = 0
+
+
+def encode_name(name: str) -> bytes:
+    """A link name as HDF5 keeps it; names that are not UTF-8 survive the round trip."""
+    return name.encode("utf-8", "surrogateescape")
+
+
+def decode_name(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
+
+
+def children(group: Any) -> list[Child]:
+    """The links of a group in the order of their names; those that lead nowhere are `broken`."""
+    try:
+        names = list(group)
+    except BROKEN:
+        return []
+    return [_child(group, name) for name in names]
+
+
+def _child(group: Any, name: bytes) -> Child:
+    shown = decode_name(name)
+    try:
+        link = group.links.get_info(name)
+        if link.type == h5l.TYPE_SOFT:
+            return Child(shown, "soft link")
+        if link.type != h5l.TYPE_HARD:
+            return Child(shown, "external link")
+        info = h5o.get_info(group, name)
+    except BROKEN:
+        return Child(shown, "broken")
+    return Child(shown, _OBJECT_KINDS.get(info.type, "broken"), info.addr)
+
+
+def open_dataset(group: Any, name: str) -> Any | None:
+    """The dataset child of this name, or None when it is something else or broken."""
+    try:
+        node = h5o.open(group, encode_name(name))
+    except BROKEN:
+        return None
+    return node if isinstance(node, h5d.DatasetID) else None
+
+
+def open_group(group: Any, path: str) -> Any | None:
+    """The group at a path below `group`, or None when it is something else or not there."""
+    try:
+        node = h5o.open(group, encode_name(path or "/"))
+    except BROKEN:
+        return None
+    return node if isinstance(node, h5g.GroupID) else None
+
+
+def exists(group: Any, name: str) -> bool:
+    """Whether the group has a link of this name, wherever it leads."""
+    return encode_name(name) in group
+
+
+def create_group(group: Any, path: str, large_attributes: bool = False) -> Any:
+    """A new group at a path below `group`, with the groups on the way to it.
+
+    `large_attributes` lets attributes grow beyond 64 KiB, at the price of a newer file form.
+    """
+    links = h5p.create(h5p.LINK_CREATE)
+    links.set_create_intermediate_group(True)
+    links.set_char_encoding(h5t.CSET_UTF8)
+    creation = h5p.create(h5p.GROUP_CREATE)
+    if large_attributes:
+        creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
+        creation.set_attr_phase_change(0, 0)
+    return h5g.create(group, encode_name(path), lcpl=links, gcpl=creation)
+
+
+def unlink(group: Any, name: str) -> None:
+    """Remove one link."""
+    group.unlink(encode_name(name))
+
+
+def rename(group: Any, name: str, new_name: str) -> None:
+    """Give a link another name within its group."""
+    group.links.move(encode_name(name), group, encode_name(new_name))
+
+
+def address(node: Any) -> int:
+    """Where the object is kept: equal for two handles of one object."""
+    found: int = h5o.get_info(node).addr
+    return found
+
+
+def dereference(node: Any, reference: Any) -> Any | None:
+    """The object an object reference leads to, or None when it leads nowhere."""
+    try:
+        return h5r.dereference(reference, node) if reference else None
+    except BROKEN:
+        return None
+
+
+def is_dataset(node: Any) -> bool:
+    return isinstance(node, h5d.DatasetID)
+
+
+def walk_groups(group: Any) -> Iterator[tuple[str, Any]]:
+    """Every group below (and with) this one, each once, as path and handle; parents first."""
+    name = h5i.get_name(group) or b"/"
+    pending = [(decode_name(name), group)]
+    seen = {address(group)}
+    while pending:
+        path, node = pending.pop()
+        yield path, node
+        below = []
+        for child in children(node):
+            if child.kind != "group" or child.address in seen:
+                continue
+            opened = open_group(node, child.name)
+            if opened is not None:
+                seen.add(child.address)
+                below.append((join_path(path, child.name), opened))
+        pending.extend(reversed(below))
+
+
+def join_path(path: str, name: str) -> str:
+    return f"{path.rstrip('/')}/{name}"

@@ -1,0 +1,54 @@
+"""Where a table keeps its things inside an HDF5 file: one folder a layout, the same file names in each.
+
+`LAYOUTS` is the closed set of them, in the order in which a group is asked what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from colonnade.layouts.hep001 import describe as hep001_describe
+from colonnade.layouts.hep001 import names as hep001_names
+from colonnade.layouts.hep001 import write as hep001_write
+from colonnade.layouts.hep001.write import TableText
+from colonnade.model import ColumnInfo, TableInfo
+
+__all__ = ["LAYOUTS", "Layout", "TableText", "layout_of"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What every layout offers; rows are read and written by others."""
+
+    name: str
+    is_table: Callable[[Any], bool]
+    describe: Callable[[Any, str], TableInfo]
+    open_column: Callable[[Any, ColumnInfo], tuple[Any, Any]]
+    own_attributes: Callable[[Any], dict[str, object]]
+    check_name: Callable[[str, bool], None]
+    needs_large_attributes: Callable[[int, int], bool]
+    make_group: Callable[[Any, str, bool], Any]
+    complete: Callable[..., None]
+    clear: Callable[[Any], None]
+
+
+HEP001 = Layout(
+    name="hep001",
+    is_table=hep001_describe.is_table,
+    describe=hep001_describe.describe,
+    open_column=hep001_describe.open_column,
+    own_attributes=hep001_describe.unread_attributes,
+    check_name=hep001_names.check_name,
+    needs_large_attributes=hep001_write.needs_large_attributes,
+    make_group=hep001_write.make_group,
+    complete=hep001_write.complete,
+    clear=hep001_write.clear,
+)
+LAYOUTS: dict[str, Layout] = {"hep001": HEP001}
+
+
+def layout_of(group: Any) -> Layout | None:
+    """The layout whose table this group is, or None."""
+    return next((layout for layout in LAYOUTS.values() if layout.is_table(group)), None)

@@ -1,0 +1,309 @@
+"""A HEP001 table group to a TableInfo, leniently: what breaks a rule is noted, what can be read is read.
+
+No element of a column is read. The steps are those of the rules page:
+T1 recognise, T2 version, C3 which children are columns, I1/I2 which are labels, T4 their order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from colonnade.errors import FormatError, UnsupportedError
+from colonnade.h5 import attributes
+from colonnade.h5.attributes import BROKEN
+from colonnade.h5.datasets import DatasetInfo, describe_dataset
+from colonnade.h5.links import Child, address, children, dereference, is_dataset, open_dataset
+from colonnade.layouts.hep001 import names
+from colonnade.model import CategoriesInfo, ColumnInfo, Finding, Severity, TableInfo
+
+_MISSING_LINE = re.compile(r"(?:\A|\n)Missing value: .*\.\Z")
+
+
+@dataclass
+class _Member:
+    """A dataset child with rank 1, as read once."""
+
+    name: str
+    address: int
+    dataset: Any
+    info: DatasetInfo
+    n_rows: int
+    attributes: frozenset[str]
+
+
+def is_table(group: Any) -> bool:
+    """Whether the group is a table of this revision: by CLASS alone, whatever its storage (T1)."""
+    if attributes.read_text(group, names.CLASS) != names.CLASS_VALUE:
+        return False
+    return attributes.storage_of(group, names.LATER_REVISION) is None
+
+
+def describe(group: Any, path: str) -> TableInfo:
+    """The table as plain data. A MAJOR version above ours is an UnsupportedError."""
+    return _Description(group, path).table()
+
+
+def strip_missing_line(description: str | None) -> str | None:
+    """A column's description without the line that names its fill (C6)."""
+    if description is None:
+        return None
+    return _MISSING_LINE.sub("", description) or None
+
+
+class _Description:
+    """One walk over a table group, collecting what is wrong on the way."""
+
+    def __init__(self, group: Any, path: str) -> None:
+        self.group = group
+        self.path = path
+        self.problems: list[Finding] = []
+        self.used: set[int] = set()
+        self.vocabulary = attributes.read_text(group, names.UNITS_VOCABULARY)
+        self.order = attributes.read_texts(group, names.COLUMN_ORDER)
+
+    def note(self, rule: str, severity: Severity, message: str, name: str | None = None) -> None:
+        path = self.path if name is None else f"{self.path.rstrip('/')}/{name}"
+        self.problems.append(Finding(rule, severity, path, message))
+
+    def table(self) -> TableInfo:
+        version = self._version()
+        members = self._members()
+        by_address = {member.address: member for member in members}
+        targets = self._category_targets(members)
+        self.used = {address(target) for target in targets.values() if target is not None}
+        in_order = set(self.order or ())
+        n_rows = self._length(members, in_order)
+        columns: list[ColumnInfo] = []
+        labels: list[ColumnInfo] = []
+        for member in members:
+            if self._is_categories(member, targets, n_rows):
+                if member.name in in_order:
+                    self.note("T4", "warning", "a categories dataset is listed in column-order", member.name)
+                continue
+            is_label = names.COLUMNS_LIST in member.attributes
+            column = self._column(member, by_address, targets, n_rows, is_label)
+            if is_label:
+                labels.append(column)
+            if not is_label or member.name in in_order:
+                columns.append(column)
+        return TableInfo(
+            path=self.path,
+            layout="hep001",
+            n_rows=n_rows,
+            columns=self._ordered(columns),
+            labels=self._ordered_labels(labels, columns),
+            title=attributes.read_text(self.group, names.TITLE),
+            description=attributes.read_text(self.group, names.DESCRIPTION),
+            units_vocabulary=self.vocabulary,
+            index_name=self._index_name({column.name for column in (*columns, *labels)}),
+            version=version,
+            problems=tuple(self.problems),
+        )
+
+    def _version(self) -> str | None:
+        version = attributes.read_text(self.group, names.VERSION)
+        match = re.fullmatch(r"(\d{1,6})(?:\.(\d{1,6}))?(?:\..*)?", version or "")
+        if match is None:
+            self.note("T2", "error", f"VERSION is {version!r}, expected '{names.VERSION_VALUE}'")
+            return version
+        if int(match[1]) > 1:
+            raise UnsupportedError(
+                f"table {self.path} is of HEP001 version {version}; this library reads up to version 1.x",
+                feature=f"HEP001 {version}",
+                path=self.path,
+                found=version,
+                supported=names.VERSION_VALUE,
+            )
+        return version
+
+    def _members(self) -> list[_Member]:
+        found = []
+        for child in children(self.group):
+            if child.kind == "broken":
+                self.note("T7", "warning", "this link leads nowhere, or to an object that cannot be opened", child.name)
+            if child.kind == "dataset":
+                member = self._member(child)
+                if member is not None:
+                    found.append(member)
+        return found
+
+    def _member(self, child: Child) -> _Member | None:
+        dataset = open_dataset(self.group, child.name)
+        if dataset is None:
+            self.note("T7", "warning", "this dataset cannot be opened", child.name)
+            return None
+        try:
+            info = describe_dataset(dataset)
+        except BROKEN as error:
+            self.note("C1", "error", f"the header of this dataset cannot be read: {error}", child.name)
+            return None
+        if info.shape is None or len(info.shape) != 1:
+            rank = "no shape" if info.shape is None else f"rank {len(info.shape)}"
+            self.note("C1", "note", f"a dataset of {rank} is no column", child.name)
+            return None
+        return _Member(child.name, child.address, dataset, info, info.shape[0], frozenset(attributes.names(dataset)))
+
+    def _category_targets(self, members: list[_Member]) -> dict[str, Any]:
+        """For each column with `_categories`: the dataset that it refers to, None when it refers to none."""
+        targets = {}
+        for member in members:
+            if names.CATEGORIES not in member.attributes:
+                continue
+            references = attributes.read_references(member.dataset, names.CATEGORIES)
+            target = dereference(member.dataset, references[0]) if references else None
+            targets[member.name] = target if target is not None and is_dataset(target) else None
+        return targets
+
+    def _length(self, members: list[_Member], in_order: set[str]) -> int:
+        """The table's length: what most of its columns have (C1)."""
+        counted = [member for member in members if member.address not in self.used]
+        listed = [m for m in counted if m.name in in_order] or counted
+        votes = Counter(member.n_rows for member in listed)
+        return max(votes, key=lambda n_rows: (votes[n_rows], n_rows), default=0)
+
+    def _is_categories(self, member: _Member, targets: dict[str, Any], n_rows: int) -> bool:
+        if member.address in self.used:
+            return member.name not in targets
+        marked = names.ENCODING_TYPE in member.attributes and member.n_rows != n_rows
+        return marked and attributes.read_text(member.dataset, names.ENCODING_TYPE) == "categorical"
+
+    def _column(
+        self, member: _Member, by_address: dict[int, _Member], targets: dict[str, Any], n_rows: int, is_label: bool
+    ) -> ColumnInfo:
+        info = member.info
+        problem = None
+        if member.n_rows != n_rows:
+            problem = f"it has {member.n_rows} rows, the table has {n_rows} (rule C1)"
+            self.note("C1", "error", problem, member.name)
+        categories = None
+        if member.name in targets:
+            categories, trouble = self._categories(member, targets[member.name], by_address)
+            problem = problem or trouble
+        text = {
+            name: attributes.read_text(member.dataset, name) if name in member.attributes else None
+            for name in (names.UNITS, names.UNITS_VOCABULARY, names.DESCRIPTION, names.ARROW_TYPE)
+        }
+        return ColumnInfo(
+            name=member.name,
+            type=info.type,
+            n_rows=n_rows,
+            storage=info.storage,
+            chunk_rows=info.chunk_rows,
+            filters=info.filters,
+            fill=info.fill,
+            categories=categories,
+            units=text[names.UNITS],
+            units_vocabulary=text[names.UNITS_VOCABULARY] or self.vocabulary,
+            description=strip_missing_line(text[names.DESCRIPTION]),
+            arrow_type=text[names.ARROW_TYPE],
+            labels=self._labels_of(member, by_address),
+            is_label=is_label,
+            stored_bytes=info.stored_bytes,
+            problem=problem,
+        )
+
+    def _categories(
+        self, member: _Member, target: Any, by_address: dict[int, _Member]
+    ) -> tuple[CategoriesInfo | None, str | None]:
+        if member.info.type.kind != "integer":
+            self.note("C8", "error", f"a categorical holds {member.info.type}, not integer codes", member.name)
+            return None, None
+        if target is None:
+            trouble = "its _categories refers to no dataset (rule C9)"
+            self.note("C9", "error", trouble, member.name)
+            return None, trouble
+        held = by_address.get(address(target))
+        info = held.info if held is not None else _described(target)
+        if info is None or info.shape is None or len(info.shape) != 1:
+            trouble = "its categories are no dataset of rank 1 (rule C9)"
+            self.note("C9", "error", trouble, member.name)
+            return None, trouble
+        if held is None:
+            self.note("C9", "error", "its categories are outside the table's group", member.name)
+        ordered = attributes.read_flag(target, names.ORDERED)
+        if ordered is None:
+            self.note("C9", "error", "its categories have no `ordered` flag; taken as unordered", member.name)
+        found = CategoriesInfo(
+            name=held.name if held is not None else "",
+            type=info.type,
+            n_categories=info.shape[0],
+            ordered=bool(ordered),
+            units=attributes.read_text(target, names.UNITS),
+            arrow_type=attributes.read_text(target, names.ARROW_TYPE),
+        )
+        return found, None
+
+    def _labels_of(self, member: _Member, by_address: dict[int, _Member]) -> tuple[str, ...]:
+        if names.INDEXES not in member.attributes:
+            return ()
+        found = []
+        for reference in attributes.read_references(member.dataset, names.INDEXES) or ():
+            target = dereference(member.dataset, reference)
+            label = by_address.get(address(target)) if target is not None else None
+            if label is None:
+                self.note("I2", "error", "_indexes refers to no index dataset of this table", member.name)
+            else:
+                found.append(label.name)
+        return tuple(found)
+
+    def _ordered(self, columns: list[ColumnInfo]) -> tuple[ColumnInfo, ...]:
+        """The columns as column-order says; those it does not name come after, by name (T4)."""
+        if self.order is None:
+            if len(columns) > 1:
+                self.note("T4", "warning", "there is no column-order; columns are shown by name")
+            return tuple(columns)
+        by_name = {column.name: column for column in columns}
+        chosen = [by_name.pop(name) for name in dict.fromkeys(self.order) if name in by_name]
+        known = {column.name for column in columns} | {problem.path.rsplit("/", 1)[-1] for problem in self.problems}
+        for name in dict.fromkeys(self.order):
+            if name not in known:
+                self.note("T4", "error", f"column-order names {name!r}, which is no column of this table")
+        if len(set(self.order)) != len(self.order):
+            self.note("T4", "error", "column-order names a column twice")
+        for name in by_name:
+            self.note("T4", "error", "column-order does not name this column", name)
+        return tuple(chosen) + tuple(by_name.values())
+
+    def _ordered_labels(self, labels: list[ColumnInfo], columns: list[ColumnInfo]) -> tuple[ColumnInfo, ...]:
+        """Labels by precedence: `_index` first, then the order in the columns' `_indexes` (I2)."""
+        index = attributes.read_text(self.group, names.INDEX)
+        precedence = [index] if index else []
+        precedence += [name for column in columns for name in column.labels]
+        rank: dict[str, int] = {}
+        for name in precedence:
+            rank.setdefault(name, len(rank))
+        return tuple(sorted(labels, key=lambda label: rank.get(label.name, len(rank))))
+
+    def _index_name(self, known: set[str]) -> str | None:
+        name = attributes.read_text(self.group, names.INDEX)
+        if name is not None and name not in known:
+            self.note("T5", "error", f"_index names {name!r}, which is neither a column nor a label of this table")
+        return name
+
+
+def _described(target: Any) -> DatasetInfo | None:
+    try:
+        return describe_dataset(target)
+    except BROKEN:
+        return None
+
+
+def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
+    """The datasets of a column: its rows, and its categories or None."""
+    dataset = open_dataset(group, column.name)
+    if dataset is None:
+        raise FormatError(f"column {column.name!r} is not in the file any more", column=column.name)
+    if column.categories is None:
+        return dataset, None
+    references = attributes.read_references(dataset, names.CATEGORIES)
+    return dataset, dereference(dataset, references[0]) if references else None
+
+
+def unread_attributes(group: Any) -> dict[str, object]:
+    """The attributes of the table group that HEP001 gives no meaning: the user's own."""
+    return {
+        name: attributes.read(group, name) for name in attributes.names(group) if name not in names.GROUP_ATTRIBUTES
+    }

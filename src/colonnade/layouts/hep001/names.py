@@ -1,0 +1,43 @@
+"""The names HEP001 gives to attributes and groups, and the rules for names that users choose."""
+
+from __future__ import annotations
+
+from colonnade.errors import DataError
+
+CLASS = "CLASS"
+CLASS_VALUE = "COLUMN_TABLE"
+VERSION = "VERSION"
+VERSION_VALUE = "1.0"
+TITLE = "TITLE"
+DESCRIPTION = "description"
+COLUMN_ORDER = "column-order"
+INDEX = "_index"
+UNITS = "units"
+UNITS_VOCABULARY = "units_vocabulary"
+INDEXES = "_indexes"
+COLUMNS_LIST = "_columns_list"
+CATEGORIES = "_categories"
+ENCODING_TYPE = "encoding-type"
+ORDERED = "ordered"
+SEARCH_INDEXES = "_search_indexes"
+LATER_REVISION = "NROWS"
+ARROW_TYPE = "arrow_type"
+SCALE_FACTOR = "scale_factor"
+GROUP_ATTRIBUTES = (
+    CLASS, VERSION, TITLE, DESCRIPTION, COLUMN_ORDER, INDEX, UNITS_VOCABULARY, ENCODING_TYPE, "encoding-version",
+)  # fmt: skip
+
+
+def check_name(name: str, allow_reserved: bool) -> None:
+    """Refuse a column name that HEP001 6.1 or HDF5 does not allow (C2)."""
+    if name in ("", "."):
+        problem = "is no name that HDF5 can link"
+    elif "/" in name or "\0" in name:
+        problem = "holds '/' or NUL, which HDF5 link names cannot"
+    elif name == SEARCH_INDEXES:
+        problem = "is reserved by HEP001 for search indexes"
+    elif name.startswith("_") and not allow_reserved:
+        problem = "begins with an underscore, which HEP001 reserves (allow_reserved=True insists)"
+    else:
+        return
+    raise DataError(f"column name {name!r} {problem}: rename the column", column=name, rule="C2")

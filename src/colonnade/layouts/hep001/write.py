@@ -1,0 +1,143 @@
+"""A HEP001 table group written: attributes of the exact types, references both ways.
+
+The order of writing:
+1. the group, without CLASS: until the end it is no table;
+2. columns and labels, row by row (by `columns.writer`);
+3. categories datasets, then the attributes and references of each column;
+4. the group's attributes, CLASS last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from colonnade.columns.encode import encode
+from colonnade.columns.forms import fill_text
+from colonnade.columns.mapping import BINARY, implied_units, named_type, stored_type
+from colonnade.columns.writer import WrittenColumn
+from colonnade.h5 import attributes
+from colonnade.h5.attributes import LARGEST_IN_HEADER
+from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, write_rows
+from colonnade.h5.links import create_group, exists, unlink
+from colonnade.layouts.hep001 import names
+from colonnade.layouts.hep001.describe import describe
+from colonnade.model import AUTO
+
+
+@dataclass(frozen=True)
+class TableText:
+    """What the caller says about the table as a whole."""
+
+    title: str | None = None
+    description: str | None = None
+    units_vocabulary: str | None = None
+
+
+def needs_large_attributes(n_columns: int, longest_name: int) -> bool:
+    """Whether column-order, or references to all columns, outgrow an object header."""
+    return n_columns * max(longest_name, 8) > LARGEST_IN_HEADER
+
+
+def make_group(root: Any, path: str, large_attributes: bool) -> Any:
+    """A new group for a table."""
+    return create_group(root, path, large_attributes)
+
+
+def complete(group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText) -> None:
+    """Steps 3 and 4: everything that makes the datasets of a group a table."""
+    for column in (*columns, *labels):
+        _write_column_attributes(group, column)
+    if labels:
+        for column in columns:
+            attributes.write_references(column.dataset, names.INDEXES, [label.dataset for label in labels])
+        for label in labels:
+            attributes.write_references(label.dataset, names.COLUMNS_LIST, [column.dataset for column in columns])
+    _write_group_attributes(group, columns, labels, text)
+
+
+def _write_group_attributes(
+    group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
+) -> None:
+    attributes.write_text(group, names.VERSION, names.VERSION_VALUE, "ascii")
+    for name, value in (
+        (names.TITLE, text.title),
+        (names.DESCRIPTION, text.description),
+        (names.UNITS_VOCABULARY, text.units_vocabulary),
+    ):
+        if value is not None:
+            attributes.write_text(group, name, value)
+    if columns:
+        attributes.write_texts(group, names.COLUMN_ORDER, [column.name for column in columns])
+    if labels:
+        attributes.write_text(group, names.INDEX, labels[0].name)
+    attributes.write_text(group, names.CLASS, names.CLASS_VALUE, "ascii")
+
+
+def _write_column_attributes(group: Any, column: WrittenColumn) -> None:
+    description = _description(column)
+    for name, value in (
+        (names.UNITS, column.units),
+        (names.UNITS_VOCABULARY, column.options.units_vocabulary),
+        (names.DESCRIPTION, description),
+        (names.ARROW_TYPE, column.arrow_type),
+    ):
+        if value is not None:
+            attributes.write_text(column.dataset, name, value)
+    if pa.types.is_decimal(column.kind) and column.form.stored.kind == "integer" and column.kind.scale:
+        attributes.write_number(column.dataset, names.SCALE_FACTOR, 10.0**-column.kind.scale)
+    if column.categories is not None:
+        target = _write_categories(group, column)
+        attributes.write_reference(column.dataset, names.CATEGORIES, target)
+
+
+def _description(column: WrittenColumn) -> str | None:
+    """The user's text, then, where rows are missing or a fill was asked for, the line that names it (C6)."""
+    text = column.options.description
+    asked = column.options.fill is not AUTO and column.options.fill is not None
+    if column.form.fill is None or not (column.has_missing or asked):
+        return text
+    line = f"Missing value: {fill_text(column.form)}."
+    return f"{text}\n{line}" if text else line
+
+
+def _write_categories(group: Any, column: WrittenColumn) -> Any:
+    """The categories dataset, beside its column (C9)."""
+    values = column.categories
+    assert values is not None  # the caller asked
+    name = f"{column.name}_categories"
+    number = 2
+    while exists(group, name):
+        name = f"{column.name}_categories_{number}"
+        number += 1
+    stored = stored_type(values.type, f"the categories of {column.name!r}")
+    if pa.types.is_string(values.type) and pc.any(pc.match_substring(values, "\0")).as_py():
+        stored = BINARY
+    dataset = create_dataset(group, name, DatasetPlan(stored, default_chunk_rows(len(values), stored)), len(values))
+    encoded = encode(values, stored, None, name)
+    write_rows(dataset, stored, 0, encoded.image, len(values))
+    attributes.write_text(dataset, names.ENCODING_TYPE, "categorical")
+    attributes.write_flag(dataset, names.ORDERED, column.ordered)
+    units = implied_units(values.type)
+    named = named_type(stored, units, values.type)
+    if units is not None:
+        attributes.write_text(dataset, names.UNITS, units)
+    if named is not None:
+        attributes.write_text(dataset, names.ARROW_TYPE, named)
+    return dataset
+
+
+def clear(group: Any) -> None:
+    """Remove the table's own objects and attributes from its group; what others put there stays."""
+    info = describe(group, "/")
+    own = {column.name for column in info.members}
+    own |= {column.categories.name for column in info.members if column.categories is not None}
+    for name in sorted(own | {names.SEARCH_INDEXES}):
+        if name and exists(group, name):
+            unlink(group, name)
+    for name in names.GROUP_ATTRIBUTES:
+        attributes.delete(group, name)

@@ -1,0 +1,312 @@
+"""Tables, columns and datatypes as plain data: frozen, without handles, picklable.
+
+Every other room speaks in these words. Nothing here opens a file or knows Arrow.
+
+A `StoredType` is an HDF5 datatype written down as data. The kinds:
+
+| kind | HDF5 class | what else is filled in |
+| --- | --- | --- |
+| integer, bitfield | INTEGER, BITFIELD | size, order, signed, precision |
+| float | FLOAT | size, order, precision, mantissa, exponent (bits of each) |
+| boolean | ENUM of FALSE, TRUE and perhaps MISSING | base, members |
+| enum | any other ENUM | base, members |
+| string | STRING, fixed length | size, charset, padding |
+| text | STRING, variable length | charset |
+| opaque | OPAQUE | size, tag |
+| binary | VLEN of OPAQUE of one byte | |
+| sequence | VLEN of anything else | base |
+| array | ARRAY | base, dims |
+| compound | COMPOUND | fields |
+| complex | COMPOUND of two equal floats r and i, or COMPLEX | base, fields when a compound |
+| object_reference, region_reference | REFERENCE as written before HDF5 1.12 | size |
+| unknown | anything else | size, tag (what HDF5 calls it) |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from colonnade.errors import UsageError
+
+Kind = Literal[
+    "integer", "bitfield", "float", "boolean", "enum", "string", "text", "opaque", "binary",
+    "sequence", "array", "compound", "complex", "object_reference", "region_reference", "unknown",
+]  # fmt: skip
+Order = Literal["little", "big", "none"]
+Charset = Literal["ascii", "utf-8"]
+Padding = Literal["terminated", "null", "space"]
+Storage = Literal["compact", "contiguous", "chunked", "virtual", "external"]
+Severity = Literal["error", "warning", "note"]
+
+DEFAULT_CHUNK_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class StoredField:
+    """One member of a compound: its name, its byte offset in the file, its type."""
+
+    name: str
+    offset: int
+    type: StoredType
+
+
+@dataclass(frozen=True, slots=True)
+class StoredType:
+    """An HDF5 datatype as plain data; see the table at the head of this module."""
+
+    kind: Kind
+    size: int
+    order: Order = "little"
+    signed: bool = False
+    precision: int = 0
+    mantissa: int = 0
+    exponent: int = 0
+    charset: Charset = "utf-8"
+    padding: Padding = "null"
+    tag: str = ""
+    base: StoredType | None = None
+    dims: tuple[int, ...] = ()
+    members: tuple[tuple[str, int], ...] = ()
+    fields: tuple[StoredField, ...] = ()
+
+    @property
+    def item(self) -> StoredType:
+        """The base type of an array, sequence, enum or complex."""
+        if self.base is None:
+            raise TypeError(f"{self.kind} has no base type")
+        return self.base
+
+    @property
+    def has_pointers(self) -> bool:
+        """True when a value in memory points to bytes kept elsewhere (variable length)."""
+        if self.kind in ("text", "binary", "sequence"):
+            return True
+        if self.base is not None and self.base.has_pointers:
+            return True
+        return any(member.type.has_pointers for member in self.fields)
+
+    def __str__(self) -> str:
+        return _NAMES[self.kind](self)
+
+
+def _order_word(stored: StoredType) -> str:
+    return " big-endian" if stored.order == "big" and stored.size > 1 else ""
+
+
+def _name_integer(stored: StoredType) -> str:
+    bits = stored.size * 8
+    word = "bitfield" if stored.kind == "bitfield" else "int" if stored.signed else "uint"
+    used = f" of {stored.precision} bits" if stored.precision not in (0, bits) else ""
+    return f"{word}{bits}{used}{_order_word(stored)}"
+
+
+def _name_float(stored: StoredType) -> str:
+    usual = {(2, 10, 5), (4, 23, 8), (8, 52, 11)}
+    odd = (stored.size, stored.mantissa, stored.exponent) not in usual
+    bits = f" ({stored.mantissa}-bit mantissa, {stored.exponent}-bit exponent)" if odd else ""
+    return f"float{stored.size * 8}{bits}{_order_word(stored)}"
+
+
+def _name_enum(stored: StoredType) -> str:
+    shown = ", ".join(f"{name}={value}" for name, value in stored.members[:4])
+    more = ", ..." if len(stored.members) > 4 else ""
+    return f"enum {stored.item} {{{shown}{more}}}"
+
+
+def _name_boolean(stored: StoredType) -> str:
+    return "boolean with MISSING" if len(stored.members) == 3 else "boolean"
+
+
+def _name_compound(stored: StoredType) -> str:
+    return "compound {" + ", ".join(f"{member.name}: {member.type}" for member in stored.fields) + "}"
+
+
+_NAMES: dict[Kind, Callable[[StoredType], str]] = {
+    "integer": _name_integer,
+    "bitfield": _name_integer,
+    "float": _name_float,
+    "boolean": _name_boolean,
+    "enum": _name_enum,
+    "string": lambda s: (
+        f"string of {s.size} bytes, {s.charset}, {s.padding}-{'ended' if s.padding == 'terminated' else 'padded'}"
+    ),
+    "text": lambda s: f"variable-length string, {s.charset}",
+    "opaque": lambda s: f"opaque of {s.size} bytes" + (f" tagged {s.tag!r}" if s.tag else ""),
+    "binary": lambda s: "variable-length bytes",
+    "sequence": lambda s: f"variable-length sequence of {s.item}",
+    "array": lambda s: f"array {list(s.dims)} of {s.item}",
+    "compound": _name_compound,
+    "complex": lambda s: f"complex{s.item.size * 16}{_order_word(s.item)}",
+    "object_reference": lambda s: "object reference",
+    "region_reference": lambda s: "region reference",
+    "unknown": lambda s: f"{s.tag} of {s.size} bytes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FilterInfo:
+    """One HDF5 byte filter of a dataset's pipeline."""
+
+    id: int
+    name: str
+    options: tuple[int, ...] = ()
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkGrid:
+    """How `n_rows` rows are cut into chunks of `chunk_rows`; the last may be short."""
+
+    n_rows: int
+    chunk_rows: int
+
+    @property
+    def n_chunks(self) -> int:
+        return -(-self.n_rows // self.chunk_rows)
+
+    def bounds(self, chunk: int) -> tuple[int, int]:
+        """First row and row after the last of one chunk."""
+        start = chunk * self.chunk_rows
+        return start, min(start + self.chunk_rows, self.n_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class CategoriesInfo:
+    """The categories dataset of a categorical column (HEP001 6.6)."""
+
+    name: str
+    type: StoredType
+    n_categories: int
+    ordered: bool
+    units: str | None = None
+    arrow_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnInfo:
+    """One column or label of a table, as far as metadata tells.
+
+    `fill` is the stored mark of a missing row: the bytes of one element in memory form (native
+    byte order, strings null-padded), of the text for variable-length strings, of the elements for
+    a sequence. None when no fill value was set by the writer. `has_default` says that the layout
+    wrote no value for rows never touched. `problem` says why the column cannot be read, if so.
+    """
+
+    name: str
+    type: StoredType
+    n_rows: int
+    storage: Storage = "chunked"
+    chunk_rows: int | None = None
+    filters: tuple[FilterInfo, ...] = ()
+    fill: bytes | None = None
+    categories: CategoriesInfo | None = None
+    units: str | None = None
+    units_vocabulary: str | None = None
+    description: str | None = None
+    arrow_type: str | None = None
+    labels: tuple[str, ...] = ()
+    is_label: bool = False
+    stored_bytes: int = 0
+    problem: str | None = None
+
+    @property
+    def grid(self) -> ChunkGrid:
+        return ChunkGrid(self.n_rows, self.chunk_rows or DEFAULT_CHUNK_ROWS)
+
+    def renamed(self, name: str) -> ColumnInfo:
+        return replace(self, name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One result of a check: which rule, how bad, where, what."""
+
+    rule: str
+    severity: Severity
+    path: str
+    message: str
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """One table, described once. `columns` are in their logical order; `labels` stand apart."""
+
+    path: str
+    layout: str
+    n_rows: int
+    columns: tuple[ColumnInfo, ...] = ()
+    labels: tuple[ColumnInfo, ...] = ()
+    title: str | None = None
+    description: str | None = None
+    units_vocabulary: str | None = None
+    index_name: str | None = None
+    version: str | None = None
+    problems: tuple[Finding, ...] = ()
+    by_name: dict[str, ColumnInfo] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        members = {column.name: column for column in self.labels}
+        members.update((column.name, column) for column in self.columns)
+        object.__setattr__(self, "by_name", members)
+
+    @property
+    def members(self) -> tuple[ColumnInfo, ...]:
+        """Columns, then labels that are not columns too."""
+        names = {column.name for column in self.columns}
+        return self.columns + tuple(label for label in self.labels if label.name not in names)
+
+
+class Auto:
+    """The value of an option nobody set: the library decides."""
+
+    _only: Auto | None = None
+
+    def __new__(cls) -> Auto:
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+        return cls._only
+
+    def __repr__(self) -> str:
+        return "AUTO"
+
+    def __reduce__(self) -> tuple[type[Auto], tuple[()]]:
+        return (Auto, ())
+
+
+AUTO = Auto()
+Strings = Literal["auto", "fixed", "variable"]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOptions:
+    """How one column is to be written; what is left out is decided from the data.
+
+    units, units_vocabulary, description: what the values mean, for people.
+    fill: the stored value that marks a missing row; None for a column that has no missing rows.
+    chunk_rows: rows in a chunk (default: up to 65,536, fewer for small or very wide tables).
+    filters: such as "shuffle+deflate:4", "scale-offset", "zstd:3", or "none"; default: tried on
+        the first rows, with filters that are built into every HDF5 library.
+    strings: "fixed" or "variable" length; "auto" takes fixed where it does not waste space.
+    categories: True stores text or numbers by categories; a list names them, in their order.
+    ordered: whether the order of the categories means something.
+    enum: True stores a categorical as an HDF5 enum instead of codes and a categories dataset.
+    """
+
+    units: str | None = None
+    units_vocabulary: str | None = None
+    description: str | None = None
+    fill: object = AUTO
+    chunk_rows: int | None = None
+    filters: str | None = None
+    strings: Strings = "auto"
+    categories: bool | Sequence[object] | None = None
+    ordered: bool | None = None
+    enum: bool = False
+
+    def __post_init__(self) -> None:
+        if self.chunk_rows is not None and not 1 <= self.chunk_rows <= 2**31:
+            raise UsageError(f"chunk_rows must be at least 1, not {self.chunk_rows}")
+        if self.strings not in ("auto", "fixed", "variable"):
+            raise UsageError(f"strings must be 'auto', 'fixed' or 'variable', not {self.strings!r}")

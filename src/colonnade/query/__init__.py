@@ -1,0 +1,1 @@
+"""What to read, and reading it: rows of columns as Arrow batches."""

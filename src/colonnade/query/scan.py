@@ -1,0 +1,75 @@
+"""Chosen rows of chosen columns, as Arrow batches in the order asked for.
+
+Rows are a `range` over the table (slices, with any step) or an array of row numbers (any order,
+with repeats). Only the chunks that hold these rows are read, a few MiB at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.read import PIECE_BYTES, ColumnReader
+
+RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
+Rows = range | RowNumbers
+
+
+def read_column(reader: ColumnReader, rows: Rows) -> pa.ChunkedArray:
+    """One column's values for these rows."""
+    return pa.chunked_array(list(_pieces(reader, rows)), type=reader.kind)
+
+
+def _pieces(reader: ColumnReader, rows: Rows) -> Iterator[pa.Array]:
+    if len(rows) == 0:
+        return
+    if not isinstance(rows, range):
+        yield _take(reader, rows)
+    elif rows.step == 1:
+        yield from reader.pieces(rows.start, rows.stop)
+    else:
+        most = max(1, PIECE_BYTES // max(reader.column.type.size, 1))
+        for first in range(0, len(rows), most):
+            yield _stride(reader, rows[first : first + most])
+
+
+def _stride(reader: ColumnReader, rows: range) -> pa.Array:
+    if rows.step > 0:
+        return reader.read(rows.start, len(rows), rows.step)
+    upward = rows[::-1]
+    values = reader.read(upward.start, len(upward), upward.step)
+    return values.take(pa.array(np.arange(len(values) - 1, -1, -1)))
+
+
+def _take(reader: ColumnReader, rows: RowNumbers) -> pa.Array:
+    increasing = bool((np.diff(rows) > 0).all())
+    if increasing:
+        return reader.take(rows)
+    distinct, places = np.unique(rows, return_inverse=True)
+    return reader.take(distinct).take(pa.array(places))
+
+
+def read_table(readers: Sequence[ColumnReader], rows: Rows, schema: pa.Schema) -> pa.Table:
+    """All these rows at once. Without columns, a table that still knows its length."""
+    if not readers:
+        return empty_columns(len(rows))
+    return pa.Table.from_arrays([read_column(reader, rows) for reader in readers], schema=schema)
+
+
+def empty_columns(n_rows: int) -> pa.Table:
+    """A table of no columns and so many rows."""
+    rows = pa.Table.from_arrays([pa.nulls(n_rows)], names=["x"])
+    return rows.select([])
+
+
+def read_batches(
+    readers: Sequence[ColumnReader], rows: Rows, schema: pa.Schema, batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of at most `batch_rows`."""
+    for first in range(0, len(rows), batch_rows):
+        part = rows[first : first + batch_rows]
+        table = read_table(readers, part, schema).combine_chunks()
+        yield from table.to_batches()

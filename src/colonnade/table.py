@@ -1,0 +1,586 @@
+"""The front room: open a file, take a table, take columns and rows out of it.
+
+`File`, `Table`, `Column` and `Query` hold handles and remember nothing else of importance: what a
+table is stands in its `TableInfo`, described once; what is to be read stands in the Query.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.forms import fill_value
+from colonnade.columns.mapping import arrow_type
+from colonnade.columns.read import ColumnReader
+from colonnade.errors import ColumnNotFound, ConflictError, TableNotFound, UnsupportedError, UsageError
+from colonnade.exchange.frames import to_pandas, to_polars
+from colonnade.exchange.numpy_out import to_numpy, without_mask
+from colonnade.h5.attributes import read_text, storage_of
+from colonnade.h5.files import FileHandle, Target, open_file
+from colonnade.h5.files import Mode as FileMode
+from colonnade.h5.filters import filters_text
+from colonnade.h5.links import open_dataset, open_group, walk_groups
+from colonnade.layouts import Layout, layout_of
+from colonnade.model import ColumnInfo, Finding, StoredType, TableInfo
+from colonnade.query.scan import Rows, read_batches, read_column, read_table
+from colonnade.show import rows_text, table_html, table_text, type_word
+from colonnade.write import Draft, Mode, Progress, create, prepare
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+BATCH_ROWS = 65_536
+
+
+def open(target: Target, mode: FileMode = "r") -> File:  # noqa: A001 - the name is the public contract
+    """Open an HDF5 file: a path, an open h5py.File or group, a binary file object, or an fsspec URL.
+
+    mode: "r" read, "r+" change, "w" create anew, "a" change or create. A file that is created
+    appears under its name when it is closed without an error, whole.
+    """
+    return File(open_file(target, mode))
+
+
+def open_table(target: Target, table: str | None = None, mode: FileMode = "r") -> Table:
+    """Open one table of a file; the only one when no name is given. It closes with the object."""
+    file = open(target, mode)
+    try:
+        return file._only_table() if table is None else file[table]
+    except BaseException:
+        file.close()
+        raise
+
+
+def read(
+    target: Target,
+    table: str | None = None,
+    columns: Sequence[str] | None = None,
+    rows: slice | Sequence[int] | None = None,
+) -> pa.Table:
+    """Read a table, or some columns and rows of it, as a pyarrow.Table.
+
+    table: its path; may be left out when the file holds one table. columns: their names.
+    rows: a slice, or row numbers in any order.
+    """
+    with open(target) as file:
+        query = (file._only_table() if table is None else file[table])._query()
+        if rows is not None:
+            query = query[rows] if isinstance(rows, slice) else query.take(rows)
+        return (query if columns is None else query.select(*columns)).to_arrow()
+
+
+def write(
+    target: Target,
+    data: Any,
+    table: str = "table",
+    *,
+    mode: Mode = "error",
+    progress: Progress | None = None,
+    **options: Any,
+) -> None:
+    """Write data as a table into a new or an existing HDF5 file.
+
+    data: an Arrow, pandas, polars or DuckDB table (anything with __arrow_c_stream__), a dict of
+        arrays, a NumPy record array, or an iterator of such batches (streamed, bounded memory).
+    table: where in the file, "/" for the root. mode: what if a table is there, "error" or "replace".
+    progress: called with the rows written so far and the rows in all (None where unknown).
+
+    Options: title, description, units_vocabulary (texts); columns={name: colonnade.column(...)};
+    labels=[names] or {name: array}, the row labels; layout="hep001"; allow_reserved=False.
+    """
+    draft = prepare(data, **options)
+    handle = open_file(target, "a", large_root=draft.large_attributes and table.strip("/") == "")
+    with File(handle) as file:
+        file._write(table, draft, mode, progress)
+
+
+class File:
+    """An open HDF5 file with tables in it, beside whatever else it holds."""
+
+    def __init__(self, handle: FileHandle) -> None:
+        self._handle = handle
+
+    @property
+    def h5(self) -> Any:
+        """The h5py.File (or the group that was opened), for the arrays that live beside the tables."""
+        return self._handle.h5
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self._handle.name
+
+    def tables(self) -> list[str]:
+        """The paths of all tables, of every layout; broken and foreign objects are passed over."""
+        self._check_open()
+        return [path for path, group in walk_groups(self._handle.root) if layout_of(group) is not None]
+
+    def __getitem__(self, path: str) -> Table:
+        """The table at a path."""
+        self._check_open()
+        group = open_group(self._handle.root, path)
+        layout = layout_of(group) if group is not None else None
+        if group is None or layout is None:
+            raise self._not_a_table(path, group)
+        normal = "/" + "/".join(part for part in path.split("/") if part)
+        return Table(self, group, layout, layout.describe(group, normal))
+
+    def _not_a_table(self, path: str, group: Any) -> Exception:
+        if group is not None and storage_of(group, "NROWS") is not None and read_text(group, "CLASS") == "COLUMN_TABLE":
+            return UnsupportedError(
+                f"{path} of {self.name} is a table of a later revision of HEP001, which this version does not read",
+                feature="HEP001 with NROWS (h5col)",
+                path=path,
+            )
+        if open_dataset(self._handle.root, path) is not None:
+            return UsageError(
+                f"{path} of {self.name} is a dataset, not a table: read it with file.h5[{path!r}]", path=path
+            )
+        known = self.tables()
+        return TableNotFound(path, self.name, known + [name.lstrip("/") for name in known if not path.startswith("/")])
+
+    def __contains__(self, path: object) -> bool:
+        group = open_group(self._handle.root, path) if isinstance(path, str) else None
+        return group is not None and layout_of(group) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables())
+
+    def __len__(self) -> int:
+        return len(self.tables())
+
+    def _only_table(self) -> Table:
+        tables = self.tables()
+        if len(tables) == 1:
+            return self[tables[0]]
+        if not tables:
+            raise TableNotFound("", self.name, [])
+        raise UsageError(f"{self.name} holds {len(tables)} tables: say which of {', '.join(tables[:8])}", tables=tables)
+
+    def create(
+        self, table: str, data: Any, *, mode: Mode = "error", progress: Progress | None = None, **options: Any
+    ) -> Table:
+        """Write data as a new table of this file; options as for colonnade.write."""
+        self._write(table, prepare(data, **options), mode, progress)
+        return self[table]
+
+    def _write(self, table: str, draft: Draft, mode: Mode, progress: Progress | None) -> None:
+        self._check_open()
+        if not self._handle.writable:
+            raise ConflictError(
+                f"{self.name} is open for reading: open it with mode 'r+' or 'a' to write", path=self.name
+            )
+        create(self._handle.root, table, draft, mode, progress)
+
+    def _check_open(self) -> None:
+        if not self._handle.is_open:
+            raise UsageError(f"{self.name} is closed")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._handle.close()
+
+    def __enter__(self) -> File:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._handle.close(keep=kind is None)
+
+    def __repr__(self) -> str:
+        if not self._handle.is_open:
+            return f"<File {self.name} (closed)>"
+        tables = self.tables()
+        shown = ", ".join(tables[:6]) + (", ..." if len(tables) > 6 else "")
+        return f"<File {self.name}: {len(tables)} table{'' if len(tables) == 1 else 's'} {shown}>".replace(" >", ">")
+
+
+class _Readable:
+    """What a Table and a Query have in common: rows and columns that can be handed out."""
+
+    def _query(self) -> Query:
+        raise NotImplementedError
+
+    def select(self, *columns: str | Sequence[str]) -> Query:
+        """These columns, in this order."""
+        query = self._query()
+        names = [name for item in columns for name in ([item] if isinstance(item, str) else item)]
+        for name in names:
+            query._table._column(name)
+        return Query(query._table, tuple(names), query._rows)
+
+    def head(self, n: int = 5) -> Query:
+        """The first rows."""
+        return self._query()[: max(n, 0)]
+
+    def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Query:
+        """These rows, in this order, repeats and negative numbers (from the end) allowed."""
+        query = self._query()
+        n_rows = len(query._rows)
+        numbers = np.asarray(rows)
+        if numbers.size and numbers.dtype.kind not in "iu":
+            raise UsageError(f"row numbers must be integers, not {numbers.dtype}")
+        if numbers.ndim != 1:
+            raise UsageError("row numbers must be a list or a 1-D array")
+        numbers = numbers.astype(np.int64)
+        outside = (numbers < -n_rows) | (numbers >= n_rows)
+        if outside.any():
+            raise UsageError(f"there is no row {int(numbers[outside][0])}: the table has {rows_text(n_rows)}")
+        numbers = np.where(numbers < 0, numbers + n_rows, numbers)
+        if isinstance(query._rows, range):
+            chosen = query._rows.start + numbers * query._rows.step
+        else:
+            chosen = query._rows[numbers]
+        return Query(query._table, query._names, chosen)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as a pyarrow.Table."""
+        query = self._query()
+        return read_table(query._readers(), query._rows, query.schema)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All rows as a pandas DataFrame; labels become its index."""
+        query = self._query()
+        return to_pandas(
+            query.to_arrow(), [label.name for label in query._table.info.labels if label.name in query._names]
+        )
+
+    def to_polars(self) -> polars.DataFrame:
+        """All rows as a polars DataFrame."""
+        return to_polars(self._query().to_arrow())
+
+    def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All rows as one NumPy array a column; a masked array where rows are missing."""
+        query = self._query()
+        return {reader.column.name: to_numpy(read_column(reader, query._rows)) for reader in query._readers()}
+
+    def batches(self, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The rows as Arrow record batches of at most so many rows, read as they are asked for."""
+        if rows < 1:
+            raise UsageError(f"a batch must have at least one row, not {rows}")
+        query = self._query()
+        return read_batches(query._readers(), query._rows, query.schema, rows)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        query = self._query()
+        reader = pa.RecordBatchReader.from_batches(query.schema, query.batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._query().schema.__arrow_c_schema__()
+
+    def _repr_html_(self) -> str:
+        query = self._query()
+        members = tuple(query._table._column(name) for name in query._names)
+        shown = query.select(list(query._names[:30])).head(5)
+        return table_html(query._table.info, members, len(query._rows), shown.to_arrow())
+
+
+class Table(_Readable):
+    """One table: its columns and labels, read when asked for.
+
+    `t["x"]` is a Column, `t[["x", "y"]]` some columns, `t[10:20]` some rows (both a Query), `t[5]`
+    one row as a dict.
+    """
+
+    def __init__(self, file: File, group: Any, layout: Layout, info: TableInfo) -> None:
+        self.info = info
+        self._file = file
+        self._group = group
+        self._layout = layout
+        self._opened: dict[str, ColumnReader] = {}
+
+    @property
+    def path(self) -> str:
+        return self.info.path
+
+    @property
+    def layout(self) -> str:
+        return self.info.layout
+
+    @property
+    def n_rows(self) -> int:
+        return self.info.n_rows
+
+    @property
+    def title(self) -> str | None:
+        return self.info.title
+
+    @property
+    def description(self) -> str | None:
+        return self.info.description
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in their order."""
+        return [column.name for column in self.info.columns]
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the row labels, the first one first."""
+        return [label.name for label in self.info.labels]
+
+    @property
+    def attrs(self) -> dict[str, object]:
+        """The group's attributes that the layout gives no meaning."""
+        self._file._check_open()
+        return self._layout.own_attributes(self._group)
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """What was found wrong with the table while it was described; it is read all the same."""
+        return self.info.problems
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of columns and labels."""
+        return self._query().schema
+
+    def __len__(self) -> int:
+        return self.info.n_rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.info.by_name
+
+    @overload
+    def __getitem__(self, item: str) -> Column: ...
+    @overload
+    def __getitem__(self, item: list[str] | tuple[str, ...] | slice) -> Query: ...
+    @overload
+    def __getitem__(self, item: int) -> dict[str, Any]: ...
+    def __getitem__(self, item: Any) -> Any:
+        if isinstance(item, str):
+            return Column(self, self._column(item))
+        return self._query()[item]
+
+    def _column(self, name: str) -> ColumnInfo:
+        try:
+            return self.info.by_name[name]
+        except KeyError:
+            raise ColumnNotFound(name, f"table {self.path}", self.info.by_name) from None
+
+    def _reader(self, name: str) -> ColumnReader:
+        self._file._check_open()
+        reader = self._opened.get(name)
+        if reader is None:
+            column = self._column(name)
+            reader = ColumnReader(column, *self._layout.open_column(self._group, column))
+            self._opened[name] = reader
+        return reader
+
+    def _query(self) -> Query:
+        return Query(self, tuple(column.name for column in self.info.members), range(self.info.n_rows))
+
+    def close(self) -> None:
+        """Close the file the table is in."""
+        self._file.close()
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return table_text(self.info, self.info.members, self.info.n_rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open_table, (self._file.name, self.path)
+
+
+class Query(_Readable):
+    """Some rows of some columns of a table, not read yet."""
+
+    def __init__(self, table: Table, names: tuple[str, ...], rows: Rows) -> None:
+        self._table = table
+        self._names = names
+        self._rows = rows
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in their order."""
+        return list(self._names)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of what will be read; units and descriptions are in the fields' metadata."""
+        return pa.schema([_field(self._table._column(name)) for name in self._names])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def count(self) -> int:
+        """The number of rows."""
+        return len(self._rows)
+
+    def row_numbers(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The numbers of the rows in the table, in the order of the query."""
+        return np.array(self._rows, dtype=np.int64)
+
+    @overload
+    def __getitem__(self, item: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, item: list[str] | tuple[str, ...] | slice) -> Query: ...
+    def __getitem__(self, item: Any) -> Any:
+        if isinstance(item, slice):
+            return Query(self._table, self._names, self._rows[item])
+        if isinstance(item, (list, tuple)):
+            return self.select(*item)
+        try:
+            number = operator.index(item)
+        except TypeError:
+            raise UsageError(
+                f"take rows with [10:20] or .take([...]), columns with [['a', 'b']]; not with {item!r}"
+            ) from None
+        return self.take([number]).to_arrow().to_pylist()[0]
+
+    def _query(self) -> Query:
+        return self
+
+    def _readers(self) -> list[ColumnReader]:
+        return [self._table._reader(name) for name in self._names]
+
+    def __repr__(self) -> str:
+        members = tuple(self._table._column(name) for name in self._names)
+        return table_text(self._table.info, members, len(self._rows), "Query on")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild_query, (self._table, self._names, self._rows)
+
+
+def _rebuild_query(table: Table, names: tuple[str, ...], rows: Rows) -> Query:
+    return Query(table, names, rows)
+
+
+def _field(column: ColumnInfo) -> pa.Field:
+    said = {"units": column.units, "units_vocabulary": column.units_vocabulary, "description": column.description}
+    metadata = {key: value for key, value in said.items() if value is not None}
+    return pa.field(column.name, arrow_type(column), metadata=metadata or None)
+
+
+class Column:
+    """One column or label: what it is, and its values when asked for."""
+
+    def __init__(self, table: Table, info: ColumnInfo) -> None:
+        self.info = info
+        self._table = table
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    @property
+    def dtype(self) -> pa.DataType:
+        """The Arrow type of the values."""
+        return arrow_type(self.info)
+
+    @property
+    def stored_type(self) -> StoredType:
+        """The HDF5 datatype."""
+        return self.info.type
+
+    @property
+    def units(self) -> str | None:
+        return self.info.units
+
+    @property
+    def units_vocabulary(self) -> str | None:
+        """The column's own vocabulary, or the table's."""
+        return self.info.units_vocabulary
+
+    @property
+    def description(self) -> str | None:
+        """The description, without the line that names the fill."""
+        return self.info.description
+
+    @property
+    def fill(self) -> object:
+        """The stored value that marks a missing row, None when the column has none."""
+        return None if self.info.fill is None else fill_value(self.info.type, self.info.fill)
+
+    @property
+    def categories(self) -> pa.Array | None:
+        """The categories of a categorical column, None for others."""
+        if self.info.categories is not None:
+            return self._table._reader(self.name).categories()
+        if self.info.type.kind == "enum":
+            return pa.array([name for name, _ in self.info.type.members], pa.string())
+        return None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the order of the categories means something."""
+        return self.info.categories is not None and self.info.categories.ordered
+
+    @property
+    def chunk_rows(self) -> int | None:
+        """Rows in a chunk, None for storage that is not chunked."""
+        return self.info.chunk_rows
+
+    @property
+    def filters(self) -> str:
+        """The byte filters, as `colonnade.column(filters=...)` takes them: "shuffle+deflate:1", "none"."""
+        return filters_text(self.info.filters)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the labels of this column, in order of precedence."""
+        return self.info.labels
+
+    @property
+    def n_rows(self) -> int:
+        return self.info.n_rows
+
+    def __len__(self) -> int:
+        return self.info.n_rows
+
+    def _all(self) -> range:
+        return range(self.info.n_rows)
+
+    def to_arrow(self) -> pa.ChunkedArray:
+        """All values as Arrow."""
+        return read_column(self._table._reader(self.name), self._all())
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        """All values as NumPy; a masked array when rows are missing."""
+        return to_numpy(self.to_arrow())
+
+    def __getitem__(self, item: Any) -> Any:
+        """column[10:20] and column[[3, 1]] as NumPy (masked where rows are missing), column[5] as one value."""
+        reader = self._table._reader(self.name)
+        if isinstance(item, slice):
+            return to_numpy(read_column(reader, self._all()[item]))
+        if isinstance(item, (list, tuple, np.ndarray)):
+            rows = self._table.take(item)._rows
+            return to_numpy(read_column(reader, rows))
+        try:
+            row = self._all()[operator.index(item)]
+        except TypeError:
+            raise UsageError(f"take values with a number, a slice or a list of numbers, not {item!r}") from None
+        except IndexError:
+            raise UsageError(f"there is no row {item}: the column has {rows_text(self.n_rows)}") from None
+        return reader.read(row, 1)[0].as_py()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("a column is read from the file, which makes a copy")
+        values = without_mask(self.to_numpy(), self.name)
+        return values if dtype is None else values.astype(dtype)
+
+    def __iter__(self) -> Iterator[Any]:
+        for piece in self._table._reader(self.name).pieces(0, self.n_rows):
+            yield from piece.to_pylist()
+
+    def __repr__(self) -> str:
+        units = f" [{self.units}]" if self.units else ""
+        return f"<Column {self.name!r}{units}: {type_word(self.dtype)}, {rows_text(self.n_rows)}>"
