@@ -335,9 +335,7 @@ def _first_rows(draft: Draft) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordB
     if not first:
         schema = draft.source.schema
         fields = [*schema, *(pa.field(name, array.type) for name, array in draft.label_arrays.items())]
-        return [
-            pa.RecordBatch.from_arrays([pa.array([], f.type) for f in fields], names=[f.name for f in fields])
-        ], None
+        return [pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in fields], names=[f.name for f in fields])], None
     return first, None
 
 

@@ -133,7 +133,14 @@ def _decode_string(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.
     padded = pa.Array.from_buffers(pa.binary(width), len(image), [_validity(missing), pa.py_buffer(bytes_)])
     text = as_text(padded.cast(pa.binary()))
     text = pc.ascii_rtrim(text, characters="\0")
-    return text.cast(kind) if pa.types.is_decimal(kind) else text
+    return _text_to_decimal(text, kind) if pa.types.is_decimal(kind) else text
+
+
+def _text_to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return text.cast(kind)
+    except pa.ArrowInvalid as error:
+        raise CorruptError(f"these rows hold text that is no {kind}: {error}") from error
 
 
 def as_text(array: pa.Array) -> pa.Array:
@@ -156,9 +163,11 @@ def _decode_text(image: Image, missing: Mask | None) -> pa.Array:
     return as_text(pa.array(data, pa.binary(), mask=missing))
 
 
-def _gather(image: Image, width: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The bytes that sequences point to, one after another, and where each row's elements begin."""
+def _gather(image: Image, width: int, missing: Mask | None) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The bytes that sequences point to, one after another, and where each row's elements begin; none if missing."""
     lengths = image["length"].astype("i8")
+    if missing is not None:
+        lengths[missing] = 0
     offsets = np.zeros(len(image) + 1, dtype="i8")
     np.cumsum(lengths, out=offsets[1:])
     if offsets[-1] >= 2**31:
@@ -171,7 +180,7 @@ def _gather(image: Image, width: int) -> tuple[np.ndarray[Any, Any], np.ndarray[
 
 
 def _decode_binary(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.Array:
-    data, offsets = _gather(image, 1)
+    data, offsets = _gather(image, 1, missing)
     buffers = [_validity(missing), pa.py_buffer(offsets), pa.py_buffer(data)]
     array = pa.Array.from_buffers(pa.binary(), len(image), buffers)
     return as_text(array) if pa.types.is_string(kind) else array
@@ -179,7 +188,7 @@ def _decode_binary(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.
 
 def _decode_sequence(image: Image, stored: StoredType, kind: pa.DataType, missing: Mask | None) -> pa.Array:
     dtype = memory_dtype(stored.item)
-    data, offsets = _gather(image, dtype.itemsize)
+    data, offsets = _gather(image, dtype.itemsize, missing)
     inner = _as_elements(data, dtype)
     values = _decode(inner, stored.item, kind.value_type, None)
     buffers = [_validity(missing), pa.py_buffer(offsets)]
@@ -202,7 +211,9 @@ def _decode_array(image: Image, stored: StoredType, kind: pa.DataType, missing: 
     inner_kind = kind
     for _ in stored.dims:
         inner_kind = inner_kind.value_type
-    values = _decode(flat, stored.item, inner_kind, None)
+    # What stands inside a missing row means nothing, so it is missing too.
+    inside = None if missing is None else np.repeat(missing, int(np.prod(stored.dims)))
+    values = _decode(flat, stored.item, inner_kind, inside)
     for depth in range(len(stored.dims) - 1, 0, -1):
         values = pa.FixedSizeListArray.from_arrays(values, stored.dims[depth])
     length = stored.dims[0]
@@ -217,7 +228,7 @@ def _decode_compound(image: Image, stored: StoredType, kind: pa.DataType, missin
             part = image.real if member.name == "r" else image.imag
         else:
             part = image[member.name]
-        parts.append(_decode(np.ascontiguousarray(part), member.type, kind.field(position).type, None))
+        parts.append(_decode(np.ascontiguousarray(part), member.type, kind.field(position).type, missing))
     fields = [pa.field(member.name, part.type) for member, part in zip(stored.fields, parts, strict=True)]
     mask = None if missing is None else pa.array(missing)
     return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)

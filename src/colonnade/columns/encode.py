@@ -64,7 +64,7 @@ def _put_fill(encoded: Encoded, array: pa.Array, stored: StoredType, fill: bytes
         encoded.kept.append(kept)
     else:
         image = np.array(encoded.image)  # a copy: the image may be the caller's own Arrow buffer
-        image.view("u1").reshape(len(image), -1)[rows] = np.frombuffer(fill, dtype="u1")
+        image.view("u1").reshape(len(image), len(fill))[rows] = np.frombuffer(fill, dtype="u1")
         encoded.image = image
 
 

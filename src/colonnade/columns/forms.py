@@ -134,22 +134,22 @@ def _refuse_nul(values: pa.Array, options: ColumnOptions, name: str) -> None:
     )
 
 
-def occurs(fill: bytes, values: pa.Array, form: Form) -> np.ndarray[Any, Any]:
+def occurs(fill: bytes, values: pa.Array, form: Form, name: str) -> np.ndarray[Any, Any]:
     """For each value whether it equals the fill; there are no missing ones among `values`."""
     if pa.types.is_string(form.kind):
         wanted = pa.scalar(fill.rstrip(b"\0").decode("utf-8", "replace"))
         found: np.ndarray[Any, Any] = pc.equal(values, wanted).to_numpy(zero_copy_only=False)
         return found
-    encoded = encode(values, form.stored, None, "")
+    encoded = encode(values, form.stored, None, name)
     return find_missing(encoded.image, form.values_type, fill)
 
 
-def fills_that_do_not_occur(form: Form, values: pa.Array, candidates: Iterable[bytes]) -> list[bytes]:
+def fills_that_do_not_occur(form: Form, values: pa.Array, candidates: Iterable[bytes], name: str) -> list[bytes]:
     """Those of the candidates that none of the values equals, in their order."""
     present = values.drop_null()
     if pa.types.is_string(form.kind):
-        return [fill for fill in candidates if not occurs(fill, present, form).any()]
-    encoded = encode(present, form.stored, None, "")
+        return [fill for fill in candidates if not occurs(fill, present, form, name).any()]
+    encoded = encode(present, form.stored, None, name)
     return [fill for fill in candidates if not find_missing(encoded.image, form.values_type, fill).any()]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -24,7 +25,7 @@ from colonnade.columns.extension import (
     ReferenceType,
 )
 from colonnade.errors import UsageError
-from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.datatypes import ELEMENT_TAG, memory_dtype
 from colonnade.model import ColumnInfo, Kind, StoredField, StoredType
 
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -252,7 +253,10 @@ def _stored_nested(kind: pa.DataType, where: str) -> StoredType:
     if pa.types.is_fixed_size_list(kind) and kind.list_size:
         return _stored_array(kind, where)
     if pa.types.is_list(kind):
-        return StoredType("sequence", 16, "none", base=_stored_inside(kind.value_type, where))
+        base = _stored_inside(kind.value_type, where)
+        if base.kind == "opaque" and base.size == 1:
+            base = replace(base, tag=ELEMENT_TAG)
+        return StoredType("sequence", 16, "none", base=base)
     if pa.types.is_struct(kind) and kind.num_fields:
         return _stored_struct(kind, where)
     raise UsageError(f"{where} has the Arrow type {kind}, which HDF5 cannot hold: {_way_out(kind)}", type=str(kind))

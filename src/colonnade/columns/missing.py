@@ -35,7 +35,7 @@ def find_missing(image: Image, stored: StoredType, fill: bytes) -> Mask:
     if dtype.kind == "S":
         padded: Mask = image == np.frombuffer(fill, dtype=dtype)[0]
         return padded
-    rows = np.ascontiguousarray(image).view("u1").reshape(len(image), -1)
+    rows = np.ascontiguousarray(image).view("u1").reshape(len(image), dtype.itemsize)
     equal: Mask = (rows == np.frombuffer(fill, dtype="u1")).all(axis=1)
     return equal
 

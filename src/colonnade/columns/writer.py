@@ -167,9 +167,10 @@ class ColumnWriter:
         raw = plan.type.size * len(values)
         if raw < WORTH_FILTERING:
             return "none"
-        image = self._encode(values).image
+        encoded = self._encode(values)  # kept until the trials are over: its image may point into it
         sizes = {
-            text: trial_size(replace(plan, filters=text), image, len(values)) for text in filters_to_try(plan.type)
+            text: trial_size(replace(plan, filters=text), encoded.image, len(values))
+            for text in filters_to_try(plan.type)
         }
         return choose_filters(raw, sizes)
 
@@ -292,7 +293,7 @@ class ColumnWriter:
             self._refuse_missing_without_fill(form, values, first_row)
             self._refuse_fill_among(form, values, first_row)
             return form
-        if form.fill is not None and fills_that_do_not_occur(form, values, [form.fill]):
+        if form.fill is not None and fills_that_do_not_occur(form, values, [form.fill], self.name):
             return form
         if form.fill is None and self._plan is not None and not values.null_count:
             return form
@@ -305,11 +306,11 @@ class ColumnWriter:
 
     def _find_fill(self, form: Form, values: pa.Array) -> bytes | None:
         """The first recommended fill that occurs neither in these values nor in the rows written."""
-        alive = fills_that_do_not_occur(form, values, recommended_fills(form.stored))
+        alive = fills_that_do_not_occur(form, values, recommended_fills(form.stored), self.name)
         for written in self._written_values():
             if not alive:
                 break
-            alive = fills_that_do_not_occur(form, written, alive)
+            alive = fills_that_do_not_occur(form, written, alive, self.name)
         return alive[0] if alive else None
 
     def _refuse_missing_without_fill(self, form: Form, values: pa.Array, first_row: int, always: bool = False) -> None:
@@ -329,7 +330,7 @@ class ColumnWriter:
         if form.fill is None or is_nan(form.fill, form):
             return
         present = values.drop_null()
-        equal = occurs(form.fill, present, form)
+        equal = occurs(form.fill, present, form, self.name)
         if not equal.any():
             return
         rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))

@@ -79,21 +79,20 @@ def _read_fill(creation: Any, type_id: Any, stored: StoredType) -> bytes | None:
     capi.get_fill(creation, in_memory, element.ctypes.data)
     if not stored.has_pointers:
         return element.tobytes()
-    try:
-        return _follow_pointer(element, stored)
-    finally:
-        capi.reclaim(in_memory, h5s.create_simple((1,)), element.ctypes.data)
+    # What the element points to mostly belongs to the property list itself, so it is not freed here.
+    return _follow_pointer(element, stored)
 
 
 def _follow_pointer(element: Image, stored: StoredType) -> bytes | None:
     if stored.kind == "text":
         pointer = int(element[0])
         return ctypes.string_at(pointer) if pointer else b""
-    if stored.kind in ("binary", "sequence") and not stored.item.has_pointers:
+    if stored.kind in ("binary", "sequence"):
         length = int(element["length"][0])
-        return (
-            ctypes.string_at(int(element["pointer"][0]), length * memory_dtype(stored.item).itemsize) if length else b""
-        )
+        if length == 0:
+            return b""
+        if not stored.item.has_pointers:
+            return ctypes.string_at(int(element["pointer"][0]), length * memory_dtype(stored.item).itemsize)
     return None
 
 
@@ -196,7 +195,10 @@ def resize(dataset: Any, n_rows: int) -> None:
 
 
 def trial_size(plan: DatasetPlan, image: Image, count: int) -> int:
-    """How many bytes HDF5 stores for these rows as one chunk under the plan's filters; tried in memory."""
+    """How many bytes HDF5 stores for these rows as one chunk under the plan's filters; tried in memory.
+
+    What the image points to must be kept alive by the caller.
+    """
     with _scratch_file() as scratch:
         trial = DatasetPlan(plan.type, max(count, 1), plan.filters, plan.fill)
         dataset = create_dataset(scratch, "trial", trial, count)

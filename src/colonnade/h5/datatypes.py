@@ -29,6 +29,8 @@ from colonnade.errors import UnsupportedError
 from colonnade.model import Charset, Kind, Order, Padding, StoredField, StoredType
 
 MAX_DEPTH = 32
+# A sequence of one-byte opaque elements is a string of bytes, unless the elements are tagged so.
+ELEMENT_TAG = "list element"
 _NATIVE_BIG = sys.byteorder == "big"
 _CHARSETS: dict[int, Charset] = {h5t.CSET_ASCII: "ascii", h5t.CSET_UTF8: "utf-8"}
 _PADDINGS: dict[int, Padding] = {
@@ -115,7 +117,7 @@ def _describe_opaque(type_id: Any, depth: int) -> StoredType:
 
 def _describe_sequence(type_id: Any, depth: int) -> StoredType:
     base = describe_type(type_id.get_super(), depth + 1)
-    if base.kind == "opaque" and base.size == 1:
+    if base.kind == "opaque" and base.size == 1 and base.tag != ELEMENT_TAG:
         return StoredType("binary", type_id.get_size(), "none", base=base)
     return StoredType("sequence", type_id.get_size(), "none", base=base)
 

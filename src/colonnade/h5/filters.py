@@ -63,6 +63,8 @@ def _set_built_in(creation: Any, name: str, options: tuple[str, ...], stored: St
     elif name == "deflate":
         creation.set_deflate(_number(name, options, 1, 0, 9))
     elif name == "fletcher32":
+        if stored.has_pointers or "reference" in str(stored):
+            raise UsageError(f"filter fletcher32 does not work on {stored}: HDF5 refuses it", filter=name)
         creation.set_fletcher32()
     elif name == "n-bit":
         _require_kind(name, stored, ("integer", "float", "boolean", "enum", "array", "compound"))

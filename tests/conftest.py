@@ -1,0 +1,12 @@
+"""Settings for every test: hypothesis profiles, and no file left behind in the home folder."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
+settings.register_profile("short", max_examples=60, **_common)
+settings.register_profile("long", max_examples=3000, **_common)
+settings.load_profile(os.environ.get("COLONNADE_EXAMPLES", "short"))
