@@ -29,7 +29,7 @@ from colonnade.layouts import Layout, layout_of
 from colonnade.model import ColumnInfo, Finding, StoredType, TableInfo
 from colonnade.query.scan import Rows, read_batches, read_column, read_table
 from colonnade.show import rows_text, table_html, table_text, type_word
-from colonnade.write import Draft, Mode, Progress, create, prepare
+from colonnade.writing import Draft, Mode, Progress, create, prepare
 
 if TYPE_CHECKING:
     import pandas

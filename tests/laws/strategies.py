@@ -143,9 +143,9 @@ def _plain_array(items: list[Any], kind: pa.DataType) -> pa.Array:
     """pa.array, but integers may stand for times of any size, also inside lists and structs."""
     if pa.types.is_struct(kind):
         mask = pa.array([item is None for item in items], pa.bool_())
-        parts = []
-        for f in kind:
-            parts.append(_plain_array([_zero(f.type) if item is None else item[f.name] for item in items], f.type))
+        zeros = {f.name: _zero(f.type) for f in kind}
+        rows = [zeros if item is None else item for item in items]
+        parts = [_plain_array([row[f.name] for row in rows], f.type) for f in kind]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=mask)
     if pa.types.is_fixed_size_list(kind):
         empty = [_zero(kind.value_type)] * kind.list_size

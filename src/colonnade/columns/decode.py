@@ -8,6 +8,8 @@ UTF-8, codes and enum values to be ones that mean something.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,9 @@ def decode(image: Image, stored: StoredType, kind: pa.DataType, fill: bytes | No
     if pa.types.is_null(kind):
         return pa.nulls(len(image))
     missing = None if fill is None else find_missing(image, stored, fill)
+    if stored.kind == "boolean" and len(stored.members) == 3:
+        named = image == dict(stored.members)["MISSING"]
+        missing = named if missing is None else missing | named
     if missing is not None and not missing.any():
         missing = None
     return _decode(image, stored, kind, missing)
@@ -93,6 +98,18 @@ def _corrupt(what: str, row: Any, expected: str, found: object) -> CorruptError:
         expected=expected,
         found=found,
     )
+
+
+@contextmanager
+def _rows_of(row_of: Callable[[int], int]) -> Iterator[None]:
+    """Errors raised inside count elements; give them on with the row that the element is in."""
+    try:
+        yield
+    except CorruptError as error:
+        element = error.facts.get("row")
+        if not isinstance(element, int):
+            raise
+        raise CorruptError(error.message, **{**error.facts, "row": row_of(element)}) from error
 
 
 def _decode_boolean(image: Image, missing: Mask | None) -> pa.Array:
@@ -190,7 +207,8 @@ def _decode_sequence(image: Image, stored: StoredType, kind: pa.DataType, missin
     dtype = memory_dtype(stored.item)
     data, offsets = _gather(image, dtype.itemsize, missing)
     inner = _as_elements(data, dtype)
-    values = _decode(inner, stored.item, kind.value_type, None)
+    with _rows_of(lambda element: int(np.searchsorted(offsets, element, "right")) - 1):
+        values = _decode(inner, stored.item, kind.value_type, None)
     buffers = [_validity(missing), pa.py_buffer(offsets)]
     return pa.Array.from_buffers(pa.list_(values.type), len(image), buffers, children=[values])
 
@@ -212,8 +230,10 @@ def _decode_array(image: Image, stored: StoredType, kind: pa.DataType, missing: 
     for _ in stored.dims:
         inner_kind = inner_kind.value_type
     # What stands inside a missing row means nothing, so it is missing too.
-    inside = None if missing is None else np.repeat(missing, int(np.prod(stored.dims)))
-    values = _decode(flat, stored.item, inner_kind, inside)
+    each = int(np.prod(stored.dims))
+    inside = None if missing is None else np.repeat(missing, each)
+    with _rows_of(lambda element: element // each):
+        values = _decode(flat, stored.item, inner_kind, inside)
     for depth in range(len(stored.dims) - 1, 0, -1):
         values = pa.FixedSizeListArray.from_arrays(values, stored.dims[depth])
     length = stored.dims[0]

@@ -21,9 +21,6 @@ from colonnade.h5.datasets import Image
 from colonnade.h5.datatypes import SEQUENCE_DTYPE, memory_dtype
 from colonnade.model import StoredType
 
-_LARGE_EMPTY = pa.scalar("", pa.large_string())
-_LARGE_NUL = pa.scalar("\0", pa.large_string())
-
 
 @dataclass
 class Encoded:
@@ -137,7 +134,8 @@ def _encode_text(array: pa.Array, name: str) -> Encoded:
     _refuse_rows(
         pc.match_substring(text, "\0"), array, name, "holds NUL, which ends an HDF5 string: store it as binary"
     )
-    joined = pc.binary_join_element_wise(text.cast(pa.large_string()), _LARGE_EMPTY, _LARGE_NUL)
+    empty, nul = pa.scalar("", pa.large_string()), pa.scalar("\0", pa.large_string())
+    joined = pc.binary_join_element_wise(text.cast(pa.large_string()), empty, nul)
     _, offset_buffer, data = joined.buffers()
     offsets = np.frombuffer(offset_buffer, dtype="i8", count=len(text), offset=joined.offset * 8)
     return Encoded(offsets.astype("u8") + np.uint64(data.address), [data])

@@ -196,6 +196,8 @@ def fill_value(stored: StoredType, fill: bytes) -> object:
     if stored.kind == "binary":
         return fill
     kind = default_type(stored)
+    if (stored.item if stored.kind == "sequence" else stored).has_pointers:
+        return fill
     if stored.kind == "sequence":
         inner = np.frombuffer(fill, dtype=memory_dtype(stored.item))
         return decode(inner, stored.item, kind.value_type).to_pylist()

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.h5.datasets import Image
+from colonnade.h5.datasets import Image, follow_pointers
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.model import StoredType
 
@@ -27,6 +27,8 @@ def find_missing(image: Image, stored: StoredType, fill: bytes) -> Mask:
         return np.array([_text_at(pointer) == fill for pointer in image.tolist()], dtype=bool)
     if stored.kind in ("binary", "sequence"):
         return _equal_sequences(image, stored, fill)
+    if stored.has_pointers:
+        return _equal_deeply(image, stored, fill)
     dtype = memory_dtype(stored)
     if dtype.kind in "iufc" and dtype.subdtype is None:
         value = np.frombuffer(fill, dtype=dtype)[0]
@@ -45,12 +47,18 @@ def _text_at(pointer: int) -> bytes:
 
 
 def _equal_sequences(image: Image, stored: StoredType, fill: bytes) -> Mask:
+    if stored.item.has_pointers and fill:
+        return _equal_deeply(image, stored, fill)
     width = memory_dtype(stored.item).itemsize
     equal: Mask = image["length"] == len(fill) // width
     if fill:
         for row in np.flatnonzero(equal):
             equal[row] = ctypes.string_at(int(image["pointer"][row]), len(fill)) == fill
     return equal
+
+
+def _equal_deeply(image: Image, stored: StoredType, fill: bytes) -> Mask:
+    return np.array([follow_pointers(element, stored) == fill for element in image], dtype=bool)
 
 
 def recommended_fills(stored: StoredType) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import h5py
@@ -19,8 +19,9 @@ from h5py import h5d, h5f, h5i, h5p, h5r, h5s
 from colonnade.errors import CorruptError
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
-from colonnade.h5.datatypes import describe_type, make_type, memory_dtype, memory_type
-from colonnade.h5.filters import creation_list, describe_filters, require_filters, set_filters
+from colonnade.h5.datatypes import NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
+from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
+from colonnade.h5.stored import read_stored, stored_size
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
 
 Image = np.ndarray[Any, np.dtype[Any]]
@@ -54,6 +55,8 @@ def describe_dataset(dataset: Any) -> DatasetInfo:
     creation = dataset.get_create_plist()
     space = dataset.get_space()
     simple = space.get_simple_extent_type() == h5s.SIMPLE
+    if is_shown_as_stored(stored):
+        stored = replace(stored, size=stored_size(dataset, dataset.get_space().get_select_npoints()))
     storage = _STORAGES.get(creation.get_layout(), "contiguous")
     if storage == "contiguous" and creation.get_external_count():
         storage = "external"
@@ -63,9 +66,14 @@ def describe_dataset(dataset: Any) -> DatasetInfo:
         storage=storage,
         chunk_rows=creation.get_chunk()[0] if storage == "chunked" else None,
         filters=describe_filters(creation),
-        fill=_read_fill(creation, type_id, stored),
+        fill=None if is_shown_as_stored(stored) else _read_fill(creation, type_id, stored),
         stored_bytes=dataset.get_storage_size(),
     )
+
+
+def is_shown_as_stored(stored: StoredType) -> bool:
+    """Whether the elements must be shown as they stand in the file, since in memory they hold handles."""
+    return stored.kind == "unknown" and stored.tag.endswith(NEW_REFERENCE)
 
 
 def _read_fill(creation: Any, type_id: Any, stored: StoredType) -> bytes | None:
@@ -80,20 +88,34 @@ def _read_fill(creation: Any, type_id: Any, stored: StoredType) -> bytes | None:
     if not stored.has_pointers:
         return element.tobytes()
     # What the element points to mostly belongs to the property list itself, so it is not freed here.
-    return _follow_pointer(element, stored)
+    return follow_pointers(element[0], stored)
 
 
-def _follow_pointer(element: Image, stored: StoredType) -> bytes | None:
+def follow_pointers(element: Any, stored: StoredType) -> bytes:
+    """One element with what it points to, as bytes that are equal for equal values.
+
+    A string is its text, a sequence the bytes of its elements; inside another type, each is led by its length.
+    """
     if stored.kind == "text":
-        pointer = int(element[0])
+        pointer = int(element)
         return ctypes.string_at(pointer) if pointer else b""
     if stored.kind in ("binary", "sequence"):
-        length = int(element["length"][0])
-        if length == 0:
-            return b""
+        length, dtype = int(element["length"]), memory_dtype(stored.item)
+        data = ctypes.string_at(int(element["pointer"]), length * dtype.itemsize) if length else b""
         if not stored.item.has_pointers:
-            return ctypes.string_at(int(element["pointer"][0]), length * memory_dtype(stored.item).itemsize)
-    return None
+            return data
+        base, shape = dtype.subdtype if dtype.subdtype is not None else (dtype, ())
+        items = np.frombuffer(data, dtype=base).reshape(length, *shape)
+        return b"".join(_with_length(follow_pointers(item, stored.item)) for item in items)
+    if stored.kind == "array":
+        return b"".join(_with_length(follow_pointers(item, stored.item)) for item in element.reshape(-1))
+    if stored.kind == "compound":
+        return b"".join(_with_length(follow_pointers(element[member.name], member.type)) for member in stored.fields)
+    return np.ascontiguousarray(element).tobytes()
+
+
+def _with_length(data: bytes) -> bytes:
+    return len(data).to_bytes(8, "little") + data
 
 
 def default_chunk_rows(n_rows: int, stored: StoredType) -> int:
@@ -151,6 +173,10 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
     `info` is anything with `type` and `filters`: a DatasetInfo or a ColumnInfo.
     """
     stored: StoredType = info.type
+    if is_shown_as_stored(stored):
+        rows = range(start, start + count * step, step)
+        yield read_stored(dataset, stored.size, rows, object_name(dataset))
+        return
     dtype = memory_dtype(stored)
     in_memory = memory_type(dataset.get_type(), stored)
     if in_memory.get_size() != dtype.itemsize:
@@ -159,24 +185,71 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
     if count == 0:
         yield image
         return
-    require_filters(info.filters, object_name(dataset))
+    load_filters(info.filters)
     file_space = dataset.get_space()
     file_space.select_hyperslab((start,), (count,), (step,))
     memory_space = h5s.create_simple((count,))
+    owned = np.ones(count, dtype=bool)
     try:
         capi.read(dataset, in_memory, memory_space, file_space, image.ctypes.data)
     except OSError as error:
-        last = start + (count - 1) * step
-        raise CorruptError(
-            f"{object_name(dataset)}: rows {start} to {last} cannot be read: {error}",
-            path=object_name(dataset),
-            row=start,
-        ) from error
+        if not (
+            stored.has_pointers and info.fill is not None and dataset.get_create_plist().get_layout() == h5d.CHUNKED
+        ):
+            raise _unreadable(error, dataset, info.filters, start, start + (count - 1) * step) from error
+        creation = dataset.get_create_plist()  # the fill's text lies in it, so it must outlive the image
+        owned = _read_written_chunks(
+            dataset, info, creation, in_memory, range(start, start + count * step, step), image
+        )
     try:
         yield image
     finally:
         if stored.has_pointers:
-            capi.reclaim(in_memory, memory_space, image.ctypes.data)
+            _reclaim_rows(in_memory, image, owned)
+
+
+def _unreadable(error: OSError, dataset: Any, filters: tuple[FilterInfo, ...], first: int, last: int) -> CorruptError:
+    path = object_name(dataset)
+    require_filters(filters, path)
+    return CorruptError(f"{path}: rows {first} to {last} cannot be read: {error}", path=path, row=first)
+
+
+def _read_written_chunks(
+    dataset: Any, info: Any, creation: Any, in_memory: Any, rows: range, image: Image
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Read the rows that have a chunk; the others are the fill. Says which rows were read.
+
+    HDF5 cannot give the fill of a variable-length chunk that was never written while a file is
+    open for reading: it would have to write into the file.
+    """
+    capi.get_fill(creation, in_memory, image[:1].ctypes.data)
+    image[1:] = image[0]
+    chunk_rows = creation.get_chunk()[0]
+    numbers = np.arange(rows.start, rows.stop, rows.step)
+    owned = np.zeros(len(rows), dtype=bool)
+    for chunk in np.unique(numbers // chunk_rows).tolist():
+        if dataset.get_chunk_info_by_coord((chunk * chunk_rows,)).byte_offset is None:
+            continue
+        places = np.flatnonzero(numbers // chunk_rows == chunk)
+        space = dataset.get_space()
+        space.select_hyperslab((int(numbers[places[0]]),), (len(places),), (rows.step,))
+        target = image[places[0] : places[-1] + 1]
+        target[...] = np.zeros(1, dtype=image.dtype)
+        try:
+            capi.read(dataset, in_memory, h5s.create_simple((len(places),)), space, target.ctypes.data)
+        except OSError as error:
+            raise _unreadable(
+                error, dataset, info.filters, int(numbers[places[0]]), int(numbers[places[-1]])
+            ) from error
+        owned[places] = True
+    return owned
+
+
+def _reclaim_rows(in_memory: Any, image: Image, owned: Any) -> None:
+    """Free what these rows point to; the rows that are the fill point into a property list."""
+    edges = np.flatnonzero(np.diff(owned.astype("i1"), prepend=0, append=0))
+    for first, stop in edges.reshape(-1, 2).tolist():
+        capi.reclaim(in_memory, h5s.create_simple((stop - first,)), image[first:stop].ctypes.data)
 
 
 def write_rows(dataset: Any, stored: StoredType, start: int, image: Image, count: int) -> None:

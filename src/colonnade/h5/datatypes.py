@@ -31,6 +31,7 @@ from colonnade.model import Charset, Kind, Order, Padding, StoredField, StoredTy
 MAX_DEPTH = 32
 # A sequence of one-byte opaque elements is a string of bytes, unless the elements are tagged so.
 ELEMENT_TAG = "list element"
+NEW_REFERENCE = "reference (HDF5 1.12 form)"
 _NATIVE_BIG = sys.byteorder == "big"
 _CHARSETS: dict[int, Charset] = {h5t.CSET_ASCII: "ascii", h5t.CSET_UTF8: "utf-8"}
 _PADDINGS: dict[int, Padding] = {
@@ -41,7 +42,7 @@ _PADDINGS: dict[int, Padding] = {
 _ORDERS: dict[int, Order] = {h5t.ORDER_LE: "little", h5t.ORDER_BE: "big"}
 _UNKNOWN_NAMES = {
     h5t.TIME: "time",
-    h5t.REFERENCE: "reference (HDF5 1.12 form)",
+    h5t.REFERENCE: NEW_REFERENCE,
     h5t.OPAQUE: "opaque",
     h5t.COMPOUND: "compound",
 }
@@ -56,6 +57,9 @@ def describe_type(type_id: Any, depth: int = 0) -> StoredType:
         return StoredType("unknown", type_id.get_size(), tag="datatype nested too deeply")
     describe = _DESCRIBE.get(type_id.get_class(), _describe_unknown)
     stored: StoredType = describe(type_id, depth)
+    parts = [*([stored.base] if stored.base is not None else []), *(field.type for field in stored.fields)]
+    if any(part.kind == "unknown" and part.tag.endswith(NEW_REFERENCE) for part in parts):
+        return StoredType("unknown", stored.size, tag=f"{stored.kind} with {NEW_REFERENCE}")
     return stored
 
 
@@ -72,7 +76,7 @@ def _describe_integer(type_id: Any, depth: int) -> StoredType:
         type_id.get_size(),
         _ORDERS.get(type_id.get_order(), "little"),
         signed=not bitfield and type_id.get_sign() == h5t.SGN_2,
-        precision=type_id.get_precision(),
+        precision=type_id.get_size() * 8 if bitfield else type_id.get_precision(),
     )
 
 

@@ -44,6 +44,9 @@ def set_filters(creation: Any, text: str, stored: StoredType) -> None:
     """Put the filters of `text` into a dataset creation property list, in their order."""
     for name, options in parse_filters(text):
         if name in PLUGINS:
+            if name in ("blosc", "blosc2", "bitshuffle") and stored.has_pointers:
+                # Their code divides by an element size that variable-length data does not have.
+                raise UsageError(f"filter {name} does not work on {stored}: use shuffle+deflate or zstd", filter=name)
             _set_plugin(creation, name, options)
         else:
             _set_built_in(creation, name, options, stored)
@@ -157,10 +160,19 @@ def _step_text(step: FilterInfo) -> str:
     return step.name
 
 
+def load_filters(filters: tuple[FilterInfo, ...]) -> None:
+    """Import hdf5plugin when a filter needs it."""
+    if not all(h5z.filter_avail(step.id) for step in filters):
+        import_plugins()
+
+
 def require_filters(filters: tuple[FilterInfo, ...], path: str) -> None:
-    """Make sure every filter can be undone here; an UnsupportedError names the one that cannot."""
+    """An UnsupportedError that names the filter which cannot be undone here, if there is one.
+
+    Asked after a read has failed: a chunk may have skipped a filter that is marked optional.
+    """
     for step in filters:
-        if h5z.filter_avail(step.id) or (import_plugins() is not None and h5z.filter_avail(step.id)):
+        if h5z.filter_avail(step.id):
             continue
         raise UnsupportedError(
             f"{path} is stored with the HDF5 filter {step.name} ({step.id}), which is not installed here. "

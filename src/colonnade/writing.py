@@ -344,6 +344,5 @@ def _most_chunk_rows(first: list[pa.RecordBatch]) -> int:
     rows = sum(batch.num_rows for batch in first)
     if rows == 0:
         return FEWEST_CHUNK_ROWS
-    total: int = sum(batch.nbytes for batch in first)
-    row_bytes = max(1, total // rows)
+    row_bytes: int = max(1, sum(batch.nbytes for batch in first) // rows)
     return max(FEWEST_CHUNK_ROWS, min(DEFAULT_CHUNK_ROWS, FIRST_ROWS_BYTES // row_bytes))

@@ -1,0 +1,49 @@
+"""The floors hold, the map in ARCHITECTURE.md is true, and importing the package stays light."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tools import architecture
+
+
+def test_a_room_imports_only_rooms_below() -> None:
+    assert architecture.wrong_imports() == []
+
+
+def test_every_file_has_a_room_with_a_floor() -> None:
+    rooms = {architecture.room_of(path) for path in architecture.source_files()} - {"__init__"}
+    listed = {room for _, rooms_there in architecture.FLOORS for room in rooms_there}
+    assert rooms == listed
+
+
+def test_the_map_is_true() -> None:
+    assert architecture.PAGE.read_text() == architecture.page_text()
+
+
+def test_a_wrong_import_is_seen(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test above can fail: an import upward inside a function, and h5py outside h5, are both found."""
+    planted = architecture.SOURCE / "model.py"
+    real = architecture.imported
+    monkeypatch.setattr(
+        architecture,
+        "imported",
+        lambda path: ["colonnade.table", "h5py.h5d"] if path == planted else real(path),
+    )
+    found = architecture.wrong_imports()
+    assert any("imports table" in line for line in found)
+    assert any("imports h5py" in line for line in found)
+
+
+def test_importing_colonnade_is_light() -> None:
+    """`import colonnade` loads neither h5py nor pyarrow; using it loads no engine."""
+    code = (
+        "import sys, colonnade; a = {'h5py', 'pyarrow', 'numpy'} & set(sys.modules); colonnade.open; "
+        "b = {'pandas', 'polars', 'duckdb', 'pyarrow.dataset', 'rich', 'click', 'hdf5plugin'} & set(sys.modules); "
+        "print(sorted(a), sorted(b))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[] []"
