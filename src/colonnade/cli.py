@@ -39,7 +39,8 @@ Facts = dict[str, Any]
 FINE, FINDINGS, USAGE, FILE = 0, 1, 2, 3
 DEFAULT_HEAD = 5
 FEW_CATEGORIES = 8
-MOST_LINES = 200
+MOST_LINES = 500
+READ_TOGETHER = 50
 NARROW_CELL = 8
 WIDEST_CELL = 40
 WIDEST_FILL = 20
@@ -515,27 +516,39 @@ class ReadColumn:
     problem: str | None = None
 
 
-def read_columns(table: Table, names: Iterable[str], rows: range, strict: bool) -> Iterator[ReadColumn]:
-    """The columns one by one, read when asked for; with `strict` one that cannot be read is an error."""
+def read_columns(table: Table, names: list[str], rows: range, strict: bool) -> Iterator[ReadColumn]:
+    """The columns in order, read some at a time when asked for; with `strict` a broken one is an error."""
+    for first in range(0, len(names), READ_TOGETHER):
+        yield from _read_together(table, names[first : first + READ_TOGETHER], rows, strict)
+
+
+def _read_together(table: Table, names: list[str], rows: range, strict: bool) -> Iterator[ReadColumn]:
+    """These columns; where one of several cannot be read, each is tried alone."""
     from colonnade.show import type_word
 
-    for name in names:
-        column = table[name]
-        try:
-            values = [v for chunk in _read(table, name, rows).chunks for v in plain_values(chunk)]
-        except (FormatError, UnsupportedError) as error:
+    problem = "its name is no UTF-8 text, which Arrow needs"
+    try:
+        arrays = _read(table, names, rows).columns
+    except (FormatError, UnsupportedError, UnicodeError) as error:
+        if len(names) > 1:
+            for name in names:
+                yield from _read_together(table, [name], rows, strict)
+            return
+        if not isinstance(error, UnicodeError):
+            problem = str(error)
             if strict:
                 raise
-            yield ReadColumn(column, type_word(column.dtype), [], str(error))
-        except UnicodeError:
-            yield ReadColumn(column, type_word(column.dtype), [], "its name is no UTF-8 text, which Arrow needs")
-        else:
-            yield ReadColumn(column, type_word(column.dtype), values)
+        column = table[names[0]]
+        yield ReadColumn(column, type_word(column.dtype), [], problem)
+        return
+    for name, array in zip(names, arrays, strict=True):
+        values = [value for chunk in array.chunks for value in plain_values(chunk)]
+        yield ReadColumn(table[name], type_word(array.type), values)
 
 
-def _read(table: Table, name: str, rows: range) -> pa.ChunkedArray:
+def _read(table: Table, names: list[str], rows: range) -> pa.Table:
     chosen = slice(rows.start, rows.stop if rows.stop >= 0 else None, rows.step)
-    return table.select(name)[chosen].to_arrow().column(0)
+    return table.select(names)[chosen].to_arrow()
 
 
 def head_facts(file: File, table: Table, rows: range, found: Iterable[ReadColumn]) -> Facts:
@@ -796,15 +809,10 @@ def _table_lines(table: Facts) -> Iterator[tuple[str, str]]:
     yield "size", f"{size_text(stored)} stored, {size_text(raw)} raw{ratio}{beside}"
 
 
-def _shown(console: Console, columns: list[Facts]) -> list[Facts]:
-    """The columns that are listed: all, but on a terminal not thousands."""
-    return columns[:MOST_LINES] if console.is_terminal else columns
-
-
 def _say_left_out(console: Console, columns: list[Facts], shown: list[Facts]) -> None:
     if len(columns) > len(shown):
         left = plural(len(columns) - len(shown), "more column")
-        console.print(f"... and {left}; --json or a pipe shows all", style="dim")
+        console.print(f"... and {left}; --json shows all", style="dim")
 
 
 def _column_name(column: Facts) -> Any:
@@ -817,7 +825,7 @@ def _show_stored_columns(console: Console, columns: list[Facts]) -> None:
     grid = new_grid("column", "type", "fill", "storage", "stored", right=("stored",))
     for heading in grid.columns[2:]:
         heading.no_wrap = True
-    shown = _shown(console, columns)
+    shown = columns[:MOST_LINES]
     for column in shown:
         grid.add_row(
             _column_name(column),
@@ -891,7 +899,7 @@ def _show_meanings(console: Console, columns: list[Facts]) -> None:
     console.print()
     grid = new_grid("column", "type", "units", "description")
     grid.columns[2].max_width = WIDEST_UNITS
-    shown = _shown(console, columns)
+    shown = columns[:MOST_LINES]
     for column in shown:
         grid.add_row(
             _column_name(column),
@@ -935,7 +943,7 @@ def show_head(table: Table, n_columns: int, rows: range, found: Iterable[ReadCol
     room = console.width - max((len(text) for text in numbers), default=3) - GAP
     unreadable: list[ReadColumn] = []
     fitting = _fitting(found, room, unreadable)
-    console.print(_head_grid(numbers, fitting))
+    click.echo("\n".join(head_lines(numbers, fitting)))
     left_out = n_columns - len(fitting) - len(unreadable)
     console.print(_foot(table, rows, n_columns, left_out), style="dim")
     for column in unreadable:
@@ -995,15 +1003,25 @@ def _complex_text(value: Any) -> str:
     return f"{complex(float(value['r']), float(value['i'])):.6g}"
 
 
-def _head_grid(numbers: list[str], columns: list[HeadColumn]) -> Grid:
-    grid = new_grid("row\n", right=("row\n",))
-    grid.columns[0].style = "dim"
-    for column in columns:
-        title = lines(cell(column.title), cell(column.under, "not bold dim"))
-        grid.add_column(title, justify="right" if column.right else "left", no_wrap=True)
+def head_lines(numbers: list[str], columns: list[HeadColumn]) -> Iterator[str]:
+    """Two lines of titles and a line a row, aligned; made by hand, since rich is slow on many rows."""
+    wide = max((len(number) for number in numbers), default=0)
+    wide = max(wide, len("row"))
+    gap = " " * GAP
+    titles = [_aligned(column.title, column) for column in columns]
+    under = [_aligned(column.under, column) for column in columns]
+    yield click.style(gap.join(["row".rjust(wide), *titles]).rstrip(), bold=True)
+    yield click.style(gap.join([" " * wide, *under]).rstrip(), dim=True)
     for at, number in enumerate(numbers):
-        grid.add_row(cell(number), *(cell(column.cells[at]) for column in columns))
-    return grid
+        cells = [_aligned(column.cells[at], column) for column in columns]
+        yield gap.join([click.style(number.rjust(wide), dim=True), *cells]).rstrip()
+
+
+def _aligned(text: str, column: HeadColumn) -> str:
+    from rich.cells import cell_len
+
+    space = " " * (column.width - cell_len(text))
+    return space + text if column.right else text + space
 
 
 def _foot(table: Table, rows: range, n_columns: int, left_out: int) -> str:

@@ -362,7 +362,7 @@ def test_a_fill_that_occurs_late(path: Path) -> None:
     [
         (pa.array([1], pa.int8()), 300),
         (pa.array([1], pa.uint8()), -1),
-        (pa.array([1], pa.int64()), 1.5),
+        (pa.array([7], pa.int64()), 1.5),
         (pa.array([1], pa.int64()), "missing"),
         (pa.array([1.5]), "missing"),
         (pa.array(["a"]), 5),

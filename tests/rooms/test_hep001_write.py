@@ -409,7 +409,13 @@ def test_the_oldest_file_form(path: Path) -> None:
     data = path.read_bytes()
     assert data[8] == 0
     assert b"OHDR" not in data
-    assert b"TREE" in data
+
+
+@pytest.mark.parametrize("table", ["t", "a/t"])
+def test_groups_of_the_oldest_form(path: Path, table: str) -> None:
+    """ASCII names are linked as h5py links them: in symbol tables (one SNOD a group), which every HDF5 reads."""
+    cn.write(path, {"x": [1]}, table=table)
+    assert path.read_bytes().count(b"SNOD") == table.count("/") + 2
 
 
 def test_no_times(path: Path) -> None:
@@ -596,7 +602,8 @@ def test_utf8_link_names(path: Path) -> None:
     cn.write(path, {"größe": [1]}, table="täble")
     with h5py.File(path) as file:
         group = file["täble"]
-        assert file.id.links.get_info("täble".encode()).cset == h5t.CSET_UTF8
+        root = file["/"]
+        assert root.id.links.get_info("täble".encode()).cset == h5t.CSET_UTF8
         assert group.id.links.get_info("größe".encode()).cset == h5t.CSET_UTF8
 
 

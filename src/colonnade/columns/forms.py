@@ -6,7 +6,7 @@ same form back as long as it holds, or the one that must take its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -144,13 +144,16 @@ def occurs(fill: bytes, values: pa.Array, form: Form, name: str) -> np.ndarray[A
     return find_missing(encoded.image, form.values_type, fill)
 
 
-def fills_that_do_not_occur(form: Form, values: pa.Array, candidates: Iterable[bytes], name: str) -> list[bytes]:
-    """Those of the candidates that none of the values equals, in their order."""
+def fills_that_do_not_occur(form: Form, values: pa.Array, candidates: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """Those of the candidates that none of the values equals, in their order, found as they are asked for."""
     present = values.drop_null()
     if pa.types.is_string(form.kind):
-        return [fill for fill in candidates if not occurs(fill, present, form, name).any()]
+        yield from (fill for fill in candidates if not occurs(fill, present, form, name).any())
+        return
     encoded = encode(present, form.stored, None, name)
-    return [fill for fill in candidates if not find_missing(encoded.image, form.values_type, fill).any()]
+    for fill in candidates:
+        if not find_missing(encoded.image, form.values_type, fill).any():
+            yield fill
 
 
 def asked_fill(options: ColumnOptions, form: Form, name: str) -> bytes | None:
@@ -195,6 +198,8 @@ def fill_value(stored: StoredType, fill: bytes) -> object:
         return fill.decode("utf-8", "replace")
     if stored.kind == "binary":
         return fill
+    if stored.kind == "sequence" and not fill:
+        return []
     kind = default_type(stored)
     if (stored.item if stored.kind == "sequence" else stored).has_pointers:
         return fill

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -77,11 +77,11 @@ def _integer_fills(stored: StoredType) -> Iterator[bytes]:
     bounds = np.iinfo(dtype)
     low, high = int(bounds.min), int(bounds.max)
     if low == 0:
-        order: Iterator[int] = iter(range(high, max(high - 300, -1), -1))
+        order: Iterable[int] = range(high, max(high - 300, -1), -1)
     else:
-        inward = itertools.chain.from_iterable((low + 1 + i, high + 1 - i) for i in range(1, 129))
-        order = itertools.chain((low + 1, low), (v for v in inward if low <= v <= high))
-    return (np.array(value, dtype=dtype).tobytes() for value in dict.fromkeys(order))
+        inward = itertools.chain.from_iterable((low + 1 + i, high + 1 - i) for i in range(1, 128))
+        order = itertools.chain((low + 1, low), inward, (0,))
+    return (np.array(value, dtype=dtype).tobytes() for value in order)
 
 
 def _float_fills(stored: StoredType) -> Iterator[bytes]:

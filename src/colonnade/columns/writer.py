@@ -293,7 +293,7 @@ class ColumnWriter:
             self._refuse_missing_without_fill(form, values, first_row)
             self._refuse_fill_among(form, values, first_row)
             return form
-        if form.fill is not None and fills_that_do_not_occur(form, values, [form.fill], self.name):
+        if form.fill is not None and list(fills_that_do_not_occur(form, values, [form.fill], self.name)):
             return form
         if form.fill is None and self._plan is not None and not values.null_count:
             return form
@@ -306,11 +306,12 @@ class ColumnWriter:
 
     def _find_fill(self, form: Form, values: pa.Array) -> bytes | None:
         """The first recommended fill that occurs neither in these values nor in the rows written."""
-        alive = fills_that_do_not_occur(form, values, recommended_fills(form.stored), self.name)
+        candidates = fills_that_do_not_occur(form, values, recommended_fills(form.stored), self.name)
+        if self._n_written == 0:
+            return next(candidates, None)
+        alive = list(candidates)
         for written in self._written_values():
-            if not alive:
-                break
-            alive = fills_that_do_not_occur(form, written, alive, self.name)
+            alive = list(fills_that_do_not_occur(form, written, alive, self.name))
         return alive[0] if alive else None
 
     def _refuse_missing_without_fill(self, form: Form, values: pa.Array, first_row: int, always: bool = False) -> None:

@@ -19,6 +19,7 @@ H5Dread puts it there. They always agree, byte for byte:
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import Any
 
 import h5py
@@ -198,6 +199,7 @@ def _float_bytes(stored: StoredType) -> int:
     return 0
 
 
+@lru_cache(maxsize=4096)
 def memory_dtype(stored: StoredType) -> np.dtype[Any]:
     """The NumPy dtype of one element in memory; see the table at the head of this module."""
     kind = stored.kind
