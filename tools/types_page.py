@@ -90,8 +90,8 @@ References (`h5py.ref_dtype`, `h5py.regionref_dtype` arrays, or columns read fro
 
 Refused, with the way out in the message: unions, maps (cast to `list<struct<key, value>>`), month intervals, empty
 structs, fixed-size lists and bytes of length 0, NumPy's long double. A missing part inside a struct or list is refused
-too: HDF5 has a mark for whole rows only. Rows of a struct that holds text, and of a list of lists where empty lists occur,
-have no value to spare for a mark; missing ones are refused by row.
+too: HDF5 has a mark for whole rows only. Rows of a struct that holds text, and of a list of lists where empty lists
+occur, have no value to spare for a mark; missing ones are refused by row.
 
 ## HDF5 to Arrow
 Big-endian numbers read as native ones. Padding of fixed-length strings (null-terminated, null-padded, space-padded)

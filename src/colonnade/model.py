@@ -231,7 +231,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class TableInfo:
-    """One table, described once. `columns` are in their logical order; `labels` stand apart."""
+    """One table, described once. `columns` are in their logical order; `labels` stand apart.
+
+    `members` are the columns, then the labels that are not columns too.
+    """
 
     path: str
     layout: str
@@ -244,18 +247,14 @@ class TableInfo:
     index_name: str | None = None
     version: str | None = None
     problems: tuple[Finding, ...] = ()
+    members: tuple[ColumnInfo, ...] = field(init=False, repr=False, compare=False)
     by_name: dict[str, ColumnInfo] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        members = {column.name: column for column in self.labels}
-        members.update((column.name, column) for column in self.columns)
-        object.__setattr__(self, "by_name", members)
-
-    @property
-    def members(self) -> tuple[ColumnInfo, ...]:
-        """Columns, then labels that are not columns too."""
         names = {column.name for column in self.columns}
-        return self.columns + tuple(label for label in self.labels if label.name not in names)
+        members = self.columns + tuple(label for label in self.labels if label.name not in names)
+        object.__setattr__(self, "members", members)
+        object.__setattr__(self, "by_name", {column.name: column for column in members})
 
 
 class Auto:

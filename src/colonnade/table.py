@@ -7,7 +7,9 @@ table is stands in its `TableInfo`, described once; what is to be read stands in
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -21,6 +23,7 @@ from colonnade.errors import ColumnNotFound, ConflictError, TableNotFound, Unsup
 from colonnade.exchange.frames import to_pandas, to_polars
 from colonnade.exchange.numpy_out import to_numpy, without_mask
 from colonnade.h5.attributes import read_text, storage_of
+from colonnade.h5.datasets import object_name
 from colonnade.h5.files import FileHandle, Target, open_file
 from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.filters import filters_text
@@ -29,7 +32,7 @@ from colonnade.layouts import Layout, layout_of
 from colonnade.model import ColumnInfo, Finding, StoredType, TableInfo
 from colonnade.query.scan import Rows, read_batches, read_column, read_table
 from colonnade.show import rows_text, table_html, table_text, type_word
-from colonnade.writing import Draft, Mode, Progress, create, prepare
+from colonnade.writing import Draft, Mode, Progress, check_place, create, prepare
 
 if TYPE_CHECKING:
     import pandas
@@ -95,6 +98,9 @@ def write(
     labels=[names] or {name: array}, the row labels; layout="hep001"; allow_reserved=False.
     """
     draft = prepare(data, **options)
+    if isinstance(target, (str, os.PathLike)) and Path(target).is_file() and Path(target).stat().st_size:
+        with open(target) as file:  # opening it for changes would alter a few bytes already
+            check_place(file._handle.root, file._absolute(table), mode, draft)
     handle = open_file(target, "a", large_root=draft.large_attributes and table.strip("/") == "")
     with File(handle) as file:
         file._write(table, draft, mode, progress)
@@ -124,12 +130,17 @@ class File:
     def __getitem__(self, path: str) -> Table:
         """The table at a path."""
         self._check_open()
-        group = open_group(self._handle.root, path)
+        whole = self._absolute(path)
+        group = open_group(self._handle.root, whole)
         layout = layout_of(group) if group is not None else None
         if group is None or layout is None:
             raise self._not_a_table(path, group)
-        normal = "/" + "/".join(part for part in path.split("/") if part)
-        return Table(self, group, layout, layout.describe(group, normal))
+        return Table(self, group, layout, layout.describe(group, whole))
+
+    def _absolute(self, path: str) -> str:
+        """The path from the file's root; one without a leading slash begins at the group that was opened."""
+        begin = "" if path.startswith("/") else object_name(self._handle.root)
+        return "/" + "/".join(part for part in f"{begin}/{path}".split("/") if part)
 
     def _not_a_table(self, path: str, group: Any) -> Exception:
         if group is not None and storage_of(group, "NROWS") is not None and read_text(group, "CLASS") == "COLUMN_TABLE":
@@ -138,15 +149,16 @@ class File:
                 feature="HEP001 with NROWS (h5col)",
                 path=path,
             )
-        if open_dataset(self._handle.root, path) is not None:
+        if open_dataset(self._handle.root, self._absolute(path)) is not None:
             return UsageError(
                 f"{path} of {self.name} is a dataset, not a table: read it with file.h5[{path!r}]", path=path
             )
-        known = self.tables()
-        return TableNotFound(path, self.name, known + [name.lstrip("/") for name in known if not path.startswith("/")])
+        slash = path.startswith("/")
+        return TableNotFound(path, self.name, [name if slash else name.lstrip("/") or "/" for name in self.tables()])
 
     def __contains__(self, path: object) -> bool:
-        group = open_group(self._handle.root, path) if isinstance(path, str) else None
+        self._check_open()
+        group = open_group(self._handle.root, self._absolute(path)) if isinstance(path, str) else None
         return group is not None and layout_of(group) is not None
 
     def __iter__(self) -> Iterator[str]:
@@ -176,7 +188,7 @@ class File:
             raise ConflictError(
                 f"{self.name} is open for reading: open it with mode 'r+' or 'a' to write", path=self.name
             )
-        create(self._handle.root, table, draft, mode, progress)
+        create(self._handle.root, self._absolute(table), draft, mode, progress)
 
     def _check_open(self) -> None:
         if not self._handle.is_open:
@@ -465,7 +477,8 @@ def _rebuild_query(table: Table, names: tuple[str, ...], rows: Rows) -> Query:
 def _field(column: ColumnInfo) -> pa.Field:
     said = {"units": column.units, "units_vocabulary": column.units_vocabulary, "description": column.description}
     metadata = {key: value for key, value in said.items() if value is not None}
-    return pa.field(column.name, arrow_type(column), metadata=metadata or None)
+    name = column.name.encode("utf-8", "backslashreplace").decode()  # a name that is not UTF-8 has no Arrow form
+    return pa.field(name, arrow_type(column), metadata=metadata or None)
 
 
 class Column:

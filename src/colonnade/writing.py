@@ -14,11 +14,21 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from colonnade.columns.mapping import implied_units, plain_type
-from colonnade.columns.writer import ColumnWriter
+from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import ColumnNotFound, DataError, UsageError
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, source_from
-from colonnade.h5.links import exists, join_path, open_dataset, open_group, rename, unlink
+from colonnade.h5.links import (
+    children,
+    exists,
+    holds_large_attributes,
+    join_path,
+    move,
+    open_dataset,
+    open_group,
+    rename,
+    unlink,
+)
 from colonnade.layouts import LAYOUTS, Layout, TableText, layout_of
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions
 
@@ -40,6 +50,11 @@ class Draft:
     label_arrays: dict[str, pa.Array]
     text: TableText
     large_attributes: bool
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns and labels."""
+        return [writer.name for writer in (*self.writers, *self.label_writers)]
 
 
 def prepare(
@@ -149,117 +164,142 @@ def _field_options(field: pa.Field, asked: ColumnOptions | Mapping[str, Any] | N
     return options
 
 
+def check_place(root: Any, path: str, mode: Mode, draft: Draft) -> None:
+    """Refuse a place that is taken, before anything is written."""
+    Place(root, path, mode, draft)
+
+
 def create(root: Any, path: str, draft: Draft, mode: Mode = "error", progress: Progress | None = None) -> None:
-    """Write the draft as the table at `path`; on any error nothing of it stays."""
-    target = _Place(root, path, draft, mode)
+    """Write the draft as the table at an absolute path; on any error nothing of it stays."""
+    place = Place(root, path, mode, draft)
     complete = False
     try:
-        group = target.open()
-        _fill(group, draft, progress)
-        target.settle()
+        columns, labels = _fill(place.open(), draft, progress)
+        group = place.settle()
+        draft.layout.complete_group(group, columns, labels, draft.text)
         complete = True
     finally:
         if not complete:
-            target.remove()
+            place.remove()
 
 
-class _Place:
-    """Where a new table goes: a free path, or aside until the table it replaces is taken away."""
+class Place:
+    """Where a new table goes: a free path, or aside until it can move into the group that is there.
 
-    def __init__(self, root: Any, path: str, draft: Draft, mode: Mode) -> None:
+    A group that is there already (a table to be replaced, the root, an empty group) keeps its
+    attributes and whatever others put into it.
+    """
+
+    def __init__(self, root: Any, path: str, mode: Mode, draft: Draft) -> None:
         if mode not in ("error", "replace"):
             raise UsageError(f"mode {mode!r} is not one of 'error', 'replace'")
-        self._root = root
+        self._root = open_group(root, "/")
         self._draft = draft
         self._path = "/" + "/".join(part for part in path.split("/") if part)
         self._made: str | None = None
-        self._check_names()
-        self._replaces = self._check_free(mode)
+        self._made_anew = False
+        self._check_above()
+        self._target = self._check_free(mode)
 
-    def _check_names(self) -> None:
-        for part in self._path.split("/")[1:]:
+    def _check_above(self) -> None:
+        """The groups on the way must be groups, and no tables (T7)."""
+        parts = self._path.split("/")[1:] if self._path != "/" else []
+        above = self._root
+        for depth, part in enumerate(parts):
             if part in (".", "..") or "\0" in part:
                 raise UsageError(f"{self._path!r} is no path that HDF5 can link")
-        above = open_group(self._root, "/")
-        parts = [part for part in self._path.split("/") if part]
-        for depth in range(len(parts)):
             if above is None:
-                break
+                continue
             if layout_of(above) is not None:
-                inside = "/" + "/".join(parts[:depth])
                 raise UsageError(
-                    f"{self._path} would lie inside the table {inside}, where only that table's own objects belong: "
-                    "choose another path",
+                    f"{self._path} would lie inside the table /{'/'.join(parts[:depth])}, where only that table's own "
+                    "objects belong: choose another path",
                     rule="T7",
                 )
-            if open_dataset(above, parts[depth]) is not None:
-                raise UsageError(
-                    f"{'/'.join(['', *parts[: depth + 1]])} is a dataset: choose another path for the table"
-                )
-            above = open_group(above, parts[depth]) if exists(above, parts[depth]) else None
+            if open_dataset(above, part) is not None:
+                here = "/" + "/".join(parts[: depth + 1])
+                raise UsageError(f"{here} is a dataset: choose another path for the table", path=here)
+            above = open_group(above, part) if exists(above, part) else None
 
-    def _check_free(self, mode: Mode) -> bool:
-        """True when a table there is to be replaced; a UsageError when the place is taken."""
-        if self._path != "/" and not exists_path(self._root, self._path):
-            return False
+    def _check_free(self, mode: Mode) -> Any | None:
+        """The group to move into, None when the path is free; a UsageError when it is taken."""
+        if not exists_path(self._root, self._path):
+            return None
         group = open_group(self._root, self._path)
-        if group is not None and layout_of(group) is not None:
-            if mode == "error":
+        layout = layout_of(group) if group is not None else None
+        if layout is None and (group is None or list(group)):
+            raise UsageError(
+                f"{self._path} holds other objects and is no table: choose another path for the table", path=self._path
+            )
+        if layout is not None and mode == "error":
+            raise UsageError(
+                f"there is a table at {self._path} already: choose another name, or mode='replace'", path=self._path
+            )
+        own = layout.own_objects(group) if layout is not None else set()
+        foreign = {child.name for child in children(group)} - own
+        for name in self._draft.names:
+            if name in foreign:
                 raise UsageError(
-                    f"there is a table at {self._path} already: choose another name, or mode='replace'", path=self._path
+                    f"{self._path} holds an object {name!r} that is not the table's: rename the column", column=name
                 )
-            return True
-        if group is not None and len(list(group)) == 0:
-            return False
-        raise UsageError(
-            f"{self._path} holds other objects and is no table: choose another path for the table", path=self._path
-        )
+        if self._draft.large_attributes and not holds_large_attributes(group):
+            if foreign or self._path == "/":
+                raise UsageError(
+                    f"{self._path} was made without room for attributes above 64 KiB, which so many columns need: "
+                    "write the table to another path",
+                    path=self._path,
+                )
+            self._made_anew = True
+        return group
 
     def open(self) -> Any:
-        """The group to write into."""
-        make, large = self._draft.layout.make_group, self._draft.large_attributes
-        if self._path == "/":
-            group = open_group(self._root, "/")
-            if self._replaces:
-                self._draft.layout.clear(group)
-            return group
-        if self._replaces:
-            self._made = self._path + "\x01aside"
-            return make(self._root, self._made, large)
-        if exists_path(self._root, self._path):
-            unlink(self._root, self._path)
+        """The group to write into: new at its path, or aside."""
         self._made = self._first_missing()
-        return make(self._root, self._path, large)
+        where = self._path if self._target is None else self._aside
+        return self._draft.layout.make_group(self._root, where, self._draft.large_attributes)
+
+    @property
+    def _aside(self) -> str:
+        return self._path.rstrip("/") + "/\x01aside" if self._path == "/" else self._path + "\x01aside"
 
     def _first_missing(self) -> str:
-        """The uppermost part of the path that is not there yet: what must go if the writing fails."""
+        """The uppermost link that will be made: what must go if the writing fails."""
+        if self._target is not None:
+            return self._aside
         path = ""
         for part in self._path.split("/")[1:]:
             path = join_path(path, part)
             if not exists_path(self._root, path):
-                return path
-        return self._path
+                break
+        return path
 
-    def settle(self) -> None:
-        """Put the finished table in its place."""
-        if self._replaces and self._made is not None:
+    def settle(self) -> Any:
+        """Put the rows in their place; the group there still lacks its attributes."""
+        if self._target is None:
+            return open_group(self._root, self._path)
+        if self._made_anew:
+            self._target = None
             unlink(self._root, self._path)
-            rename(self._root, self._made, self._path)
+            rename(self._root, self._aside, self._path)
+            return open_group(self._root, self._path)
+        layout = layout_of(self._target)
+        if layout is not None:
+            layout.clear(self._target)
+        aside = open_group(self._root, self._aside)
+        for child in children(aside):
+            move(aside, child.name, self._target)
+        unlink(self._root, self._aside)
+        return self._target
 
     def remove(self) -> None:
         """Take away what was begun."""
         if self._made is not None and exists_path(self._root, self._made):
             unlink(self._root, self._made)
-        if self._path == "/":
-            group = open_group(self._root, "/")
-            for writer in (*self._draft.writers, *self._draft.label_writers):
-                if exists(group, writer.name):
-                    unlink(group, writer.name)
 
 
 def exists_path(root: Any, path: str) -> bool:
-    """Whether every link on the way to `path` is there."""
-    group = root
+    """Whether every link on the way to an absolute path is there."""
+    group = open_group(root, "/")
     parts = [part for part in path.split("/") if part]
     for depth, part in enumerate(parts):
         if group is None or not exists(group, part):
@@ -269,7 +309,8 @@ def exists_path(root: Any, path: str) -> bool:
     return True
 
 
-def _fill(group: Any, draft: Draft, progress: Progress | None) -> None:
+def _fill(group: Any, draft: Draft, progress: Progress | None) -> tuple[list[WrittenColumn], list[WrittenColumn]]:
+    """Write all rows, then what makes the datasets columns and labels."""
     first, rest = _first_rows(draft)
     seen = sum(batch.num_rows for batch in first)
     n_rows = draft.source.n_rows if rest is not None else seen
@@ -287,7 +328,8 @@ def _fill(group: Any, draft: Draft, progress: Progress | None) -> None:
     _check_labels_used(draft, done)
     columns = [writer.finish() for writer in draft.writers]
     labels = [writer.finish() for writer in draft.label_writers]
-    draft.layout.complete(group, columns, labels, draft.text)
+    draft.layout.complete_columns(group, columns, labels)
+    return columns, labels
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -506,10 +506,13 @@ def damaged(tmp_path: Path, path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
-    [("text", FormatError), ("empty", FormatError), ("truncated", CorruptError), ("head", FormatError)],
+    ("name", "kind", "mode"),
+    [
+        *[(name, FormatError, mode) for name in ("text", "head") for mode in ("r", "r+", "a", "write")],
+        *[("truncated", CorruptError, mode) for mode in ("r", "r+", "a", "write")],
+        *[("empty", FormatError, mode) for mode in ("r", "r+")],
+    ],
 )
-@pytest.mark.parametrize("mode", ["r", "r+", "a", "write"])
 def test_files_that_are_not_whole_hdf5(damaged: dict[str, Path], name: str, kind: type[Exception], mode: Any) -> None:
     """Not HDF5, empty, cut short: each is named, nothing is written into it."""
     path = damaged[name]
@@ -523,6 +526,12 @@ def test_files_that_are_not_whole_hdf5(damaged: dict[str, Path], name: str, kind
     assert caught.value.path == str(path)
     assert path.name in str(caught.value)
     assert path.read_bytes() == before
+
+
+def test_an_empty_file_may_become_one(damaged: dict[str, Path]) -> None:
+    """A file of no bytes, such as tempfile makes, holds nothing to lose."""
+    cn.write(damaged["empty"], {"x": [1]})
+    assert cn.read(damaged["empty"]).to_pydict() == {"x": [1]}
 
 
 def test_a_folder(tmp_path: Path) -> None:

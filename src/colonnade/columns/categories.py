@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from colonnade.columns.mapping import plain_type
+from colonnade.columns.plain import plain_array
 from colonnade.errors import DataError
 
 
@@ -24,7 +26,7 @@ class CategoryCoder:
     def encode(self, array: pa.Array, first_row: int) -> pa.Array:
         """The codes (int64, missing rows null) of an array of values or of dictionary values."""
         if not pa.types.is_dictionary(array.type):
-            array = array.dictionary_encode()
+            array = plain_array(array, plain_type(array.type)).dictionary_encode()
         translation = self._translate(array.dictionary, array, first_row)
         return translation.take(array.indices)
 
@@ -38,7 +40,8 @@ class CategoryCoder:
         if pc.any(fresh).as_py():
             self._grow(pc.unique(wanted.filter(fresh)), wanted, array, first_row)
             codes = self._look_up(wanted)
-        self._last = (dictionary, codes)
+        if not pc.any(pc.and_(pc.is_null(codes), pc.is_valid(wanted))).as_py():
+            self._last = (dictionary, codes)  # an entry without a code must be looked at again when a row uses it
         return codes
 
     def _look_up(self, wanted: pa.Array) -> pa.Array:

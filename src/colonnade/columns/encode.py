@@ -234,6 +234,8 @@ def encode_one(value: Any, kind: pa.DataType, stored: StoredType, name: str) -> 
         raise DataError(
             f"column {name!r}: the fill {value!r} is not a {kind}: {error}", column=name, value=value
         ) from error
+    if pa.types.is_integer(kind) and array[0].as_py() != value:
+        raise DataError(f"column {name!r}: the fill {value!r} is not a {kind}", column=name, value=value)
     if stored.kind == "text":
         return str(array[0].as_py()).encode()
     if stored.kind == "binary":

@@ -174,21 +174,20 @@ def is_nan(fill: bytes | None, form: Form) -> bool:
     return fill is not None and dtype.kind == "f" and bool(np.isnan(np.frombuffer(fill, dtype=dtype)[0]))
 
 
-def fill_text(form: Form) -> str:
+def missing_line(stored: StoredType, fill: bytes) -> str:
+    """The line of a description that names the fill (C6)."""
+    return f"Missing value: {_fill_text(stored, fill)}."
+
+
+def _fill_text(stored: StoredType, fill: bytes) -> str:
     """The fill as people and other tools see it."""
-    if form.fill is None:
-        return ""
-    if form.stored.kind == "text":
-        return f'"{form.fill.decode("utf-8", "replace")}"'
-    if form.stored.kind in ("object_reference", "region_reference"):
+    if stored.kind in ("object_reference", "region_reference"):
         return "the null reference"
-    if form.stored.kind in ("boolean", "enum"):
+    if stored.kind == "boolean":
         return "MISSING"
-    if form.stored.kind in ("opaque", "binary"):
-        return f"0x{form.fill.hex()}" if form.fill else '""'
-    if form.stored.kind == "sequence":
-        return "the empty sequence" if not form.fill else f"one element of bytes 0x{form.fill.hex()}"
-    value = fill_value(form.stored, form.fill)
+    if stored.kind in ("opaque", "binary"):
+        return f"0x{fill.hex()}" if fill else '""'
+    value = fill_value(stored, fill)
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 

@@ -259,12 +259,16 @@ def _stored_nested(kind: pa.DataType, where: str) -> StoredType:
         return StoredType("sequence", 16, "none", base=base)
     if pa.types.is_struct(kind) and kind.num_fields:
         return _stored_struct(kind, where)
-    raise UsageError(f"{where} has the Arrow type {kind}, which HDF5 cannot hold: {_way_out(kind)}", type=str(kind))
+    raise UsageError(
+        f"{where} has the Arrow type {kind}, which HDF5 cannot hold: {_way_out(kind)}", type=str(kind), where=where
+    )
 
 
 def _stored_inside(kind: pa.DataType, where: str) -> StoredType:
     if pa.types.is_null(kind):
-        raise UsageError(f"{where} has a nested type of no kind (null): give it a type, or drop it", type=str(kind))
+        raise UsageError(
+            f"{where} has a nested type of no kind (null): give it a type, or drop it", type=str(kind), where=where
+        )
     return stored_type(kind, where)
 
 

@@ -38,6 +38,7 @@ from colonnade.columns.forms import (
 )
 from colonnade.columns.mapping import implied_units, named_type, plain_type, stored_string, stored_type
 from colonnade.columns.missing import recommended_fills
+from colonnade.columns.plain import plain_array
 from colonnade.columns.read import cut
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.datasets import (
@@ -85,9 +86,13 @@ class ColumnWriter:
         self._given = plain_type(kind)
         self._options = options
         self._large_attributes = large_attributes
-        self._coder = self._start_coder()
-        self._units = self._check_units()
-        self._form = self._first_form()
+        try:
+            self._coder = self._start_coder()
+            self._units = self._check_units()
+            self._form = self._first_form()
+        except UsageError as error:
+            error.facts.setdefault("column", name)
+            raise
         self._plan: DatasetPlan | None = None
         self._group: Any = None
         self._dataset: Any = None
@@ -213,13 +218,9 @@ class ColumnWriter:
 
     def _as_values(self, array: pa.Array, first_row: int) -> pa.Array:
         """The array in its plain type; of a categorical, the codes."""
-        if pa.types.is_run_end_encoded(array.type):
-            array = pc.run_end_decode(array)
-        if isinstance(array, pa.ExtensionArray) and not isinstance(self._given, pa.BaseExtensionType):
-            array = array.storage
         if self._coder is not None:
             return self._coder.encode(array, first_row)
-        return array if array.type == self._given else array.cast(self._given)
+        return plain_array(array, self._given)
 
     def _flush(self, count: int) -> None:
         """Write the first `count` waiting rows, a chunk at a time."""
@@ -277,6 +278,8 @@ class ColumnWriter:
         """The present form if it holds these values too, else the one that does."""
         has_missing = self._has_missing or values.null_count > 0
         if self._coder is not None:
+            if self._options.fill is None:
+                self._refuse_missing_without_fill(self._form, values, first_row)
             marked = has_missing or len(self._form.stored.members) > len(self._coder.values)
             return categorical_form(self._coder.values, self._options.enum, marked)
         first = self._plan is None

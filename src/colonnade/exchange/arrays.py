@@ -17,7 +17,11 @@ from colonnade.errors import DataError, UsageError
 from colonnade.h5.datasets import reference_bytes
 from colonnade.h5.datatypes import is_reference_dtype
 
-_DAYS = {"Y": "D", "M": "D", "W": "D", "D": "D"}
+_ARROW_UNITS = ("s", "ms", "us", "ns")
+_UNITS = {
+    "M": {"Y": "D", "M": "D", "W": "D", "D": "D", "h": "s", "m": "s", "generic": "s"} | {u: u for u in _ARROW_UNITS},
+    "m": {"W": "s", "D": "s", "h": "s", "m": "s", "generic": "s"} | {u: u for u in _ARROW_UNITS},
+}  # fmt: skip
 
 
 def array_from(value: Any, name: str) -> pa.Array | pa.ChunkedArray:
@@ -62,7 +66,7 @@ def _from_numpy(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, A
     if kind == "c" and values.dtype.itemsize <= 16:
         return complex_array(values, mask)
     if kind in "mM":
-        return pa.array(_with_arrow_unit(values), mask=mask)
+        return pa.array(_with_arrow_unit(values, name), mask=mask)
     if kind == "S":
         return _from_fixed_bytes(values, mask)
     if kind == "V":
@@ -92,13 +96,19 @@ def _from_rows_of_arrays(values: np.ndarray[Any, Any], name: str, mask: np.ndarr
     return pa.Array.from_buffers(kind, len(values), [validity], children=[inner])
 
 
-def _with_arrow_unit(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Dates and times in a unit that Arrow has: years to weeks become days, hours and minutes seconds."""
+def _with_arrow_unit(values: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    """Dates and times in a unit that Arrow has: dates by years to weeks become days, hours and minutes seconds."""
     unit, count = np.datetime_data(values.dtype)
-    if (count == 1 and unit in ("s", "ms", "us", "ns")) or (unit == "D" and values.dtype.kind == "M"):
-        return values
     letter = values.dtype.kind
-    target = "s" if letter == "m" or unit in ("h", "m") else _DAYS.get(unit, "s" if unit == "generic" else unit)
+    if count == 1 and (unit in _ARROW_UNITS or (unit == "D" and letter == "M")):
+        return values
+    target = _UNITS[letter].get(unit)
+    if target is None:
+        raise UsageError(
+            f"column {name!r}: NumPy's {values.dtype} has no Arrow type that holds it exactly: cast it, for example to "
+            f"{letter}8[ns] or an integer",
+            column=name,
+        )
     return values.astype(f"{letter}8[{target}]")
 
 

@@ -31,6 +31,8 @@ def to_numpy(column: pa.ChunkedArray) -> Array:
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 0:
+        return pa.nulls(0, column.type)
     combined = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
 
@@ -108,7 +110,9 @@ def without_mask(values: Array, name: str) -> Array:
     if values.dtype.kind in "mM":
         return values.filled(values.dtype.type("NaT"))
     if values.dtype.kind == "O":
-        return values.filled(None)
+        plain = np.array(values.data)
+        plain[np.ma.getmaskarray(values)] = None
+        return plain
     raise UsageError(
         f"column {name!r} has missing rows, which a plain {values.dtype} array cannot show: use column[:] (a masked "
         "array) or column.to_arrow()",

@@ -96,13 +96,15 @@ def _table_from_records(data: np.ndarray[Any, Any]) -> pa.Table:
 
 
 def _source_from_stream(data: Any) -> Source:
+    # Asked before the stream is open, and only where it is free: on a DuckDB relation it would run the query.
+    counts_itself = type(data).__module__.split(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(data, "__len__")
+    n_rows = len(data) if counts_itself else None
     try:
         reader = pa.RecordBatchReader.from_stream(data)
     except (ValueError, TypeError, pa.ArrowException) as error:
         raise DataError(f"this {type(data).__name__} cannot be read as an Arrow table: {error}") from error
     schema, labels = _pandas_labels(reader.schema)
-    sized = hasattr(data, "__len__")
-    return Source(schema, _from_reader(reader, schema), len(data) if sized else None, labels)
+    return Source(schema, _from_reader(reader, schema), n_rows, labels)
 
 
 def _from_reader(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -21,6 +21,7 @@ from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datatypes import NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
+from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.stored import read_stored, stored_size
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
 
@@ -149,7 +150,7 @@ def create_dataset(group: Any, name: str, plan: DatasetPlan, n_rows: int = 0) ->
         creation.set_attr_phase_change(0, 0)
     limit = (h5s.UNLIMITED,) if plan.chunk_rows is not None else (n_rows,)
     space = h5s.create_simple((n_rows,), limit)
-    return h5d.create(group, name.encode("utf-8", "surrogateescape"), type_id, space, dcpl=creation)
+    return h5d.create(group, encode_name(name), type_id, space, dcpl=creation, lcpl=link_list(name))
 
 
 def _set_fill(creation: Any, type_id: Any, stored: StoredType, fill: bytes) -> None:

@@ -35,7 +35,12 @@ class FileHandle:
     @property
     def root(self) -> Any:
         """The group that was opened: the file's root, or the group given."""
-        return self.h5["/"].id if isinstance(self.h5, h5py.File) else self.h5.id
+        if not isinstance(self.h5, h5py.File):
+            return self.h5.id
+        try:
+            return self.h5["/"].id
+        except (KeyError, RuntimeError, OSError) as error:
+            raise CorruptError(f"{self.name}: the root group cannot be opened: {error}", path=self.name) from error
 
     @property
     def writable(self) -> bool:
@@ -116,12 +121,15 @@ def stream_size(stream: Any) -> int:
 
 
 def _open_path(path: Path, mode: Mode, large_root: bool) -> FileHandle:
-    if mode == "w" or (mode == "a" and not path.exists()):
+    empty = path.is_file() and path.stat().st_size == 0
+    if mode == "w" or (mode == "a" and (empty or not path.exists())):
         return _create_aside(path, large_root)
     if path.is_dir():
         raise FormatError(f"{path} is a folder, not an HDF5 file", path=str(path))
     if not path.exists():
         raise FileNotFoundError(f"there is no file {str(path)!r}")
+    if empty:
+        raise FormatError(f"{path} is not an HDF5 file: it is empty", path=str(path))
     if mode != "r" and not os.access(path, os.W_OK):
         raise ConflictError(f"{path} is read-only: it cannot be opened with mode {mode!r}", path=str(path))
     try:
@@ -160,6 +168,8 @@ def _explain(error: OSError, name: str, size: int) -> Exception:
         return CorruptError(f"{name} is cut short: it has {size:,} bytes, its header says more ({text})", path=name)
     if isinstance(error, PermissionError):
         return ConflictError(f"{name} may not be opened: {text}", path=name)
+    if "already open" in text:
+        return ConflictError(f"{name} is open elsewhere in this process, in another mode: close it first", path=name)
     if "lock" in text:
         return ConflictError(f"{name} is in use by another process: {text}", path=name)
     return CorruptError(f"{name} cannot be opened as HDF5: {text}", path=name)

@@ -103,7 +103,10 @@ def _set_plugin(creation: Any, name: str, options: tuple[str, ...]) -> None:
     elif name == "lz4":
         chosen = plugin.LZ4(nbytes=_number(name, options, 0, 0, 1 << 30))
     elif name == "bitshuffle":
-        chosen = plugin.Bitshuffle(cname=options[0] if options else "lz4")
+        inner = options[0] if options else "lz4"
+        if inner not in ("lz4", "zstd", "none") or len(options) > 1:
+            raise UsageError("filter bitshuffle is followed by lz4, zstd or none, as in 'bitshuffle:zstd'", filter=name)
+        chosen = plugin.Bitshuffle(cname=inner)
     else:
         chosen = _blosc(plugin.Blosc if name == "blosc" else plugin.Blosc2, name, options)
     creation.set_filter(chosen.filter_id, h5z.FLAG_OPTIONAL, tuple(chosen.filter_options))

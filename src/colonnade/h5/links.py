@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from h5py import h5d, h5g, h5i, h5l, h5o, h5p, h5r, h5t
 
+from colonnade.errors import CorruptError
 from colonnade.h5.attributes import BROKEN
 
 Group = h5g.GroupID
@@ -47,8 +48,8 @@ def children(group: Any) -> list[Child]:
     """The links of a group in the order of their names; those that lead nowhere are `broken`."""
     try:
         names = list(group)
-    except BROKEN:
-        return []
+    except BROKEN as error:
+        raise CorruptError(f"the links of a group cannot be listed: {error}") from error
     return [_child(group, name) for name in names]
 
 
@@ -89,19 +90,25 @@ def exists(group: Any, name: str) -> bool:
     return encode_name(name) in group
 
 
+def link_list(path: str) -> Any:
+    """How a link is made: marked as UTF-8 only where it must be, since that costs the oldest file form."""
+    links = h5p.create(h5p.LINK_CREATE)
+    links.set_create_intermediate_group(True)
+    if not path.isascii():
+        links.set_char_encoding(h5t.CSET_UTF8)
+    return links
+
+
 def create_group(group: Any, path: str, large_attributes: bool = False) -> Any:
     """A new group at a path below `group`, with the groups on the way to it.
 
     `large_attributes` lets attributes grow beyond 64 KiB, at the price of a newer file form.
     """
-    links = h5p.create(h5p.LINK_CREATE)
-    links.set_create_intermediate_group(True)
-    links.set_char_encoding(h5t.CSET_UTF8)
     creation = h5p.create(h5p.GROUP_CREATE)
     if large_attributes:
         creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
         creation.set_attr_phase_change(0, 0)
-    return h5g.create(group, encode_name(path), lcpl=links, gcpl=creation)
+    return h5g.create(group, encode_name(path), lcpl=link_list(path), gcpl=creation)
 
 
 def unlink(group: Any, name: str) -> None:
@@ -114,9 +121,22 @@ def rename(group: Any, name: str, new_name: str) -> None:
     group.links.move(encode_name(name), group, encode_name(new_name))
 
 
-def address(node: Any) -> int:
-    """Where the object is kept: equal for two handles of one object."""
-    found: int = h5o.get_info(node).addr
+def move(group: Any, name: str, target: Any) -> None:
+    """Move a link into another group, under the same name."""
+    group.links.move(encode_name(name), target, encode_name(name))
+
+
+def holds_large_attributes(group: Any) -> bool:
+    """Whether the group was made so that its attributes may exceed 64 KiB."""
+    return bool(group.get_create_plist().get_attr_creation_order())
+
+
+def address(node: Any) -> int | None:
+    """Where the object is kept: equal for two handles of one object; None when its header is broken."""
+    try:
+        found: int = h5o.get_info(node).addr
+    except BROKEN:
+        return None
     return found
 
 
@@ -133,15 +153,26 @@ def is_dataset(node: Any) -> bool:
 
 
 def walk_groups(group: Any) -> Iterator[tuple[str, Any]]:
-    """Every group below (and with) this one, each once, as path and handle; parents first."""
+    """Every group below (and with) this one, each once, as path and handle; parents first.
+
+    A group whose links cannot be listed ends the walk there; if it is the first one, that is a CorruptError.
+    """
     name = h5i.get_name(group) or b"/"
     pending = [(decode_name(name), group)]
     seen = {address(group)}
+    first = True
     while pending:
         path, node = pending.pop()
+        try:
+            listed = children(node)
+        except CorruptError:
+            if first:
+                raise
+            listed = []
+        first = False
         yield path, node
         below = []
-        for child in children(node):
+        for child in listed:
             if child.kind != "group" or child.address in seen:
                 continue
             opened = open_group(node, child.name)

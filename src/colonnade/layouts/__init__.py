@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from colonnade.columns.writer import WrittenColumn
 from colonnade.layouts.hep001 import describe as hep001_describe
 from colonnade.layouts.hep001 import names as hep001_names
 from colonnade.layouts.hep001 import write as hep001_write
@@ -30,7 +31,9 @@ class Layout:
     check_name: Callable[[str, bool], None]
     needs_large_attributes: Callable[[int, int], bool]
     make_group: Callable[[Any, str, bool], Any]
-    complete: Callable[..., None]
+    complete_columns: Callable[[Any, Sequence[WrittenColumn], Sequence[WrittenColumn]], None]
+    complete_group: Callable[[Any, Sequence[WrittenColumn], Sequence[WrittenColumn], TableText], None]
+    own_objects: Callable[[Any], set[str]]
     clear: Callable[[Any], None]
 
 
@@ -43,7 +46,9 @@ HEP001 = Layout(
     check_name=hep001_names.check_name,
     needs_large_attributes=hep001_write.needs_large_attributes,
     make_group=hep001_write.make_group,
-    complete=hep001_write.complete,
+    complete_columns=hep001_write.complete_columns,
+    complete_group=hep001_write.complete_group,
+    own_objects=hep001_write.own_objects,
     clear=hep001_write.clear,
 )
 LAYOUTS: dict[str, Layout] = {"hep001": HEP001}

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from colonnade.columns.forms import missing_line
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN
@@ -18,8 +19,6 @@ from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import Child, address, children, dereference, is_dataset, open_dataset
 from colonnade.layouts.hep001 import names
 from colonnade.model import CategoriesInfo, ColumnInfo, Finding, Severity, TableInfo
-
-_MISSING_LINE = re.compile(r"(?:\A|\n)Missing value: .*\.\Z")
 
 
 @dataclass
@@ -46,11 +45,14 @@ def describe(group: Any, path: str) -> TableInfo:
     return _Description(group, path).table()
 
 
-def strip_missing_line(description: str | None) -> str | None:
-    """A column's description without the line that names its fill (C6)."""
-    if description is None:
+def strip_missing_line(description: str | None, info: DatasetInfo) -> str | None:
+    """A column's description without the line that names its fill (C6); the user's own words stay."""
+    if description is None or info.fill is None:
+        return description
+    line = missing_line(info.type, info.fill)
+    if description == line:
         return None
-    return _MISSING_LINE.sub("", description) or None
+    return description.removesuffix("\n" + line)
 
 
 class _Description:
@@ -60,7 +62,7 @@ class _Description:
         self.group = group
         self.path = path
         self.problems: list[Finding] = []
-        self.used: set[int] = set()
+        self.used: set[int | None] = set()
         self.vocabulary = attributes.read_text(group, names.UNITS_VOCABULARY)
         self.order = attributes.read_texts(group, names.COLUMN_ORDER)
 
@@ -197,7 +199,7 @@ class _Description:
             categories=categories,
             units=text[names.UNITS],
             units_vocabulary=text[names.UNITS_VOCABULARY] or self.vocabulary,
-            description=strip_missing_line(text[names.DESCRIPTION]),
+            description=strip_missing_line(text[names.DESCRIPTION], info),
             arrow_type=text[names.ARROW_TYPE],
             labels=self._labels_of(member, by_address),
             is_label=is_label,
@@ -215,7 +217,7 @@ class _Description:
             trouble = "its _categories refers to no dataset (rule C9)"
             self.note("C9", "error", trouble, member.name)
             return None, trouble
-        held = by_address.get(address(target))
+        held = by_address.get(_address(target))
         info = held.info if held is not None else _described(target)
         if info is None or info.shape is None or len(info.shape) != 1:
             trouble = "its categories are no dataset of rank 1 (rule C9)"
@@ -242,7 +244,7 @@ class _Description:
         found = []
         for reference in attributes.read_references(member.dataset, names.INDEXES) or ():
             target = dereference(member.dataset, reference)
-            label = by_address.get(address(target)) if target is not None else None
+            label = by_address.get(_address(target)) if target is not None else None
             if label is None:
                 self.note("I2", "error", "_indexes refers to no index dataset of this table", member.name)
             else:
@@ -282,6 +284,12 @@ class _Description:
         if name is not None and name not in known:
             self.note("T5", "error", f"_index names {name!r}, which is neither a column nor a label of this table")
         return name
+
+
+def _address(target: Any) -> int:
+    """Where a dataset is kept; a number that no object has when its header is broken."""
+    found = address(target)
+    return -1 if found is None else found
 
 
 def _described(target: Any) -> DatasetInfo | None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from colonnade.columns.encode import encode
-from colonnade.columns.forms import fill_text
+from colonnade.columns.forms import missing_line
 from colonnade.columns.mapping import BINARY, implied_units, named_type, stored_type
 from colonnade.columns.writer import WrittenColumn
 from colonnade.h5 import attributes
@@ -48,8 +48,8 @@ def make_group(root: Any, path: str, large_attributes: bool) -> Any:
     return create_group(root, path, large_attributes)
 
 
-def complete(group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText) -> None:
-    """Steps 3 and 4: everything that makes the datasets of a group a table."""
+def complete_columns(group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
+    """Step 3: everything that makes the datasets of a group columns and labels."""
     for column in (*columns, *labels):
         _write_column_attributes(group, column)
     if labels:
@@ -57,12 +57,12 @@ def complete(group: Any, columns: Sequence[WrittenColumn], labels: Sequence[Writ
             attributes.write_references(column.dataset, names.INDEXES, [label.dataset for label in labels])
         for label in labels:
             attributes.write_references(label.dataset, names.COLUMNS_LIST, [column.dataset for column in columns])
-    _write_group_attributes(group, columns, labels, text)
 
 
-def _write_group_attributes(
+def complete_group(
     group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
 ) -> None:
+    """Step 4: everything that makes the group a table."""
     attributes.write_text(group, names.VERSION, names.VERSION_VALUE, "ascii")
     for name, value in (
         (names.TITLE, text.title),
@@ -101,7 +101,7 @@ def _description(column: WrittenColumn) -> str | None:
     asked = column.options.fill is not AUTO and column.options.fill is not None
     if column.form.fill is None or not (column.has_missing or asked):
         return text
-    line = f"Missing value: {fill_text(column.form)}."
+    line = missing_line(column.form.stored, column.form.fill)
     return f"{text}\n{line}" if text else line
 
 
@@ -131,13 +131,17 @@ def _write_categories(group: Any, column: WrittenColumn) -> Any:
     return dataset
 
 
-def clear(group: Any) -> None:
-    """Remove the table's own objects and attributes from its group; what others put there stays."""
+def own_objects(group: Any) -> set[str]:
+    """The names of the table's own objects in its group: columns, labels, categories, search indexes."""
     info = describe(group, "/")
     own = {column.name for column in info.members}
     own |= {column.categories.name for column in info.members if column.categories is not None}
-    for name in sorted(own | {names.SEARCH_INDEXES}):
-        if name and exists(group, name):
-            unlink(group, name)
+    return {name for name in own | {names.SEARCH_INDEXES} if name and exists(group, name)}
+
+
+def clear(group: Any) -> None:
+    """Remove the table's own objects and attributes from its group; what others put there stays."""
+    for name in sorted(own_objects(group)):
+        unlink(group, name)
     for name in names.GROUP_ATTRIBUTES:
         attributes.delete(group, name)
