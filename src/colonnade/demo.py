@@ -8,9 +8,10 @@ are asked for. A file that stands in the way is replaced only when this demo mad
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
@@ -18,14 +19,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBar
-from rich.table import Table as Grid
-from rich.text import Text
 
-from colonnade import __version__
-from colonnade.errors import ColonnadeError, UsageError
+from colonnade.errors import ConflictError, FormatError, UnsupportedError, UsageError
 from colonnade.model import ColumnOptions
 from colonnade.show import rows_text, size_text
 from colonnade.table import File, Table, open
@@ -98,19 +93,29 @@ def run(path: Path, n_rows: int, progress: Progress | None = None) -> Iterator[S
 
 
 def check_place(path: Path) -> None:
-    """Refuse a path where something stands that this demo did not make."""
+    """Refuse a path where no file can be made, or where something stands that this demo did not make."""
+    advice = "name another file with --keep"
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder: name a file in it with --keep", path=str(path))
     if path.exists() and not _is_demo_file(path):
         raise UsageError(
-            f"{path} is there already and was not made by this demo: remove it, or name another file with --keep",
-            path=str(path),
+            f"{path} is there already and was not made by this demo: remove it, or {advice}", path=str(path)
         )
+    if path.exists() and not os.access(path, os.W_OK):
+        raise ConflictError(f"{path} is read-only: remove it, or {advice}", path=str(path))
+    folder = path.absolute().parent
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise ConflictError(f"no file can be made in {folder} ({error.strerror}): {advice}", path=str(path)) from error
 
 
 def _is_demo_file(path: Path) -> bool:
+    """Whether this demo made the file; one that is in use elsewhere is a ConflictError."""
     try:
         with open(path) as file:
             return EVENTS in file and file[EVENTS].title == TITLE
-    except (ColonnadeError, OSError):
+    except (FormatError, UnsupportedError):
         return False
 
 
@@ -330,71 +335,7 @@ def _compare_cube(file: File) -> Step:
     )
 
 
-# -- told on the console --
-
-
-@contextmanager
-def writing_bar(console: Console, n_rows: int) -> Iterator[Progress]:
-    """A bar that follows the writing, and goes when it is done; nothing where the console is no terminal."""
-    look = (TextColumn("writing events"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with ProgressBar(*look, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("events", total=n_rows)
-
-        def advance(done: int, _total: int | None) -> None:
-            bar.update(task, completed=done)
-            if done >= n_rows:
-                bar.stop()
-
-        yield advance
-
-
-def show_start(console: Console, path: Path) -> None:
-    """The first line."""
-    console.print(Text(f"colonnade {__version__} demo, in {path}", "bold"), soft_wrap=True)
-
-
-def show_steps(console: Console, steps: Iterable[Step]) -> list[Step]:
-    """The steps, once each has been told as it was done."""
-    done = []
-    for step in steps:
-        done.append(step)
-        _show_step(console, len(done), step)
-    return done
-
-
-def _show_step(console: Console, number: int, step: Step) -> None:
-    grid = Grid.grid(padding=(0, 2, 0, 0), expand=True)
-    grid.add_column(style="dim")
-    grid.add_column(ratio=1)
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_row(str(number), Text(step.said, "red" if step.failed else ""), _seconds_text(step.seconds))
-    console.print(grid)
-    for line in step.shown.splitlines():
-        console.print(Text(f"     {line}", "cyan"), no_wrap=True, overflow="ellipsis")
-
-
-def _seconds_text(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 0.1 else f"{seconds * 1000:.1f} ms"
-
-
-def show_end(console: Console, path: Path, failed: bool) -> None:
-    """Whether all was equal, and what the user can type next."""
-    if failed:
-        verdict = Text("What was read is NOT what was written: please report this.", "bold red")
-    else:
-        verdict = Text("All that was read equals what was written. The file stays; look around in it:", "bold")
-    console.print()
-    console.print(verdict)
-    _show_typed(console, next_commands(path))
-    console.print(Text("or in Python:", "bold"))
-    _show_typed(console, next_python(path))
-
-
-def _show_typed(console: Console, typed: list[str]) -> None:
-    console.print()
-    for line in typed:
-        console.print(Text(f"  {line}", "green"), soft_wrap=True)
-    console.print()
+# -- what to do next --
 
 
 def next_commands(path: Path) -> list[str]:

@@ -34,6 +34,7 @@ from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions
 
 Mode = Literal["error", "replace"]
 Progress = Callable[[int, int | None], None]
+FIRST_ROWS = DEFAULT_CHUNK_ROWS
 FIRST_ROWS_BYTES = 64 << 20
 FEWEST_CHUNK_ROWS = 1024
 LONGEST_TEXT = 60_000
@@ -372,7 +373,7 @@ def _first_rows(draft: Draft) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordB
         first.append(batch)
         rows += batch.num_rows
         size += batch.nbytes
-        if rows >= DEFAULT_CHUNK_ROWS or size >= FIRST_ROWS_BYTES:
+        if rows >= FIRST_ROWS or size >= FIRST_ROWS_BYTES:
             return first, batches
     if not first:
         schema = draft.source.schema

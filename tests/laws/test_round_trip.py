@@ -6,16 +6,21 @@ it shares nothing with the code that reads.
 
 from __future__ import annotations
 
+import decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import h5py
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import colonnade as cn
+from colonnade import writing
+from colonnade.columns import read
 from tests.laws.strategies import INTEGERS, make_array, types, values
 
 FILTERS = [
@@ -70,8 +75,8 @@ def _plain(array: pa.Array) -> list[Any]:
 
 
 @st.composite
-def columns(draw: st.DrawFn) -> tuple[pa.Array, dict[str, Any], int]:
-    """A column's rows, its options, and the length of the batches it comes in."""
+def columns(draw: st.DrawFn) -> tuple[pa.Array, dict[str, Any], int, int, int]:
+    """A column: its rows, options, length of batches, how many rows decide its form, how much is read at once."""
     kind = draw(types())
     items = draw(st.lists(st.one_of(st.none(), values(kind)), max_size=40))
     if draw(st.booleans()):
@@ -80,25 +85,27 @@ def columns(draw: st.DrawFn) -> tuple[pa.Array, dict[str, Any], int]:
         "filters": draw(st.sampled_from(FILTERS)),
         "chunk_rows": draw(st.sampled_from([None, 1, 3, 64])),
     }
-    return make_array(items, kind), options, draw(st.integers(1, 50))
+    first_rows, piece_bytes = draw(st.sampled_from([1, 5, 65_536])), draw(st.sampled_from([1, 64, 1 << 20]))
+    return make_array(items, kind), options, draw(st.integers(1, 50)), first_rows, piece_bytes
 
 
 @given(column=columns())
-def test_every_type_comes_back(column: tuple[pa.Array, dict[str, Any], int], tmp_path_factory: Any) -> None:
+def test_every_type_comes_back(column: tuple[pa.Array, dict[str, Any], int, int, int], tmp_path_factory: Any) -> None:
     """One column of any type, streamed in batches, reads back equal, whole and by slices."""
-    array, options, batch_rows = column
+    array, options, batch_rows, first_rows, piece_bytes = column
     path = tmp_path_factory.mktemp("trip") / "x.h5"
     batches = [
-        pa.record_batch([array.slice(start, batch_rows)], names=["x"])
+        pa.record_batch([own_dictionary(array.slice(start, batch_rows))], names=["x"])
         for start in range(0, max(len(array), 1), batch_rows)
     ]
     try:
-        cn.write(path, iter(batches), columns={"x": options})
+        with patch.object(writing, "FIRST_ROWS", first_rows):
+            cn.write(path, iter(batches), columns={"x": options})
     except cn.errors.UsageError as error:
         if refused_rightly(array, error):
             return
         raise
-    with cn.open_table(path) as table:
+    with cn.open_table(path) as table, patch.object(read, "PIECE_BYTES", piece_bytes):
         assert table.n_rows == len(array)
         back = table.to_arrow().column("x")
         assert back.type == array.type
@@ -109,6 +116,35 @@ def test_every_type_comes_back(column: tuple[pa.Array, dict[str, Any], int], tmp
             assert same(plain(table[::-2].to_arrow().column("x")), expected[::-2])
             assert same(plain(table.take([-1, 0, 0]).to_arrow().column("x")), [expected[-1], expected[0], expected[0]])
     assert_plain_h5py_opens(path, len(array))
+
+
+def own_dictionary(array: pa.Array) -> pa.Array:
+    """An unordered dictionary column comes with another dictionary in each batch, as readers of Parquet give it."""
+    if not pa.types.is_dictionary(array.type) or array.type.ordered:
+        return array
+    return array.dictionary_decode().dictionary_encode()
+
+
+ONCE_BROKEN = [
+    (pa.list_(pa.decimal128(12, 3)), [None, []]),
+    (pa.list_(pa.decimal128(38, 10)), [None, [], [decimal.Decimal("1.5")]]),
+    (pa.list_(pa.decimal128(38, 10), 2), [None, [decimal.Decimal(0), decimal.Decimal(1)]]),
+    (pa.list_(pa.binary(1)), [[b"a", b"b"], None, []]),
+    (pa.list_(pa.list_(pa.string())), [None, [["a"], []]]),
+    (pa.list_(pa.bool_(), 2), [[True, False], [False, True]]),
+    (pa.string(), ["a", None, "", "\0"]),
+    (pa.struct([("r", pa.float64()), ("i", pa.float64())]), [{"r": 1.0, "i": -0.0}, None]),
+    (pa.int8(), [*range(-128, 128)]),
+]
+
+
+@pytest.mark.parametrize(("kind", "rows"), ONCE_BROKEN, ids=[str(kind) for kind, _ in ONCE_BROKEN])
+def test_what_was_once_broken_comes_back(kind: pa.DataType, rows: list[Any], tmp_path: Path) -> None:
+    """Cases that the law above has found."""
+    cn.write(tmp_path / "x.h5", ({"x": pa.array([row], kind)} for row in rows))
+    back = cn.read(tmp_path / "x.h5").column("x")
+    assert back.type == kind
+    assert same(plain(back), plain(pa.chunked_array([pa.array(rows, kind)])))
 
 
 def refused_rightly(array: pa.Array, error: cn.errors.UsageError) -> bool:
@@ -164,9 +200,10 @@ def test_packed_integers_come_back(
     rows=st.lists(st.one_of(st.none(), st.sampled_from(["", "a", "NA", "<NA>", "é", "x" * 70, "\0"])), max_size=60),
     strings=st.sampled_from(["auto", "fixed", "variable"]),
     batch_rows=st.integers(1, 20),
+    first_rows=st.sampled_from([1, 65_536]),
 )
 def test_strings_in_every_form_come_back(
-    rows: list[str | None], strings: str, batch_rows: int, tmp_path_factory: Any
+    rows: list[str | None], strings: str, batch_rows: int, first_rows: int, tmp_path_factory: Any
 ) -> None:
     """Text that outgrows its width, holds the fill, or ends early by NUL comes back, or is refused by its row."""
     path = tmp_path_factory.mktemp("text") / "x.h5"
@@ -174,7 +211,8 @@ def test_strings_in_every_form_come_back(
         {"x": pa.array(rows[at : at + batch_rows], pa.string())} for at in range(0, max(len(rows), 1), batch_rows)
     ]
     try:
-        cn.write(path, iter(batches), columns={"x": {"strings": strings, "chunk_rows": 3}})
+        with patch.object(writing, "FIRST_ROWS", first_rows):
+            cn.write(path, iter(batches), columns={"x": {"strings": strings, "chunk_rows": 3}})
     except cn.errors.DataError as error:
         assert strings != "auto"
         assert "\0" in error.value

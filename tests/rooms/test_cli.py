@@ -18,7 +18,9 @@ from click.testing import CliRunner, Result
 
 import colonnade as cn
 from colonnade import demo
-from colonnade.cli import main, plain_value, plain_values, printable
+from colonnade.cli import main
+from colonnade.cli.answer import printable
+from colonnade.cli.values import plain_value, plain_values
 
 UNICODE_TABLE = "Messung/日本 é"
 
@@ -229,6 +231,13 @@ def test_names_do_not_reach_the_terminal_raw(several: Path) -> None:
     assert "größe" in output and "[bold]x[/bold]" in output
 
 
+def test_schema_joins_categories_by_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "sizes.h5"
+    codes, names = pa.array([0, 1]), pa.array(["up to 1, or so", "more"])
+    cn.write(path, {"size": pa.DictionaryArray.from_arrays(codes, names, ordered=True)})
+    assert "2 values: up to 1, or so < more" in call("schema", path, width=120).output
+
+
 # -- head --
 
 
@@ -266,6 +275,7 @@ def test_head_json(one_table: Path) -> None:
         (["--rows", "-1"], [9]),
         (["--rows", "2:", "-n", 3], [2, 3, 4]),
         (["--rows", "5:2"], []),
+        (["--rows", "-20::-1"], []),
         (["--rows", ":100"], list(range(10))),
     ],
 )
@@ -406,6 +416,30 @@ def test_a_root_that_cannot_be_read(one_table: Path, command: str) -> None:
     _spoil(one_table, address)
     result = call(command, one_table)
     assert result.exit_code == 3 and result.output.startswith("colonnade: ")
+    assert call_json(command, one_table)["error"]["kind"] == "CorruptError"
+
+
+@pytest.mark.parametrize("command", ["ls", "info", "schema", "head"])
+def test_a_root_whose_links_cannot_be_listed(one_table: Path, command: str) -> None:
+    _spoil(one_table, one_table.read_bytes().index(b"TREE"), 4)
+    result = call(command, one_table)
+    assert result.exit_code == 3 and "cannot be listed" in result.output
+    assert call_json(command, one_table)["error"]["kind"] == "CorruptError"
+
+
+@pytest.mark.parametrize("kind", ["group", "table"])
+def test_ls_goes_on_after_a_group_whose_links_cannot_be_listed(no_tables: Path, kind: str) -> None:
+    if kind == "table":
+        cn.write(no_tables, {"x": [1]}, table="bad")
+    else:
+        with h5py.File(no_tables, "a") as file:
+            file["bad/x"] = 1
+    _spoil(no_tables, no_tables.read_bytes().rindex(b"SNOD"), 4)
+    cn.write(no_tables, {"x": [1]}, table="good")
+    found = {entry["path"]: entry for entry in call_json("ls", no_tables)["objects"]}
+    assert found["/bad"]["kind"] == ("broken" if kind == "group" else "table")
+    assert "cannot be listed" in found["/bad"]["problem"]
+    assert found["/good"]["rows"] == 1 and found["/x"]["kind"] == "array"
 
 
 @pytest.mark.parametrize("command", ["info", "schema", "head"])
@@ -461,6 +495,10 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert file.h5["images/cube"].shape == demo.CUBE_SHAPE
     assert call("info", demo.FILE_NAME).exit_code == 0
     assert call("demo", "--rows", 100).exit_code == 0, "its own file is replaced"
+    with cn.open(demo.FILE_NAME) as file:
+        assert file["events"].n_rows == 100
+        assert call("demo", "--rows", 200).exit_code == 0, "also while someone reads it"
+    assert [path.name for path in tmp_path.iterdir()] == [demo.FILE_NAME]
 
 
 def test_demo_json(tmp_path: Path) -> None:
@@ -483,6 +521,48 @@ def test_demo_replaces_no_other_file(tmp_path: Path, there: str) -> None:
     result = call("demo", "--rows", 100, "--keep", path)
     assert result.exit_code == 2 and "not made by this demo" in result.output
     assert path.read_bytes() == before
+
+
+def _one_line(result: Result) -> str:
+    assert result.output.startswith("colonnade: ") and result.output.count("\n") == 1
+    return result.output
+
+
+def test_demo_says_where_it_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("demo", "--rows", 100, "--keep", tmp_path).exit_code == 2
+    assert "is a folder" in _one_line(call("demo", "--keep", tmp_path))
+    for path in (tmp_path / "not there" / "x.h5", Path("/proc/x.h5")):
+        result = call("demo", "--keep", path)
+        assert result.exit_code == 3 and f"no file can be made in {path.parent}" in _one_line(result)
+        assert call_json("demo", "--keep", path)["error"]["kind"] == "ConflictError"
+
+
+def test_demo_in_a_folder_that_is_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one who is not root sees it: no file can be made."""
+
+    def refuse(**_given: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo.tempfile, "TemporaryFile", refuse)
+    result = call("demo")
+    assert result.exit_code == 3
+    assert f"no file can be made in {tmp_path} (Permission denied): name another file with --keep" in _one_line(result)
+
+
+def test_demo_does_not_replace_a_file_in_use(tmp_path: Path) -> None:
+    """A demo file that another process writes to is no stranger's file: the line says that it is in use."""
+    path = tmp_path / "x.h5"
+    assert call("demo", "--rows", 100, "--keep", path).exit_code == 0
+    code = "import h5py, sys; f = h5py.File(sys.argv[1], 'r+'); print('open', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdin is not None
+        other.stdout.readline()
+        result = call("demo", "--rows", 100, "--keep", path)
+        other.stdin.close()
+    assert result.exit_code == 3 and "in use by another process" in _one_line(result)
 
 
 def test_demo_finds_what_is_not_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -298,10 +298,11 @@ class ColumnWriter:
             return form
         if form.fill is not None and list(fills_that_do_not_occur(form, values, [form.fill], self.name)):
             return form
-        if form.fill is None and self._plan is not None and not values.null_count:
-            return form
+        has_missing = self._has_missing or values.null_count > 0
+        if form.fill is None and self._plan is not None and not has_missing:
+            return form  # it could spare no value when it began, and needs none yet
         found = self._find_fill(form, values)
-        if found is None and (self._has_missing or values.null_count):
+        if found is None and has_missing:
             if form.stored.kind == "string" and form.stored.size < ROOM_FOR_FILL:
                 return self._suit_fill(replace(form, stored=stored_string(ROOM_FOR_FILL), fill=None), values, first_row)
             self._refuse_missing_without_fill(replace(form, fill=None), values, first_row, always=True)

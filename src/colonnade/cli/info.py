@@ -1,0 +1,164 @@
+"""`info`: how a table is stored, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from colonnade.cli.answer import FINDINGS, FINE, Facts
+from colonnade.cli.choose import tell_tables
+from colonnade.cli.text import (
+    MOST_LINES,
+    cell,
+    cut,
+    lines,
+    name_cell,
+    new_grid,
+    open_console,
+    plural,
+    show_columns,
+    show_file,
+    show_title,
+    told_units,
+    value_text,
+)
+from colonnade.cli.values import plain_value
+from colonnade.show import size_text, type_word
+from colonnade.table import Column, Table
+
+WIDEST_FILL = 20
+
+
+def tell_storage(file: str, table: str | None, as_json: bool) -> int:
+    tables = tell_tables(file, table, info_facts, show_info, as_json)
+    serious = [p for t in tables for p in t["problems"] if p["severity"] != "note"]
+    return FINDINGS if serious or not tables or any(t["problem"] for t in tables) else FINE
+
+
+# -- facts --
+
+
+def info_facts(table: Table) -> Facts:
+    """How a table is stored."""
+    columns = [_column_facts(table[column.name]) for column in table.info.members]
+    return {
+        "path": table.path,
+        "layout": table.layout,
+        "version": table.info.version,
+        "title": table.title,
+        "description": table.description,
+        "rows": table.n_rows,
+        "labels": table.labels,
+        "stored_bytes": sum(column["stored_bytes"] for column in columns),
+        "raw_bytes": sum(column["raw_bytes"] for column in columns),
+        "columns": columns,
+        "problems": [
+            {"rule": p.rule, "severity": p.severity, "path": p.path, "message": p.message} for p in table.problems
+        ],
+        "problem": None,
+    }
+
+
+def _column_facts(column: Column) -> Facts:
+    """How one column is stored. Raw bytes are those of the elements: of variable-length ones, the pointers."""
+    stored = column.info
+    return {
+        "name": stored.name,
+        "label": stored.is_label,
+        "type": type_word(column.dtype),
+        "units": stored.units,
+        "fill": plain_value(column.fill),
+        "storage": stored.storage,
+        "chunk_rows": stored.chunk_rows,
+        "filters": column.filters,
+        "stored_bytes": stored.stored_bytes,
+        "raw_bytes": stored.n_rows * stored.type.size,
+        "variable_length": stored.type.has_pointers,
+        "problem": stored.problem,
+    }
+
+
+# -- text --
+
+
+def show_info(facts: Facts) -> None:
+    """How each table is stored."""
+    console = open_console()
+    show_file(console, facts["file"], len(facts["tables"]))
+    for table in facts["tables"]:
+        console.print()
+        if show_title(console, table):
+            _show_table(console, table)
+
+
+def _show_table(console: Console, table: Facts) -> None:
+    grid = new_grid("", "")
+    grid.show_header = False
+    for name, value in _table_lines(table):
+        grid.add_row(cell(name, "dim"), cell(value))
+    console.print(grid)
+    if table["columns"]:
+        console.print()
+        _show_columns(console, table["columns"])
+    if table["problems"]:
+        console.print()
+        _show_problems(console, table["problems"])
+
+
+def _table_lines(table: Facts) -> Iterator[tuple[str, str]]:
+    columns = [column for column in table["columns"] if not column["label"]]
+    stored, raw = table["stored_bytes"], table["raw_bytes"]
+    yield "layout", f"{table['layout']}, version {table['version'] or 'not given'}"
+    yield "rows", f"{table['rows']:,}"
+    yield "columns", f"{len(columns):,}"
+    yield "labels", ", ".join(table["labels"]) or "none"
+    ratio = f", {raw / stored:.1f} to 1" if 0 < stored < raw else ""
+    heap = any(column["variable_length"] for column in table["columns"])
+    beside = "; variable-length values are kept beside and not counted" if heap else ""
+    yield "size", f"{size_text(stored)} stored, {size_text(raw)} raw{ratio}{beside}"
+
+
+def _show_columns(console: Console, columns: list[Facts]) -> None:
+    grid = new_grid("column", "type", "fill", "storage", "stored", right=("stored",))
+    for heading in grid.columns[2:]:
+        heading.no_wrap = True
+    show_columns(console, grid, [_column_cells(column) for column in columns[:MOST_LINES]], len(columns))
+
+
+def _column_cells(column: Facts) -> tuple[Text, ...]:
+    return (
+        name_cell(column),
+        lines(cell(column["type"]), cell(told_units(column["units"]), "dim"), cell(column["problem"], "red")),
+        cell(_fill_text(column["fill"])),
+        lines(cell(_storage_text(column)), cell(_filters_text(column), "dim")),
+        cell(size_text(column["stored_bytes"])),
+    )
+
+
+def _fill_text(fill: Any) -> str:
+    if fill is None:
+        return "none"
+    return cut(repr(fill) if isinstance(fill, str) else value_text(fill), WIDEST_FILL)
+
+
+def _storage_text(column: Facts) -> str:
+    return f"chunks of {column['chunk_rows']:,}" if column["chunk_rows"] else str(column["storage"])
+
+
+def _filters_text(column: Facts) -> str:
+    if column["filters"] != "none":
+        return str(column["filters"])
+    return "no filters" if column["storage"] == "chunked" else ""
+
+
+def _show_problems(console: Console, problems: list[Facts]) -> None:
+    console.print(f"{plural(len(problems), 'problem')} found", style="bold")
+    styles = {"error": "red", "warning": "yellow"}
+    grid = new_grid("severity", "rule", "where", "what")
+    for problem in problems:
+        severity = cell(problem["severity"], styles.get(problem["severity"], ""))
+        grid.add_row(severity, cell(problem["rule"]), cell(problem["path"]), cell(problem["message"]))
+    console.print(grid)

@@ -1,0 +1,161 @@
+"""`ls`: the tables of a file, and what lies beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from colonnade.cli.answer import FINE, Facts, print_json
+from colonnade.cli.choose import file_facts
+from colonnade.cli.text import cell, lines, new_grid, open_console, plural, show_file
+from colonnade.errors import CorruptError, FormatError, UnsupportedError
+from colonnade.h5.attributes import BROKEN, read_text
+from colonnade.h5.datasets import describe_dataset
+from colonnade.h5.links import (
+    Child,
+    children,
+    decode_name,
+    encode_name,
+    join_path,
+    open_dataset,
+    open_group,
+    walk_groups,
+)
+from colonnade.show import size_text
+from colonnade.table import File, open
+
+
+def list_objects(file: str, as_json: bool) -> int:
+    with open(file) as opened:
+        facts = ls_facts(opened)
+    if as_json:
+        print_json(facts)
+    else:
+        show_ls(facts)
+    return FINE
+
+
+# -- facts --
+
+
+def ls_facts(file: File) -> Facts:
+    """Every table, and every object beside the tables, parents first."""
+    objects = list(_objects(file))
+    tables = [entry["path"] for entry in objects if entry["kind"] == "table"]
+    return {"file": file_facts(file), "tables": tables, "objects": objects}
+
+
+def _entry(path: str, kind: str, **known: Any) -> Facts:
+    """One line of `ls`: every key is always there."""
+    keys = ("layout", "rows", "columns", "title", "shape", "type", "bytes", "target", "problem")
+    return {"path": path, "kind": kind, **{key: known.get(key) for key in keys}}
+
+
+def _objects(file: File) -> Iterator[Facts]:
+    tables = set(file.tables())  # of a file whose root cannot be read, this is a CorruptError
+    for path, group in walk_groups(file.h5["/"].id):
+        try:
+            links, problem = children(group), None
+        except CorruptError as error:
+            links, problem = [], str(error)
+        parts: set[str] = set()
+        if path in tables or read_text(group, "CLASS") == "COLUMN_TABLE":
+            own, parts = _table_entry(file, path)
+            yield own
+        elif path != "/":
+            yield _entry(path, "broken" if problem else "group", problem=problem)
+        for link in links:
+            entry = None if link.name in parts else _link_entry(group, join_path(path, link.name), link)
+            if entry is not None:
+                yield entry
+
+
+def _table_entry(file: File, path: str) -> tuple[Facts, set[str]]:
+    """The line of a table, and the names in its group that are parts of it."""
+    try:
+        table = file[path]
+    except (FormatError, UnsupportedError) as error:
+        return _entry(path, "table", problem=str(error)), set()
+    parts = {column.name for column in table.info.members}
+    parts |= {column.categories.name for column in table.info.members if column.categories is not None}
+    serious = sum(problem.severity != "note" for problem in table.problems)
+    entry = _entry(
+        path,
+        "table",
+        layout=table.layout,
+        rows=table.n_rows,
+        columns=len(table.columns),
+        title=table.title,
+        bytes=sum(column.stored_bytes for column in table.info.members),
+        problem=f"{plural(serious, 'problem')}, see: colonnade info" if serious else None,
+    )
+    return entry, parts
+
+
+def _link_entry(group: Any, path: str, link: Child) -> Facts | None:
+    """The line of what a link leads to; None for a group that can be opened, which has its own."""
+    if link.kind == "group":
+        broken = open_group(group, link.name) is None
+        return _entry(path, "broken", problem="a group that cannot be opened") if broken else None
+    if link.kind == "dataset":
+        return _array_entry(group, path, link.name)
+    if link.kind in ("soft link", "external link"):
+        return _entry(path, link.kind, target=_link_target(group, link.name))
+    problem = "the link leads to no object that can be opened" if link.kind == "broken" else None
+    return _entry(path, link.kind, problem=problem)
+
+
+def _array_entry(group: Any, path: str, name: str) -> Facts:
+    dataset = open_dataset(group, name)
+    if dataset is None:
+        return _entry(path, "broken", problem="a dataset that cannot be opened")
+    try:
+        found = describe_dataset(dataset)
+    except BROKEN as error:
+        return _entry(path, "broken", problem=f"a dataset whose header cannot be read: {error}")
+    shape = None if dataset.shape is None else list(dataset.shape)
+    return _entry(path, "array", shape=shape, type=str(found.type), bytes=found.stored_bytes)
+
+
+def _link_target(group: Any, name: str) -> str | None:
+    try:
+        value = group.links.get_val(encode_name(name))
+    except BROKEN:
+        return None
+    parts = [value] if isinstance(value, bytes) else list(value)
+    return ":".join(decode_name(part) if isinstance(part, bytes) else str(part) for part in parts)
+
+
+# -- text --
+
+
+def show_ls(facts: Facts) -> None:
+    """The objects of a file, a line each, tables in bold."""
+    console = open_console()
+    objects = facts["objects"]
+    n_tables = len(facts["tables"])
+    show_file(console, facts["file"], n_tables, len(objects) - n_tables)
+    if not objects:
+        return
+    grid = new_grid("path", "kind", "shape", "what", "stored", right=("stored",))
+    for entry in objects:
+        style = {"table": "bold", "broken": "red"}.get(entry["kind"], "")
+        grid.add_row(cell(entry["path"], style), cell(entry["kind"], style), *_ls_cells(entry))
+    console.print()
+    console.print(grid)
+
+
+def _ls_cells(entry: Facts) -> tuple[Text, Text, Text]:
+    size, what = "", entry["type"] or ""
+    if entry["kind"] == "table" and entry["rows"] is not None:
+        size = f"{entry['rows']:,} x {entry['columns']:,}"
+        what = " ".join(filter(None, (entry["layout"], entry["title"] and f"“{entry['title']}”")))
+    elif entry["kind"] == "array":
+        shape = entry["shape"]
+        size = "empty" if shape is None else " x ".join(f"{n:,}" for n in shape) or "scalar"
+    elif entry["target"]:
+        what = f"to {entry['target']}"
+    stored = "" if entry["bytes"] is None else size_text(entry["bytes"])
+    return cell(size), lines(cell(what), cell(entry["problem"], "red")), cell(stored)

@@ -1,0 +1,85 @@
+"""Arrow and Python values as plain data: what JSON can hold."""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def plain_values(array: pa.Array) -> list[Any]:
+    """Arrow values for JSON: None where missing, bytes as hex, times as ISO text, categories by name."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_values(array.storage)
+    if pa.types.is_dictionary(kind):
+        return plain_values(array.dictionary_decode())
+    if pa.types.is_struct(kind):
+        return _plain_structs(array)
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _plain_lists(array)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return _plain_dates(array)
+    if pa.types.is_time(kind):
+        return list(array.cast(pa.string()).to_pylist())
+    if pa.types.is_duration(kind):
+        return list(array.cast(pa.int64()).to_pylist())
+    if pa.types.is_float16(kind) or pa.types.is_float32(kind):
+        return _plain_short_floats(array)
+    return [plain_value(value) for value in array.to_pylist()]
+
+
+def plain_value(value: Any) -> Any:
+    """A Python value for JSON: NaN and infinities as text, bytes as hex, other things as their text."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _float_word(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, complex):
+        return {"r": plain_value(value.real), "i": plain_value(value.imag)}
+    if isinstance(value, dict):
+        return {str(key): plain_value(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_value(item) for item in value]
+    return str(value)
+
+
+def _float_word(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _plain_structs(array: pa.StructArray) -> list[Any]:
+    names = [array.type.field(i).name for i in range(array.type.num_fields)]
+    parts = [plain_values(part) for part in array.flatten()]
+    there = array.is_valid().to_pylist()
+    return [{n: part[at] for n, part in zip(names, parts, strict=True)} if ok else None for at, ok in enumerate(there)]
+
+
+def _plain_lists(array: pa.Array) -> list[Any]:
+
+    items = iter(plain_values(array.flatten()))
+    return [None if n is None else list(islice(items, n)) for n in pc.list_value_length(array).to_pylist()]
+
+
+def _plain_dates(array: pa.Array) -> list[Any]:
+    """ISO text for any year and unit, which Python's own datetime cannot do; a time zone is told in UTC."""
+    kind = array.type
+    unit = kind.unit if pa.types.is_timestamp(kind) else "D" if pa.types.is_date32(kind) else "ms"
+    counts = array.view(pa.int32() if unit == "D" else pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    moments = counts.astype("i8").view(f"M8[{unit}]")
+    texts = np.datetime_as_string(moments.astype("M8[D]") if pa.types.is_date(kind) else moments)
+    zone = "Z" if pa.types.is_timestamp(kind) and kind.tz is not None else ""
+    there = array.is_valid().to_pylist()
+    return [f"{text}{zone}" if ok else None for text, ok in zip(texts.tolist(), there, strict=True)]
+
+
+def _plain_short_floats(array: pa.Array) -> list[Any]:
+    """Floats of 16 and 32 bits with the digits they have: 0.1, not 0.10000000149011612."""
+    short = np.dtype(array.type.to_pandas_dtype()).type
+    return [None if value is None else plain_value(float(str(short(value)))) for value in array.to_pylist()]
