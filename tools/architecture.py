@@ -38,7 +38,7 @@ ONLY_IN = {
     "pandas": ("exchange",),
     "polars": ("exchange",),
     "click": ("cli",),
-    "rich": ("cli", "demo"),
+    "rich": ("cli",),
 }
 
 

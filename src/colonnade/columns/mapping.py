@@ -25,7 +25,7 @@ from colonnade.columns.extension import (
     ReferenceType,
 )
 from colonnade.errors import UsageError
-from colonnade.h5.datatypes import ELEMENT_TAG, memory_dtype
+from colonnade.h5.datatypes import ELEMENT_TAG, is_complex_pair, memory_dtype
 from colonnade.model import ColumnInfo, Kind, StoredField, StoredType
 
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -293,6 +293,8 @@ def _stored_struct(kind: pa.DataType, where: str) -> StoredType:
             )
         fields.append(StoredField(member.name, offset, inner))
         offset += inner.size
+    if is_complex_pair(tuple(fields)):  # reads as a complex number, unless `arrow_type` says struct
+        return StoredType("complex", offset, base=fields[0].type, fields=tuple(fields))
     return StoredType("compound", offset, "none", fields=tuple(fields))
 
 

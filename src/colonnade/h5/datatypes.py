@@ -143,12 +143,12 @@ def _describe_compound(type_id: Any, depth: int) -> StoredType:
     )
     if len({field.name for field in fields}) != len(fields) or not all(field.name for field in fields):
         return _describe_unknown(type_id, depth)
-    if _is_complex_pair(fields):
+    if is_complex_pair(fields):
         return StoredType("complex", type_id.get_size(), fields[0].type.order, base=fields[0].type, fields=fields)
     return StoredType("compound", type_id.get_size(), "none", fields=fields)
 
 
-def _is_complex_pair(fields: tuple[StoredField, ...]) -> bool:
+def is_complex_pair(fields: tuple[StoredField, ...]) -> bool:
     """h5py's and NumPy's form of a complex number: equal floats named r and i."""
     if tuple(field.name for field in fields) != ("r", "i"):
         return False

@@ -49,8 +49,15 @@ def children(group: Any) -> list[Child]:
     try:
         names = list(group)
     except BROKEN as error:
-        raise CorruptError(f"the links of a group cannot be listed: {error}") from error
+        raise CorruptError(f"the links of group {_name(group)} cannot be listed: {error}", path=_name(group)) from error
     return [_child(group, name) for name in names]
+
+
+def _name(group: Any) -> str:
+    try:
+        return decode_name(h5i.get_name(group) or b"?")
+    except BROKEN:
+        return "?"
 
 
 def _child(group: Any, name: bytes) -> Child:
