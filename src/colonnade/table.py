@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +20,17 @@ import pyarrow as pa
 from colonnade.columns.forms import fill_value
 from colonnade.columns.mapping import arrow_type
 from colonnade.columns.read import ColumnReader
-from colonnade.errors import ColumnNotFound, ConflictError, TableNotFound, UnsupportedError, UsageError
+from colonnade.errors import ColonnadeError, ColumnNotFound, ConflictError, TableNotFound, UnsupportedError, UsageError
 from colonnade.exchange.frames import to_pandas, to_polars
 from colonnade.exchange.numpy_out import to_numpy, without_mask
 from colonnade.h5.attributes import read_text, storage_of
 from colonnade.h5.datasets import object_name
-from colonnade.h5.files import FileHandle, Target, open_file
+from colonnade.h5.files import Care, FileHandle, Target, open_file
 from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.filters import filters_text
+from colonnade.h5.journal import Durability
 from colonnade.h5.links import open_dataset, open_group, walk_groups
+from colonnade.h5.locks import Locking
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import ColumnInfo, Finding, StoredType, TableInfo
 from colonnade.query.scan import Rows, read_batches, read_column, read_table
@@ -39,15 +42,26 @@ if TYPE_CHECKING:
     import polars
 
 BATCH_ROWS = 65_536
+MOST_READS = 50
+T = TypeVar("T")
 
 
-def open(target: Target, mode: FileMode = "r") -> File:  # noqa: A001 - the name is the public contract
+def open(  # noqa: A001 - the name is the public contract
+    target: Target,
+    mode: FileMode = "r",
+    *,
+    durability: Durability = "full",
+    timeout: float = 10.0,
+    locking: Locking = "auto",
+) -> File:
     """Open an HDF5 file: a path, an open h5py.File or group, a binary file object, or an fsspec URL.
 
     mode: "r" read, "r+" change, "w" create anew, "a" change or create. A file that is created
     appears under its name when it is closed without an error, whole.
+    durability: "full" syncs every commit to the disk, "fast" leaves that to the operating system.
+    timeout: seconds to wait for another writer. locking: "none" where no locks are wanted.
     """
-    return File(open_file(target, mode))
+    return File(open_file(target, mode, care=Care(durability, timeout, locking)))
 
 
 def open_table(target: Target, table: str | None = None, mode: FileMode = "r") -> Table:
@@ -124,18 +138,38 @@ class File:
 
     def tables(self) -> list[str]:
         """The paths of all tables, of every layout; broken and foreign objects are passed over."""
+        return self._consistent(
+            lambda: [path for path, group in walk_groups(self._handle.root) if layout_of(group) is not None]
+        )
+
+    def _consistent(self, read: Callable[[], T]) -> T:
+        """What `read` gives, from one state of the file: read again when a writer committed meanwhile."""
         self._check_open()
-        return [path for path, group in walk_groups(self._handle.root) if layout_of(group) is not None]
+        for _ in range(MOST_READS):
+            self._handle.refresh()
+            try:
+                found = read()
+            except (ColonnadeError, OSError, RuntimeError, KeyError):
+                if self._handle.is_current():
+                    raise
+                continue
+            if self._handle.is_current():
+                return found
+        raise ConflictError(f"{self.name} was changed again and again while it was read", path=self.name)
 
     def __getitem__(self, path: str) -> Table:
         """The table at a path."""
         self._check_open()
+        return Table(self, path)
+
+    def _describe(self, path: str) -> tuple[Any, Layout, TableInfo]:
+        """The group, the layout and the description of the table at a path, as the file is now."""
         whole = self._absolute(path)
         group = open_group(self._handle.root, whole)
         layout = layout_of(group) if group is not None else None
         if group is None or layout is None:
             raise self._not_a_table(path, group)
-        return Table(self, group, layout, layout.describe(group, whole))
+        return group, layout, layout.describe(group, whole)
 
     def _absolute(self, path: str) -> str:
         """The path from the file's root; one without a leading slash begins at the group that was opened."""
@@ -156,8 +190,17 @@ class File:
         slash = path.startswith("/")
         return TableNotFound(path, self.name, [name if slash else name.lstrip("/") or "/" for name in self.tables()])
 
+    def _unchanged(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches, as long as nobody commits a change to the file between them."""
+        begun = self._handle.generation
+        for batch in batches:
+            if self._handle.generation != begun or not self._handle.is_current():
+                raise ConflictError(f"{self.name} was changed while its batches were read: start again", path=self.name)
+            yield batch
+
     def __contains__(self, path: object) -> bool:
         self._check_open()
+        self._handle.refresh()
         group = open_group(self._handle.root, self._absolute(path)) if isinstance(path, str) else None
         return group is not None and layout_of(group) is not None
 
@@ -188,7 +231,18 @@ class File:
             raise ConflictError(
                 f"{self.name} is open for reading: open it with mode 'r+' or 'a' to write", path=self.name
             )
-        create(self._handle.root, self._absolute(table), draft, mode, progress)
+        with self._change():
+            create(self._handle.root, self._absolute(table), draft, mode, progress)
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """One commit for what is done inside; nothing of it stays if that fails."""
+        try:
+            yield
+        except BaseException:
+            self._handle.roll_back()
+            raise
+        self._handle.commit()
 
     def _check_open(self) -> None:
         if not self._handle.is_open:
@@ -254,8 +308,13 @@ class _Readable:
 
     def to_arrow(self) -> pa.Table:
         """All rows as a pyarrow.Table."""
-        query = self._query()
-        return read_table(query._readers(), query._rows, query.schema)
+
+        def read() -> pa.Table:
+            query = self._query()
+            return read_table(query._readers(), query._rows, query.schema)
+
+        found: pa.Table = self._query()._table._file._consistent(read)
+        return found
 
     def to_pandas(self) -> pandas.DataFrame:
         """All rows as a pandas DataFrame; labels become its index."""
@@ -270,15 +329,19 @@ class _Readable:
 
     def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """All rows as one NumPy array a column; a masked array where rows are missing."""
-        query = self._query()
-        return {reader.column.name: to_numpy(read_column(reader, query._rows)) for reader in query._readers()}
+
+        def read() -> dict[str, np.ndarray[Any, Any]]:
+            query = self._query()
+            return {reader.column.name: to_numpy(read_column(reader, query._rows)) for reader in query._readers()}
+
+        return self._query()._table._file._consistent(read)
 
     def batches(self, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows as Arrow record batches of at most so many rows, read as they are asked for."""
         if rows < 1:
             raise UsageError(f"a batch must have at least one row, not {rows}")
         query = self._query()
-        return read_batches(query._readers(), query._rows, query.schema, rows)
+        return query._table._file._unchanged(read_batches(query._readers(), query._rows, query.schema, rows))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         query = self._query()
@@ -302,12 +365,29 @@ class Table(_Readable):
     one row as a dict.
     """
 
-    def __init__(self, file: File, group: Any, layout: Layout, info: TableInfo) -> None:
-        self.info = info
+    def __init__(self, file: File, path: str) -> None:
         self._file = file
-        self._group = group
-        self._layout = layout
+        self._asked_path = path
         self._opened: dict[str, ColumnReader] = {}
+        self._generation = -1
+        self._look()
+
+    def _look(self) -> None:
+        """Describe the table anew if the file has changed since it was described."""
+        if not self._file._handle.is_open:
+            return
+        self._file._handle.refresh()
+        if self._generation == self._file._handle.generation:
+            return
+        self._group, self._layout, self._info = self._file._consistent(lambda: self._file._describe(self._asked_path))
+        self._opened.clear()
+        self._generation = self._file._handle.generation
+
+    @property
+    def info(self) -> TableInfo:
+        """The table as plain data, as of the last commit."""
+        self._look()
+        return self._info
 
     @property
     def path(self) -> str:
@@ -343,6 +423,7 @@ class Table(_Readable):
     def attrs(self) -> dict[str, object]:
         """The group's attributes that the layout gives no meaning."""
         self._file._check_open()
+        self._look()
         return self._layout.own_attributes(self._group)
 
     @property
@@ -372,7 +453,7 @@ class Table(_Readable):
     def __getitem__(self, item: int) -> dict[str, Any]: ...
     def __getitem__(self, item: Any) -> Any:
         if isinstance(item, str):
-            return Column(self, self._column(item))
+            return Column(self, item)
         return self._query()[item]
 
     def _column(self, name: str) -> ColumnInfo:
@@ -383,6 +464,7 @@ class Table(_Readable):
 
     def _reader(self, name: str) -> ColumnReader:
         self._file._check_open()
+        self._look()
         reader = self._opened.get(name)
         if reader is None:
             column = self._column(name)
@@ -484,13 +566,15 @@ def _field(column: ColumnInfo) -> pa.Field:
 class Column:
     """One column or label: what it is, and its values when asked for."""
 
-    def __init__(self, table: Table, info: ColumnInfo) -> None:
-        self.info = info
+    def __init__(self, table: Table, name: str) -> None:
         self._table = table
+        self.name = name
+        table._column(name)
 
     @property
-    def name(self) -> str:
-        return self.info.name
+    def info(self) -> ColumnInfo:
+        """The column as plain data, as of the last commit."""
+        return self._table._column(self.name)
 
     @property
     def dtype(self) -> pa.DataType:
@@ -525,7 +609,7 @@ class Column:
     def categories(self) -> pa.Array | None:
         """The categories of a categorical column, None for others."""
         if self.info.categories is not None:
-            return self._table._reader(self.name).categories()
+            return self._table._file._consistent(lambda: self._table._reader(self.name).categories())
         if self.info.type.kind == "enum":
             return pa.array([name for name, _ in self.info.type.members], pa.string())
         return None
@@ -562,7 +646,15 @@ class Column:
 
     def to_arrow(self) -> pa.ChunkedArray:
         """All values as Arrow."""
-        return read_column(self._table._reader(self.name), self._all())
+        return self._read(slice(None))
+
+    def _read(self, rows: slice | Rows) -> pa.ChunkedArray:
+        def read() -> pa.ChunkedArray:
+            reader = self._table._reader(self.name)
+            chosen = range(self._table.n_rows)[rows] if isinstance(rows, slice) else rows
+            return read_column(reader, chosen)
+
+        return self._table._file._consistent(read)
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
         """All values as NumPy; a masked array when rows are missing."""
@@ -570,19 +662,17 @@ class Column:
 
     def __getitem__(self, item: Any) -> Any:
         """column[10:20] and column[[3, 1]] as NumPy (masked where rows are missing), column[5] as one value."""
-        reader = self._table._reader(self.name)
         if isinstance(item, slice):
-            return to_numpy(read_column(reader, self._all()[item]))
+            return to_numpy(self._read(item))
         if isinstance(item, (list, tuple, np.ndarray)):
-            rows = self._table.take(item)._rows
-            return to_numpy(read_column(reader, rows))
+            return to_numpy(self._read(self._table.take(item)._rows))
         try:
             row = self._all()[operator.index(item)]
         except TypeError:
             raise UsageError(f"take values with a number, a slice or a list of numbers, not {item!r}") from None
         except IndexError:
             raise UsageError(f"there is no row {item}: the column has {rows_text(self.n_rows)}") from None
-        return reader.read(row, 1)[0].as_py()
+        return self._read(range(row, row + 1))[0].as_py()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
@@ -591,8 +681,8 @@ class Column:
         return values if dtype is None else values.astype(dtype)
 
     def __iter__(self) -> Iterator[Any]:
-        for piece in self._table._reader(self.name).pieces(0, self.n_rows):
-            yield from piece.to_pylist()
+        for batch in self._table.select(self.name).batches():
+            yield from batch.column(0).to_pylist()
 
     def __repr__(self) -> str:
         units = f" [{self.units}]" if self.units else ""

@@ -1,36 +1,73 @@
-"""HDF5 files: opened with clear errors, created whole or not at all.
+"""HDF5 files: opened with clear errors, changed and created whole or not at all.
 
-A new file is written aside (`.<name>.<random>.part` in the same folder) and renamed when it is
-closed without an error, so that a crash or an exception never leaves half a file, nor costs the
-one that stood there. Files are made in the oldest HDF5 form that holds the data.
+A file open for changes is written through a journal (see `journal`): `commit` makes what was written
+part of the file, `roll_back` forgets it, and a file whose writer died is put right when it is next opened.
+A new file is written aside (`.<name>.<random>.part` in the same folder) and renamed when it is closed
+without an error. Files are made in the oldest HDF5 form that holds the data.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
 import h5py
-from h5py import h5f, h5p
+from h5py import h5f, h5fd, h5p
 
 from colonnade.errors import ConflictError, CorruptError, FormatError, UsageError
+from colonnade.h5.disk import Disk
+from colonnade.h5.journal import Durability, JournaledFile, journal_path, roll_back
+from colonnade.h5.locks import NO_LOCKS, Locking, WriterLock, has_writer, read_stamp, share
 
 Mode = Literal["r", "r+", "w", "a"]
 Target = str | os.PathLike[str] | IO[bytes] | Any
 _BOUNDS = ("earliest", "latest")
+DISK = Disk()
+
+
+@dataclass(frozen=True)
+class Care:
+    """How a file is changed: synced or not, how long to wait for another writer, with locks or without."""
+
+    durability: Durability = "full"
+    timeout: float = 10.0
+    locking: Locking = "auto"
+
+    def __post_init__(self) -> None:
+        if self.durability not in ("full", "fast"):
+            raise UsageError(f"durability must be 'full' or 'fast', not {self.durability!r}")
+        if self.locking not in ("auto", "none"):
+            raise UsageError(f"locking must be 'auto' or 'none', not {self.locking!r}")
 
 
 class FileHandle:
-    """An open HDF5 file and what must happen when it is closed."""
+    """An open HDF5 file, and what must happen when it is changed and closed."""
 
-    def __init__(self, h5: h5py.File, name: str, owned: bool, aside: Path | None = None, stream: Any = None) -> None:
+    def __init__(
+        self,
+        h5: h5py.File,
+        name: str,
+        owned: bool = True,
+        journaled: JournaledFile | None = None,
+        lock: WriterLock | None = None,
+        aside: Path | None = None,
+        stream: Any = None,
+    ) -> None:
         self.h5 = h5
         self.name = name
+        self.generation = 0
         self._owned = owned
+        self._journaled = journaled
+        self._lock = lock
         self._aside = aside
         self._stream = stream
+        self._watched: Path | None = None
+        self._care = Care()
+        self._stamp: list[int] = []
 
     @property
     def root(self) -> Any:
@@ -50,24 +87,77 @@ class FileHandle:
     def is_open(self) -> bool:
         return bool(self.h5)
 
-    def flush(self) -> None:
+    @property
+    def is_journaled(self) -> bool:
+        """Whether changes can be rolled back: not so for an h5py file or a file object that the caller opened."""
+        return self._journaled is not None
+
+    def commit(self) -> None:
+        """Make what was written part of the file."""
         self.h5.file.flush()
+        if self._journaled is not None and self._aside is None:
+            self._journaled.commit()
+        self.generation += 1
+
+    def refresh(self) -> None:
+        """Of a file open for reading: see the last commit, if there was one; handles are void then."""
+        if self._watched is None:
+            return
+        _wait_for_journal(self._watched, self._care)
+        stamp = read_stamp(self._watched)
+        if stamp != self._stamp:
+            self.h5.close()
+            self.h5 = _open_h5_to_read(self._watched, self._care)
+            self._stamp = stamp
+            self.generation += 1
+
+    def is_current(self) -> bool:
+        """Whether nothing was committed since the last `refresh`."""
+        if self._watched is None:
+            return True
+        return not journal_path(self._watched).exists() and read_stamp(self._watched) == self._stamp
+
+    def watch(self, path: Path, care: Care, stamp: list[int]) -> FileHandle:
+        """Look out for commits of others to this path."""
+        self._watched, self._care, self._stamp = path, care, stamp
+        return self
+
+    def roll_back(self) -> None:
+        """Forget what was written since the last commit; handles of the file are void afterwards."""
+        if self._journaled is None:
+            return
+        self.h5.close()
+        self._journaled.roll_back()
+        self.h5 = _open_journaled(self._journaled, self.name, h5f.ACC_RDWR)
+        self.generation += 1
 
     def close(self, keep: bool = True) -> None:
-        """Close the file. A file being created is put in its place, or thrown away with keep=False."""
+        """Close the file and commit it; with keep=False what was written since the last commit is forgotten."""
         if self._owned and self.h5:
             self.h5.close()
-        if self._aside is not None:
-            aside, self._aside = self._aside, None
+        if self._journaled is not None and not self._journaled.closed:
             if keep:
-                aside.replace(self.name)
-            else:
-                aside.unlink(missing_ok=True)
+                self._journaled.commit()
+            self._journaled.close()
+        if self._aside is not None:
+            self._end_aside(keep)
+        if self._lock is not None:
+            self._lock.release()
         if self._stream is not None:
             self._stream.close()
 
+    def _end_aside(self, keep: bool) -> None:
+        aside, self._aside = self._aside, None
+        if aside is None:
+            return
+        if keep:
+            DISK.rename(aside, Path(self.name))
+            DISK.sync_folder(Path(self.name).parent)
+        else:
+            aside.unlink(missing_ok=True)
 
-def open_file(target: Target, mode: Mode = "r", large_root: bool = False) -> FileHandle:
+
+def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: Care | None = None) -> FileHandle:
     """Open a path, an h5py file or group, a binary file object, or an fsspec URL.
 
     `large_root` lets the attributes of a new file's root group grow beyond 64 KiB.
@@ -83,7 +173,7 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False) -> Fil
     if isinstance(target, str) and "://" in target:
         return _open_url(target, mode)
     if isinstance(target, (str, os.PathLike)):
-        return _open_path(Path(target), mode, large_root)
+        return _open_path(Path(target), mode, large_root, care or Care())
     if hasattr(target, "read") and hasattr(target, "seek"):
         return _open_stream(target, mode)
     raise UsageError(
@@ -120,26 +210,93 @@ def stream_size(stream: Any) -> int:
     return size
 
 
-def _open_path(path: Path, mode: Mode, large_root: bool) -> FileHandle:
+def _open_path(path: Path, mode: Mode, large_root: bool, care: Care) -> FileHandle:
     empty = path.is_file() and path.stat().st_size == 0
     if mode == "w" or (mode == "a" and (empty or not path.exists())):
-        return _create_aside(path, large_root)
+        return _create_aside(path, large_root, care)
     if path.is_dir():
         raise FormatError(f"{path} is a folder, not an HDF5 file", path=str(path))
     if not path.exists():
         raise FileNotFoundError(f"there is no file {str(path)!r}")
     if empty:
         raise FormatError(f"{path} is not an HDF5 file: it is empty", path=str(path))
-    if mode != "r" and not os.access(path, os.W_OK):
-        raise ConflictError(f"{path} is read-only: it cannot be opened with mode {mode!r}", path=str(path))
+    return _open_to_read(path, care) if mode == "r" else _open_to_change(path, mode, care)
+
+
+def _open_to_read(path: Path, care: Care) -> FileHandle:
+    _wait_for_journal(path, care)
+    stamp = read_stamp(path)
+    return FileHandle(_open_h5_to_read(path, care), str(path)).watch(path, care, stamp)
+
+
+def _open_h5_to_read(path: Path, care: Care) -> h5py.File:
+    locking = None if care.locking == "auto" else False
     try:
-        h5 = h5py.File(path, "r" if mode == "r" else "r+", libver=_BOUNDS)
+        return h5py.File(path, "r", libver=_BOUNDS, locking=locking)
     except OSError as error:
-        raise _explain(error, str(path), path.stat().st_size) from error
-    return FileHandle(h5, str(path), owned=True)
+        if error.errno not in NO_LOCKS or locking is False:
+            raise _explain(error, str(path), path.stat().st_size) from error
+    return h5py.File(path, "r", libver=_BOUNDS, locking=False)  # a disk without locks
 
 
-def _create_aside(path: Path, large_root: bool) -> FileHandle:
+def _wait_for_journal(path: Path, care: Care) -> None:
+    """A journal beside the file: wait while its writer lives and commits; undo the change of one that died."""
+    deadline = time.monotonic() + care.timeout
+    while journal_path(path).exists():
+        if has_writer(path):
+            if time.monotonic() >= deadline:
+                raise ConflictError(f"{path} has been in the middle of a commit for too long", path=str(path))
+            time.sleep(0.005)
+            continue
+        if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+            raise ConflictError(
+                f"{path} was left in the middle of a change by a writer that died, and must be put right first: open "
+                "it once where it and its folder may be written",
+                path=str(path),
+            )
+        lock = WriterLock(path, care.timeout)
+        try:
+            roll_back(path, DISK)
+        finally:
+            lock.release()
+
+
+def _open_to_change(path: Path, mode: Mode, care: Care) -> FileHandle:
+    if not os.access(path, os.W_OK):
+        raise ConflictError(f"{path} is read-only: it cannot be opened with mode {mode!r}", path=str(path))
+    path = path.resolve()
+    lock = WriterLock(path, care.timeout) if care.locking != "none" else None
+    journaled = None
+    try:
+        roll_back(path, DISK)
+        journaled = JournaledFile(path, DISK, care.durability, count=lock.count_commit if lock is not None else None)
+        if care.locking != "none":
+            share(journaled.descriptor, path)
+        h5 = _open_journaled(journaled, str(path), h5f.ACC_RDWR)
+        return FileHandle(h5, str(path), journaled=journaled, lock=lock)
+    except BaseException as error:
+        if journaled is not None:
+            journaled.close()
+        if lock is not None:
+            lock.release()
+        if isinstance(error, OSError) and not isinstance(error, ConflictError):
+            raise _explain(error, str(path), path.stat().st_size) from error
+        raise
+
+
+def _access_list(journaled: JournaledFile) -> Any:
+    access = h5p.create(h5p.FILE_ACCESS)
+    access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
+    access.set_fclose_degree(h5f.CLOSE_STRONG)
+    access.set_fileobj_driver(h5fd.fileobj_driver, journaled)
+    return access
+
+
+def _open_journaled(journaled: JournaledFile, name: str, flags: int) -> h5py.File:
+    return h5py.File(h5f.open(os.fsencode(name), flags, fapl=_access_list(journaled)))
+
+
+def _create_aside(path: Path, large_root: bool, care: Care) -> FileHandle:
     if path.is_dir():
         raise UsageError(f"{path} is a folder: name a file in it")
     folder = path.parent
@@ -151,11 +308,9 @@ def _create_aside(path: Path, large_root: bool) -> FileHandle:
     creation = h5p.create(h5p.FILE_CREATE)
     if large_root:
         creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
-    access = h5p.create(h5p.FILE_ACCESS)
-    access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
-    access.set_fclose_degree(h5f.CLOSE_STRONG)
-    handle = h5f.create(os.fsencode(aside), h5f.ACC_EXCL, fcpl=creation, fapl=access)
-    return FileHandle(h5py.File(handle), str(path), owned=True, aside=aside)
+    journaled = JournaledFile(aside, DISK, care.durability, create=True)
+    handle = h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))
+    return FileHandle(h5py.File(handle), str(path), journaled=journaled, aside=aside)
 
 
 def _explain(error: OSError, name: str, size: int) -> Exception:

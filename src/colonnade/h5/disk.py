@@ -1,0 +1,76 @@
+"""The operating system's files, as few calls as the journal needs: one place for tests to break things.
+
+A `Disk` holds no state. Tests put another in its place that loses, tears and reorders what was not
+synced, and that stops at any call.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+class Disk:
+    """Files by descriptor, folders by path. Every call is one that may fail or be the last before a crash."""
+
+    def open(self, path: Path, create: bool = False, write: bool = True) -> int:
+        """A descriptor of a file; with `create` the file must be new."""
+        flags = os.O_RDWR if write else os.O_RDONLY
+        if create:
+            flags |= os.O_CREAT | os.O_EXCL
+        return os.open(path, flags | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)
+
+    def close(self, descriptor: int) -> None:
+        os.close(descriptor)
+
+    def length(self, descriptor: int) -> int:
+        return os.fstat(descriptor).st_size
+
+    def identity(self, descriptor: int) -> tuple[int, int]:
+        """Numbers that tell this file from every other on the machine."""
+        status = os.fstat(descriptor)
+        return status.st_dev, status.st_ino
+
+    def read(self, descriptor: int, n_bytes: int, offset: int) -> bytes:
+        """Up to `n_bytes` from `offset`; fewer only at the end of the file."""
+        parts = []
+        while n_bytes > 0:
+            part = os.pread(descriptor, n_bytes, offset)
+            if not part:
+                break
+            parts.append(part)
+            n_bytes -= len(part)
+            offset += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def write(self, descriptor: int, data: bytes | bytearray | memoryview, offset: int) -> None:
+        rest = memoryview(data)
+        while len(rest) > 0:
+            done = os.pwrite(descriptor, rest, offset)
+            rest, offset = rest[done:], offset + done
+
+    def truncate(self, descriptor: int, length: int) -> None:
+        os.ftruncate(descriptor, length)
+
+    def sync(self, descriptor: int) -> None:
+        """What was written is on the disk when this returns."""
+        os.fsync(descriptor)
+
+    def sync_folder(self, path: Path) -> None:
+        """New, renamed and removed names of a folder are on the disk when this returns."""
+        if os.name == "nt":  # pragma: no cover
+            return
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def exists(self, path: Path) -> bool:
+        return path.exists()
+
+    def unlink(self, path: Path) -> None:
+        path.unlink()
+
+    def rename(self, path: Path, new_path: Path) -> None:
+        path.replace(new_path)

@@ -1,0 +1,335 @@
+"""Changes to a file happen completely or not at all: a rollback journal beside the file.
+
+HDF5 writes through a `JournaledFile`. Since the last commit:
+- bytes below the file's old end are not written at all: their pages are kept in memory;
+- bytes beyond the old end go to the file at once: nothing refers to them yet.
+
+So until a commit the old file stands untouched, with something behind it that no reader looks at.
+
+Commit, in this order (each step is on the disk before the next begins, with durability "full"):
+1. sync the file: what the new pages will refer to is there;
+2. write the journal: the old length, and every page about to be overwritten as it is now; sync it and its folder;
+3. overwrite the pages; sync the file;
+4. remove the journal; sync the folder. **This is the moment of the commit.**
+5. cut the file if it has become shorter; a crash before this leaves bytes that nobody looks at.
+
+A journal found when a file is opened means that its writer died in 2, 3 or 4: `roll_back` puts the old
+pages and the old length back, and removes it. Doing that twice, or dying in it, does no harm.
+
+| journal | bytes | what |
+| --- | --- | --- |
+| header | 8 | `COLJRNL1` |
+| | 4 | page size |
+| | 8 | the file's old length |
+| | 8 + 8 | the file's identity (device, number) |
+| | 4 | CRC-32 of the header so far |
+| record, one a page | 8 | page number |
+| | 4 | bytes of the page: the last page of a file may be short |
+| | 4 | CRC-32 of number, length and bytes |
+| | ... | the page as it was |
+
+Invariants:
+1. A page below the old end is overwritten only when its record is synced.
+2. A record that was not synced belongs to a page that was not overwritten; so reading stops at the first bad one.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from colonnade.errors import ConflictError
+from colonnade.h5.disk import Disk
+
+Durability = Literal["full", "fast"]
+PAGE = 4096
+MAGIC = b"COLJRNL1"
+_HEADER = struct.Struct("<8sIQQQ")
+_RECORD = struct.Struct("<QI")
+_CHECK = struct.Struct("<I")
+MOST_HELD = 64 << 20  # bytes of changed pages kept in memory before they are journaled and written early
+
+
+def journal_path(path: Path) -> Path:
+    """Where the journal of a file is."""
+    return path.with_name(path.name + "-journal")
+
+
+class JournaledFile(io.RawIOBase):
+    """The file object that HDF5 reads and writes through; `commit` and `roll_back` end a change."""
+
+    def __init__(
+        self,
+        path: Path,
+        disk: Disk,
+        durability: Durability = "full",
+        create: bool = False,
+        count: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__()
+        self._count = count
+        self._path = path
+        self._disk = disk
+        self._full = durability == "full"
+        self._file = disk.open(path, create=create)
+        self._old_length = disk.length(self._file)
+        self._length = self._old_length
+        self._position = 0
+        self._pages: dict[int, bytearray] = {}
+        self._saved: set[int] = set()
+        self._journal: int | None = None
+        self._journal_end = 0
+        self._grown = False
+
+    @property
+    def descriptor(self) -> int:
+        """The open file, for locks."""
+        return self._file
+
+    # -- what HDF5 calls --
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._length}[whence]
+        self._position = start + offset
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        view = memoryview(buffer).cast("B")
+        data = self._read(self._position, len(view))
+        view[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def write(self, data: memoryview) -> int:  # type: ignore[override]
+        view = memoryview(data).cast("B")
+        start, stop = self._position, self._position + len(view)
+        edge = min(max(self._old_length, start), stop)
+        if edge > start:
+            self._change(start, view[: edge - start])
+        if stop > edge:
+            self._disk.write(self._file, view[edge - start :], edge)
+            self._grown = True
+        self._length = max(self._length, stop)
+        self._position = stop
+        return len(view)
+
+    def truncate(self, length: int | None = None) -> int:
+        wanted = self._position if length is None else length
+        if wanted > self._old_length or self._length > self._old_length:
+            self._disk.truncate(self._file, max(wanted, self._old_length))
+            self._grown = True
+        self._length = wanted
+        return wanted
+
+    def flush(self) -> None:
+        """Nothing: what must be on the disk, a commit puts there."""
+
+    # -- pages --
+
+    def _read(self, start: int, n_bytes: int) -> bytes:
+        n_bytes = max(0, min(n_bytes, self._length - start))
+        data = self._disk.read(self._file, n_bytes, start)
+        if not self._pages:
+            return data
+        first, last = start // PAGE, (start + n_bytes - 1) // PAGE
+        touched = [page for page in range(first, last + 1) if page in self._pages] if n_bytes else []
+        if not touched:
+            return data
+        whole = bytearray(data.ljust(n_bytes, b"\0"))
+        for page in touched:
+            held, begin = self._pages[page], page * PAGE
+            low, high = max(start, begin), min(start + n_bytes, begin + len(held))
+            if high > low:
+                whole[low - start : high - start] = held[low - begin : high - begin]
+        return bytes(whole)
+
+    def _change(self, start: int, view: memoryview) -> None:
+        """Keep changed bytes below the old end in memory, page by page."""
+        at = 0
+        while at < len(view):
+            page, within = divmod(start + at, PAGE)
+            held = self._pages.get(page)
+            if held is None:
+                held = bytearray(self._disk.read(self._file, self._page_length(page), page * PAGE))
+                self._pages[page] = held
+            count = min(PAGE - within, len(view) - at)
+            held[within : within + count] = view[at : at + count]
+            at += count
+        if len(self._pages) * PAGE > MOST_HELD:
+            self._write_pages()
+
+    def _page_length(self, page: int) -> int:
+        return min(PAGE, self._old_length - page * PAGE)
+
+    # -- the end of a change --
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self._pages) or self._grown or self._journal is not None or self._length != self._old_length
+
+    def commit(self) -> None:
+        """Make everything written since the last commit part of the file, at once."""
+        if not self.is_changed:
+            return
+        if self._pages or self._journal is not None:
+            self._write_pages()
+            if self._count is not None:
+                self._count()  # before the journal goes: a reader that sees no journal must see the new count
+            self._drop_journal()
+        else:
+            self._sync()
+        if self._length < self._old_length:
+            self._disk.truncate(self._file, self._length)
+        self._begin_anew()
+
+    def roll_back(self) -> None:
+        """Forget everything written since the last commit."""
+        if self._journal is not None:
+            self._close_journal()
+            roll_back(self._path, self._disk)
+        elif self._grown:
+            self._disk.truncate(self._file, self._old_length)
+        self._length = self._old_length
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._old_length = self._length
+        self._pages.clear()
+        self._saved.clear()
+        self._grown = False
+
+    def _write_pages(self) -> None:
+        """Steps 1 to 3: the held pages go to the file, their old content to the journal before."""
+        self._sync()
+        if self._journal is None:
+            self._start_journal()
+        for page in sorted(self._pages.keys() - self._saved):
+            self._append_record(page)
+        if self._full and self._journal is not None:
+            self._disk.sync(self._journal)
+            self._disk.sync_folder(self._path.parent)
+        for page in sorted(self._pages):
+            self._disk.write(self._file, self._pages[page], page * PAGE)
+        self._sync()
+        self._pages.clear()
+
+    def _sync(self) -> None:
+        if self._full:
+            self._disk.sync(self._file)
+
+    def _start_journal(self) -> None:
+        self._journal = self._disk.open(journal_path(self._path), create=True)
+        head = _HEADER.pack(MAGIC, PAGE, self._old_length, *self._disk.identity(self._file))
+        head += _CHECK.pack(zlib.crc32(head))
+        self._disk.write(self._journal, head, 0)
+        self._journal_end = len(head)
+
+    def _append_record(self, page: int) -> None:
+        assert self._journal is not None  # started by the caller
+        old = self._disk.read(self._file, self._page_length(page), page * PAGE)
+        lead = _RECORD.pack(page, len(old))
+        record = lead + _CHECK.pack(zlib.crc32(old, zlib.crc32(lead))) + old
+        self._disk.write(self._journal, record, self._journal_end)
+        self._journal_end += len(record)
+        self._saved.add(page)
+
+    def _drop_journal(self) -> None:
+        """Step 4."""
+        self._close_journal()
+        self._disk.unlink(journal_path(self._path))
+        if self._full:
+            self._disk.sync_folder(self._path.parent)
+
+    def _close_journal(self) -> None:
+        if self._journal is not None:
+            self._disk.close(self._journal)
+            self._journal = None
+
+    def close(self) -> None:
+        """Close the file; what was not committed is forgotten."""
+        if not self.closed:
+            if self.is_changed:
+                self.roll_back()
+            self._disk.close(self._file)
+        super().close()
+
+
+def roll_back(path: Path, disk: Disk) -> bool:
+    """Undo what a writer that died left of a change; True when there was something to undo."""
+    journal = journal_path(path)
+    if not disk.exists(journal):
+        return False
+    descriptor = disk.open(journal, write=False)
+    try:
+        content = disk.read(descriptor, disk.length(descriptor), 0)
+    finally:
+        disk.close(descriptor)
+    header = _parse_header(content)
+    if header is not None:
+        _restore(path, disk, content, *header)
+    disk.unlink(journal)
+    disk.sync_folder(path.parent)
+    return True
+
+
+def _parse_header(content: bytes) -> tuple[int, tuple[int, int]] | None:
+    """The old length and the file's identity; None for a header that was never finished."""
+    head = content[: _HEADER.size]
+    check = content[_HEADER.size : _HEADER.size + _CHECK.size]
+    if len(check) < _CHECK.size or _CHECK.unpack(check)[0] != zlib.crc32(head):
+        return None
+    magic, page_size, length, device, number = _HEADER.unpack(head)
+    if magic != MAGIC or page_size != PAGE:
+        return None
+    return length, (device, number)
+
+
+def _restore(path: Path, disk: Disk, content: bytes, length: int, identity: tuple[int, int]) -> None:
+    descriptor = disk.open(path)
+    try:
+        if disk.identity(descriptor) != identity:
+            raise ConflictError(
+                f"{journal_path(path)} is the journal of another file than {path} (which was copied or replaced "
+                "after a crash): put the two together again, or remove the journal if the file is known to be whole",
+                path=str(path),
+            )
+        for page, old in _records(content):
+            disk.write(descriptor, old, page * PAGE)
+        disk.truncate(descriptor, length)
+        disk.sync(descriptor)
+    finally:
+        disk.close(descriptor)
+
+
+def _records(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Page numbers and old pages, up to the first record that is not whole."""
+    at = _HEADER.size + _CHECK.size
+    while True:
+        lead = content[at : at + _RECORD.size]
+        check = content[at + _RECORD.size : at + _RECORD.size + _CHECK.size]
+        if len(check) < _CHECK.size:
+            return
+        page, n_bytes = _RECORD.unpack(lead)
+        begin = at + _RECORD.size + _CHECK.size
+        old = content[begin : begin + n_bytes]
+        if n_bytes > PAGE or len(old) != n_bytes or _CHECK.unpack(check)[0] != zlib.crc32(old, zlib.crc32(lead)):
+            return
+        yield page, old
+        at = begin + n_bytes
