@@ -43,6 +43,11 @@ Severity = Literal["error", "warning", "note"]
 DEFAULT_CHUNK_ROWS = 65_536
 
 
+def shown_name(name: str) -> str:
+    """A name from a file as text that can be written anywhere; bytes that are not UTF-8 are escaped."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
 @dataclass(frozen=True, slots=True)
 class StoredField:
     """One member of a compound: its name, its byte offset in the file, its type."""
@@ -305,6 +310,12 @@ class ColumnOptions:
     enum: bool = False
 
     def __post_init__(self) -> None:
+        for option in ("units", "units_vocabulary", "description", "filters"):
+            value = getattr(self, option)
+            if value is not None and not isinstance(value, str):
+                raise UsageError(f"{option} must be a text, not {value!r}", option=option)
+        if self.chunk_rows is not None and (isinstance(self.chunk_rows, bool) or not isinstance(self.chunk_rows, int)):
+            raise UsageError(f"chunk_rows must be a whole number, not {self.chunk_rows!r}", option="chunk_rows")
         if self.chunk_rows is not None and not 1 <= self.chunk_rows <= 2**31:
             raise UsageError(f"chunk_rows must be at least 1, not {self.chunk_rows}")
         if self.strings not in ("auto", "fixed", "variable"):

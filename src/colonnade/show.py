@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from colonnade.columns.mapping import arrow_type
+from colonnade.exchange.values import python_values
 from colonnade.model import ColumnInfo, TableInfo
 
 _WIDEST = 40
@@ -42,13 +43,21 @@ def size_text(n_bytes: float) -> str:
     return ""
 
 
+def columns_text(columns: tuple[ColumnInfo, ...]) -> str:
+    """How many columns, and how many labels beside them."""
+    labels = sum(column.is_label for column in columns)
+    count = len(columns) - labels
+    text = f"{count:,} column" + ("" if count == 1 else "s")
+    return text + (f", {labels} label" + ("" if labels == 1 else "s") if labels else "")
+
+
 def rows_text(n_rows: int) -> str:
     return f"{n_rows:,} row" + ("" if n_rows == 1 else "s")
 
 
 def table_text(info: TableInfo, columns: tuple[ColumnInfo, ...], n_rows: int, word: str = "Table") -> str:
     """What repr shows: one line a column."""
-    head = f"<{word} {info.path} ({info.layout}): {rows_text(n_rows)}, {len(columns)} columns>"
+    head = f"<{word} {info.path} ({info.layout}): {rows_text(n_rows)}, {columns_text(columns)}>"
     if info.title:
         head += f"  {info.title}"
     shown = columns[:_MOST_COLUMNS]
@@ -76,13 +85,13 @@ def table_html(info: TableInfo, columns: tuple[ColumnInfo, ...], n_rows: int, fi
     title = f"<b>{escape(info.path)}</b> {escape(info.title or '')}".rstrip()
     names = "".join(f"<th>{escape(column.name)}</th>" for column in shown)
     kinds = "".join(f"<td><i>{escape(type_word(arrow_type(c)))}<br>{escape(column_note(c))}</i></td>" for c in shown)
-    values = [first.column(column.name).to_pylist() for column in shown if column.name in first.column_names]
+    values = [python_values(first.column(position)) for position in range(min(len(shown), first.num_columns))]
     rows = "".join(
         "<tr>" + "".join(f"<td>{escape(cell_text(cell))}</td>" for cell in row) + "</tr>"
         for row in zip(*values, strict=True)
     )
     more = f" (first {len(shown)} shown)" if len(columns) > len(shown) else ""
-    foot = f"{rows_text(n_rows)}, {len(columns)} columns{more}, layout {escape(info.layout)}"
+    foot = f"{rows_text(n_rows)}, {columns_text(columns)}{more}, layout {escape(info.layout)}"
     return (
         f"<div>{title}<table><thead><tr>{names}</tr><tr>{kinds}</tr></thead><tbody>{rows}</tbody></table>"
         f"<small>{foot}</small></div>"

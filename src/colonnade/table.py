@@ -23,6 +23,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, ColumnNotFound, ConflictError, TableNotFound, UnsupportedError, UsageError
 from colonnade.exchange.frames import to_pandas, to_polars
 from colonnade.exchange.numpy_out import to_numpy, without_mask
+from colonnade.exchange.values import python_rows, python_values
 from colonnade.h5.attributes import read_text, storage_of
 from colonnade.h5.datasets import object_name
 from colonnade.h5.files import Care, FileHandle, Target, open_file
@@ -32,10 +33,10 @@ from colonnade.h5.journal import Durability
 from colonnade.h5.links import open_dataset, open_group, walk_groups
 from colonnade.h5.locks import Locking
 from colonnade.layouts import Layout, layout_of
-from colonnade.model import ColumnInfo, Finding, StoredType, TableInfo
+from colonnade.model import ColumnInfo, Finding, StoredType, TableInfo, shown_name
 from colonnade.query.scan import Rows, read_batches, read_column, read_table
 from colonnade.show import rows_text, table_html, table_text, type_word
-from colonnade.writing import Draft, Mode, Progress, check_place, create, prepare
+from colonnade.writing import Draft, Mode, Progress, check_options, check_place, create, prepare
 
 if TYPE_CHECKING:
     import pandas
@@ -89,7 +90,7 @@ def read(
         query = (file._only_table() if table is None else file[table])._query()
         if rows is not None:
             query = query[rows] if isinstance(rows, slice) else query.take(rows)
-        return (query if columns is None else query.select(*columns)).to_arrow()
+        return (query if columns is None else query.select(columns)).to_arrow()
 
 
 def write(
@@ -111,6 +112,7 @@ def write(
     Options: title, description, units_vocabulary (texts); columns={name: colonnade.column(...)};
     labels=[names] or {name: array}, the row labels; layout="hep001"; allow_reserved=False.
     """
+    check_options(options)
     draft = prepare(data, **options)
     if isinstance(target, (str, os.PathLike)) and Path(target).is_file() and Path(target).stat().st_size:
         with open(target) as file:  # opening it for changes would alter a few bytes already
@@ -222,6 +224,7 @@ class File:
         self, table: str, data: Any, *, mode: Mode = "error", progress: Progress | None = None, **options: Any
     ) -> Table:
         """Write data as a new table of this file; options as for colonnade.write."""
+        check_options(options)
         self._write(table, prepare(data, **options), mode, progress)
         return self[table]
 
@@ -277,14 +280,20 @@ class _Readable:
     def select(self, *columns: str | Sequence[str]) -> Query:
         """These columns, in this order."""
         query = self._query()
-        names = [name for item in columns for name in ([item] if isinstance(item, str) else item)]
+        names = [name for item in columns for name in (item if isinstance(item, (list, tuple)) else [item])]
         for name in names:
+            if not isinstance(name, str):
+                raise UsageError(f"columns are chosen by name, not by {name!r}; rows with [10:20] or .take([...])")
             query._table._column(name)
         return Query(query._table, tuple(names), query._rows)
 
     def head(self, n: int = 5) -> Query:
         """The first rows."""
-        return self._query()[: max(n, 0)]
+        try:
+            count = operator.index(n)
+        except TypeError:
+            raise UsageError(f"head takes a number of rows, not {n!r}") from None
+        return self._query()[: max(count, 0)]
 
     def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Query:
         """These rows, in this order, repeats and negative numbers (from the end) allowed."""
@@ -536,7 +545,7 @@ class Query(_Readable):
             raise UsageError(
                 f"take rows with [10:20] or .take([...]), columns with [['a', 'b']]; not with {item!r}"
             ) from None
-        return self.take([number]).to_arrow().to_pylist()[0]
+        return python_rows(self.take([number]).to_arrow())[0]
 
     def _query(self) -> Query:
         return self
@@ -559,8 +568,7 @@ def _rebuild_query(table: Table, names: tuple[str, ...], rows: Rows) -> Query:
 def _field(column: ColumnInfo) -> pa.Field:
     said = {"units": column.units, "units_vocabulary": column.units_vocabulary, "description": column.description}
     metadata = {key: value for key, value in said.items() if value is not None}
-    name = column.name.encode("utf-8", "backslashreplace").decode()  # a name that is not UTF-8 has no Arrow form
-    return pa.field(name, arrow_type(column), metadata=metadata or None)
+    return pa.field(shown_name(column.name), arrow_type(column), metadata=metadata or None)
 
 
 class Column:
@@ -611,7 +619,7 @@ class Column:
         if self.info.categories is not None:
             return self._table._file._consistent(lambda: self._table._reader(self.name).categories())
         if self.info.type.kind == "enum":
-            return pa.array([name for name, _ in self.info.type.members], pa.string())
+            return pa.array([shown_name(name) for name, _ in self.info.type.members], pa.string())
         return None
 
     @property
@@ -672,7 +680,7 @@ class Column:
             raise UsageError(f"take values with a number, a slice or a list of numbers, not {item!r}") from None
         except IndexError:
             raise UsageError(f"there is no row {item}: the column has {rows_text(self.n_rows)}") from None
-        return self._read(range(row, row + 1))[0].as_py()
+        return python_values(self._read(range(row, row + 1)))[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
@@ -682,7 +690,7 @@ class Column:
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self._table.select(self.name).batches():
-            yield from batch.column(0).to_pylist()
+            yield from python_values(batch.column(0))
 
     def __repr__(self) -> str:
         units = f" [{self.units}]" if self.units else ""

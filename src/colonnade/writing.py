@@ -6,16 +6,18 @@ writes. Memory: the first rows (at most 64 MiB), then one chunk a column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.mapping import implied_units, plain_type
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
-from colonnade.errors import ColumnNotFound, DataError, UsageError
+from colonnade.errors import ColumnNotFound, DataError, UsageError, nearest_names
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, source_from
 from colonnade.h5.links import (
@@ -70,6 +72,9 @@ def prepare(
     allow_reserved: bool = False,
 ) -> Draft:
     """Look at the data and the options; refuse what cannot be written."""
+    for option, text in (("title", title), ("description", description), ("units_vocabulary", units_vocabulary)):
+        if text is not None and not isinstance(text, str):
+            raise UsageError(f"{option} must be a text, not {text!r}", option=option)
     if layout not in LAYOUTS:
         raise UsageError(f"unknown layout {layout!r}; known: {', '.join(LAYOUTS)}")
     chosen = LAYOUTS[layout]
@@ -102,7 +107,7 @@ def prepare(
 def _labels(labels: Sequence[str] | Mapping[str, Any] | None, source: Source) -> tuple[list[str], dict[str, pa.Array]]:
     """The names of the labels in order, and the arrays of those that are no column of the data."""
     if labels is None:
-        return list(source.labels), {}
+        return list(source.labels), {name: array_from(np.array(rows), name) for name, rows in source.ranges.items()}
     if isinstance(labels, str):
         labels = [labels]
     names = list(labels)
@@ -149,8 +154,10 @@ def _field_options(field: pa.Field, asked: ColumnOptions | Mapping[str, Any] | N
     else:
         try:
             options = ColumnOptions(**asked)
-        except TypeError as error:
-            raise UsageError(f"column {field.name!r}: {error}; see help(colonnade.column)") from error
+        except TypeError:
+            raise UsageError(
+                _unknown_option(f"column {field.name!r}", asked, ColumnOptions), column=field.name
+            ) from None
     said = {
         key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
         for key, value in (field.metadata or {}).items()
@@ -168,6 +175,21 @@ def _field_options(field: pa.Field, asked: ColumnOptions | Mapping[str, Any] | N
 def check_place(root: Any, path: str, mode: Mode, draft: Draft) -> None:
     """Refuse a place that is taken, before anything is written."""
     Place(root, path, mode, draft)
+
+
+def _unknown_option(where: str, given: Iterable[str], takes: Callable[..., Any]) -> str:
+    """What to say of an option that is not there."""
+    known = [name for name in inspect.signature(takes).parameters if name != "data"]
+    odd = next((name for name in given if name not in known), "")
+    nearest = nearest_names(odd, known)
+    advice = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(known)}"
+    return f"{where} has no option {odd!r}; {advice}"
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that `prepare` does not take."""
+    if not set(options) <= set(inspect.signature(prepare).parameters):
+        raise UsageError(_unknown_option("write", options, prepare))
 
 
 def create(root: Any, path: str, draft: Draft, mode: Mode = "error", progress: Progress | None = None) -> None:

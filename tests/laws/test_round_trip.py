@@ -132,6 +132,7 @@ ONCE_BROKEN = [
     (pa.list_(pa.binary(1)), [[b"a", b"b"], None, []]),
     (pa.list_(pa.list_(pa.string())), [None, [["a"], []]]),
     (pa.list_(pa.bool_(), 2), [[True, False], [False, True]]),
+    (pa.list_(pa.string()), [["a"], None, [], ["<missing>"], [""]]),
     (pa.string(), ["a", None, "", "\0"]),
     (pa.struct([("r", pa.float64()), ("i", pa.float64())]), [{"r": 1.0, "i": -0.0}, None]),
     (pa.int8(), [*range(-128, 128)]),

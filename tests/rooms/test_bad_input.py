@@ -245,7 +245,8 @@ def test_an_unknown_option(path: Path) -> None:
 
 def test_an_unknown_option_of_write(path: Path) -> None:
     """A keyword that write does not know touches nothing."""
-    refuse(path, TypeError, {"x": [1]}, titel="x")
+    error = refuse(path, UsageError, {"x": [1]}, titel="x")
+    assert "'title'" in str(error)
 
 
 def test_options_for_a_column_that_is_not_there(path: Path) -> None:

@@ -599,7 +599,7 @@ def test_pickle_of_a_query(table: cn.Table, how: str) -> None:
 def test_repr(table: cn.Table) -> None:
     """One line a column, with type and units."""
     text = repr(table)
-    assert text.startswith("<Table /events (hep001): 25 rows, 6 columns>")
+    assert text.startswith("<Table /events (hep001): 25 rows, 5 columns, 1 label>")
     lines = text.splitlines()
     assert len(lines) == 7
     assert [line.split()[0] for line in lines[1:]] == [*COLUMNS, "id"]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from colonnade.columns.mapping import plain_type
 from colonnade.columns.plain import plain_array
-from colonnade.errors import DataError
+from colonnade.errors import DataError, UsageError
 
 
 class CategoryCoder:
@@ -77,6 +77,13 @@ def start_coder(
     """A coder for values of this Arrow type, with the categories the caller named, if any."""
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     order = ordered if ordered is not None else bool(pa.types.is_dictionary(kind) and kind.ordered)
+    try:
+        empty = pa.nulls(0, plain)
+        pc.index_in(empty.dictionary_encode().dictionary, value_set=empty)
+    except (pa.ArrowException, NotImplementedError, AttributeError) as error:
+        raise UsageError(
+            f"column {name!r}: values of type {plain} cannot be categories", column=name, type=str(plain)
+        ) from error
     if given is None or isinstance(given, bool):
         return CategoryCoder(pa.array([], plain), order, False, name)
     try:

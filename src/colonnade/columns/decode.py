@@ -21,7 +21,7 @@ from colonnade.columns.missing import Mask, find_missing
 from colonnade.errors import CorruptError
 from colonnade.h5.datasets import Image
 from colonnade.h5.datatypes import memory_dtype
-from colonnade.model import StoredType
+from colonnade.model import StoredType, shown_name
 
 
 def decode(image: Image, stored: StoredType, kind: pa.DataType, fill: bytes | None = None) -> pa.Array:
@@ -139,7 +139,7 @@ def _decode_enum(image: Image, stored: StoredType, missing: Mask | None) -> pa.A
         row = int(np.argmin(known))
         raise _corrupt("enum value", row, "a member of the enum", int(image[row]))
     codes = order[slot].astype("i4") if len(values) else np.zeros(len(image), dtype="i4")
-    labels = pa.array([name.encode("utf-8", "replace").decode() for _, name in named], pa.string())
+    labels = pa.array([shown_name(name) for _, name in named], pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=missing), labels)
 
 
@@ -249,7 +249,7 @@ def _decode_compound(image: Image, stored: StoredType, kind: pa.DataType, missin
         else:
             part = image[member.name]
         parts.append(_decode(np.ascontiguousarray(part), member.type, kind.field(position).type, missing))
-    fields = [pa.field(member.name, part.type) for member, part in zip(stored.fields, parts, strict=True)]
+    fields = [pa.field(shown_name(member.name), part.type) for member, part in zip(stored.fields, parts, strict=True)]
     mask = None if missing is None else pa.array(missing)
     return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
 

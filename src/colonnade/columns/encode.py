@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from colonnade.columns.extension import ComplexType, complex_values
-from colonnade.errors import DataError
-from colonnade.h5.datasets import Image
+from colonnade.errors import DataError, UsageError
+from colonnade.h5.datasets import Image, fill_element
 from colonnade.h5.datatypes import SEQUENCE_DTYPE, memory_dtype
 from colonnade.model import StoredType
 
@@ -49,16 +49,10 @@ def encode(array: pa.Array, stored: StoredType, fill: bytes | None, name: str) -
 
 def _put_fill(encoded: Encoded, array: pa.Array, stored: StoredType, fill: bytes) -> None:
     rows = array.is_null().to_numpy(zero_copy_only=False)
-    if stored.kind == "text":
-        kept = np.frombuffer(fill + b"\0", dtype="u1").copy()
-        encoded.image[rows] = kept.ctypes.data
-        encoded.kept.append(kept)
-    elif stored.kind in ("binary", "sequence"):
-        kept = np.frombuffer(fill or b"\0", dtype="u1").copy()
-        width = memory_dtype(stored.item).itemsize
-        encoded.image["length"][rows] = len(fill) // width
-        encoded.image["pointer"][rows] = kept.ctypes.data if fill else 0
-        encoded.kept.append(kept)
+    if stored.kind in ("text", "binary", "sequence"):
+        element, kept = fill_element(stored, fill)
+        encoded.image[rows] = element[0]
+        encoded.kept.append((element, kept))
     else:
         image = np.array(encoded.image)  # a copy: the image may be the caller's own Arrow buffer
         image.view("u1").reshape(len(image), len(fill))[rows] = np.frombuffer(fill, dtype="u1")
@@ -241,6 +235,13 @@ def encode_one(value: Any, kind: pa.DataType, stored: StoredType, name: str) -> 
     if stored.kind == "binary":
         data = array[0].as_py()
         return data.encode() if isinstance(data, str) else bytes(data)
+    inside = stored.item if stored.kind == "sequence" else stored
+    if inside.has_pointers and not (stored.kind == "sequence" and array[0].as_py() == []):
+        raise UsageError(
+            f"column {name!r}: a fill can be chosen only for types of one size, for text, and for lists of "
+            "types of one size; leave out fill=",
+            column=name,
+        )
     if stored.kind == "sequence":
         inner = _encode(array.flatten(), stored.item, name)
         return inner.image.tobytes()

@@ -58,12 +58,26 @@ def first_form(kind: pa.DataType, name: str) -> Form:
     return Form(stored_type(kind, f"column {name!r}"), kind)
 
 
-def categorical_form(categories: pa.Array, as_enum: bool, has_missing: bool) -> Form:
+def _enum_names(categories: list[str], name: str) -> list[str]:
+    """The categories as member names of an HDF5 enum; those it cannot keep are refused."""
+    booleans = set(categories) <= {"FALSE", "TRUE"}
+    for category in categories:
+        if not category or "\0" in category or category == "MISSING" or booleans:
+            raise DataError(
+                f"column {name!r}: the category {category!r} cannot be a member of an HDF5 enum (it is empty, holds "
+                "NUL, or would read as a boolean): leave out enum=True",
+                column=name,
+                value=category,
+            )
+    return categories
+
+
+def categorical_form(categories: pa.Array, as_enum: bool, has_missing: bool, name: str) -> Form:
     """The form for codes of these categories: the narrowest signed integer, -1 for missing (C8)."""
     codes = stored_codes(len(categories))
     stored = codes
-    if as_enum:
-        stored = stored_enum(categories.to_pylist())
+    if as_enum and len(categories):
+        stored = stored_enum(_enum_names(categories.to_pylist(), name))
         if has_missing:
             stored = replace(stored, members=(*stored.members, ("MISSING", MISSING_CODE)))
     dtype = memory_dtype(stored)
@@ -200,6 +214,8 @@ def fill_value(stored: StoredType, fill: bytes) -> object:
     if stored.kind == "sequence" and not fill:
         return []
     kind = default_type(stored)
+    if stored.kind == "sequence" and stored.item.kind == "text":
+        return [fill[8:].decode("utf-8", "replace")]
     if (stored.item if stored.kind == "sequence" else stored).has_pointers:
         return fill
     if stored.kind == "sequence":

@@ -25,8 +25,8 @@ from colonnade.columns.extension import (
     ReferenceType,
 )
 from colonnade.errors import UsageError
-from colonnade.h5.datatypes import ELEMENT_TAG, is_complex_pair, memory_dtype
-from colonnade.model import ColumnInfo, Kind, StoredField, StoredType
+from colonnade.h5.datatypes import ELEMENT_TAG, LARGEST_ELEMENT, is_complex_pair, memory_dtype
+from colonnade.model import ColumnInfo, Kind, StoredField, StoredType, shown_name
 
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _EPOCH = re.compile(
@@ -103,10 +103,10 @@ def _plain_default(stored: StoredType) -> pa.DataType:
             inner = pa.list_(inner, length)
         return inner
     if kind == "compound":
-        return pa.struct([pa.field(member.name, _plain_default(member.type)) for member in stored.fields])
+        return pa.struct([pa.field(shown_name(member.name), _plain_default(member.type)) for member in stored.fields])
     dtype = memory_dtype(stored)
     if dtype.kind == "V":
-        return RawType(stored.size, str(stored))
+        return RawType(min(stored.size, LARGEST_ELEMENT), shown_name(str(stored)))
     return pa.from_numpy_dtype(dtype)
 
 
@@ -127,7 +127,7 @@ def fits(stored: StoredType, kind: pa.DataType) -> bool:
     if stored.kind == "array":
         return _array_fits(stored, kind)
     if stored.kind in ("compound", "complex") and stored.fields and pa.types.is_struct(kind):
-        names = [member.name for member in stored.fields]
+        names = [shown_name(member.name) for member in stored.fields]
         same = names == [kind.field(i).name for i in range(kind.num_fields)]
         return same and all(fits(m.type, kind.field(i).type) for i, m in enumerate(stored.fields))
     return False

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.h5.datasets import Image, follow_pointers
+from colonnade.h5.datasets import Image, follow_pointers, with_length
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.model import StoredType
 
@@ -120,6 +120,8 @@ def _byte_fills(stored: StoredType) -> Iterator[bytes]:
 def _sequence_fills(stored: StoredType) -> Iterator[bytes]:
     """The empty sequence, then a single element that is itself a fill."""
     yield b""
+    if stored.item.kind == "text":
+        yield from (with_length(word) for word in (b"<missing>", b"<missing 2>", b"<missing 3>"))
     if not stored.item.has_pointers:
         if stored.kind == "binary":
             yield from (word.encode() for word in ("<NA>", "<missing>", "<missing 2>", "<missing 3>"))

@@ -19,6 +19,7 @@ from colonnade.h5.datasets import describe_dataset, reading
 from colonnade.model import ColumnInfo, StoredType
 
 PIECE_BYTES = 8 << 20
+FARTHEST_APART = 64 << 20  # bytes between two wanted rows of a chunk beyond which they are read one by one
 
 
 class ColumnReader:
@@ -76,6 +77,8 @@ class ColumnReader:
             first, last = int(group[0]), int(group[-1])
             if len(group) == 1:
                 parts.append(self.read(first, 1))
+            elif (last - first + 1) * self.column.type.size > FARTHEST_APART:
+                parts.extend(self.read(row, 1) for row in group.tolist())
             else:
                 parts.append(self.read(first, last - first + 1).take(pa.array(group - first)))
         return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)

@@ -115,8 +115,9 @@ class ColumnWriter:
                     f"column {self.name!r}: enum=True needs a dictionary column, or categories=", column=self.name
                 )
             return None
+        kind = self._given.value_type if pa.types.is_dictionary(self._given) else self._given
+        stored_type(kind, f"the categories of column {self.name!r}")
         coder = start_coder(self._given, wanted, self._options.ordered, self.name)
-        stored_type(coder.values.type, f"the categories of column {self.name!r}")
         if as_enum and not pa.types.is_string(coder.values.type):
             raise UsageError(f"column {self.name!r}: enum=True needs categories that are text", column=self.name)
         if self._options.fill not in (AUTO, None, -1):
@@ -139,7 +140,7 @@ class ColumnWriter:
 
     def _first_form(self) -> Form:
         if self._coder is not None:
-            return categorical_form(self._coder.values, self._options.enum, False)
+            return categorical_form(self._coder.values, self._options.enum, False, self.name)
         return first_form(self._given, self.name)
 
     # -- the first rows --
@@ -196,7 +197,12 @@ class ColumnWriter:
             self._flush(self._n_waiting)
         coder = self._coder
         if coder is not None:
-            self._make_fit(pa.array([], pa.int64()))
+            self._make_fit(pa.nulls(0, pa.int64()))
+            if self._options.enum and not len(coder.values):
+                raise DataError(
+                    f"column {self.name!r}: an HDF5 enum needs a member: name the categories with categories=[...]",
+                    column=self.name,
+                )
         return WrittenColumn(
             name=self.name,
             dataset=self._dataset,
@@ -281,7 +287,7 @@ class ColumnWriter:
             if self._options.fill is None:
                 self._refuse_missing_without_fill(self._form, values, first_row)
             marked = has_missing or len(self._form.stored.members) > len(self._coder.values)
-            return categorical_form(self._coder.values, self._options.enum, marked)
+            return categorical_form(self._coder.values, self._options.enum, marked, self.name)
         first = self._plan is None
         form = suit_datatype(self._form, values, self._options, self.name, first, more)
         if form.stored.kind == "boolean":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def to_pandas(table: pa.Table, labels: Sequence[str]) -> pandas.DataFrame:
     """A pandas frame with the labels as its index; complex columns stay complex."""
     try:
-        import pandas
+        import pandas  # noqa: F401 - pyarrow needs it
     except ImportError:
         raise UsageError("to_pandas() needs the package pandas (pip install pandas)") from None
     plain = _plain(table)
@@ -29,12 +29,32 @@ def to_pandas(table: pa.Table, labels: Sequence[str]) -> pandas.DataFrame:
             values = np.concatenate([complex_values(chunk) for chunk in column.chunks] or [np.zeros(0, "c16")])
             values[column.is_null().to_numpy()] = np.nan
             frame[name] = values
-    index = [name for name in labels if name in table.column_names]
-    if index:
-        frame = frame.set_index(index)
-        frame.index.names = [None if _is_default(name, index) else name for name in index]
-    assert isinstance(frame, pandas.DataFrame)
-    return frame
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if column.null_count and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+            frame[name] = column.to_pandas(types_mapper=_nullable)
+    return _with_index(frame, [name for name in labels if name in table.column_names])
+
+
+def _nullable(kind: pa.DataType) -> Any:
+    """pandas' own types for integers and booleans with missing rows: a float would round large ones."""
+    import pandas
+
+    if pa.types.is_boolean(kind):
+        return pandas.BooleanDtype()
+    letter = "Int" if pa.types.is_signed_integer(kind) else "UInt"
+    return pandas.api.types.pandas_dtype(f"{letter}{kind.bit_width}")
+
+
+def _with_index(frame: pandas.DataFrame, index: list[str]) -> pandas.DataFrame:
+    """The frame with these columns as its index; labels that pandas cannot take as an index stay columns."""
+    if not index:
+        return frame
+    try:
+        indexed = frame.set_index(index)
+    except (TypeError, NotImplementedError):
+        return frame
+    indexed.index.names = [None if _is_default(name, index) else name for name in index]
+    return indexed
 
 
 def _is_default(name: str, index: list[str]) -> bool:

@@ -24,12 +24,16 @@ BATCH_ROWS = 65_536
 
 @dataclass
 class Source:
-    """A table to be written: its schema, its rows batch by batch, its length where that is known."""
+    """A table to be written: its schema, its rows batch by batch, its length where that is known.
+
+    `labels` name the columns that are row labels by the data's own account, or its `ranges`.
+    """
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
     n_rows: int | None = None
     labels: list[str] = field(default_factory=list)
+    ranges: dict[str, range] = field(default_factory=dict)
 
 
 def source_from(data: Any) -> Source:
@@ -103,8 +107,8 @@ def _source_from_stream(data: Any) -> Source:
         reader = pa.RecordBatchReader.from_stream(data)
     except (ValueError, TypeError, pa.ArrowException) as error:
         raise DataError(f"this {type(data).__name__} cannot be read as an Arrow table: {error}") from error
-    schema, labels = _pandas_labels(reader.schema)
-    return Source(schema, _from_reader(reader, schema), n_rows, labels)
+    schema, labels, ranges = _pandas_labels(reader.schema)
+    return Source(schema, _from_reader(reader, schema), n_rows, labels, ranges)
 
 
 def _from_reader(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -114,20 +118,40 @@ def _from_reader(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa
             yield pa.RecordBatch.from_arrays(part.columns, schema=schema)
 
 
-def _pandas_labels(schema: pa.Schema) -> tuple[pa.Schema, list[str]]:
-    """The schema with pandas' index columns under the names that reset_index would give them, and those names."""
+def _pandas_labels(schema: pa.Schema) -> tuple[pa.Schema, list[str], dict[str, range]]:
+    """The schema with pandas' index columns under the names that reset_index would give them, those names, and
+    the indexes that pandas keeps as a range only."""
+    index = _pandas_index(schema)
+    taken = {name for name in schema.names if name not in index}
+    new_names: dict[str, str] = {}
+    labels: list[str] = []
+    ranges: dict[str, range] = {}
+    for level, entry in enumerate(index):
+        name = entry.get("name") if isinstance(entry, dict) else entry
+        if name is None or str(name).startswith("__index_level_"):
+            name = "index" if len(index) == 1 and "index" not in taken else f"level_{level}"
+        if isinstance(entry, dict):
+            values = range(entry["start"], entry["stop"], entry["step"])
+            if entry.get("name") is None and values.start == 0 and values.step == 1:
+                continue
+            ranges[str(name)] = values
+        else:
+            new_names[entry] = str(name)
+        labels.append(str(name))
+    renamed = [field.with_name(new_names.get(field.name, field.name)) for field in schema]
+    return pa.schema(renamed), labels, ranges
+
+
+def _pandas_index(schema: pa.Schema) -> list[Any]:
+    """The entries of pandas' own note on its index: names of columns, or ranges."""
     try:
         described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
-        index = [name for name in described.get("index_columns", []) if isinstance(name, str)]
+        entries = described.get("index_columns", [])
     except (ValueError, AttributeError, TypeError):
-        index = []
-    index = [name for name in index if name in schema.names]
-    unnamed = [name for name in index if name.startswith("__index_level_")]
-    new_names = {name: "index" if len(index) == 1 else f"level_{name[14:-2]}" for name in unnamed}
-    taken = set(schema.names)
-    new_names = {old: new for old, new in new_names.items() if new not in taken}
-    renamed = [pa_field.with_name(new_names.get(pa_field.name, pa_field.name)) for pa_field in schema]
-    return pa.schema(renamed), [new_names.get(name, name) for name in index]
+        return []
+    ranged = {"start", "stop", "step"}
+    known = [e for e in entries if isinstance(e, (str, dict))]
+    return [e for e in known if (ranged <= set(e) if isinstance(e, dict) else e in schema.names)]
 
 
 def _source_from_iterator(batches: Iterator[Any]) -> Source:
@@ -181,9 +205,27 @@ def _matched(batch: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.Record
     return pa.RecordBatch.from_arrays(arrays, names=schema.names)
 
 
+def _family(kind: pa.DataType) -> str:
+    """Types that may stand for each other between batches without changing what the values mean."""
+    checks = (
+        ("null", pa.types.is_null),
+        ("boolean", pa.types.is_boolean),
+        ("number", lambda k: pa.types.is_integer(k) or pa.types.is_floating(k) or pa.types.is_decimal(k)),
+        ("text", lambda k: pa.types.is_string(k) or pa.types.is_large_string(k) or pa.types.is_string_view(k)),
+        ("time", pa.types.is_temporal),
+    )
+    return next((name for name, check in checks if check(kind)), f"other {kind.id}")
+
+
 def _cast(array: pa.Array, wanted: pa.Field, number: int) -> pa.Array:
     if array.type == wanted.type or pa.types.is_dictionary(wanted.type):
         return array
+    if _family(array.type) not in (_family(wanted.type), "null"):
+        raise DataError(
+            f"batch {number}, column {wanted.name!r} is {array.type}, the first batch's is {wanted.type}: cast it",
+            batch=number,
+            column=wanted.name,
+        )
     try:
         return array.cast(wanted.type)
     except (pa.ArrowException, NotImplementedError) as error:

@@ -19,7 +19,7 @@ from h5py import h5d, h5f, h5i, h5p, h5r, h5s
 from colonnade.errors import CorruptError
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
-from colonnade.h5.datatypes import NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
+from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
 from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.stored import read_stored, stored_size
@@ -28,6 +28,7 @@ from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
 Image = np.ndarray[Any, np.dtype[Any]]
 
 LARGEST_CHUNK = 4 << 20
+MOST_AT_ONCE = 2 << 30
 _STORAGES: dict[int, Storage] = {
     h5d.COMPACT: "compact",
     h5d.CONTIGUOUS: "contiguous",
@@ -79,7 +80,7 @@ def is_shown_as_stored(stored: StoredType) -> bool:
 
 def _read_fill(creation: Any, type_id: Any, stored: StoredType) -> bytes | None:
     """The fill value set by the writer, in the form `ColumnInfo.fill` says; None when none was set."""
-    if creation.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
+    if creation.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED or stored.size > LARGEST_ELEMENT:
         return None
     in_memory = memory_type(type_id, stored)
     element = np.zeros(1, dtype=memory_dtype(stored))
@@ -107,15 +108,16 @@ def follow_pointers(element: Any, stored: StoredType) -> bytes:
             return data
         base, shape = dtype.subdtype if dtype.subdtype is not None else (dtype, ())
         items = np.frombuffer(data, dtype=base).reshape(length, *shape)
-        return b"".join(_with_length(follow_pointers(item, stored.item)) for item in items)
+        return b"".join(with_length(follow_pointers(item, stored.item)) for item in items)
     if stored.kind == "array":
-        return b"".join(_with_length(follow_pointers(item, stored.item)) for item in element.reshape(-1))
+        return b"".join(with_length(follow_pointers(item, stored.item)) for item in element.reshape(-1))
     if stored.kind == "compound":
-        return b"".join(_with_length(follow_pointers(element[member.name], member.type)) for member in stored.fields)
+        return b"".join(with_length(follow_pointers(element[member.name], member.type)) for member in stored.fields)
     return np.ascontiguousarray(element).tobytes()
 
 
-def _with_length(data: bytes) -> bytes:
+def with_length(data: bytes) -> bytes:
+    """Bytes led by their number, as `follow_pointers` puts them together."""
     return len(data).to_bytes(8, "little") + data
 
 
@@ -155,16 +157,30 @@ def create_dataset(group: Any, name: str, plan: DatasetPlan, n_rows: int = 0) ->
 
 def _set_fill(creation: Any, type_id: Any, stored: StoredType, fill: bytes) -> None:
     in_memory = memory_type(type_id, stored)
-    element = np.zeros(1, dtype=memory_dtype(stored))
-    kept = ctypes.create_string_buffer(fill)
-    if stored.kind == "text":
-        element[0] = ctypes.addressof(kept)
-    elif stored.kind in ("binary", "sequence"):
-        element["length"] = len(fill) // memory_dtype(stored.item).itemsize
-        element["pointer"] = ctypes.addressof(kept) if fill else 0
-    else:
-        element = np.frombuffer(fill, dtype="u1")
+    element, _kept = fill_element(stored, fill)
     capi.set_fill(creation, in_memory, element.ctypes.data)
+
+
+def fill_element(stored: StoredType, fill: bytes) -> tuple[Image, list[Any]]:
+    """One element in memory form that is the fill, and the memory it points to."""
+    element = np.zeros(1, dtype=memory_dtype(stored))
+    if stored.kind not in ("text", "binary", "sequence"):
+        return np.frombuffer(fill, dtype="u1"), []
+    if stored.kind == "text":
+        kept = ctypes.create_string_buffer(fill)
+        element[0] = ctypes.addressof(kept)
+        return element, [kept]
+    if not fill:
+        return element, []
+    if stored.item.kind == "text":  # a list of one text, led by its length
+        text = ctypes.create_string_buffer(fill[8:])
+        pointer = ctypes.c_void_p(ctypes.addressof(text))
+        element["length"], element["pointer"] = 1, ctypes.addressof(pointer)
+        return element, [text, pointer]
+    kept = ctypes.create_string_buffer(fill)
+    element["length"] = len(fill) // memory_dtype(stored.item).itemsize
+    element["pointer"] = ctypes.addressof(kept)
+    return element, [kept]
 
 
 @contextmanager
@@ -178,6 +194,11 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
         rows = range(start, start + count * step, step)
         yield read_stored(dataset, stored.size, rows, object_name(dataset))
         return
+    if count * stored.size > MOST_AT_ONCE:
+        raise CorruptError(
+            f"{object_name(dataset)}: {count} elements of {stored.size} bytes are more than can be read at once",
+            path=object_name(dataset),
+        )
     dtype = memory_dtype(stored)
     in_memory = memory_type(dataset.get_type(), stored)
     if in_memory.get_size() != dtype.itemsize:

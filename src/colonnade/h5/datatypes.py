@@ -30,6 +30,7 @@ from colonnade.errors import UnsupportedError
 from colonnade.model import Charset, Kind, Order, Padding, StoredField, StoredType
 
 MAX_DEPTH = 32
+LARGEST_ELEMENT = 1 << 30
 # A sequence of one-byte opaque elements is a string of bytes, unless the elements are tagged so.
 ELEMENT_TAG = "list element"
 NEW_REFERENCE = "reference (HDF5 1.12 form)"
@@ -56,6 +57,8 @@ def describe_type(type_id: Any, depth: int = 0) -> StoredType:
     """The datatype as plain data; what has no kind of its own comes back as `unknown`."""
     if depth > MAX_DEPTH:
         return StoredType("unknown", type_id.get_size(), tag="datatype nested too deeply")
+    if type_id.get_size() > LARGEST_ELEMENT:
+        return StoredType("unknown", type_id.get_size(), tag="datatype of huge elements")
     describe = _DESCRIBE.get(type_id.get_class(), _describe_unknown)
     stored: StoredType = describe(type_id, depth)
     parts = [*([stored.base] if stored.base is not None else []), *(field.type for field in stored.fields)]

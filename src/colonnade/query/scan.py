@@ -6,13 +6,16 @@ with repeats). Only the chunks that hold these rows are read, a few MiB at a tim
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.read import PIECE_BYTES, ColumnReader
+from colonnade.errors import UsageError
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 Rows = range | RowNumbers
@@ -20,7 +23,21 @@ Rows = range | RowNumbers
 
 def read_column(reader: ColumnReader, rows: Rows) -> pa.ChunkedArray:
     """One column's values for these rows."""
+    if len(rows) * reader.column.type.size > _memory():
+        raise UsageError(
+            f"{len(rows):,} rows of column {reader.column.name!r} do not fit into memory: take fewer, or use batches()",
+            column=reader.column.name,
+        )
     return pa.chunked_array(list(_pieces(reader, rows)), type=reader.kind)
+
+
+@cache
+def _memory() -> int:
+    """Bytes of memory in this machine, or a terabyte where that is not told."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 40
 
 
 def _pieces(reader: ColumnReader, rows: Rows) -> Iterator[pa.Array]:

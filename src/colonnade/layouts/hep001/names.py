@@ -28,10 +28,20 @@ GROUP_ATTRIBUTES = (
 )  # fmt: skip
 
 
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def check_name(name: str, allow_reserved: bool) -> None:
     """Refuse a column name that HEP001 6.1 or HDF5 does not allow (C2)."""
     if name in ("", "."):
         problem = "is no name that HDF5 can link"
+    elif not _is_utf8(name):
+        problem = "is not UTF-8 text"
     elif "/" in name or "\0" in name:
         problem = "holds '/' or NUL, which HDF5 link names cannot"
     elif name == SEARCH_INDEXES:
