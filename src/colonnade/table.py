@@ -280,7 +280,7 @@ class _Readable:
     def select(self, *columns: str | Sequence[str]) -> Query:
         """These columns, in this order."""
         query = self._query()
-        names = [name for item in columns for name in (item if isinstance(item, (list, tuple)) else [item])]
+        names: list[Any] = [name for item in columns for name in (item if isinstance(item, (list, tuple)) else [item])]
         for name in names:
             if not isinstance(name, str):
                 raise UsageError(f"columns are chosen by name, not by {name!r}; rows with [10:20] or .take([...])")

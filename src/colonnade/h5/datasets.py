@@ -194,7 +194,7 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
         rows = range(start, start + count * step, step)
         yield read_stored(dataset, stored.size, rows, object_name(dataset))
         return
-    if count * stored.size > MOST_AT_ONCE:
+    if count * stored.size > MOST_AT_ONCE or stored.size > LARGEST_ELEMENT:
         raise CorruptError(
             f"{object_name(dataset)}: {count} elements of {stored.size} bytes are more than can be read at once",
             path=object_name(dataset),

@@ -226,7 +226,7 @@ def memory_dtype(stored: StoredType) -> np.dtype[Any]:
     if kind == "compound":
         names = [field.name for field in stored.fields]
         return np.dtype({"names": names, "formats": [memory_dtype(field.type) for field in stored.fields]})
-    return np.dtype((np.void, stored.size))
+    return np.dtype((np.void, min(stored.size, LARGEST_ELEMENT)))
 
 
 def memory_type(type_id: Any, stored: StoredType) -> Any:
