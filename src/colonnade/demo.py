@@ -21,10 +21,9 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.errors import ConflictError, FormatError, UnsupportedError, UsageError
-from colonnade.model import ColumnOptions
+from colonnade.model import ColumnOptions, Progress
 from colonnade.show import rows_text, size_text
 from colonnade.table import File, Table, open
-from colonnade.writing import Progress
 
 FILE_NAME = "colonnade-demo.h5"
 TITLE = "Detector events, run 42 (colonnade demo)"

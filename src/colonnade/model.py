@@ -39,6 +39,8 @@ Charset = Literal["ascii", "utf-8"]
 Padding = Literal["terminated", "null", "space"]
 Storage = Literal["compact", "contiguous", "chunked", "virtual", "external"]
 Severity = Literal["error", "warning", "note"]
+# Called while rows are written: how many are done, and how many there are in all (None where unknown).
+Progress = Callable[[int, int | None], None]
 
 DEFAULT_CHUNK_ROWS = 65_536
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 import pyarrow as pa
 
+from colonnade import changes
 from colonnade.columns.forms import fill_value
 from colonnade.columns.mapping import arrow_type
 from colonnade.columns.read import ColumnReader
@@ -30,13 +31,13 @@ from colonnade.h5.files import Care, FileHandle, Target, open_file
 from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.filters import filters_text
 from colonnade.h5.journal import Durability
-from colonnade.h5.links import open_dataset, open_group, walk_groups
+from colonnade.h5.links import open_dataset, open_group, unlink, walk_groups
 from colonnade.h5.locks import Locking
 from colonnade.layouts import Layout, layout_of
-from colonnade.model import ColumnInfo, Finding, StoredType, TableInfo, shown_name
+from colonnade.model import ColumnInfo, Finding, Progress, StoredType, TableInfo, shown_name
 from colonnade.query.scan import Rows, read_batches, read_column, read_table
 from colonnade.show import rows_text, table_html, table_text, type_word
-from colonnade.writing import Draft, Mode, Progress, check_options, check_place, create, prepare
+from colonnade.writing import Draft, Mode, check_options, check_place, create, prepare
 
 if TYPE_CHECKING:
     import pandas
@@ -127,6 +128,8 @@ class File:
 
     def __init__(self, handle: FileHandle) -> None:
         self._handle = handle
+        self._in_transaction = False
+        self._spoiled = False
 
     @property
     def h5(self) -> Any:
@@ -229,23 +232,55 @@ class File:
         return self[table]
 
     def _write(self, table: str, draft: Draft, mode: Mode, progress: Progress | None) -> None:
+        with self._change():
+            create(self._handle.root, self._absolute(table), draft, mode, progress)
+
+    def drop(self, table: str) -> None:
+        """Remove a table; what others put into its group stays. One commit."""
+        with self._change():
+            group, layout, info = self._describe(table)
+            layout.clear(group)
+            if info.path != "/" and not list(group):
+                unlink(self._handle.root, info.path)
+
+    @contextmanager
+    def transaction(self) -> Iterator[File]:
+        """Several changes as one commit: an exception inside takes all of them back.
+
+        Handles into the file (`file.h5` and what came from it) are void after that.
+        """
+        if self._in_transaction:
+            raise UsageError("a transaction is open already: its changes and these are one")
+        with self._change():
+            self._in_transaction, self._spoiled = True, False
+            try:
+                yield self
+            finally:
+                self._in_transaction = False
+            if self._spoiled:
+                raise UsageError("a change inside the transaction failed, so all of it is taken back")
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """One commit for what is done inside, or a part of a transaction; nothing of it stays if that fails."""
         self._check_open()
         if not self._handle.writable:
             raise ConflictError(
                 f"{self.name} is open for reading: open it with mode 'r+' or 'a' to write", path=self.name
             )
-        with self._change():
-            create(self._handle.root, self._absolute(table), draft, mode, progress)
-
-    @contextmanager
-    def _change(self) -> Iterator[None]:
-        """One commit for what is done inside; nothing of it stays if that fails."""
+        part_of_more = self._in_transaction
         try:
             yield
         except BaseException:
-            self._handle.roll_back()
+            if part_of_more:
+                self._spoiled = True
+            else:
+                self._handle.roll_back()
             raise
-        self._handle.commit()
+        if part_of_more:
+            self._handle.generation += 1
+        else:
+            self._handle.commit()
 
     def _check_open(self) -> None:
         if not self._handle.is_open:
@@ -380,6 +415,20 @@ class Table(_Readable):
         self._opened: dict[str, ColumnReader] = {}
         self._generation = -1
         self._look()
+
+    def append(self, data: Any, *, progress: Progress | None = None) -> int:
+        """Add rows: anything `colonnade.write` takes, also streamed. One commit. Says how many rows were added."""
+        with self._file._change():
+            return changes.append(self._opened_for_change(), data, progress)
+
+    def truncate(self, n_rows: int) -> None:
+        """Keep the first `n_rows` rows only. One commit."""
+        with self._file._change():
+            changes.truncate(self._opened_for_change(), n_rows)
+
+    def _opened_for_change(self) -> changes.OpenTable:
+        info = self.info
+        return changes.OpenTable(self._group, self._layout, info)
 
     def _look(self) -> None:
         """Describe the table anew if the file has changed since it was described."""

@@ -32,10 +32,9 @@ from colonnade.h5.links import (
     unlink,
 )
 from colonnade.layouts import LAYOUTS, Layout, TableText, layout_of
-from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions
+from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions, Progress
 
 Mode = Literal["error", "replace"]
-Progress = Callable[[int, int | None], None]
 FIRST_ROWS = DEFAULT_CHUNK_ROWS
 FIRST_ROWS_BYTES = 64 << 20
 FEWEST_CHUNK_ROWS = 1024

@@ -15,7 +15,7 @@ from colonnade import __version__
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
 from colonnade.cli.text import cell, open_console
 from colonnade.demo import FILE_NAME, Step, check_place, next_commands, next_python, run
-from colonnade.writing import Progress
+from colonnade.model import Progress
 
 
 def run_demo(n_rows: int, keep: str | None, as_json: bool) -> int:

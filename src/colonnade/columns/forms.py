@@ -85,6 +85,11 @@ def categorical_form(categories: pa.Array, as_enum: bool, has_missing: bool, nam
     return Form(stored, pa.from_numpy_dtype(dtype), fill)
 
 
+def holds_codes(stored: StoredType, n_categories: int) -> bool:
+    """Whether this datatype can hold the codes of so many categories, with -1 for missing."""
+    return stored.kind == "integer" and stored.signed and n_categories <= 1 << (min(stored.size, 8) * 8 - 1)
+
+
 def suit_datatype(form: Form, values: pa.Array, options: ColumnOptions, name: str, first: bool, more: bool) -> Form:
     """The form whose datatype holds these values as well.
 

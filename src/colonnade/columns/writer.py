@@ -32,15 +32,17 @@ from colonnade.columns.forms import (
     fills_that_do_not_occur,
     filters_to_try,
     first_form,
+    holds_codes,
     is_nan,
     occurs,
     suit_datatype,
 )
-from colonnade.columns.mapping import implied_units, named_type, plain_type, stored_string, stored_type
+from colonnade.columns.mapping import arrow_type, implied_units, named_type, plain_type, stored_string, stored_type
 from colonnade.columns.missing import recommended_fills
 from colonnade.columns.plain import plain_array
 from colonnade.columns.read import cut
-from colonnade.errors import DataError, UsageError
+from colonnade.errors import DataError, UnsupportedError, UsageError
+from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
     create_dataset,
@@ -52,9 +54,10 @@ from colonnade.h5.datasets import (
     trial_size,
     write_rows,
 )
-from colonnade.h5.filters import parse_filters
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.filters import known_filters, parse_filters
 from colonnade.h5.links import rename, unlink
-from colonnade.model import AUTO, ColumnOptions
+from colonnade.model import AUTO, ColumnInfo, ColumnOptions, shown_name
 
 WORTH_FILTERING = 4096
 LARGEST_CHUNK_BYTES = 2**32
@@ -76,6 +79,7 @@ class WrittenColumn:
     kind: pa.DataType
     categories: pa.Array | None = None
     ordered: bool = False
+    replaced: bool = False
 
 
 class ColumnWriter:
@@ -101,8 +105,31 @@ class ColumnWriter:
         self._n_taken = 0
         self._n_written = 0
         self._has_missing = False
+        self._resumed = False
+        self._replaced = False
         if options.filters is not None:
             parse_filters(options.filters)
+
+    @classmethod
+    def resume(cls, column: ColumnInfo, group: Any, dataset: Any, categories: pa.Array | None) -> ColumnWriter:
+        """A writer that goes on behind the rows that a column has."""
+        kind = arrow_type(column)
+        if column.type.kind == "enum":
+            categories = _numbered_names(column)
+        writer = cls(column.name, kind, ColumnOptions(description=column.description, enum=column.type.kind == "enum"))
+        if categories is not None:
+            writer._coder = CategoryCoder(categories, bool(kind.ordered), False, column.name)
+            kind = pa.from_numpy_dtype(memory_dtype(column.type))
+        writer._units = column.units
+        writer._form = Form(column.type, kind, column.fill)
+        chunk_rows = column.chunk_rows or default_chunk_rows(column.n_rows, column.type)
+        writer._plan = DatasetPlan(column.type, chunk_rows, known_filters(column.filters), column.fill)
+        writer._group, writer._dataset = group, dataset
+        writer._n_taken = writer._n_written = column.n_rows
+        writer._resumed = True
+        if column.storage != "chunked":
+            writer._copy_into(writer._form)
+        return writer
 
     # -- before a byte is written --
 
@@ -188,8 +215,9 @@ class ColumnWriter:
         self._n_taken += len(array)
         self._n_waiting += len(array)
         chunk_rows = self._chunk_rows
-        if self._n_waiting >= chunk_rows:
-            self._flush(self._n_waiting // chunk_rows * chunk_rows)
+        whole = (self._n_written + self._n_waiting) // chunk_rows * chunk_rows - self._n_written
+        if whole > 0:
+            self._flush(whole)
 
     def finish(self) -> WrittenColumn:
         """Write what is left, and say how the column is stored."""
@@ -215,6 +243,7 @@ class ColumnWriter:
             kind=self._given,
             categories=None if coder is None or self._options.enum else coder.values,
             ordered=coder is not None and coder.ordered,
+            replaced=self._replaced,
         )
 
     @property
@@ -233,9 +262,18 @@ class ColumnWriter:
         whole = self._waiting[0] if len(self._waiting) == 1 else pa.concat_arrays(self._waiting)
         self._n_waiting = len(whole) - count
         self._waiting = [whole.slice(count)] if self._n_waiting else []
-        step = self._chunk_rows
-        for first in range(0, count, step):
-            self._write_part(whole.slice(first, min(step, count - first)))
+        at, step = 0, self._chunk_rows
+        while at < count:
+            to_edge = step - self._n_written % step
+            self._write_part(whole.slice(at, min(to_edge, count - at)))
+            at += to_edge
+        self._grow_chunks()
+
+    def _grow_chunks(self) -> None:
+        """A column that began small and has grown is copied into longer chunks: each row a few times at most."""
+        wanted = default_chunk_rows(self._n_written // 8, self._form.stored)
+        if self._resumed and self._n_written >= 64 * self._chunk_rows and wanted >= 4 * self._chunk_rows:
+            self._copy_into(self._form, wanted)
 
     def _write_part(self, values: pa.Array) -> None:
         self._make_fit(values)
@@ -286,6 +324,8 @@ class ColumnWriter:
         if self._coder is not None:
             if self._options.fill is None:
                 self._refuse_missing_without_fill(self._form, values, first_row)
+            if self._resumed and holds_codes(self._form.stored, len(self._coder.values)):
+                return self._form
             marked = has_missing or len(self._form.stored.members) > len(self._coder.values)
             return categorical_form(self._coder.values, self._options.enum, marked, self.name)
         first = self._plan is None
@@ -300,6 +340,9 @@ class ColumnWriter:
         if self._options.fill is not AUTO:
             form = replace(form, fill=asked_fill(self._options, form, self.name))
             self._refuse_missing_without_fill(form, values, first_row)
+            self._refuse_fill_among(form, values, first_row)
+            return form
+        if form.fill is not None and self._resumed:
             self._refuse_fill_among(form, values, first_row)
             return form
         if form.fill is not None and list(fills_that_do_not_occur(form, values, [form.fill], self.name)):
@@ -348,7 +391,7 @@ class ColumnWriter:
         row = first_row + int(rows[np.argmax(equal)])
         value = present[int(np.argmax(equal))].as_py()
         raise DataError(
-            f"column {self.name!r}, row {row}: the value {value!r} is the fill asked for, so it would read as missing: "
+            f"column {self.name!r}, row {row}: the value {value!r} is the column's fill, so it would read as missing: "
             "choose a fill that does not occur",
             column=self.name,
             row=row,
@@ -364,13 +407,14 @@ class ColumnWriter:
             with reading(self._dataset, info, start, stop - start) as image:
                 yield decode(image, form.values_type, form.kind, form.fill)
 
-    def _copy_into(self, form: Form) -> None:
+    def _copy_into(self, form: Form, chunk_rows: int | None = None) -> None:
         """Copy the rows written so far into a dataset of another form that takes this one's place."""
         if self._plan is None:
             self._form = form
             return
         aside = f"{self.name}\x01aside"
-        self._plan = replace(self._plan, type=form.stored, fill=form.fill, chunk_rows=self._fitting_chunk_rows(form))
+        chunk_rows = chunk_rows or self._fitting_chunk_rows(form)
+        self._plan = replace(self._plan, type=form.stored, fill=form.fill, chunk_rows=chunk_rows)
         dataset = create_dataset(self._group, aside, self._plan)
         resize(dataset, self._n_written)
         at = 0
@@ -379,7 +423,8 @@ class ColumnWriter:
             encoded = encode(cast, form.stored, form.fill, self.name)
             write_rows(dataset, form.stored, at, encoded.image, len(values))
             at += len(values)
-        self._dataset = None
+        copy_attributes(self._dataset, dataset)
+        self._dataset, self._replaced = None, True
         unlink(self._group, self.name)
         rename(self._group, aside, self.name)
         self._dataset, self._form = dataset, form
@@ -389,3 +434,14 @@ class ColumnWriter:
         if self._options.chunk_rows is not None:
             return self._options.chunk_rows
         return min(self._chunk_rows, default_chunk_rows(self._chunk_rows, form.stored))
+
+
+def _numbered_names(column: ColumnInfo) -> pa.Array:
+    """The names of an enum whose members are numbered from 0, as this library writes them."""
+    members = [(value, name) for name, value in column.type.members if value >= 0]
+    if [value for value, _ in members] != list(range(len(members))):
+        raise UnsupportedError(
+            f"column {column.name!r} is an enum with numbers of its own, to which no rows can be added yet",
+            feature="enum with own numbers",
+        )
+    return pa.array([shown_name(name) for _, name in members], pa.string())

@@ -205,7 +205,7 @@ def _matched(batch: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.Record
     return pa.RecordBatch.from_arrays(arrays, names=schema.names)
 
 
-def _family(kind: pa.DataType) -> str:
+def family(kind: pa.DataType) -> str:
     """Types that may stand for each other between batches without changing what the values mean."""
     checks = (
         ("null", pa.types.is_null),
@@ -220,7 +220,7 @@ def _family(kind: pa.DataType) -> str:
 def _cast(array: pa.Array, wanted: pa.Field, number: int) -> pa.Array:
     if array.type == wanted.type or pa.types.is_dictionary(wanted.type):
         return array
-    if _family(array.type) not in (_family(wanted.type), "null"):
+    if family(array.type) not in (family(wanted.type), "null"):
         raise DataError(
             f"batch {number}, column {wanted.name!r} is {array.type}, the first batch's is {wanted.type}: cast it",
             batch=number,

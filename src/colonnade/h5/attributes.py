@@ -84,6 +84,19 @@ def _write_references(node: Any, name: str, targets: list[Any], space: Any) -> N
     h5a.create(node, key, h5t.STD_REF_OBJ, space).write(value)
 
 
+def copy_attributes(source: Any, target: Any) -> None:
+    """Give the target every attribute of the source, of the same datatypes."""
+    for position in range(h5a.get_num_attrs(source)):
+        attribute = h5a.open(source, index=position)
+        if h5a.exists(target, attribute.name):
+            continue
+        made = h5a.create(target, attribute.name, attribute.get_type(), attribute.get_space())
+        if attribute.get_space().get_simple_extent_type() != h5s.NULL:
+            value = np.empty(attribute.shape, dtype=attribute.dtype)
+            attribute.read(value)
+            made.write(value)
+
+
 def delete(node: Any, name: str) -> None:
     """Remove an attribute if it is there."""
     if h5a.exists(node, name.encode()):

@@ -163,6 +163,16 @@ def _step_text(step: FilterInfo) -> str:
     return step.name
 
 
+def known_filters(filters: tuple[FilterInfo, ...]) -> str:
+    """The pipeline as text, for another dataset like this one; shuffle+deflate where it has filters we cannot set."""
+    text = filters_text(filters)
+    try:
+        parse_filters(text)
+    except UsageError:
+        return "shuffle+deflate"
+    return text
+
+
 def load_filters(filters: tuple[FilterInfo, ...]) -> None:
     """Import hdf5plugin when a filter needs it."""
     if not all(h5z.filter_avail(step.id) for step in filters):

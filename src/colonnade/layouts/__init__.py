@@ -33,6 +33,8 @@ class Layout:
     make_group: Callable[[Any, str, bool], Any]
     complete_columns: Callable[[Any, Sequence[WrittenColumn], Sequence[WrittenColumn]], None]
     complete_group: Callable[[Any, Sequence[WrittenColumn], Sequence[WrittenColumn], TableText], None]
+    extend: Callable[[Any, TableInfo, Sequence[WrittenColumn]], None]
+    drop_search_indexes: Callable[[Any, TableInfo], None]
     own_objects: Callable[[Any], set[str]]
     clear: Callable[[Any], None]
 
@@ -48,6 +50,8 @@ HEP001 = Layout(
     make_group=hep001_write.make_group,
     complete_columns=hep001_write.complete_columns,
     complete_group=hep001_write.complete_group,
+    extend=hep001_write.extend,
+    drop_search_indexes=hep001_write.drop_search_indexes,
     own_objects=hep001_write.own_objects,
     clear=hep001_write.clear,
 )

@@ -23,10 +23,10 @@ from colonnade.columns.writer import WrittenColumn
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import LARGEST_IN_HEADER
 from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, write_rows
-from colonnade.h5.links import create_group, exists, unlink
+from colonnade.h5.links import create_group, exists, open_dataset, unlink
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe
-from colonnade.model import AUTO
+from colonnade.model import AUTO, ColumnInfo, TableInfo
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,56 @@ def _description(column: WrittenColumn) -> str | None:
         return text
     line = missing_line(column.form.stored, column.form.fill)
     return f"{text}\n{line}" if text else line
+
+
+def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> None:
+    """After rows were added to columns: categories, descriptions and references as they must be now."""
+    for column in written:
+        before = info.by_name[column.name]
+        if column.categories is not None:
+            _extend_categories(group, column, before)
+        if column.has_missing and column.form.fill is not None:
+            line = missing_line(column.form.stored, column.form.fill)
+            text = f"{before.description}\n{line}" if before.description else line
+            attributes.write_text(column.dataset, names.DESCRIPTION, text)
+        if column.arrow_type is not None and column.arrow_type != before.arrow_type:
+            attributes.write_text(column.dataset, names.ARROW_TYPE, column.arrow_type)
+    if any(column.replaced for column in written):
+        link_labels(group, info)
+
+
+def _extend_categories(group: Any, column: WrittenColumn, before: ColumnInfo) -> None:
+    """Write the categories dataset anew when it has grown."""
+    assert column.categories is not None and before.categories is not None
+    if len(column.categories) == before.categories.n_categories:
+        return
+    if before.categories.name and exists(group, before.categories.name):
+        unlink(group, before.categories.name)
+    attributes.write_reference(column.dataset, names.CATEGORIES, _write_categories(group, column))
+
+
+def link_labels(group: Any, info: TableInfo) -> None:
+    """Write the references between columns and labels both ways, as the description has them (I2)."""
+    opened = {member.name: open_dataset(group, member.name) for member in info.members}
+    labelled: dict[str, list[Any]] = {label.name: [] for label in info.labels}
+    for column in info.members:
+        if column.labels:
+            targets = [opened[name] for name in column.labels if name in labelled]
+            attributes.write_references(opened[column.name], names.INDEXES, targets)
+            for name in column.labels:
+                if name in labelled:
+                    labelled[name].append(opened[column.name])
+    for name, targets in labelled.items():
+        attributes.write_references(opened[name], names.COLUMNS_LIST, targets)
+
+
+def drop_search_indexes(group: Any, info: TableInfo) -> None:
+    """Remove every search index and the references to it: they no longer match their columns (M2)."""
+    if not exists(group, names.SEARCH_INDEXES):
+        return
+    unlink(group, names.SEARCH_INDEXES)
+    for column in info.members:
+        attributes.delete(open_dataset(group, column.name), names.SEARCH_INDEXES)
 
 
 def _write_categories(group: Any, column: WrittenColumn) -> Any:
