@@ -1,4 +1,4 @@
-"""Rows added to and taken from a table that is there. Each function is one change; its commit is the caller's.
+"""Rows, cells and columns of a table that is there, changed. Each function is one change; its commit is the caller's.
 
 What is given is checked before a byte is written: the columns' names, and that the types can stand for
 each other. Values that do not fit (300 for an int8, 1.5 for an integer, one that equals the fill) are
@@ -7,6 +7,7 @@ refused by row and value when they come; the caller then rolls back.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +17,15 @@ import pyarrow as pa
 from colonnade.columns.mapping import arrow_type, plain_type
 from colonnade.columns.plain import plain_array
 from colonnade.columns.read import ColumnReader
+from colonnade.columns.values import python_values
 from colonnade.columns.writer import ColumnWriter
 from colonnade.errors import DataError, FormatError, UsageError
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, family, source_from
 from colonnade.h5.datasets import resize
+from colonnade.h5.links import exists
 from colonnade.layouts import Layout
-from colonnade.model import ColumnInfo, Progress, TableInfo
+from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, Progress, TableInfo
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ def append(table: OpenTable, data: Any, progress: Progress | None = None) -> int
     source = source_from(data)
     _check_columns(table.info, source)
     writers = {column.name: table.resume(column) for column in table.info.members}
-    kinds = {column.name: _input_type(column) for column in table.info.members}
+    kinds = {column.name: arrow_type(column) for column in table.info.members}
     first = table.info.n_rows
     done = 0
     table.layout.drop_search_indexes(table.group, table.info)
@@ -74,21 +77,21 @@ def _check_columns(info: TableInfo, source: Source) -> None:
             f"the rows do not have the columns of {info.path}: {'; '.join(parts)}", lacking=lacking, odd=odd
         )
     for field in source.schema:
-        wanted = _input_type(info.by_name[field.name])
-        if family(_values_type(field.type)) not in (family(_values_type(wanted)), "null"):
-            raise DataError(
-                f"column {field.name!r} holds {wanted}, the rows given have {field.type}: cast them first",
-                column=field.name,
-            )
+        _check_family(info.by_name[field.name], field.type)
+
+
+def _check_family(column: ColumnInfo, given: pa.DataType) -> None:
+    """Refuse values of a type that cannot stand for the column's."""
+    wanted = arrow_type(column)
+    if family(_values_type(given)) not in (family(_values_type(wanted)), "null"):
+        raise DataError(
+            f"column {column.name!r} holds {wanted}, the rows given have {given}: cast them first", column=column.name
+        )
 
 
 def _values_type(kind: pa.DataType) -> pa.DataType:
     plain = plain_type(kind)
     return plain.value_type if pa.types.is_dictionary(plain) else plain
-
-
-def _input_type(column: ColumnInfo) -> pa.DataType:
-    return arrow_type(column)
 
 
 def _values(batch: pa.RecordBatch, name: str, source: Source, done: int) -> pa.Array:
@@ -111,7 +114,7 @@ def _fitting(array: pa.Array, kind: pa.DataType, name: str, first_row: int) -> p
         return plain.cast(kind)
     except (pa.ArrowException, NotImplementedError):
         place = _first_that_does_not_fit(plain, kind)
-        value = plain[place].as_py()
+        value = python_values(plain.slice(place, 1))[0]
         raise DataError(
             f"column {name!r}, row {first_row + place}: {value!r} does not fit {kind}",
             column=name,
@@ -143,3 +146,82 @@ def truncate(table: OpenTable, n_rows: int) -> None:
     table.layout.extend(table.group, table.info, written)
     for column in written:
         resize(column.dataset, n_rows)
+
+
+def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
+    """Put values into cells of one column; None makes a cell missing."""
+    column = table.info.by_name[name]
+    numbers = row_numbers(rows, table.info.n_rows)
+    array = _joined(array_from(values, name))
+    if len(array) != len(numbers):
+        raise DataError(f"column {name!r}: {len(numbers)} rows and {len(array)} values were given", column=name)
+    if len(np.unique(numbers)) != len(numbers):
+        raise UsageError("a row was named twice: its value would depend on the order")
+    _check_family(column, array.type)
+    table.layout.drop_search_indexes(table.group, table.info)
+    order = np.argsort(numbers, kind="stable")
+    writer = table.resume(column)
+    fitting = _fitting(array, arrow_type(column), name, 0)
+    writer.overwrite(numbers[order], fitting.take(pa.array(order)))
+    table.layout.extend(table.group, table.info, [writer.finish()])
+
+
+def row_numbers(rows: Any, n_rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Row numbers from the first row on; negative ones count from the end."""
+    numbers = np.asarray(rows)
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise UsageError(f"row numbers must be integers, not {numbers.dtype}")
+    if numbers.ndim != 1:
+        raise UsageError("row numbers must be a list or a 1-D array")
+    numbers = numbers.astype(np.int64)
+    outside = (numbers < -n_rows) | (numbers >= n_rows)
+    if outside.any():
+        raise UsageError(f"there is no row {int(numbers[outside][0])}: there are {n_rows:,}")
+    return np.where(numbers < 0, numbers + n_rows, numbers)
+
+
+def _joined(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(array, pa.ChunkedArray):
+        return pa.concat_arrays(array.chunks) if array.num_chunks else pa.nulls(0, array.type)
+    return array
+
+
+def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions, allow_reserved: bool = False) -> None:
+    """A new column behind the others, as long as the table."""
+    table.layout.check_name(name, allow_reserved)
+    if exists(table.group, name):
+        raise UsageError(f"{table.info.path} has an object {name!r} already: choose another name", column=name)
+    array = _joined(array_from(values, name))
+    if len(array) != table.info.n_rows and table.info.members:
+        raise DataError(
+            f"column {name!r} has {len(array)} rows, the table has {table.info.n_rows}", column=name, rows=len(array)
+        )
+    writer = ColumnWriter(name, array.type, options)
+    writer.start(table.group, array.slice(0, DEFAULT_CHUNK_ROWS), len(array), DEFAULT_CHUNK_ROWS)
+    for first in range(0, len(array), DEFAULT_CHUNK_ROWS):
+        writer.write(array.slice(first, DEFAULT_CHUNK_ROWS))
+    table.layout.attach_column(table.group, table.info, writer.finish())
+
+
+def drop_column(table: OpenTable, name: str) -> None:
+    """Remove a column or label with its categories and every reference to it."""
+    table.layout.drop_search_indexes(table.group, table.info)
+    table.layout.detach_column(table.group, table.info, name)
+
+
+def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bool = False) -> None:
+    """Give a column or label another name."""
+    if name == new_name:
+        return
+    table.layout.check_name(new_name, allow_reserved)
+    if exists(table.group, new_name):
+        raise UsageError(f"{table.info.path} has an object {new_name!r} already: choose another name", column=new_name)
+    table.layout.rename_column(table.group, table.info, name, new_name)
+
+
+def set_texts(table: OpenTable, name: str | None, texts: Mapping[str, str | None]) -> None:
+    """Set or remove texts of a column, or of the table itself when `name` is None."""
+    for key, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise UsageError(f"{key} must be a text, not {text!r}", option=key)
+    table.layout.set_texts(table.group, table.info, name, texts)

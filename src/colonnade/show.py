@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from colonnade.columns.mapping import arrow_type
-from colonnade.exchange.values import python_values
+from colonnade.columns.values import python_values
 from colonnade.model import ColumnInfo, TableInfo
 
 _WIDEST = 40

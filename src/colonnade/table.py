@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from colonnade import changes
 from colonnade.columns.forms import fill_value
-from colonnade.columns.mapping import arrow_type
+from colonnade.columns.mapping import arrow_type, implied_units
 from colonnade.columns.read import ColumnReader
+from colonnade.columns.values import python_rows, python_values
 from colonnade.errors import ColonnadeError, ColumnNotFound, ConflictError, TableNotFound, UnsupportedError, UsageError
 from colonnade.exchange.frames import to_pandas, to_polars
 from colonnade.exchange.numpy_out import to_numpy, without_mask
-from colonnade.exchange.values import python_rows, python_values
 from colonnade.h5.attributes import read_text, storage_of
 from colonnade.h5.datasets import object_name
 from colonnade.h5.files import Care, FileHandle, Target, open_file
@@ -37,7 +37,7 @@ from colonnade.layouts import Layout, layout_of
 from colonnade.model import ColumnInfo, Finding, Progress, StoredType, TableInfo, shown_name
 from colonnade.query.scan import Rows, read_batches, read_column, read_table
 from colonnade.show import rows_text, table_html, table_text, type_word
-from colonnade.writing import Draft, Mode, check_options, check_place, create, prepare
+from colonnade.writing import Draft, Mode, check_options, check_place, column_options, create, prepare
 
 if TYPE_CHECKING:
     import pandas
@@ -333,17 +333,7 @@ class _Readable:
     def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Query:
         """These rows, in this order, repeats and negative numbers (from the end) allowed."""
         query = self._query()
-        n_rows = len(query._rows)
-        numbers = np.asarray(rows)
-        if numbers.size and numbers.dtype.kind not in "iu":
-            raise UsageError(f"row numbers must be integers, not {numbers.dtype}")
-        if numbers.ndim != 1:
-            raise UsageError("row numbers must be a list or a 1-D array")
-        numbers = numbers.astype(np.int64)
-        outside = (numbers < -n_rows) | (numbers >= n_rows)
-        if outside.any():
-            raise UsageError(f"there is no row {int(numbers[outside][0])}: the table has {rows_text(n_rows)}")
-        numbers = np.where(numbers < 0, numbers + n_rows, numbers)
+        numbers = changes.row_numbers(rows, len(query._rows))
         if isinstance(query._rows, range):
             chosen = query._rows.start + numbers * query._rows.step
         else:
@@ -426,6 +416,34 @@ class Table(_Readable):
         with self._file._change():
             changes.truncate(self._opened_for_change(), n_rows)
 
+    def update(self, column: str, rows: Sequence[int] | np.ndarray[Any, Any], values: Any) -> None:
+        """Put values into these rows of a column; None makes a cell missing. One commit."""
+        self._column(column)
+        with self._file._change():
+            changes.update(self._opened_for_change(), column, rows, values)
+
+    def add_column(self, name: str, values: Any, *, allow_reserved: bool = False, **options: Any) -> None:
+        """Add a column behind the others; options as for `colonnade.column`. One commit."""
+        chosen = column_options(name, options)
+        with self._file._change():
+            changes.add_column(self._opened_for_change(), name, values, chosen, allow_reserved)
+
+    def drop_column(self, name: str) -> None:
+        """Remove a column or label. One commit."""
+        self._column(name)
+        with self._file._change():
+            changes.drop_column(self._opened_for_change(), name)
+
+    def rename_column(self, name: str, new_name: str, *, allow_reserved: bool = False) -> None:
+        """Give a column or label another name. One commit."""
+        self._column(name)
+        with self._file._change():
+            changes.rename_column(self._opened_for_change(), name, new_name, allow_reserved)
+
+    def _set_text(self, name: str | None, key: str, text: str | None) -> None:
+        with self._file._change():
+            changes.set_texts(self._opened_for_change(), name, {key: text})
+
     def _opened_for_change(self) -> changes.OpenTable:
         info = self.info
         return changes.OpenTable(self._group, self._layout, info)
@@ -461,11 +479,21 @@ class Table(_Readable):
 
     @property
     def title(self) -> str | None:
+        """The title; setting it is one commit."""
         return self.info.title
+
+    @title.setter
+    def title(self, text: str | None) -> None:
+        self._set_text(None, "title", text)
 
     @property
     def description(self) -> str | None:
+        """The description; setting it is one commit."""
         return self.info.description
+
+    @description.setter
+    def description(self, text: str | None) -> None:
+        self._set_text(None, "description", text)
 
     @property
     def columns(self) -> list[str]:
@@ -645,17 +673,34 @@ class Column:
 
     @property
     def units(self) -> str | None:
+        """The units; setting them is one commit."""
         return self.info.units
+
+    @units.setter
+    def units(self, text: str | None) -> None:
+        if implied_units(self.dtype) is not None:
+            raise UsageError(
+                f"the units of {self.dtype} say how it is stored: they cannot be changed", column=self.name
+            )
+        self._table._set_text(self.name, "units", text)
 
     @property
     def units_vocabulary(self) -> str | None:
-        """The column's own vocabulary, or the table's."""
+        """The column's own vocabulary, or the table's; setting it is one commit."""
         return self.info.units_vocabulary
+
+    @units_vocabulary.setter
+    def units_vocabulary(self, text: str | None) -> None:
+        self._table._set_text(self.name, "units_vocabulary", text)
 
     @property
     def description(self) -> str | None:
-        """The description, without the line that names the fill."""
+        """The description, without the line that names the fill; setting it is one commit."""
         return self.info.description
+
+    @description.setter
+    def description(self, text: str | None) -> None:
+        self._table._set_text(self.name, "description", text)
 
     @property
     def fill(self) -> object:

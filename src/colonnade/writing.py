@@ -151,12 +151,7 @@ def _field_options(field: pa.Field, asked: ColumnOptions | Mapping[str, Any] | N
     elif isinstance(asked, ColumnOptions):
         options = asked
     else:
-        try:
-            options = ColumnOptions(**asked)
-        except TypeError:
-            raise UsageError(
-                _unknown_option(f"column {field.name!r}", asked, ColumnOptions), column=field.name
-            ) from None
+        options = column_options(field.name, asked)
     said = {
         key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
         for key, value in (field.metadata or {}).items()
@@ -174,6 +169,14 @@ def _field_options(field: pa.Field, asked: ColumnOptions | Mapping[str, Any] | N
 def check_place(root: Any, path: str, mode: Mode, draft: Draft) -> None:
     """Refuse a place that is taken, before anything is written."""
     Place(root, path, mode, draft)
+
+
+def column_options(name: str, asked: Mapping[str, Any]) -> ColumnOptions:
+    """The options of one column, given by name."""
+    try:
+        return ColumnOptions(**asked)
+    except TypeError:
+        raise UsageError(_unknown_option(f"column {name!r}", asked, ColumnOptions), column=name) from None
 
 
 def _unknown_option(where: str, given: Iterable[str], takes: Callable[..., Any]) -> str:

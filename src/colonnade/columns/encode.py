@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from colonnade.columns.extension import ComplexType, complex_values
+from colonnade.columns.values import python_values
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.datasets import Image, fill_element
 from colonnade.h5.datatypes import SEQUENCE_DTYPE, memory_dtype
@@ -117,7 +118,7 @@ def _refuse_rows(wrong: pa.Array, array: pa.Array, name: str, why: str) -> None:
     if not pc.any(wrong).as_py():
         return
     row = int(np.argmax(wrong.to_numpy(zero_copy_only=False)))
-    value = array[row].as_py()
+    value = python_values(array.slice(row, 1))[0]
     shown = value if len(str(value)) < 60 else str(value)[:57] + "..."
     raise DataError(f"column {name!r}, row {row}: {shown!r} {why}", column=name, row=row, value=value)
 

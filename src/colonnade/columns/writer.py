@@ -41,6 +41,7 @@ from colonnade.columns.mapping import arrow_type, implied_units, named_type, pla
 from colonnade.columns.missing import recommended_fills
 from colonnade.columns.plain import plain_array
 from colonnade.columns.read import cut
+from colonnade.columns.values import python_values
 from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
@@ -246,6 +247,18 @@ class ColumnWriter:
             replaced=self._replaced,
         )
 
+    def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
+        """Put values into rows that are there already, given in increasing order."""
+        values = self._as_values(array, 0)
+        self._make_fit(values, rows)
+        runs = np.split(np.arange(len(rows)), np.flatnonzero(np.diff(rows) != 1) + 1)
+        for run in runs:
+            if len(run):
+                part = values.slice(int(run[0]), len(run))
+                encoded = self._encode(part)
+                write_rows(self._dataset, self._form.stored, int(rows[run[0]]), encoded.image, len(part))
+        self._has_missing = self._has_missing or self._holds_missing(values)
+
     @property
     def _chunk_rows(self) -> int:
         assert self._plan is not None and self._plan.chunk_rows is not None  # start() came first
@@ -311,12 +324,23 @@ class ColumnWriter:
 
     # -- the form --
 
-    def _make_fit(self, values: pa.Array) -> None:
-        """Change the form, and copy what is written already, if these values need it."""
-        form = self._suit(values, self._n_written, more=True)
-        if form == self._form:
-            return
-        self._copy_into(form)
+    def _make_fit(self, values: pa.Array, rows: Any = None) -> None:
+        """Change the form, and copy what is written already, if these values need it.
+
+        `rows` are their row numbers where they do not follow those written.
+        """
+        try:
+            form = self._suit(values, self._n_written if rows is None else 0, more=True)
+        except DataError as error:
+            place = error.facts.get("row")
+            if rows is None or not isinstance(place, int):
+                raise
+            row = int(rows[place])
+            raise DataError(
+                error.message.replace(f"row {place}", f"row {row}"), **{**error.facts, "row": row}
+            ) from error
+        if form != self._form:
+            self._copy_into(form)
 
     def _suit(self, values: pa.Array, first_row: int, more: bool) -> Form:
         """The present form if it holds these values too, else the one that does."""
@@ -389,7 +413,7 @@ class ColumnWriter:
             return
         rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
         row = first_row + int(rows[np.argmax(equal)])
-        value = present[int(np.argmax(equal))].as_py()
+        value = python_values(present.slice(int(np.argmax(equal)), 1))[0]
         raise DataError(
             f"column {self.name!r}, row {row}: the value {value!r} is the column's fill, so it would read as missing: "
             "choose a fill that does not occur",

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,10 @@ class Layout:
     complete_columns: Callable[[Any, Sequence[WrittenColumn], Sequence[WrittenColumn]], None]
     complete_group: Callable[[Any, Sequence[WrittenColumn], Sequence[WrittenColumn], TableText], None]
     extend: Callable[[Any, TableInfo, Sequence[WrittenColumn]], None]
+    attach_column: Callable[[Any, TableInfo, WrittenColumn], None]
+    detach_column: Callable[[Any, TableInfo, str], None]
+    rename_column: Callable[[Any, TableInfo, str, str], None]
+    set_texts: Callable[[Any, TableInfo, str | None, Mapping[str, str | None]], None]
     drop_search_indexes: Callable[[Any, TableInfo], None]
     own_objects: Callable[[Any], set[str]]
     clear: Callable[[Any], None]
@@ -51,6 +55,10 @@ HEP001 = Layout(
     complete_columns=hep001_write.complete_columns,
     complete_group=hep001_write.complete_group,
     extend=hep001_write.extend,
+    attach_column=hep001_write.attach_column,
+    detach_column=hep001_write.detach_column,
+    rename_column=hep001_write.rename_column,
+    set_texts=hep001_write.set_texts,
     drop_search_indexes=hep001_write.drop_search_indexes,
     own_objects=hep001_write.own_objects,
     clear=hep001_write.clear,

@@ -9,8 +9,8 @@ The order of writing:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from colonnade.columns.writer import WrittenColumn
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import LARGEST_IN_HEADER
 from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, write_rows
-from colonnade.h5.links import create_group, exists, open_dataset, unlink
+from colonnade.h5.links import create_group, exists, open_dataset, rename, unlink
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe
 from colonnade.model import AUTO, ColumnInfo, TableInfo
@@ -144,6 +144,84 @@ def link_labels(group: Any, info: TableInfo) -> None:
                     labelled[name].append(opened[column.name])
     for name, targets in labelled.items():
         attributes.write_references(opened[name], names.COLUMNS_LIST, targets)
+
+
+def attach_column(group: Any, info: TableInfo, column: WrittenColumn) -> None:
+    """Make a dataset that was just written a column of the table, the last one, with the labels of the others."""
+    _write_column_attributes(group, column)
+    labels = [open_dataset(group, label.name) for label in info.labels]
+    if labels:
+        attributes.write_references(column.dataset, names.INDEXES, labels)
+        for label, dataset in zip(info.labels, labels, strict=True):
+            listed = [open_dataset(group, c.name) for c in info.members if label.name in c.labels]
+            attributes.write_references(dataset, names.COLUMNS_LIST, [*listed, column.dataset])
+    attributes.write_texts(group, names.COLUMN_ORDER, [*(c.name for c in info.columns), column.name])
+
+
+def detach_column(group: Any, info: TableInfo, name: str) -> None:
+    """Remove a column or label, its categories, and every reference to it."""
+    gone = info.by_name[name]
+    used = {c.categories.name for c in info.members if c.categories is not None and c.name != name}
+    unlink(group, name)
+    if gone.categories is not None and gone.categories.name not in used and gone.categories.name:
+        unlink(group, gone.categories.name)
+    columns = tuple(replace(c, labels=tuple(n for n in c.labels if n != name)) for c in info.columns if c.name != name)
+    labels = tuple(label for label in info.labels if label.name != name)
+    for column in columns:
+        if name in info.by_name[column.name].labels and not column.labels:
+            attributes.delete(open_dataset(group, column.name), names.INDEXES)
+    link_labels(group, replace(info, columns=columns, labels=labels))
+    _write_order(group, columns)
+    if info.index_name == name:
+        _write_index(group, labels[0].name if labels else None)
+
+
+def rename_column(group: Any, info: TableInfo, name: str, new_name: str) -> None:
+    """Give a column or label another name; references go by the object and stay true."""
+    rename(group, name, new_name)
+    column = info.by_name[name].categories
+    if column is not None and column.name == f"{name}_categories" and not exists(group, f"{new_name}_categories"):
+        rename(group, column.name, f"{new_name}_categories")
+    _write_order(group, tuple(replace(c, name=new_name) if c.name == name else c for c in info.columns))
+    if info.index_name == name:
+        _write_index(group, new_name)
+
+
+def _write_order(group: Any, columns: tuple[ColumnInfo, ...]) -> None:
+    if columns:
+        attributes.write_texts(group, names.COLUMN_ORDER, [column.name for column in columns])
+    else:
+        attributes.delete(group, names.COLUMN_ORDER)
+
+
+def _write_index(group: Any, name: str | None) -> None:
+    if name is None:
+        attributes.delete(group, names.INDEX)
+    else:
+        attributes.write_text(group, names.INDEX, name)
+
+
+def set_texts(group: Any, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
+    """Set (or remove, with None) title, description, units and vocabulary of the table or of one column."""
+    node = group if name is None else open_dataset(group, name)
+    for key, text in texts.items():
+        attribute = names.TITLE if key == "title" else key
+        if key == "description" and name is not None:
+            text = _with_missing_line(text, attributes.read_text(node, attribute), info.by_name[name])
+        if text is None:
+            attributes.delete(node, attribute)
+        else:
+            attributes.write_text(node, attribute, text)
+
+
+def _with_missing_line(text: str | None, before: str | None, column: ColumnInfo) -> str | None:
+    """A new description that names the fill where the old one did."""
+    if column.fill is None or before is None:
+        return text
+    line = missing_line(column.type, column.fill)
+    if not before.endswith(line):
+        return text
+    return f"{text}\n{line}" if text else line
 
 
 def drop_search_indexes(group: Any, info: TableInfo) -> None:

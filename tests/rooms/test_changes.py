@@ -1,0 +1,199 @@
+"""Cells, columns, texts and rows changed: the rules stay true, refusals leave the table as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import colonnade as cn
+from colonnade.errors import ColumnNotFound, ConflictError, DataError, UsageError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A table of three columns, a categorical and a label, beside an array and a foreign object in its group."""
+    path = tmp_path / "x.h5"
+    data = {
+        "i": pa.array([1, None, 3], pa.int8()),
+        "s": ["a", "bb", None],
+        "c": pa.array(["x", None, "y"]).dictionary_encode(),
+        "id": ["r0", "r1", "r2"],
+    }
+    cn.write(path, data, table="t", title="T", labels=["id"], columns={"i": cn.column(units="m", description="D")})
+    with h5py.File(path, "r+") as file:
+        file["cube"] = np.arange(8).reshape(2, 2, 2)
+        file["t/foreign"] = np.zeros((2, 2))
+        file["t/i"].attrs["mine"] = "kept"
+    return path
+
+
+def names(values: Any, file: h5py.File) -> list[str]:
+    return [file[reference].name.rsplit("/", 1)[-1] for reference in values]
+
+
+def check_rules(path: Path) -> None:
+    """References both ways, one length, column-order: read by plain h5py."""
+    with h5py.File(path, "r") as file:
+        group = file["t"]
+        order = [name.decode() for name in group.attrs["column-order"]]
+        labels = [name for name in group if "_columns_list" in group[name].attrs]
+        lengths = {group[name].shape[0] for name in [*order, *labels]}
+        assert len(lengths) == 1
+        for name in order:
+            assert names(group[name].attrs.get("_indexes", []), file) == labels
+            if "_categories" in group[name].attrs:
+                assert file[group[name].attrs["_categories"]].attrs["encoding-type"] == b"categorical"
+        for label in labels:
+            assert sorted(names(group[label].attrs["_columns_list"], file)) == sorted(order)
+        assert group["foreign"].shape == (2, 2) and file["cube"][1, 1, 1] == 7
+    with cn.open(path) as file:
+        assert [problem for problem in file["t"].problems if problem.severity != "note"] == []
+
+
+def test_update_cells(path: Path) -> None:
+    with cn.open(path, "r+") as file:
+        table = file["t"]
+        table.update("i", [2, 0], [None, 100])
+        table.update("s", [-1], ["a much longer text"])
+        table.update("c", np.array([1, 0]), ["new", None])
+        assert table.to_arrow().to_pydict() == {
+            "i": [100, None, None],
+            "s": ["a", "bb", "a much longer text"],
+            "c": [None, "new", "y"],
+            "id": ["r0", "r1", "r2"],
+        }
+        assert table["i"].units == "m" and table["i"].description == "D"
+    with h5py.File(path, "r") as file:
+        assert file["t/i"].attrs["mine"] == "kept"
+    check_rules(path)
+
+
+@pytest.mark.parametrize(
+    ("column", "rows", "values", "kind"),
+    [
+        ("i", [0], [300], DataError),
+        ("i", [2], [-127], DataError),
+        ("i", [0], ["5"], DataError),
+        ("i", [0, 1], [5], DataError),
+        ("i", [0, 0], [5, 6], UsageError),
+        ("i", [3], [5], UsageError),
+        ("nothing", [0], [5], ColumnNotFound),
+    ],
+)
+def test_updates_that_are_refused(path: Path, column: str, rows: list[int], values: list[Any], kind: type) -> None:
+    with cn.open(path, "r+") as file:
+        table = file["t"]
+        held = table.to_arrow()
+        with pytest.raises(kind) as caught:
+            table.update(column, rows, values)
+        assert table.to_arrow().equals(held)
+    if kind is DataError and len(rows) == len(values) and not isinstance(values[0], str):
+        assert (caught.value.row, caught.value.value) == (rows[0], values[0]) or caught.value.value == values[0]
+    check_rules(path)
+
+
+def test_columns_added_renamed_dropped(path: Path) -> None:
+    with cn.open(path, "r+") as file:
+        table = file["t"]
+        table.add_column("charge", pa.array([1, -1, None], pa.int8()), units="e", description="Charge")
+        table.rename_column("c", "kind")
+        table.rename_column("id", "name")
+        table.drop_column("s")
+        assert (table.columns, table.labels) == (["i", "kind", "charge"], ["name"])
+        assert table["charge"].units == "e" and table["charge"][:].tolist() == [1, -1, None]
+        assert table["kind"].categories.to_pylist() == ["x", "y"]
+        assert list(file.h5["t"]) == ["charge", "foreign", "i", "kind", "kind_categories", "name"]
+    check_rules(path)
+    with cn.open(path, "r+") as file:
+        file["t"].drop_column("name")
+        assert file["t"].labels == [] and "_index" not in file.h5["t"].attrs
+        file["t"].drop_column("kind")
+        assert "kind_categories" not in file.h5["t"]
+
+
+@pytest.mark.parametrize(("name", "rows"), [("i", 3), ("_x", 3), ("foreign", 3), ("new", 2), ("a/b", 3)])
+def test_columns_that_cannot_be_added(path: Path, name: str, rows: int) -> None:
+    with cn.open(path, "r+") as file:
+        with pytest.raises(UsageError):
+            file["t"].add_column(name, list(range(rows)))
+        assert file["t"].columns == ["i", "s", "c"]
+    check_rules(path)
+
+
+def test_texts(path: Path) -> None:
+    with cn.open(path, "r+") as file:
+        table = file["t"]
+        table.title = "Größe"
+        table.description = "All of it"
+        table["i"].units = "km"
+        table["i"].description = "Other"
+        table["s"].description = None
+    with h5py.File(path, "r") as file:
+        assert file["t"].attrs["TITLE"] == "Größe".encode()
+        assert file["t/i"].attrs["description"] == b"Other\nMissing value: -127."
+    with cn.open(path) as file:
+        table = file["t"]
+        assert (table.title, table.description) == ("Größe", "All of it")
+        assert (table["i"].units, table["i"].description, table["s"].description) == ("km", "Other", None)
+
+
+def test_append_to_what_others_wrote(tmp_path: Path) -> None:
+    """Contiguous, big-endian, space-padded columns without a fill take rows, missing ones too."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        group = file.create_group("t")
+        group.attrs["CLASS"], group.attrs["VERSION"] = np.bytes_("COLUMN_TABLE"), np.bytes_("1.0")
+        group.create_dataset("big", data=np.arange(3, dtype=">i4"))
+        group.create_dataset("text", data=np.array([b"ab", b"c", b""], "S2"))
+        group.attrs["column-order"] = np.array([b"big", b"text"])
+    with cn.open(path, "r+") as file:
+        file["t"].append({"big": [7, None], "text": ["longer", None]})
+    found = cn.read(path).to_pydict()
+    assert found == {"big": [0, 1, 2, 7, None], "text": ["ab", "c", "", "longer", None]}
+
+
+def test_chunks_grow_with_a_table_that_began_small(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    cn.write(path, {"x": [0]})
+    with cn.open(path, "r+", durability="fast") as file:
+        table = file["table"]
+        for start in range(1, 60_000, 5_000):
+            table.append({"x": np.arange(start, start + 5_000)})
+        assert table["x"].chunk_rows >= 2048
+        assert np.array_equal(np.asarray(table["x"]), np.arange(60_001))
+
+
+def test_search_indexes_of_others_go_when_rows_change(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        index = file.create_dataset("t/_search_indexes/i__x", data=[1])
+        file["t/i"].attrs["_search_indexes"] = np.array([index.ref], dtype=h5py.ref_dtype)
+    with cn.open(path, "r+") as file:
+        file["t"].truncate(2)
+        assert "_search_indexes" not in file.h5["t"] and "_search_indexes" not in file.h5["t/i"].attrs
+
+
+def test_a_transaction_in_which_a_change_failed_is_taken_back(path: Path) -> None:
+    """Also when the caller swallowed the error: half a change must not be committed."""
+    with cn.open(path, "r+") as file:
+        with pytest.raises(UsageError, match="taken back"), file.transaction():
+            file["t"].truncate(1)
+            with pytest.raises(DataError):
+                file["t"].append({"i": [999], "s": ["a"], "c": ["x"], "id": ["r"]})
+        assert len(file["t"]) == 3
+
+
+def test_changes_need_a_file_open_for_them(path: Path) -> None:
+    with cn.open(path) as file:
+        for attempt in (
+            lambda: file["t"].append({}),
+            lambda: file["t"].truncate(0),
+            lambda: file["t"].drop_column("i"),
+            lambda: file.drop("t"),
+        ):
+            with pytest.raises(ConflictError):
+                attempt()
