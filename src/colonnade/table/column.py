@@ -1,0 +1,166 @@
+"""One column or label: what it is, and its values when asked for."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.forms import fill_value
+from colonnade.columns.mapping import arrow_type, implied_units
+from colonnade.columns.values import python_values
+from colonnade.errors import UsageError
+from colonnade.exchange.numpy_out import to_numpy, without_mask
+from colonnade.h5.filters import filters_text
+from colonnade.model import ColumnInfo, StoredType, shown_name
+from colonnade.query.scan import Rows, read_column
+from colonnade.show import rows_text, type_word
+
+if TYPE_CHECKING:
+    from colonnade.table.table import Table
+
+
+class Column:
+    """One column or label: what it is, and its values when asked for."""
+
+    def __init__(self, table: Table, name: str) -> None:
+        self._table = table
+        self.name = name
+        table._column(name)
+
+    @property
+    def info(self) -> ColumnInfo:
+        """The column as plain data, as of the last commit."""
+        return self._table._column(self.name)
+
+    @property
+    def dtype(self) -> pa.DataType:
+        """The Arrow type of the values."""
+        return arrow_type(self.info)
+
+    @property
+    def stored_type(self) -> StoredType:
+        """The HDF5 datatype."""
+        return self.info.type
+
+    @property
+    def units(self) -> str | None:
+        """The units; setting them is one commit."""
+        return self.info.units
+
+    @units.setter
+    def units(self, text: str | None) -> None:
+        if implied_units(self.dtype) is not None:
+            raise UsageError(
+                f"the units of {self.dtype} say how it is stored: they cannot be changed", column=self.name
+            )
+        self._table._set_text(self.name, "units", text)
+
+    @property
+    def units_vocabulary(self) -> str | None:
+        """The column's own vocabulary, or the table's; setting it is one commit."""
+        return self.info.units_vocabulary
+
+    @units_vocabulary.setter
+    def units_vocabulary(self, text: str | None) -> None:
+        self._table._set_text(self.name, "units_vocabulary", text)
+
+    @property
+    def description(self) -> str | None:
+        """The description, without the line that names the fill; setting it is one commit."""
+        return self.info.description
+
+    @description.setter
+    def description(self, text: str | None) -> None:
+        self._table._set_text(self.name, "description", text)
+
+    @property
+    def fill(self) -> object:
+        """The stored value that marks a missing row, None when the column has none."""
+        return None if self.info.fill is None else fill_value(self.info.type, self.info.fill)
+
+    @property
+    def categories(self) -> pa.Array | None:
+        """The categories of a categorical column, None for others."""
+        if self.info.categories is not None:
+            return self._table._file._consistent(lambda: self._table._reader(self.name).categories())
+        if self.info.type.kind == "enum":
+            return pa.array([shown_name(name) for name, _ in self.info.type.members], pa.string())
+        return None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the order of the categories means something."""
+        return self.info.categories is not None and self.info.categories.ordered
+
+    @property
+    def chunk_rows(self) -> int | None:
+        """Rows in a chunk, None for storage that is not chunked."""
+        return self.info.chunk_rows
+
+    @property
+    def filters(self) -> str:
+        """The byte filters, as `colonnade.column(filters=...)` takes them: "shuffle+deflate:1", "none"."""
+        return filters_text(self.info.filters)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the labels of this column, in order of precedence."""
+        return self.info.labels
+
+    @property
+    def n_rows(self) -> int:
+        return self.info.n_rows
+
+    def __len__(self) -> int:
+        return self.info.n_rows
+
+    def _all(self) -> range:
+        return range(self.info.n_rows)
+
+    def to_arrow(self) -> pa.ChunkedArray:
+        """All values as Arrow."""
+        return self._read(slice(None))
+
+    def _read(self, rows: slice | Rows) -> pa.ChunkedArray:
+        def read() -> pa.ChunkedArray:
+            reader = self._table._reader(self.name)
+            chosen = range(self._table.n_rows)[rows] if isinstance(rows, slice) else rows
+            return read_column(reader, chosen)
+
+        return self._table._file._consistent(read)
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        """All values as NumPy; a masked array when rows are missing."""
+        return to_numpy(self.to_arrow())
+
+    def __getitem__(self, item: Any) -> Any:
+        """column[10:20] and column[[3, 1]] as NumPy (masked where rows are missing), column[5] as one value."""
+        if isinstance(item, slice):
+            return to_numpy(self._read(item))
+        if isinstance(item, (list, tuple, np.ndarray)):
+            return to_numpy(self._read(self._table.take(item)._rows))
+        try:
+            row = self._all()[operator.index(item)]
+        except TypeError:
+            raise UsageError(f"take values with a number, a slice or a list of numbers, not {item!r}") from None
+        except IndexError:
+            raise UsageError(f"there is no row {item}: the column has {rows_text(self.n_rows)}") from None
+        return python_values(self._read(range(row, row + 1)))[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("a column is read from the file, which makes a copy")
+        values = without_mask(self.to_numpy(), self.name)
+        return values if dtype is None else values.astype(dtype)
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self._table.select(self.name).batches():
+            yield from python_values(batch.column(0))
+
+    def __repr__(self) -> str:
+        units = f" [{self.units}]" if self.units else ""
+        return f"<Column {self.name!r}{units}: {type_word(self.dtype)}, {rows_text(self.n_rows)}>"

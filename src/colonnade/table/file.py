@@ -1,0 +1,286 @@
+"""Files with tables in them: open, read, write, and the commits that changes are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from colonnade.errors import ColonnadeError, ConflictError, TableNotFound, UnsupportedError, UsageError
+from colonnade.h5.attributes import read_text, storage_of
+from colonnade.h5.datasets import object_name
+from colonnade.h5.files import Care, FileHandle, Target, open_file
+from colonnade.h5.files import Mode as FileMode
+from colonnade.h5.journal import Durability
+from colonnade.h5.links import open_dataset, open_group, unlink, walk_groups
+from colonnade.h5.locks import Locking
+from colonnade.layouts import Layout, layout_of
+from colonnade.model import Progress, TableInfo
+from colonnade.table.table import Table
+from colonnade.writing import Draft, Mode, check_options, check_place, create, prepare
+
+MOST_READS = 50
+T = TypeVar("T")
+
+
+def open(  # noqa: A001 - the name is the public contract
+    target: Target,
+    mode: FileMode = "r",
+    *,
+    durability: Durability = "full",
+    timeout: float = 10.0,
+    locking: Locking = "auto",
+) -> File:
+    """Open an HDF5 file: a path, an open h5py.File or group, a binary file object, or an fsspec URL.
+
+    mode: "r" read, "r+" change, "w" create anew, "a" change or create. A file that is created
+    appears under its name when it is closed without an error, whole.
+    durability: "full" syncs every commit to the disk, "fast" leaves that to the operating system.
+    timeout: seconds to wait for another writer. locking: "none" where no locks are wanted.
+    """
+    return File(open_file(target, mode, care=Care(durability, timeout, locking)))
+
+
+def open_table(target: Target, table: str | None = None, mode: FileMode = "r") -> Table:
+    """Open one table of a file; the only one when no name is given. It closes with the object."""
+    file = open(target, mode)
+    try:
+        return file._only_table() if table is None else file[table]
+    except BaseException:
+        file.close()
+        raise
+
+
+def read(
+    target: Target,
+    table: str | None = None,
+    columns: Sequence[str] | None = None,
+    rows: slice | Sequence[int] | None = None,
+) -> pa.Table:
+    """Read a table, or some columns and rows of it, as a pyarrow.Table.
+
+    table: its path; may be left out when the file holds one table. columns: their names.
+    rows: a slice, or row numbers in any order.
+    """
+    with open(target) as file:
+        query = (file._only_table() if table is None else file[table])._query()
+        if rows is not None:
+            query = query[rows] if isinstance(rows, slice) else query.take(rows)
+        return (query if columns is None else query.select(columns)).to_arrow()
+
+
+def write(
+    target: Target,
+    data: Any,
+    table: str = "table",
+    *,
+    mode: Mode = "error",
+    progress: Progress | None = None,
+    **options: Any,
+) -> None:
+    """Write data as a table into a new or an existing HDF5 file.
+
+    data: an Arrow, pandas, polars or DuckDB table (anything with __arrow_c_stream__), a dict of
+        arrays, a NumPy record array, or an iterator of such batches (streamed, bounded memory).
+    table: where in the file, "/" for the root. mode: what if a table is there, "error" or "replace".
+    progress: called with the rows written so far and the rows in all (None where unknown).
+
+    Options: title, description, units_vocabulary (texts); columns={name: colonnade.column(...)};
+    labels=[names] or {name: array}, the row labels; layout="hep001"; allow_reserved=False.
+    """
+    check_options(options)
+    draft = prepare(data, **options)
+    if isinstance(target, (str, os.PathLike)) and Path(target).is_file() and Path(target).stat().st_size:
+        with open(target) as file:  # opening it for changes would alter a few bytes already
+            check_place(file._handle.root, file._absolute(table), mode, draft)
+    handle = open_file(target, "a", large_root=draft.large_attributes and table.strip("/") == "")
+    with File(handle) as file:
+        file._write(table, draft, mode, progress)
+
+
+class File:
+    """An open HDF5 file with tables in it, beside whatever else it holds."""
+
+    def __init__(self, handle: FileHandle) -> None:
+        self._handle = handle
+        self._in_transaction = False
+        self._spoiled = False
+
+    @property
+    def h5(self) -> Any:
+        """The h5py.File (or the group that was opened), for the arrays that live beside the tables."""
+        return self._handle.h5
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self._handle.name
+
+    def tables(self) -> list[str]:
+        """The paths of all tables, of every layout; broken and foreign objects are passed over."""
+        return self._consistent(
+            lambda: [path for path, group in walk_groups(self._handle.root) if layout_of(group) is not None]
+        )
+
+    def _consistent(self, read: Callable[[], T]) -> T:
+        """What `read` gives, from one state of the file: read again when a writer committed meanwhile."""
+        self._check_open()
+        for _ in range(MOST_READS):
+            self._handle.refresh()
+            try:
+                found = read()
+            except (ColonnadeError, OSError, RuntimeError, KeyError):
+                if self._handle.is_current():
+                    raise
+                continue
+            if self._handle.is_current():
+                return found
+        raise ConflictError(f"{self.name} was changed again and again while it was read", path=self.name)
+
+    def __getitem__(self, path: str) -> Table:
+        """The table at a path."""
+        self._check_open()
+        return Table(self, path)
+
+    def _describe(self, path: str) -> tuple[Any, Layout, TableInfo]:
+        """The group, the layout and the description of the table at a path, as the file is now."""
+        whole = self._absolute(path)
+        group = open_group(self._handle.root, whole)
+        layout = layout_of(group) if group is not None else None
+        if group is None or layout is None:
+            raise self._not_a_table(path, group)
+        return group, layout, layout.describe(group, whole)
+
+    def _absolute(self, path: str) -> str:
+        """The path from the file's root; one without a leading slash begins at the group that was opened."""
+        begin = "" if path.startswith("/") else object_name(self._handle.root)
+        return "/" + "/".join(part for part in f"{begin}/{path}".split("/") if part)
+
+    def _not_a_table(self, path: str, group: Any) -> Exception:
+        if group is not None and storage_of(group, "NROWS") is not None and read_text(group, "CLASS") == "COLUMN_TABLE":
+            return UnsupportedError(
+                f"{path} of {self.name} is a table of a later revision of HEP001, which this version does not read",
+                feature="HEP001 with NROWS (h5col)",
+                path=path,
+            )
+        if open_dataset(self._handle.root, self._absolute(path)) is not None:
+            return UsageError(
+                f"{path} of {self.name} is a dataset, not a table: read it with file.h5[{path!r}]", path=path
+            )
+        slash = path.startswith("/")
+        return TableNotFound(path, self.name, [name if slash else name.lstrip("/") or "/" for name in self.tables()])
+
+    def _unchanged(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches, as long as nobody commits a change to the file between them."""
+        begun = self._handle.generation
+        for batch in batches:
+            if self._handle.generation != begun or not self._handle.is_current():
+                raise ConflictError(f"{self.name} was changed while its batches were read: start again", path=self.name)
+            yield batch
+
+    def __contains__(self, path: object) -> bool:
+        self._check_open()
+        self._handle.refresh()
+        group = open_group(self._handle.root, self._absolute(path)) if isinstance(path, str) else None
+        return group is not None and layout_of(group) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables())
+
+    def __len__(self) -> int:
+        return len(self.tables())
+
+    def _only_table(self) -> Table:
+        tables = self.tables()
+        if len(tables) == 1:
+            return self[tables[0]]
+        if not tables:
+            raise TableNotFound("", self.name, [])
+        raise UsageError(f"{self.name} holds {len(tables)} tables: say which of {', '.join(tables[:8])}", tables=tables)
+
+    def create(
+        self, table: str, data: Any, *, mode: Mode = "error", progress: Progress | None = None, **options: Any
+    ) -> Table:
+        """Write data as a new table of this file; options as for colonnade.write."""
+        check_options(options)
+        self._write(table, prepare(data, **options), mode, progress)
+        return self[table]
+
+    def _write(self, table: str, draft: Draft, mode: Mode, progress: Progress | None) -> None:
+        with self._change():
+            create(self._handle.root, self._absolute(table), draft, mode, progress)
+
+    def drop(self, table: str) -> None:
+        """Remove a table; what others put into its group stays. One commit."""
+        with self._change():
+            group, layout, info = self._describe(table)
+            layout.clear(group)
+            if info.path != "/" and not list(group):
+                unlink(self._handle.root, info.path)
+
+    @contextmanager
+    def transaction(self) -> Iterator[File]:
+        """Several changes as one commit: an exception inside takes all of them back.
+
+        Handles into the file (`file.h5` and what came from it) are void after that.
+        """
+        if self._in_transaction:
+            raise UsageError("a transaction is open already: its changes and these are one")
+        with self._change():
+            self._in_transaction, self._spoiled = True, False
+            try:
+                yield self
+            finally:
+                self._in_transaction = False
+            if self._spoiled:
+                raise UsageError("a change inside the transaction failed, so all of it is taken back")
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """One commit for what is done inside, or a part of a transaction; nothing of it stays if that fails."""
+        self._check_open()
+        if not self._handle.writable:
+            raise ConflictError(
+                f"{self.name} is open for reading: open it with mode 'r+' or 'a' to write", path=self.name
+            )
+        part_of_more = self._in_transaction
+        try:
+            yield
+        except BaseException:
+            if part_of_more:
+                self._spoiled = True
+            else:
+                self._handle.roll_back()
+            raise
+        if part_of_more:
+            self._handle.generation += 1
+        else:
+            self._handle.commit()
+
+    def _check_open(self) -> None:
+        if not self._handle.is_open:
+            raise UsageError(f"{self.name} is closed")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._handle.close()
+
+    def __enter__(self) -> File:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._handle.close(keep=kind is None)
+
+    def __repr__(self) -> str:
+        if not self._handle.is_open:
+            return f"<File {self.name} (closed)>"
+        tables = self.tables()
+        shown = ", ".join(tables[:6]) + (", ..." if len(tables) > 6 else "")
+        return f"<File {self.name}: {len(tables)} table{'' if len(tables) == 1 else 's'} {shown}>".replace(" >", ">")

@@ -1,0 +1,209 @@
+"""One table: described once, read when asked for, changed one commit at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade import changes
+from colonnade.columns.read import ColumnReader
+from colonnade.errors import ColumnNotFound
+from colonnade.model import ColumnInfo, Finding, Progress, TableInfo
+from colonnade.show import table_text
+from colonnade.table.column import Column
+from colonnade.table.rows import Query, Readable
+from colonnade.writing import column_options
+
+if TYPE_CHECKING:
+    from colonnade.table.file import File
+
+
+class Table(Readable):
+    """One table: its columns and labels, read when asked for.
+
+    `t["x"]` is a Column, `t[["x", "y"]]` some columns, `t[10:20]` some rows (both a Query), `t[5]`
+    one row as a dict.
+    """
+
+    def __init__(self, file: File, path: str) -> None:
+        self._file = file
+        self._asked_path = path
+        self._opened: dict[str, ColumnReader] = {}
+        self._generation = -1
+        self._look()
+
+    def append(self, data: Any, *, progress: Progress | None = None) -> int:
+        """Add rows: anything `colonnade.write` takes, also streamed. One commit. Says how many rows were added."""
+        with self._file._change():
+            return changes.append(self._opened_for_change(), data, progress)
+
+    def truncate(self, n_rows: int) -> None:
+        """Keep the first `n_rows` rows only. One commit."""
+        with self._file._change():
+            changes.truncate(self._opened_for_change(), n_rows)
+
+    def update(self, column: str, rows: Sequence[int] | np.ndarray[Any, Any], values: Any) -> None:
+        """Put values into these rows of a column; None makes a cell missing. One commit."""
+        self._column(column)
+        with self._file._change():
+            changes.update(self._opened_for_change(), column, rows, values)
+
+    def add_column(self, name: str, values: Any, *, allow_reserved: bool = False, **options: Any) -> None:
+        """Add a column behind the others; options as for `colonnade.column`. One commit."""
+        chosen = column_options(name, options)
+        with self._file._change():
+            changes.add_column(self._opened_for_change(), name, values, chosen, allow_reserved)
+
+    def drop_column(self, name: str) -> None:
+        """Remove a column or label. One commit."""
+        self._column(name)
+        with self._file._change():
+            changes.drop_column(self._opened_for_change(), name)
+
+    def rename_column(self, name: str, new_name: str, *, allow_reserved: bool = False) -> None:
+        """Give a column or label another name. One commit."""
+        self._column(name)
+        with self._file._change():
+            changes.rename_column(self._opened_for_change(), name, new_name, allow_reserved)
+
+    def _set_text(self, name: str | None, key: str, text: str | None) -> None:
+        with self._file._change():
+            changes.set_texts(self._opened_for_change(), name, {key: text})
+
+    def _opened_for_change(self) -> changes.OpenTable:
+        info = self.info
+        return changes.OpenTable(self._group, self._layout, info)
+
+    def _look(self) -> None:
+        """Describe the table anew if the file has changed since it was described."""
+        if not self._file._handle.is_open:
+            return
+        self._file._handle.refresh()
+        if self._generation == self._file._handle.generation:
+            return
+        self._group, self._layout, self._info = self._file._consistent(lambda: self._file._describe(self._asked_path))
+        self._opened.clear()
+        self._generation = self._file._handle.generation
+
+    @property
+    def info(self) -> TableInfo:
+        """The table as plain data, as of the last commit."""
+        self._look()
+        return self._info
+
+    @property
+    def path(self) -> str:
+        return self.info.path
+
+    @property
+    def layout(self) -> str:
+        return self.info.layout
+
+    @property
+    def n_rows(self) -> int:
+        return self.info.n_rows
+
+    @property
+    def title(self) -> str | None:
+        """The title; setting it is one commit."""
+        return self.info.title
+
+    @title.setter
+    def title(self, text: str | None) -> None:
+        self._set_text(None, "title", text)
+
+    @property
+    def description(self) -> str | None:
+        """The description; setting it is one commit."""
+        return self.info.description
+
+    @description.setter
+    def description(self, text: str | None) -> None:
+        self._set_text(None, "description", text)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in their order."""
+        return [column.name for column in self.info.columns]
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the row labels, the first one first."""
+        return [label.name for label in self.info.labels]
+
+    @property
+    def attrs(self) -> dict[str, object]:
+        """The group's attributes that the layout gives no meaning."""
+        self._file._check_open()
+        self._look()
+        return self._layout.own_attributes(self._group)
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """What was found wrong with the table while it was described; it is read all the same."""
+        return self.info.problems
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of columns and labels."""
+        return self._query().schema
+
+    def __len__(self) -> int:
+        return self.info.n_rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.info.by_name
+
+    @overload
+    def __getitem__(self, item: str) -> Column: ...
+    @overload
+    def __getitem__(self, item: list[str] | tuple[str, ...] | slice) -> Query: ...
+    @overload
+    def __getitem__(self, item: int) -> dict[str, Any]: ...
+    def __getitem__(self, item: Any) -> Any:
+        if isinstance(item, str):
+            return Column(self, item)
+        return self._query()[item]
+
+    def _column(self, name: str) -> ColumnInfo:
+        try:
+            return self.info.by_name[name]
+        except KeyError:
+            raise ColumnNotFound(name, f"table {self.path}", self.info.by_name) from None
+
+    def _reader(self, name: str) -> ColumnReader:
+        self._file._check_open()
+        self._look()
+        reader = self._opened.get(name)
+        if reader is None:
+            column = self._column(name)
+            reader = ColumnReader(column, *self._layout.open_column(self._group, column))
+            self._opened[name] = reader
+        return reader
+
+    def _query(self) -> Query:
+        return Query(self, tuple(column.name for column in self.info.members), range(self.info.n_rows))
+
+    def close(self) -> None:
+        """Close the file the table is in."""
+        self._file.close()
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return table_text(self.info, self.info.members, self.info.n_rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from colonnade.table.file import open_table
+
+        return open_table, (self._file.name, self.path)
