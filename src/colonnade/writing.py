@@ -217,7 +217,7 @@ class Place:
 
     def __init__(self, root: Any, path: str, mode: Mode, draft: Draft) -> None:
         if mode not in ("error", "replace"):
-            raise UsageError(f"mode {mode!r} is not one of 'error', 'replace'")
+            raise UsageError(f"mode {mode!r} is not one of 'error', 'replace', 'append'")
         self._root = open_group(root, "/")
         self._draft = draft
         self._path = "/" + "/".join(part for part in path.split("/") if part)
@@ -258,7 +258,8 @@ class Place:
             )
         if layout is not None and mode == "error":
             raise UsageError(
-                f"there is a table at {self._path} already: choose another name, or mode='replace'", path=self._path
+                f"there is a table at {self._path} already: choose another name, or mode='replace' or 'append'",
+                path=self._path,
             )
         own = layout.own_objects(group) if layout is not None else set()
         foreign = {child.name for child in children(group)} - own

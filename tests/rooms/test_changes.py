@@ -197,3 +197,16 @@ def test_changes_need_a_file_open_for_them(path: Path) -> None:
         ):
             with pytest.raises(ConflictError):
                 attempt()
+
+
+def test_write_with_mode_append(tmp_path: Path) -> None:
+    """The first call creates the table, the others add to it; a wrong mode is refused."""
+    path = tmp_path / "x.h5"
+    for start in (0, 2, 4):
+        cn.write(path, iter([{"x": [start, start + 1]}]), table="t", mode="append")
+    assert cn.read(path, "t").to_pydict() == {"x": [0, 1, 2, 3, 4, 5]}
+    with h5py.File(path, "r+") as file:
+        cn.write(file, {"x": [6]}, table="t", mode="append")
+    assert cn.read(path, "t").num_rows == 7
+    with pytest.raises(UsageError, match="mode"):
+        cn.write(path, {"x": [1]}, table="t", mode="extend")  # type: ignore[arg-type]

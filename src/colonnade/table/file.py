@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 
@@ -79,7 +79,7 @@ def write(
     data: Any,
     table: str = "table",
     *,
-    mode: Mode = "error",
+    mode: Mode | Literal["append"] = "error",
     progress: Progress | None = None,
     **options: Any,
 ) -> None:
@@ -87,13 +87,18 @@ def write(
 
     data: an Arrow, pandas, polars or DuckDB table (anything with __arrow_c_stream__), a dict of
         arrays, a NumPy record array, or an iterator of such batches (streamed, bounded memory).
-    table: where in the file, "/" for the root. mode: what if a table is there, "error" or "replace".
+    table: where in the file, "/" for the root.
+    mode: what if a table is there: "error", "replace", or "append" (the options then are the table's own).
     progress: called with the rows written so far and the rows in all (None where unknown).
 
     Options: title, description, units_vocabulary (texts); columns={name: colonnade.column(...)};
     labels=[names] or {name: array}, the row labels; layout="hep001"; allow_reserved=False.
     """
     check_options(options)
+    if mode == "append":
+        if _append_to(target, table, data, progress):
+            return
+        mode = "error"
     draft = prepare(data, **options)
     if isinstance(target, (str, os.PathLike)) and Path(target).is_file() and Path(target).stat().st_size:
         with open(target) as file:  # opening it for changes would alter a few bytes already
@@ -101,6 +106,18 @@ def write(
     handle = open_file(target, "a", large_root=draft.large_attributes and table.strip("/") == "")
     with File(handle) as file:
         file._write(table, draft, mode, progress)
+
+
+def _append_to(target: Target, table: str, data: Any, progress: Progress | None) -> bool:
+    """Append to a table that is there; False when it is not."""
+    if isinstance(target, (str, os.PathLike)) and not (Path(target).is_file() and Path(target).stat().st_size):
+        return False
+    with open(target) as file:
+        if table not in file:
+            return False
+    with open(target, "r+") as file:
+        file[table].append(data, progress=progress)
+    return True
 
 
 class File:
