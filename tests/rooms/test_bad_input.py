@@ -907,7 +907,7 @@ def test_a_new_file_appears_when_it_is_closed(tmp_path: Path) -> None:
     with cn.open(path, "w") as file:
         file.create("t", {"x": [2]})
         assert not path.exists()
-        assert [item.suffix for item in tmp_path.iterdir()] == [".part"]
+        assert sorted(item.suffix for item in tmp_path.iterdir()) == [".h5-lock", ".part"]
     assert [item.name for item in tmp_path.iterdir()] == ["f.h5"]
 
 

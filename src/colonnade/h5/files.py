@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
+from weakref import WeakSet
 
 import h5py
 from h5py import h5f, h5fd, h5p
@@ -27,6 +28,7 @@ Mode = Literal["r", "r+", "w", "a"]
 Target = str | os.PathLike[str] | IO[bytes] | Any
 _BOUNDS = ("earliest", "latest")
 DISK = Disk()
+_WATCHING: dict[Path, WeakSet[FileHandle]] = {}
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class FileHandle:
         self.h5 = h5
         self.name = name
         self.generation = 0
+        self.held = False
         self._owned = owned
         self._journaled = journaled
         self._lock = lock
@@ -85,7 +88,8 @@ class FileHandle:
 
     @property
     def is_open(self) -> bool:
-        return bool(self.h5)
+        """Whether the caller has not closed it; a reader's handle may be away until it is needed again."""
+        return bool(self.h5) or self._watched is not None
 
     @property
     def is_journaled(self) -> bool:
@@ -100,16 +104,16 @@ class FileHandle:
         self.generation += 1
 
     def refresh(self) -> None:
-        """Of a file open for reading: see the last commit, if there was one; handles are void then."""
-        if self._watched is None:
+        """Of a file open for reading: see the last commit, if there was one; handles are void then.
+
+        Not while it is `held`: what is read together must be of one state.
+        """
+        if self._watched is None or self.held or (self.h5 and self.is_current()):
             return
-        _wait_for_journal(self._watched, self._care)
-        stamp = read_stamp(self._watched)
-        if stamp != self._stamp:
+        if self.h5:
             self.h5.close()
-            self.h5 = _open_h5_to_read(self._watched, self._care)
-            self._stamp = stamp
-            self.generation += 1
+        self.h5, self._stamp = _open_steady(self._watched, self._care)
+        self.generation += 1
 
     def is_current(self) -> bool:
         """Whether nothing was committed since the last `refresh`."""
@@ -120,6 +124,7 @@ class FileHandle:
     def watch(self, path: Path, care: Care, stamp: list[int]) -> FileHandle:
         """Look out for commits of others to this path."""
         self._watched, self._care, self._stamp = path, care, stamp
+        _WATCHING.setdefault(path, WeakSet()).add(self)
         return self
 
     def roll_back(self) -> None:
@@ -128,32 +133,42 @@ class FileHandle:
             return
         self.h5.close()
         self._journaled.roll_back()
-        self.h5 = _open_journaled(self._journaled, self.name, h5f.ACC_RDWR)
+        self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR)
         self.generation += 1
 
     def close(self, keep: bool = True) -> None:
         """Close the file and commit it; with keep=False what was written since the last commit is forgotten."""
-        if self._owned and self.h5:
-            self.h5.close()
-        if self._journaled is not None and not self._journaled.closed:
-            if keep:
+        if self._watched is not None:
+            _WATCHING[self._watched].discard(self)
+            self._watched = None
+        whole = False
+        try:
+            if self._owned and self.h5:
+                self.h5.close()
+            if keep and self._journaled is not None and not self._journaled.closed:
                 self._journaled.commit()
-            self._journaled.close()
-        if self._aside is not None:
-            self._end_aside(keep)
-        if self._lock is not None:
-            self._lock.release()
-        if self._stream is not None:
-            self._stream.close()
+            whole = keep
+        finally:
+            try:
+                if self._journaled is not None:
+                    self._journaled.close()
+                self._end_aside(whole)
+            finally:
+                if self._lock is not None:
+                    self._lock.release()
+                if self._stream is not None:
+                    self._stream.close()
 
     def _end_aside(self, keep: bool) -> None:
+        """Put a file that was written aside in its place, or throw it away."""
         aside, self._aside = self._aside, None
         if aside is None:
             return
-        if keep:
-            DISK.rename(aside, Path(self.name))
-            DISK.sync_folder(Path(self.name).parent)
-        else:
+        try:
+            if keep:
+                DISK.rename(aside, Path(self.name))
+                DISK.sync_folder(Path(self.name).parent)
+        finally:
             aside.unlink(missing_ok=True)
 
 
@@ -224,9 +239,39 @@ def _open_path(path: Path, mode: Mode, large_root: bool, care: Care) -> FileHand
 
 
 def _open_to_read(path: Path, care: Care) -> FileHandle:
-    _wait_for_journal(path, care)
-    stamp = read_stamp(path)
-    return FileHandle(_open_h5_to_read(path, care), str(path)).watch(path, care, stamp)
+    path = path.resolve()
+    h5, stamp = _open_steady(path, care)
+    return FileHandle(h5, str(path)).watch(path, care, stamp)
+
+
+def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
+    """The file opened between two commits, and its stamp: a file that is being committed may look broken."""
+    deadline = time.monotonic() + care.timeout
+    while True:
+        _wait_for_journal(path, care)
+        stamp = read_stamp(path)
+        _let_go(path, stamp)
+        try:
+            h5 = _open_h5_to_read(path, care)
+        except (OSError, FormatError):
+            if time.monotonic() >= deadline or (not journal_path(path).exists() and read_stamp(path) == stamp):
+                raise
+            continue
+        if not journal_path(path).exists() and read_stamp(path) == stamp:
+            return h5, stamp
+        h5.close()
+        if time.monotonic() >= deadline:
+            raise ConflictError(f"{path} is committed to again and again", path=str(path))
+
+
+def _let_go(path: Path, stamp: list[int]) -> None:
+    """Close this process's other handles of older states; they open again when they are needed.
+
+    HDF5 keeps one memory of a file for all its handles in a process: all must go for it to look again.
+    """
+    for handle in list(_WATCHING.get(path, ())):
+        if handle.h5 and handle._stamp != stamp:
+            handle.h5.close()
 
 
 def _open_h5_to_read(path: Path, care: Care) -> h5py.File:
@@ -272,7 +317,7 @@ def _open_to_change(path: Path, mode: Mode, care: Care) -> FileHandle:
         journaled = JournaledFile(path, DISK, care.durability, count=lock.count_commit if lock is not None else None)
         if care.locking != "none":
             share(journaled.descriptor, path)
-        h5 = _open_journaled(journaled, str(path), h5f.ACC_RDWR)
+        h5 = _open_through(journaled, str(path), h5f.ACC_RDWR)
         return FileHandle(h5, str(path), journaled=journaled, lock=lock)
     except BaseException as error:
         if journaled is not None:
@@ -284,16 +329,16 @@ def _open_to_change(path: Path, mode: Mode, care: Care) -> FileHandle:
         raise
 
 
-def _access_list(journaled: JournaledFile) -> Any:
+def _access_list(stream: JournaledFile) -> Any:
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
     access.set_fclose_degree(h5f.CLOSE_STRONG)
-    access.set_fileobj_driver(h5fd.fileobj_driver, journaled)
+    access.set_fileobj_driver(h5fd.fileobj_driver, stream)
     return access
 
 
-def _open_journaled(journaled: JournaledFile, name: str, flags: int) -> h5py.File:
-    return h5py.File(h5f.open(os.fsencode(name), flags, fapl=_access_list(journaled)))
+def _open_through(stream: JournaledFile, name: str, flags: int) -> h5py.File:
+    return h5py.File(h5f.open(os.fsencode(name), flags, fapl=_access_list(stream)))
 
 
 def _create_aside(path: Path, large_root: bool, care: Care) -> FileHandle:
@@ -304,13 +349,29 @@ def _create_aside(path: Path, large_root: bool, care: Care) -> FileHandle:
         raise FileNotFoundError(f"there is no folder {str(folder)!r} to write {path.name} in")
     if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise ConflictError(f"{path} is read-only: it cannot be written", path=str(path))
-    aside = folder / f".{path.name}.{secrets.token_hex(6)}.part"
+    path = path.resolve()
+    lock = WriterLock(path, care.timeout) if care.locking != "none" else None
+    try:
+        return _create(path, large_root, care, lock)
+    except BaseException:
+        if lock is not None:
+            lock.release()
+        raise
+
+
+def _create(path: Path, large_root: bool, care: Care, lock: WriterLock | None) -> FileHandle:
+    """A new file aside. What a dead writer left of the old one is undone, so that its journal is not taken for ours."""
+    if path.exists():
+        roll_back(path, DISK)
+    else:
+        journal_path(path).unlink(missing_ok=True)
+    aside = path.parent / f".{path.name}.{secrets.token_hex(6)}.part"
     creation = h5p.create(h5p.FILE_CREATE)
     if large_root:
         creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
     journaled = JournaledFile(aside, DISK, care.durability, create=True)
     handle = h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))
-    return FileHandle(h5py.File(handle), str(path), journaled=journaled, aside=aside)
+    return FileHandle(h5py.File(handle), str(path), journaled=journaled, lock=lock, aside=aside)
 
 
 def _explain(error: OSError, name: str, size: int) -> Exception:

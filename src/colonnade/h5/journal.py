@@ -84,6 +84,7 @@ class JournaledFile(io.RawIOBase):
         self._journal: int | None = None
         self._journal_end = 0
         self._grown = False
+        self._failure: BaseException | None = None
 
     @property
     def descriptor(self) -> int:
@@ -118,22 +119,32 @@ class JournaledFile(io.RawIOBase):
 
     def write(self, data: memoryview) -> int:  # type: ignore[override]
         view = memoryview(data).cast("B")
+        if self._failure is None:
+            try:
+                self._write(view)
+            except BaseException as error:  # noqa: BLE001 - not into HDF5, which loses it or breaks: commit raises it
+                self._failure = error
+        self._position += len(view)
+        self._length = max(self._length, self._position)
+        return len(view)
+
+    def _write(self, view: memoryview) -> None:
         start, stop = self._position, self._position + len(view)
         edge = min(max(self._old_length, start), stop)
         if edge > start:
             self._change(start, view[: edge - start])
         if stop > edge:
-            self._disk.write(self._file, view[edge - start :], edge)
             self._grown = True
-        self._length = max(self._length, stop)
-        self._position = stop
-        return len(view)
+            self._disk.write(self._file, view[edge - start :], edge)
 
     def truncate(self, length: int | None = None) -> int:
         wanted = self._position if length is None else length
         if wanted > self._old_length or self._length > self._old_length:
-            self._disk.truncate(self._file, max(wanted, self._old_length))
             self._grown = True
+            try:
+                self._disk.truncate(self._file, max(wanted, self._old_length))
+            except BaseException as error:  # noqa: BLE001 - as above
+                self._failure = self._failure or error
         self._length = wanted
         return wanted
 
@@ -186,18 +197,26 @@ class JournaledFile(io.RawIOBase):
 
     def commit(self) -> None:
         """Make everything written since the last commit part of the file, at once."""
+        if self._failure is not None:
+            raise self._failure
         if not self.is_changed:
             return
         if self._pages or self._journal is not None:
             self._write_pages()
             if self._count is not None:
                 self._count()  # before the journal goes: a reader that sees no journal must see the new count
-            self._drop_journal()
+            self._disk.unlink(journal_path(self._path))
+            self._close_journal()
+            old_length = self._old_length
+            self._begin_anew()  # committed: whatever fails from here on, there is nothing to roll back
+            if self._full:
+                self._disk.sync_folder(self._path.parent)
         else:
             self._sync()
-        if self._length < self._old_length:
+            old_length = self._old_length
+            self._begin_anew()
+        if self._length < old_length:
             self._disk.truncate(self._file, self._length)
-        self._begin_anew()
 
     def roll_back(self) -> None:
         """Forget everything written since the last commit."""
@@ -214,6 +233,7 @@ class JournaledFile(io.RawIOBase):
         self._pages.clear()
         self._saved.clear()
         self._grown = False
+        self._failure = None
 
     def _write_pages(self) -> None:
         """Steps 1 to 3: the held pages go to the file, their old content to the journal before."""
@@ -250,13 +270,6 @@ class JournaledFile(io.RawIOBase):
         self._journal_end += len(record)
         self._saved.add(page)
 
-    def _drop_journal(self) -> None:
-        """Step 4."""
-        self._close_journal()
-        self._disk.unlink(journal_path(self._path))
-        if self._full:
-            self._disk.sync_folder(self._path.parent)
-
     def _close_journal(self) -> None:
         if self._journal is not None:
             self._disk.close(self._journal)
@@ -265,10 +278,13 @@ class JournaledFile(io.RawIOBase):
     def close(self) -> None:
         """Close the file; what was not committed is forgotten."""
         if not self.closed:
-            if self.is_changed:
-                self.roll_back()
-            self._disk.close(self._file)
-        super().close()
+            try:
+                if self.is_changed:
+                    self.roll_back()
+            finally:
+                self._close_journal()
+                self._disk.close(self._file)
+                super().close()
 
 
 def roll_back(path: Path, disk: Disk) -> bool:

@@ -68,10 +68,15 @@ def read(
     rows: a slice, or row numbers in any order.
     """
     with open(target) as file:
-        query = (file._only_table() if table is None else file[table])._query()
-        if rows is not None:
-            query = query[rows] if isinstance(rows, slice) else query.take(rows)
-        return (query if columns is None else query.select(columns)).to_arrow()
+
+        def chosen() -> pa.Table:
+            query = (file._only_table() if table is None else file[table])._query()
+            if rows is not None:
+                query = query[rows] if isinstance(rows, slice) else query.take(rows)
+            return (query if columns is None else query.select(columns)).to_arrow()
+
+        found: pa.Table = file._consistent(chosen)
+        return found
 
 
 def write(
@@ -130,7 +135,12 @@ class File:
 
     @property
     def h5(self) -> Any:
-        """The h5py.File (or the group that was opened), for the arrays that live beside the tables."""
+        """The h5py.File (or the group that was opened), for the arrays that live beside the tables.
+
+        It is another one after a commit by others, and after a change that was taken back: ask for it anew.
+        """
+        self._check_open()
+        self._handle.refresh()
         return self._handle.h5
 
     @property
@@ -147,15 +157,21 @@ class File:
     def _consistent(self, read: Callable[[], T]) -> T:
         """What `read` gives, from one state of the file: read again when a writer committed meanwhile."""
         self._check_open()
+        handle = self._handle
+        if handle.held:
+            return read()
         for _ in range(MOST_READS):
-            self._handle.refresh()
+            handle.refresh()
+            handle.held = True
             try:
                 found = read()
-            except (ColonnadeError, OSError, RuntimeError, KeyError):
-                if self._handle.is_current():
+            except (ColonnadeError, OSError, RuntimeError, KeyError, ValueError):
+                if handle.h5 and handle.is_current():
                     raise
                 continue
-            if self._handle.is_current():
+            finally:
+                handle.held = False
+            if handle.h5 and handle.is_current():
                 return found
         raise ConflictError(f"{self.name} was changed again and again while it was read", path=self.name)
 
@@ -268,6 +284,8 @@ class File:
         part_of_more = self._in_transaction
         try:
             yield
+            if not part_of_more:
+                self._handle.commit()
         except BaseException:
             if part_of_more:
                 self._spoiled = True
@@ -276,8 +294,6 @@ class File:
             raise
         if part_of_more:
             self._handle.generation += 1
-        else:
-            self._handle.commit()
 
     def _check_open(self) -> None:
         if not self._handle.is_open:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from colonnade import changes
 from colonnade.columns.read import ColumnReader
-from colonnade.errors import ColumnNotFound
+from colonnade.errors import ColumnNotFound, UnsupportedError
 from colonnade.model import ColumnInfo, Finding, Progress, TableInfo
 from colonnade.show import table_text
 from colonnade.table.column import Column
@@ -183,6 +183,12 @@ class Table(Readable):
         reader = self._opened.get(name)
         if reader is None:
             column = self._column(name)
+            if column.storage == "virtual" and self._file._handle.is_journaled:
+                raise UnsupportedError(
+                    f"column {name!r} is virtual (its rows are in other files), which can be read only from a file "
+                    "that is open for reading: open it with mode 'r'",
+                    feature="virtual dataset in a file open for changes",
+                )
             reader = ColumnReader(column, *self._layout.open_column(self._group, column))
             self._opened[name] = reader
         return reader

@@ -1,0 +1,1 @@
+"""Crashes, kills and several processes at once: a file is always whole."""

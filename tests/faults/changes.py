@@ -1,0 +1,128 @@
+"""The changes that crashes are tried on. To add one: a function of an open file, and its name in CHANGES.
+
+A change is one commit; it must come out the same each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pyarrow as pa
+
+import colonnade as cn
+
+Change = Callable[[cn.File], None]
+Act = Callable[[Path], None]
+N_ROWS = 30
+
+
+def rows(seed: int, n_rows: int = N_ROWS) -> pa.Table:
+    """A table of numbers, texts, categories and ids, some of them missing."""
+    kinds = [["muon", "pion", f"kind {seed}", None][(seed + number) % 4] for number in range(n_rows)]
+    return pa.table(
+        {
+            "x": np.arange(n_rows) * 0.5 + seed,
+            "name": [None if number % 5 == seed % 5 else f"{seed}/{number}" for number in range(n_rows)],
+            "kind": pa.array(kinds, pa.string()).dictionary_encode(),
+            "id": np.arange(seed, seed + n_rows),
+        }
+    )
+
+
+def make_file(path: Path) -> None:
+    """The file as it is before every change: two tables, and arrays of several pages beside them."""
+    cn.write(path, rows(1), "events", title="Before", labels=["id"])
+    cn.write(path, rows(2), "deep/runs", columns={"x": cn.column(units="s", filters="shuffle+deflate:1")})
+    with h5py.File(path, "r+") as h5:
+        h5["image"] = np.arange(2500.0)
+        h5["image"].attrs["made by"] = "someone else"
+        h5["events"].attrs["operator"] = "me"
+        h5["link"] = h5["image"]
+    with h5py.File(path, "r+") as h5:
+        h5["tail"] = np.arange(3000.0)
+
+
+def create_table(file: cn.File) -> None:
+    file.create("new", rows(3), labels=["id"], title="New")
+
+
+def create_deep_table(file: cn.File) -> None:
+    file.create("a/b/c", rows(4), columns={"name": cn.column(description="A name.", units="none")})
+
+
+def create_empty_table(file: cn.File) -> None:
+    file.create("empty", rows(5).slice(0, 0))
+
+
+def replace_table(file: cn.File) -> None:
+    file.create("events", rows(6, 45), mode="replace", title="After")
+
+
+def stream_table(file: cn.File) -> None:
+    """Batches whose forms outgrow those of the first."""
+
+    def batches() -> Iterator[pa.Table]:
+        for number in range(3):
+            yield rows(10**number, 10)
+
+    file.create("streamed", batches())
+
+
+def overwrite_array(file: cn.File) -> None:
+    """Many pages of the old file at once."""
+    with file._change():
+        file.h5["image"][...] = -1.0
+        file.h5["image"].attrs["made by"] = "colonnade"
+        del file.h5["link"]
+
+
+def shorten_file(file: cn.File) -> None:
+    """What lies at the end of the file goes, so that the file is cut."""
+    with file._change():
+        del file.h5["tail"]
+
+
+CHANGES: dict[str, Change] = {
+    "create": create_table,
+    "create deep": create_deep_table,
+    "create empty": create_empty_table,
+    "replace": replace_table,
+    "stream": stream_table,
+    "overwrite": overwrite_array,
+    "shorten": shorten_file,
+}
+
+
+def write_new_file(path: Path) -> None:
+    cn.write(path.with_name("fresh.h5"), rows(7), "events", labels=["id"])
+
+
+def write_over_empty_file(path: Path) -> None:
+    """An empty file that someone made before is replaced by one that is whole."""
+    cn.write(path.with_name("void.h5"), rows(7), "events")
+
+
+def write_into_file(path: Path) -> None:
+    cn.write(path, rows(8), "written")
+
+
+def write_replacing(path: Path) -> None:
+    cn.write(path, rows(9), "deep/runs", mode="replace")
+
+
+def create_file_anew(path: Path) -> None:
+    with cn.open(path, "w") as file:
+        file.create("one", rows(1))
+        file.create("two", rows(2))
+
+
+ACTS: dict[str, Act] = {
+    "new file": write_new_file,
+    "over empty file": write_over_empty_file,
+    "write": write_into_file,
+    "write replacing": write_replacing,
+    "file anew": create_file_anew,
+}

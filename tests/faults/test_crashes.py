@@ -1,0 +1,380 @@
+"""A change stopped at any call, by a kill or a power cut, leaves the old file or the new one, whole.
+
+Each change runs once on a disk that logs its calls. For every call, everything that a crash before it (or in the
+middle of it) may leave is laid out, opened with the real disk, and compared in full with the old and the new state.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+import colonnade as cn
+from colonnade.errors import ColonnadeError
+from colonnade.h5 import files, journal
+from colonnade.h5.journal import Durability, journal_path
+from colonnade.h5.locks import lock_path
+from tests.faults.changes import ACTS, CHANGES, Act, Change, make_file, rows
+from tests.faults.disk import Crash, FaultyDisk, Remains
+from tests.faults.states import State, tables_state, whole_state
+
+SPILL = 4 * journal.PAGE
+DEAD_PROCESS = 2**22 + 1  # above the greatest process number of Linux
+FOLLOW_EVERY = 5  # every so many remains are written to as well
+
+
+def used_bytes(path: Path) -> bytes:
+    """The bytes of a file up to the end that its superblock (version 0) tells: HDF5 looks at none behind it."""
+    content = path.read_bytes()
+    return content[: int.from_bytes(content[40:48], "little")] if content[8] == 0 else content
+
+
+@dataclass
+class World:
+    """A folder with the file of every test in it, as it was before the change; and room for what a crash leaves."""
+
+    folder: Path
+    vault: Path
+    patch: pytest.MonkeyPatch
+    base: dict[str, bytes] = field(default_factory=dict)
+    known: dict[bytes, State] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "run.h5"
+
+    def reset(self) -> None:
+        """The folder as it was before the change."""
+        for path in self.folder.iterdir():
+            path.unlink()
+        for name, content in self.base.items():
+            (self.folder / name).write_bytes(content)
+
+    def run(self, act: Act, stop_at: int | None = None, fault: Callable[[], BaseException] = Crash) -> FaultyDisk:
+        """Do something to the folder as it is, with a disk that logs and may stop."""
+        disk = FaultyDisk(self.folder, self.vault, stop_at, fault)
+        with self.patch.context() as patch:
+            patch.setattr(files, "DISK", disk)
+            act(self.path)
+        disk.returned = disk.returned or len(disk.calls)
+        return disk
+
+    def state(self) -> State:
+        """Every file that has a name of its own, in full; bytes that were looked at before are not read again."""
+        return {path.name: self._state(path) for path in sorted(self.folder.glob("*.h5"))}
+
+    def _state(self, path: Path) -> State | str:
+        if not path.stat().st_size:
+            return "empty"
+        cn.open(path).close()  # puts right what a crash left
+        content = used_bytes(path)
+        if content not in self.known:
+            self.known[content] = whole_state(path)
+        return self.known[content]
+
+    def bytes(self) -> dict[str, bytes]:
+        """Every file, byte for byte."""
+        return {path.name: path.read_bytes() for path in sorted(self.folder.iterdir())}
+
+
+@pytest.fixture(scope="session")
+def base_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("base") / "run.h5"
+    make_file(path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base_file: bytes) -> World:
+    folder, vault = tmp_path / "data", tmp_path / "vault"
+    folder.mkdir()
+    vault.mkdir()
+    made = World(folder, vault, monkeypatch, {"run.h5": base_file, "void.h5": b""})
+    made.reset()
+    return made
+
+
+def opened(change: Change, durability: Durability = "full") -> Act:
+    """A change as something done to a path."""
+
+    def act(path: Path) -> None:
+        with cn.open(path, "r+", durability=durability) as file:
+            change(file)
+            if isinstance(files.DISK, FaultyDisk):
+                files.DISK.note_return()
+
+    return act
+
+
+@dataclass
+class Trial:
+    """One thing done to the folder: its log, the states before and after, and the moment between them."""
+
+    world: World
+    act: Act
+    old: State
+    new: State
+    disk: FaultyDisk
+    seen: set[tuple[int, bool, bool]] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, world: World, act: Act) -> Trial:
+        old = world.state()
+        disk = world.run(act)
+        new = world.state()
+        assert new != old
+        return cls(world, act, old, new, disk)
+
+    @property
+    def n_calls(self) -> int:
+        return len(self.disk.calls)
+
+    @property
+    def moment(self) -> int:
+        """The call that commits: the journal removed, or a new file named."""
+        return next(i for i, call in enumerate(self.disk.calls) if call.kind in ("unlink", "rename"))
+
+    def check(self, remains: Remains, may_be_old: bool, may_be_new: bool, note: str) -> None:
+        """Lay out what a crash left, open it, and look at everything."""
+        key = (remains.key(), may_be_old, may_be_new)
+        if key in self.seen:
+            return
+        self.seen.add(key)
+        self.disk.lay_out(remains)
+        leave_stale_lock(self.world.path)
+        found = self.world.state()
+        is_old, is_new = found == self.old, found == self.new
+        assert is_old or is_new, f"{note}: neither the old nor the new state"
+        assert not (is_old and not may_be_old), f"{note}: what was committed is gone"
+        assert not (is_new and not may_be_new), f"{note}: there before it was committed"
+        assert not list(self.world.folder.glob("*-journal")), f"{note}: the journal stayed"
+        if len(self.seen) % FOLLOW_EVERY == 0:
+            check_following_write(self.world, found)
+
+
+def leave_stale_lock(path: Path) -> None:
+    """The lock of a process that died."""
+    told = {"pid": DEAD_PROCESS, "host": socket.gethostname(), "since": "", "commits": 3, "stamp": [1, 2, 3, 4]}
+    lock_path(path).write_text(json.dumps(told).ljust(512))
+
+
+def check_following_write(world: World, found: State) -> None:
+    """What a crash left does not keep anyone from writing; nothing but unfinished new files lies about."""
+    with cn.open(world.path, "r+", timeout=0.5, durability="fast") as file:
+        file.create("afterwards", rows(99))
+    tables = tables_state(world.path)
+    assert tables.pop("/afterwards")["values"] == rows(99).to_pydict()
+    assert tables == found["run.h5"]["tables"]
+    left = {path.name for path in world.folder.iterdir()} - found.keys()
+    assert all(name.endswith(".part") for name in left), left
+
+
+def check_kills(trial: Trial) -> None:
+    """The process is killed before every call, and in the middle of every write."""
+    for k in range(trial.n_calls + 1):
+        committed = k > trial.moment
+        trial.check(trial.disk.after_kill(k), not committed, committed, f"killed before call {k}")
+        if k < trial.n_calls and trial.disk.calls[k].kind == "write":
+            trial.check(trial.disk.after_kill(k, tear=True), not committed, committed, f"killed in call {k}")
+
+
+def check_power_cuts(trial: Trial, n_random: int = 3) -> None:
+    """The power fails before every call, and in the middle of every write."""
+    random = Random(7)
+    for k in range(trial.n_calls + 1):
+        for word, remains in trial.disk.after_power_cut(k, random, n_random):
+            trial.check(remains, k < trial.disk.returned, k > trial.moment, f"power cut before call {k} ({word})")
+
+
+ALL_ACTS: dict[str, Act] = {**{name: opened(change) for name, change in CHANGES.items()}, **ACTS}
+
+
+@pytest.mark.parametrize("name", ALL_ACTS)
+def test_killed_at_every_call(world: World, name: str) -> None:
+    check_kills(Trial.of(world, ALL_ACTS[name]))
+
+
+@pytest.mark.parametrize("name", ALL_ACTS)
+def test_power_cut_at_every_call(world: World, name: str) -> None:
+    check_power_cuts(Trial.of(world, ALL_ACTS[name]))
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_fast_killed_at_every_call(world: World, name: str) -> None:
+    trial = Trial.of(world, opened(CHANGES[name], "fast"))
+    assert not any(call.kind.startswith("sync") for call in trial.disk.calls)
+    check_kills(trial)
+
+
+@pytest.mark.parametrize("name", ["replace", "overwrite"])
+@pytest.mark.parametrize("durability", ["full", "fast"])
+def test_pages_written_early(world: World, name: str, durability: Durability) -> None:
+    """More pages changed than may be held: they go to the file before the commit, their old content before them."""
+    world.patch.setattr(journal, "MOST_HELD", SPILL if name == "overwrite" else 0)
+    trial = Trial.of(world, opened(CHANGES[name], durability))
+    first = next(i for i, call in enumerate(trial.disk.calls) if call.kind == "create")
+    node = trial.disk.calls[first].node
+    kinds = "".join("j" if call.node == node else "f" for call in trial.disk.calls[first:] if call.kind == "write")
+    assert re.search("jf+j", kinds), "nothing was written early"
+    check_kills(trial)
+    if durability == "full":
+        check_power_cuts(trial, n_random=1)
+
+
+def test_several_pages_are_journaled(world: World) -> None:
+    """The tests above are about something: a commit overwrites several pages of the old file."""
+    disk = Trial.of(world, opened(CHANGES["overwrite"])).disk
+    node = next(call.node for call in disk.calls if call.kind == "create")
+    assert sum(call.kind == "write" and call.node == node for call in disk.calls) >= 6
+
+
+def test_the_file_is_cut(world: World) -> None:
+    """There is a change that makes the file shorter."""
+    length = world.path.stat().st_size
+    disk = Trial.of(world, opened(CHANGES["shorten"])).disk
+    assert any(call.kind == "truncate" and call.offset < length for call in disk.calls)
+
+
+# -- really stopped: the same log, and the process goes on after an error of the disk --
+
+
+@pytest.mark.parametrize("name", ["replace", "new file"])
+def test_stopped_by_a_crash(world: World, name: str) -> None:
+    """A run that is really stopped did the same calls as one that was not: the logs above are what happens."""
+    trial = Trial.of(world, ALL_ACTS[name])
+    for k in range(0, trial.n_calls, 5):
+        world.reset()
+        disk = FaultyDisk(world.folder, world.vault, k)
+        with world.patch.context() as patch, pytest.raises(Crash):
+            patch.setattr(files, "DISK", disk)
+            trial.act(world.path)
+        assert [call.kind for call in disk.calls] == [call.kind for call in trial.disk.calls[:k]]
+        disk.lay_out(disk.after_kill(k))
+        assert world.state() == (trial.new if k > trial.moment else trial.old)
+
+
+def full_disk() -> OSError:
+    """The error of a write for which there is no room."""
+    return OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("name", ALL_ACTS)
+def test_disk_error_at_every_call(world: World, name: str) -> None:
+    """One call fails, the process lives on: an error is raised, and the file is the old or the new one, not locked."""
+    trial = Trial.of(world, ALL_ACTS[name])
+    for k in range(trial.n_calls):
+        world.reset()
+        with pytest.raises((OSError, RuntimeError, ColonnadeError)):
+            world.run(trial.act, k, full_disk)
+        found = world.state()
+        assert found in (trial.old, trial.new), f"error in call {k}"
+        assert found == trial.old or k >= trial.moment, f"error in call {k}: there before it was committed"
+        assert {path.name for path in world.folder.iterdir()} == found.keys(), f"error in call {k}: something stayed"
+        if k % FOLLOW_EVERY == 0:
+            check_following_write(world, found)
+
+
+# -- rolling back --
+
+
+def with_journal(trial: Trial) -> Iterator[Remains]:
+    """What crashes leave that must be rolled back: the journal half written, half of the pages overwritten, all."""
+    kinds = [call.kind for call in trial.disk.calls]
+    begin, end = kinds.index("create"), trial.moment
+    for k in (begin + 2, (begin + end) // 2, end - 2, end):
+        yield trial.disk.after_kill(k)
+    yield from (remains for _, remains in trial.disk.after_power_cut(end, Random(3), 2))
+
+
+@pytest.mark.parametrize("spill", [journal.MOST_HELD, SPILL])
+def test_crash_while_rolling_back(world: World, spill: int) -> None:
+    """A roll back that is stopped at any call is done again, and again."""
+    world.patch.setattr(journal, "MOST_HELD", spill)
+    trial = Trial.of(world, opened(CHANGES["overwrite"]))
+    undone = 0
+    for remains in with_journal(trial):
+        trial.disk.lay_out(remains)
+        if not journal_path(world.path).exists():
+            continue
+        undone += 1
+        rolling = FaultyDisk(world.folder, world.vault.parent)
+        assert journal.roll_back(world.path, rolling)
+        assert not journal.roll_back(world.path, rolling)
+        again = Trial(world, trial.act, trial.old, trial.new, rolling)
+        for k in range(len(rolling.calls) + 1):
+            again.check(rolling.after_kill(k), True, False, f"killed before call {k} of rolling back")
+            if k < len(rolling.calls) and rolling.calls[k].kind == "write":
+                again.check(rolling.after_kill(k, tear=True), True, False, f"killed in call {k} of rolling back")
+            for word, left in rolling.after_power_cut(k, Random(k), 2):
+                again.check(left, True, False, f"power cut before call {k} of rolling back ({word})")
+    assert undone >= 5
+
+
+class Refused(Exception):
+    """Raised in the middle of a change."""
+
+
+def failing_batches() -> Iterator[pa.Table]:
+    yield rows(1)
+    raise Refused
+
+
+def failing_progress(_done: int, _in_all: int | None) -> None:
+    raise Refused
+
+
+FAILURES: dict[str, Change] = {
+    "batches": lambda file: file.create("bad", failing_batches()),
+    "progress": lambda file: file.create("bad", rows(1), progress=failing_progress),
+    "replace": lambda file: file.create("events", rows(1), mode="replace", progress=failing_progress),
+}
+
+
+def overwrite_and_fail(file: cn.File) -> None:
+    """Many pages of the old file changed, and the file made longer, before it fails."""
+    with file._change():
+        file.h5["image"][...] = 3.0
+        file.h5["other"] = [1.0] * 3000
+        file.h5.flush()
+        raise Refused
+
+
+FAILURES["overwrite"] = overwrite_and_fail
+
+
+@pytest.mark.parametrize("spill", [journal.MOST_HELD, SPILL, 0])
+@pytest.mark.parametrize("name", FAILURES)
+def test_rolled_back_by_an_exception(world: World, name: str, spill: int) -> None:
+    """An exception in the middle of a change: the file is as it was, byte for byte; and can be used further."""
+    world.patch.setattr(journal, "MOST_HELD", spill)
+    before = world.bytes()
+    with pytest.raises(Refused), cn.open(world.path, "r+") as file:
+        FAILURES[name](file)
+    assert world.bytes() == before
+    with cn.open(world.path, "r+") as file:
+        with pytest.raises(Refused):
+            FAILURES[name](file)
+        during = {name: content for name, content in world.bytes().items() if not name.endswith("-lock")}
+        assert during == before
+        assert file.tables() == ["/deep/runs", "/events"]
+        assert file["events"].to_arrow().to_pydict() == rows(1).to_pydict()
+        file.create("good", rows(2))
+    assert cn.read(world.path, "good").to_pydict() == rows(2).to_pydict()
+    assert "events" in cn.open(world.path)
+
+
+@pytest.mark.parametrize("durability", ["full", "fast"])
+def test_new_file_that_fails_is_not_there(world: World, durability: Durability) -> None:
+    before = world.bytes()
+    with pytest.raises(Refused), cn.open(world.folder / "fresh.h5", "w", durability=durability) as file:
+        file.create("bad", failing_batches())
+    assert world.bytes() == before
