@@ -85,7 +85,41 @@ def shorten_file(file: cn.File) -> None:
         del file.h5["tail"]
 
 
+def append_rows(file: cn.File) -> None:
+    """Rows that fill the last chunk, bring a new category and outgrow the width of a text."""
+    more = rows(3).set_column(1, "name", pa.array([f"a name that is longer {number}" for number in range(N_ROWS)]))
+    file["events"].append(more)
+
+
+def update_cells(file: cn.File) -> None:
+    file["events"].update("x", [0, 7, 29], [-1.0, None, 2.5])
+
+
+def truncate_table(file: cn.File) -> None:
+    file["events"].truncate(11)
+
+
+def change_columns(file: cn.File) -> None:
+    """Several changes as one commit."""
+    with file.transaction():
+        table = file["events"]
+        table.add_column("charge", np.arange(N_ROWS, dtype="i1"), units="e")
+        table.rename_column("kind", "particle")
+        table.drop_column("name")
+        table.append({"x": [1.5], "particle": ["tau"], "id": [99], "charge": [5]})
+        table.title = "After"
+
+
+def drop_table(file: cn.File) -> None:
+    file.drop("deep/runs")
+
+
 CHANGES: dict[str, Change] = {
+    "append": append_rows,
+    "update": update_cells,
+    "truncate": truncate_table,
+    "transaction": change_columns,
+    "drop": drop_table,
     "create": create_table,
     "create deep": create_deep_table,
     "create empty": create_empty_table,
