@@ -397,7 +397,7 @@ def _first_rows(draft: Draft) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordB
     for batch in batches:
         first.append(batch)
         rows += batch.num_rows
-        size += batch.nbytes
+        size += _bytes_of(batch)
         if rows >= FIRST_ROWS or size >= FIRST_ROWS_BYTES:
             return first, batches
     if not first:
@@ -407,10 +407,18 @@ def _first_rows(draft: Draft) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordB
     return first, None
 
 
+def _bytes_of(batch: pa.RecordBatch) -> int:
+    """Bytes that a batch takes in memory."""
+    try:
+        return int(batch.nbytes)
+    except pa.ArrowException:  # older versions of Arrow cannot tell for views
+        return int(batch.get_total_buffer_size())
+
+
 def _most_chunk_rows(first: list[pa.RecordBatch]) -> int:
     """A bound on chunk lengths, so that one chunk of every column together stays near 64 MiB."""
     rows = sum(batch.num_rows for batch in first)
     if rows == 0:
         return FEWEST_CHUNK_ROWS
-    row_bytes: int = max(1, sum(batch.nbytes for batch in first) // rows)
+    row_bytes: int = max(1, sum(_bytes_of(batch) for batch in first) // rows)
     return max(FEWEST_CHUNK_ROWS, min(DEFAULT_CHUNK_ROWS, FIRST_ROWS_BYTES // row_bytes))

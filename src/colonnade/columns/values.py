@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-_REFUSALS = (OverflowError, ValueError, pa.ArrowException)
+_REFUSALS = (OverflowError, ValueError, KeyError, pa.ArrowException)  # KeyError: a time zone nobody knows
 
 
 def python_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
