@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ColumnNotFound, UsageError
+from colonnade.layouts.hep001 import describe as description
 
 N = 25
 TS = np.arange(N, dtype="i8") * 10
@@ -761,22 +761,19 @@ def test_one_row_table(tmp_path: Path) -> None:
         assert "1 row," in repr(table)
 
 
-def test_twenty_thousand_columns(tmp_path: Path) -> None:
-    """20,000 columns of one row: written, opened, and a column found at once, all in half a minute."""
+def test_twenty_thousand_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """20,000 columns of one row are written and opened; finding a column describes nothing anew."""
     names = [f"column {number}" for number in range(20_000)]
-    begin = time.perf_counter()
     cn.write(tmp_path / "w.h5", {name: [number] for number, name in enumerate(names)}, table="t")
     with cn.open_table(tmp_path / "w.h5", "t") as table:
         assert table.columns == names
         assert table["column 19999"][0] == 19_999
-        look = time.perf_counter()
+        monkeypatch.setattr(description, "describe_dataset", None)
         for name in names[:2000]:
             assert name in table
             assert table[name].dtype == pa.int64()
-        assert time.perf_counter() - look < 2
         found = table.select(names[::1000]).to_arrow()
         assert [column[0].as_py() for column in found.columns] == list(range(0, 20_000, 1000))
-    assert time.perf_counter() - begin < 30
 
 
 ODD_NAMES = [
