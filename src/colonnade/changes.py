@@ -7,7 +7,8 @@ refused by row and value when they come; the caller then rolls back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,10 +161,25 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
     _check_family(column, array.type)
     table.layout.drop_search_indexes(table.group, table.info)
     order = np.argsort(numbers, kind="stable")
+    numbers = numbers[order]
     writer = table.resume(column)
-    fitting = _fitting(array, arrow_type(column), name, 0)
-    writer.overwrite(numbers[order], fitting.take(pa.array(order)))
+    with _places_as(numbers):
+        writer.overwrite(numbers, _fitting(array.take(pa.array(order)), arrow_type(column), name, 0))
     table.layout.extend(table.group, table.info, [writer.finish()])
+
+
+@contextmanager
+def _places_as(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[None]:
+    """Errors raised inside count the values given; give them on with the rows of the table."""
+    try:
+        yield
+    except DataError as error:
+        place = error.facts.get("row")
+        if not isinstance(place, int):
+            raise
+        row = int(numbers[place])
+        message = error.message.replace(f"row {place}", f"row {row}", 1)
+        raise DataError(message, **{**error.facts, "row": row}) from error
 
 
 def row_numbers(rows: Any, n_rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -25,7 +25,7 @@ A `StoredType` is an HDF5 datatype written down as data. The kinds:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from colonnade.errors import UsageError
@@ -197,8 +197,7 @@ class ColumnInfo:
 
     `fill` is the stored mark of a missing row: the bytes of one element in memory form (native
     byte order, strings null-padded), of the text for variable-length strings, of the elements for
-    a sequence. None when no fill value was set by the writer. `has_default` says that the layout
-    wrote no value for rows never touched. `problem` says why the column cannot be read, if so.
+    a sequence. None when no fill value was set by the writer. `problem` says why the column cannot be read, if so.
     """
 
     name: str
@@ -221,9 +220,6 @@ class ColumnInfo:
     @property
     def grid(self) -> ChunkGrid:
         return ChunkGrid(self.n_rows, self.chunk_rows or DEFAULT_CHUNK_ROWS)
-
-    def renamed(self, name: str) -> ColumnInfo:
-        return replace(self, name=name)
 
 
 @dataclass(frozen=True, slots=True)

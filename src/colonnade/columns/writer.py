@@ -226,7 +226,7 @@ class ColumnWriter:
             self._flush(self._n_waiting)
         coder = self._coder
         if coder is not None:
-            self._make_fit(pa.nulls(0, pa.int64()))
+            self._make_fit(pa.nulls(0, pa.int64()), self._n_written)
             if self._options.enum and not len(coder.values):
                 raise DataError(
                     f"column {self.name!r}: an HDF5 enum needs a member: name the categories with categories=[...]",
@@ -248,9 +248,9 @@ class ColumnWriter:
         )
 
     def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
-        """Put values into rows that are there already, given in increasing order."""
+        """Put values into rows that are there already, given in increasing order; errors count the values."""
         values = self._as_values(array, 0)
-        self._make_fit(values, rows)
+        self._make_fit(values, 0)
         runs = np.split(np.arange(len(rows)), np.flatnonzero(np.diff(rows) != 1) + 1)
         for run in runs:
             if len(run):
@@ -289,7 +289,7 @@ class ColumnWriter:
             self._copy_into(self._form, wanted)
 
     def _write_part(self, values: pa.Array) -> None:
-        self._make_fit(values)
+        self._make_fit(values, self._n_written)
         encoded = self._encode(values)
         resize(self._dataset, self._n_written + len(values))
         write_rows(self._dataset, self._form.stored, self._n_written, encoded.image, len(values))
@@ -324,21 +324,9 @@ class ColumnWriter:
 
     # -- the form --
 
-    def _make_fit(self, values: pa.Array, rows: Any = None) -> None:
-        """Change the form, and copy what is written already, if these values need it.
-
-        `rows` are their row numbers where they do not follow those written.
-        """
-        try:
-            form = self._suit(values, self._n_written if rows is None else 0, more=True)
-        except DataError as error:
-            place = error.facts.get("row")
-            if rows is None or not isinstance(place, int):
-                raise
-            row = int(rows[place])
-            raise DataError(
-                error.message.replace(f"row {place}", f"row {row}"), **{**error.facts, "row": row}
-            ) from error
+    def _make_fit(self, values: pa.Array, first_row: int) -> None:
+        """Change the form, and copy what is written already, if these values need it."""
+        form = self._suit(values, first_row, more=True)
         if form != self._form:
             self._copy_into(form)
 
