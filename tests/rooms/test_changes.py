@@ -222,3 +222,24 @@ def test_write_with_mode_append(tmp_path: Path) -> None:
     assert cn.read(path, "t").num_rows == 7
     with pytest.raises(UsageError, match="mode"):
         cn.write(path, {"x": [1]}, table="t", mode="extend")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (pa.array([1, None], pa.int32()), -(2**31) + 1),
+        (pa.array([1, None], pa.uint8()), 255),
+        (pa.array([1.5, None]), 9.9692099683868690e36),
+        (pa.array(["a", None]), ""),
+        (pa.array([[1], None], pa.list_(pa.int8())), []),
+    ],
+)
+def test_an_appended_value_that_equals_the_fill_is_refused_by_row(tmp_path: Path, first: pa.Array, later: Any) -> None:
+    """It would read as missing; the table stays as it was."""
+    path = tmp_path / "x.h5"
+    cn.write(path, {"x": first})
+    with cn.open(path, "r+") as file:
+        with pytest.raises(DataError) as caught:
+            file["table"].append({"x": pa.array([first[0].as_py(), later], first.type)})
+        assert (caught.value.column, caught.value.row, caught.value.value) == ("x", 3, later)
+        assert file["table"].to_arrow().column("x").to_pylist() == first.to_pylist()
