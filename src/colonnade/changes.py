@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.mapping import arrow_type, plain_type
+from colonnade.columns.mapping import arrow_type, implied_units, plain_type
 from colonnade.columns.plain import plain_array
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_values
-from colonnade.columns.writer import ColumnWriter
+from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, FormatError, UsageError
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, family, source_from
 from colonnade.h5.datasets import resize
-from colonnade.h5.links import exists
+from colonnade.h5.links import exists, open_dataset, rename, unlink
 from colonnade.layouts import Layout
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, Progress, TableInfo
 
@@ -208,15 +208,55 @@ def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions,
     if exists(table.group, name):
         raise UsageError(f"{table.info.path} has an object {name!r} already: choose another name", column=name)
     array = _joined(array_from(values, name))
-    if len(array) != table.info.n_rows and table.info.members:
+    if table.info.members:
+        _check_length(table.info, name, array)
+    table.layout.attach_column(table.group, table.info, _write_whole(table.group, name, array, options))
+
+
+def _check_length(info: TableInfo, name: str, array: pa.Array) -> None:
+    if len(array) != info.n_rows:
         raise DataError(
-            f"column {name!r} has {len(array)} rows, the table has {table.info.n_rows}", column=name, rows=len(array)
+            f"column {name!r} has {len(array)} rows, the table has {info.n_rows}", column=name, rows=len(array)
         )
+
+
+def _write_whole(group: Any, name: str, array: pa.Array, options: ColumnOptions) -> WrittenColumn:
+    """A new dataset with these rows; nothing makes it a column yet."""
     writer = ColumnWriter(name, array.type, options)
-    writer.start(table.group, array.slice(0, DEFAULT_CHUNK_ROWS), len(array), DEFAULT_CHUNK_ROWS)
+    writer.start(group, array.slice(0, DEFAULT_CHUNK_ROWS), len(array), DEFAULT_CHUNK_ROWS)
     for first in range(0, len(array), DEFAULT_CHUNK_ROWS):
         writer.write(array.slice(first, DEFAULT_CHUNK_ROWS))
-    table.layout.attach_column(table.group, table.info, writer.finish())
+    return writer.finish()
+
+
+def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOptions) -> None:
+    """Other values, of any type, for a column or label, in its place; texts that are not given stay."""
+    array = _joined(array_from(values, name))
+    if len(table.info.members) > 1:
+        _check_length(table.info, name, array)
+    options = _with_texts(options, table.info.by_name[name], array.type)
+    old = f"{name}\x01old"
+    rename(table.group, name, old)
+    try:
+        written = _write_whole(table.group, name, array, options)
+    except BaseException:  # where there is no journal, this is what takes it back
+        if exists(table.group, name):
+            unlink(table.group, name)
+        rename(table.group, old, name)
+        raise
+    table.layout.drop_search_indexes(table.group, table.info)
+    table.layout.replace_column(table.group, table.info, written, open_dataset(table.group, old))
+    unlink(table.group, old)
+
+
+def _with_texts(options: ColumnOptions, before: ColumnInfo, kind: pa.DataType) -> ColumnOptions:
+    """The options with the units and the description of the column before, where none are given."""
+    meant = implied_units(plain_type(kind)) or implied_units(_values_type(arrow_type(before)))
+    return replace(
+        options,
+        units=before.units if options.units is None and meant is None else options.units,
+        description=before.description if options.description is None else options.description,
+    )
 
 
 def drop_column(table: OpenTable, name: str) -> None:

@@ -110,6 +110,11 @@ def change_columns(file: cn.File) -> None:
         table.title = "After"
 
 
+def replace_column(file: cn.File) -> None:
+    """A categorical becomes one of other categories, and its space is free for what comes next."""
+    file["events"].replace_column("kind", pa.array(["red", None, "blue"] * (N_ROWS // 3)).dictionary_encode())
+
+
 def drop_table(file: cn.File) -> None:
     file.drop("deep/runs")
 
@@ -119,6 +124,7 @@ CHANGES: dict[str, Change] = {
     "update": update_cells,
     "truncate": truncate_table,
     "transaction": change_columns,
+    "replace column": replace_column,
     "drop": drop_table,
     "create": create_table,
     "create deep": create_deep_table,

@@ -7,7 +7,7 @@ whatever its storage. An attribute that cannot be read counts as absent, never a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import h5py
@@ -84,11 +84,12 @@ def _write_references(node: Any, name: str, targets: list[Any], space: Any) -> N
     h5a.create(node, key, h5t.STD_REF_OBJ, space).write(value)
 
 
-def copy_attributes(source: Any, target: Any) -> None:
-    """Give the target every attribute of the source, of the same datatypes."""
+def copy_attributes(source: Any, target: Any, without: Collection[str] = ()) -> None:
+    """Give the target every attribute of the source that it lacks, of the same datatypes."""
+    skipped = {name.encode() for name in without}
     for position in range(h5a.get_num_attrs(source)):
         attribute = h5a.open(source, index=position)
-        if h5a.exists(target, attribute.name):
+        if attribute.name in skipped or h5a.exists(target, attribute.name):
             continue
         made = h5a.create(target, attribute.name, attribute.get_type(), attribute.get_space())
         if attribute.get_space().get_simple_extent_type() != h5s.NULL:

@@ -37,6 +37,7 @@ class Layout:
     attach_column: Callable[[Any, TableInfo, WrittenColumn], None]
     detach_column: Callable[[Any, TableInfo, str], None]
     rename_column: Callable[[Any, TableInfo, str, str], None]
+    replace_column: Callable[[Any, TableInfo, WrittenColumn, Any], None]
     set_texts: Callable[[Any, TableInfo, str | None, Mapping[str, str | None]], None]
     drop_search_indexes: Callable[[Any, TableInfo], None]
     own_objects: Callable[[Any], set[str]]
@@ -58,6 +59,7 @@ HEP001 = Layout(
     attach_column=hep001_write.attach_column,
     detach_column=hep001_write.detach_column,
     rename_column=hep001_write.rename_column,
+    replace_column=hep001_write.replace_column,
     set_texts=hep001_write.set_texts,
     drop_search_indexes=hep001_write.drop_search_indexes,
     own_objects=hep001_write.own_objects,

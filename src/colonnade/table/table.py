@@ -69,6 +69,16 @@ class Table(Readable):
         with self._file._change():
             changes.rename_column(self._opened_for_change(), name, new_name, allow_reserved)
 
+    def replace_column(self, name: str, values: Any, **options: Any) -> None:
+        """Put other values, of any type, in the place of a column or label. One commit.
+
+        Options as for `colonnade.column`; the units and the description stay where none are given.
+        """
+        self._column(name)
+        chosen = column_options(name, options)
+        with self._file._change():
+            changes.replace_column(self._opened_for_change(), name, values, chosen)
+
     def _set_text(self, name: str | None, key: str, text: str | None) -> None:
         with self._file._change():
             changes.set_texts(self._opened_for_change(), name, {key: text})

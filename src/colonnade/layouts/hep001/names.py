@@ -26,6 +26,8 @@ SCALE_FACTOR = "scale_factor"
 GROUP_ATTRIBUTES = (
     CLASS, VERSION, TITLE, DESCRIPTION, COLUMN_ORDER, INDEX, UNITS_VOCABULARY, ENCODING_TYPE, "encoding-version",
 )  # fmt: skip
+# What says how the values of a column are stored: void when the values are replaced.
+VALUE_ATTRIBUTES = (UNITS, DESCRIPTION, ARROW_TYPE, SCALE_FACTOR, CATEGORIES, INDEXES, COLUMNS_LIST, SEARCH_INDEXES)
 
 
 def _is_utf8(name: str) -> bool:

@@ -160,11 +160,8 @@ def attach_column(group: Any, info: TableInfo, column: WrittenColumn) -> None:
 
 def detach_column(group: Any, info: TableInfo, name: str) -> None:
     """Remove a column or label, its categories, and every reference to it."""
-    gone = info.by_name[name]
-    used = {c.categories.name for c in info.members if c.categories is not None and c.name != name}
     unlink(group, name)
-    if gone.categories is not None and gone.categories.name not in used and gone.categories.name:
-        unlink(group, gone.categories.name)
+    _unlink_categories(group, info, name)
     columns = tuple(replace(c, labels=tuple(n for n in c.labels if n != name)) for c in info.columns if c.name != name)
     labels = tuple(label for label in info.labels if label.name != name)
     for column in columns:
@@ -185,6 +182,25 @@ def rename_column(group: Any, info: TableInfo, name: str, new_name: str) -> None
     _write_order(group, tuple(replace(c, name=new_name) if c.name == name else c for c in info.columns))
     if info.index_name == name:
         _write_index(group, new_name)
+
+
+def replace_column(group: Any, info: TableInfo, column: WrittenColumn, old: Any) -> None:
+    """Make a dataset that was just written the column of its name, in place of the old dataset.
+
+    Attributes of others, and the vocabulary of the units, come from the old one.
+    """
+    _unlink_categories(group, info, column.name)
+    _write_column_attributes(group, column)
+    attributes.copy_attributes(old, column.dataset, without=names.VALUE_ATTRIBUTES)
+    link_labels(group, info)
+
+
+def _unlink_categories(group: Any, info: TableInfo, name: str) -> None:
+    """Remove the categories of a column, unless other columns use them too."""
+    gone = info.by_name[name].categories
+    used = {c.categories.name for c in info.members if c.categories is not None and c.name != name}
+    if gone is not None and gone.name and gone.name not in used:
+        unlink(group, gone.name)
 
 
 def _write_order(group: Any, columns: tuple[ColumnInfo, ...]) -> None:
