@@ -25,7 +25,7 @@ FLOORS: list[tuple[str, list[str]]] = [
     ("bytes HDF5 cannot read", []),
     ("what is kept", ["columns"]),
     ("where things are kept, and what comes in and goes out", ["layouts", "exchange"]),
-    ("verbs", ["query", "writing", "changes", "show"]),
+    ("verbs", ["query", "writing", "changes", "repack", "show"]),
     ("front room", ["table"]),
     ("doors", ["demo", "cli"]),
 ]

@@ -159,10 +159,16 @@ def create_file_anew(path: Path) -> None:
         file.create("two", rows(2))
 
 
+def repack_file(path: Path) -> None:
+    with cn.open(path, "r+") as file:
+        file.repack(chunk_rows=7, filters="deflate")
+
+
 ACTS: dict[str, Act] = {
     "new file": write_new_file,
     "over empty file": write_over_empty_file,
     "write": write_into_file,
     "write replacing": write_replacing,
     "file anew": create_file_anew,
+    "repack": repack_file,
 }

@@ -20,7 +20,7 @@ from colonnade.errors import ColonnadeError
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="colonnade")
 def main() -> None:
-    """Column tables inside HDF5 files: see what is there.
+    """Column tables inside HDF5 files: see what is there, add to it, keep it small.
 
     Every command takes --json. Exit codes: 0 fine, 1 findings or nothing to show, 2 usage, 3 file or format error.
     """
@@ -41,6 +41,15 @@ def command(function: Callable[..., int]) -> click.Command:
 
     flag = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
     return main.command()(flag(guarded))
+
+
+def rows_or_auto(_context: click.Context, _option: click.Parameter, given: str | None) -> Any:
+    """The option as a number of rows, or "auto"."""
+    if given is None or given == "auto":
+        return given
+    if not given.isascii() or not given.isdigit() or int(given) < 1:
+        raise click.BadParameter(f"{given!r} is neither a number of rows nor 'auto'.")
+    return int(given)
 
 
 file_argument = click.argument("file")
@@ -113,3 +122,35 @@ def head(
     from colonnade.cli.head import show_rows
 
     return show_rows(file, table, n_rows, columns, rows, as_json)
+
+
+@command
+@file_argument
+@click.argument("source")
+@click.option("-t", "--table", help="The table to add to; may be left out when FILE holds one.")
+@click.option("--from", "source_table", metavar="TABLE", help="The table of SOURCE, if that is an HDF5 file.")
+@click.option("--create", is_flag=True, help="Make the table, and FILE, if they are not there.")
+def append(file: str, source: str, table: str | None, source_table: str | None, create: bool, as_json: bool) -> int:
+    """Add the rows of SOURCE to a table of FILE: all of them, or none.
+
+    SOURCE is a CSV, TSV, Parquet, Arrow (Feather) or JSON-lines file, or an HDF5 file with a table. Its columns
+    are matched by name.
+    """
+    from colonnade.cli.append import append_rows
+
+    return append_rows(file, source, table, source_table, create, as_json)
+
+
+@command
+@file_argument
+@click.option("--chunk-rows", callback=rows_or_auto, metavar="ROWS|auto", help="Store columns in chunks of so many.")
+@click.option("--filters", metavar="TEXT|auto", help="Store columns with these filters, as shuffle+zstd:5 or none.")
+def repack(file: str, chunk_rows: Any, filters: str | None, as_json: bool) -> int:
+    """Rewrite FILE to its smallest form, all at once.
+
+    Space that dropped and replaced things left is given back; everything in the file is kept, with its links,
+    attributes and references. "auto" stores columns as for a new table.
+    """
+    from colonnade.cli.repack import repack_file
+
+    return repack_file(file, chunk_rows, filters, as_json)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBar
 from rich.table import Table as Grid
 
 from colonnade import __version__
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
+from colonnade.cli.progress import counting_rows
 from colonnade.cli.text import cell, open_console
 from colonnade.demo import FILE_NAME, Step, check_place, next_commands, next_python, run
-from colonnade.model import Progress
 
 
 def run_demo(n_rows: int, keep: str | None, as_json: bool) -> int:
@@ -24,7 +21,7 @@ def run_demo(n_rows: int, keep: str | None, as_json: bool) -> int:
     console = open_console()
     if not as_json:
         console.print(cell(f"colonnade {__version__} demo, in {path}", "bold"), soft_wrap=True)
-    with writing_bar(open_console(stderr=True), n_rows) as progress:
+    with counting_rows("writing events", n_rows) as progress:
         steps = run(path, n_rows, progress)
         done = list(steps) if as_json else show_steps(console, steps)
     failed = any(step.failed for step in done)
@@ -47,21 +44,6 @@ def demo_facts(path: Path, n_rows: int, steps: list[Step]) -> Facts:
         ],
         "next": next_commands(path),
     }
-
-
-@contextmanager
-def writing_bar(console: Console, n_rows: int) -> Iterator[Progress]:
-    """A bar that follows the writing, and goes when it is done; nothing where the console is no terminal."""
-    look = (TextColumn("writing events"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with ProgressBar(*look, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("events", total=n_rows)
-
-        def advance(done: int, _total: int | None) -> None:
-            bar.update(task, completed=done)
-            if done >= n_rows:
-                bar.stop()
-
-        yield advance
 
 
 def show_steps(console: Console, steps: Iterable[Step]) -> list[Step]:

@@ -28,6 +28,7 @@ from colonnade.columns.mapping import (
 )
 from colonnade.columns.missing import find_missing, recommended_fills
 from colonnade.errors import DataError, UsageError
+from colonnade.h5.datasets import DatasetPlan, trial_size
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.model import AUTO, ColumnOptions, StoredType
 
@@ -246,7 +247,14 @@ def filters_to_try(stored: StoredType) -> tuple[str, ...]:
     return ("shuffle+deflate",)
 
 
-def choose_filters(raw: int, sizes: dict[str, int]) -> str:
-    """The filters that make the rows smallest, or none where they save less than a fifth."""
+WORTH_FILTERING = 4096
+
+
+def choose_filters(plan: DatasetPlan, image: Any, count: int) -> str:
+    """The filters that make these rows smallest, by trial; none where they save less than a fifth."""
+    raw = plan.type.size * count
+    if raw < WORTH_FILTERING:
+        return "none"
+    sizes = {text: trial_size(replace(plan, filters=text), image, count) for text in filters_to_try(plan.type)}
     name, least = min(sizes.items(), key=lambda pair: pair[1])
     return name if least <= raw * 0.8 else "none"

@@ -30,7 +30,6 @@ from colonnade.columns.forms import (
     categorical_form,
     choose_filters,
     fills_that_do_not_occur,
-    filters_to_try,
     first_form,
     holds_codes,
     is_nan,
@@ -52,7 +51,6 @@ from colonnade.h5.datasets import (
     leads_nowhere,
     reading,
     resize,
-    trial_size,
     write_rows,
 )
 from colonnade.h5.datatypes import memory_dtype
@@ -60,7 +58,6 @@ from colonnade.h5.filters import known_filters, parse_filters
 from colonnade.h5.links import rename, unlink
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, shown_name
 
-WORTH_FILTERING = 4096
 LARGEST_CHUNK_BYTES = 2**32
 ROOM_FOR_FILL = 16
 
@@ -198,15 +195,8 @@ class ColumnWriter:
     def _choose_filters(self, plan: DatasetPlan, values: pa.Array) -> str:
         if self._options.filters is not None:
             return self._options.filters
-        raw = plan.type.size * len(values)
-        if raw < WORTH_FILTERING:
-            return "none"
         encoded = self._encode(values)  # kept until the trials are over: its image may point into it
-        sizes = {
-            text: trial_size(replace(plan, filters=text), encoded.image, len(values))
-            for text in filters_to_try(plan.type)
-        }
-        return choose_filters(raw, sizes)
+        return choose_filters(plan, encoded.image, len(values))
 
     # -- rows --
 

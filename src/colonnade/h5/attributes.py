@@ -7,14 +7,16 @@ whatever its storage. An attribute that cannot be read counts as absent, never a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5a, h5r, h5s, h5t
+from h5py import h5, h5a, h5r, h5s, h5t
 
-from colonnade.h5.datatypes import describe_type, make_type
+from colonnade.h5 import capi
+from colonnade.h5.datatypes import describe_type, make_type, memory_dtype, memory_type
 from colonnade.model import Charset, StoredType
 
 # What h5py raises for a file whose bytes make no sense; caught where one object may fail alone.
@@ -87,15 +89,49 @@ def _write_references(node: Any, name: str, targets: list[Any], space: Any) -> N
 def copy_attributes(source: Any, target: Any, without: Collection[str] = ()) -> None:
     """Give the target every attribute of the source that it lacks, of the same datatypes."""
     skipped = {name.encode() for name in without}
-    for position in range(h5a.get_num_attrs(source)):
-        attribute = h5a.open(source, index=position)
+    for attribute in open_attributes(source):
         if attribute.name in skipped or h5a.exists(target, attribute.name):
             continue
-        made = h5a.create(target, attribute.name, attribute.get_type(), attribute.get_space())
-        if attribute.get_space().get_simple_extent_type() != h5s.NULL:
-            value = np.empty(attribute.shape, dtype=attribute.dtype)
-            attribute.read(value)
-            made.write(value)
+        made = capi.create_attribute_like(attribute, target, attribute.get_type())
+        with elements(attribute) as image:
+            write_elements(made, image)
+
+
+def open_attributes(node: Any) -> list[Any]:
+    """All attributes, in the order they were made where the object keeps it, else by name."""
+    count = h5a.get_num_attrs(node)
+    try:
+        return [h5a.open(node, index=position, index_type=h5.INDEX_CRT_ORDER) for position in range(count)]
+    except BROKEN:
+        return [h5a.open(node, index=position) for position in range(count)]
+
+
+@contextmanager
+def elements(attribute: Any) -> Iterator[np.ndarray[Any, Any]]:
+    """All elements in memory form, as a flat array; what they point to holds inside the `with` only."""
+    type_id = attribute.get_type()
+    stored = describe_type(type_id)
+    n_elements = 0 if _is_null(attribute) else attribute.get_space().get_simple_extent_npoints()
+    image = np.zeros(n_elements, dtype=memory_dtype(stored))
+    in_memory = memory_type(type_id, stored)
+    if n_elements:
+        capi.read_attribute(attribute, in_memory, image.ctypes.data)
+    try:
+        yield image
+    finally:
+        if n_elements and stored.has_pointers:
+            capi.reclaim(in_memory, h5s.create_simple((n_elements,)), image.ctypes.data)
+
+
+def write_elements(attribute: Any, image: np.ndarray[Any, Any]) -> None:
+    """Write all elements, given in memory form."""
+    if len(image):
+        type_id = attribute.get_type()
+        capi.write_attribute(attribute, memory_type(type_id, describe_type(type_id)), image.ctypes.data)
+
+
+def _is_null(attribute: Any) -> bool:
+    return bool(attribute.get_space().get_simple_extent_type() == h5s.NULL)
 
 
 def delete(node: Any, name: str) -> None:

@@ -17,6 +17,7 @@ import sys
 from typing import Any
 
 import h5py
+from h5py import h5i, h5s
 from h5py._objects import phil
 from h5py.h5 import get_libversion
 
@@ -30,10 +31,10 @@ def _load_library() -> ctypes.CDLL:
     return ctypes.CDLL(h5py.h5d.__file__)
 
 
-def _bind(name: str, *argtypes: Any) -> Any:
+def _bind(name: str, *argtypes: Any, gives: Any = ctypes.c_int) -> Any:
     function = getattr(_LIBRARY, name)
     function.argtypes = argtypes
-    function.restype = ctypes.c_int
+    function.restype = gives
     return function
 
 
@@ -44,6 +45,16 @@ _WRITE = _bind("H5Dwrite", _HID, _HID, _HID, _HID, _HID, ctypes.c_void_p)
 _SET_FILL = _bind("H5Pset_fill_value", _HID, _HID, ctypes.c_void_p)
 _GET_FILL = _bind("H5Pget_fill_value", _HID, _HID, ctypes.c_void_p)
 _RECLAIM = _bind("H5Dvlen_reclaim", _HID, _HID, _HID, ctypes.c_void_p)
+_READ_ATTRIBUTE = _bind("H5Aread", _HID, _HID, ctypes.c_void_p)
+_WRITE_ATTRIBUTE = _bind("H5Awrite", _HID, _HID, ctypes.c_void_p)
+_CREATE_ATTRIBUTE = _bind("H5Acreate2", _HID, ctypes.c_char_p, _HID, _HID, _HID, _HID, gives=_HID)
+_ATTRIBUTE_CREATION = _bind("H5Aget_create_plist", _HID, gives=_HID)
+_CLOSE_LIST = _bind("H5Pclose", _HID)
+_OPEN_REFERENCE = _bind("H5Rdereference2", _HID, _HID, ctypes.c_int, ctypes.c_void_p, gives=_HID)
+_GET_REGION = _bind("H5Rget_region", _HID, ctypes.c_int, ctypes.c_void_p, gives=_HID)
+_CREATE_REFERENCE = _bind("H5Rcreate", ctypes.c_void_p, _HID, ctypes.c_char_p, ctypes.c_int, _HID)
+_ADD_DATATYPE_PATH = _bind("H5Padd_merge_committed_dtype_path", _HID, ctypes.c_char_p)
+_REGION = 1
 _ERROR_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p)
 _WALK_ERRORS = _bind("H5Ewalk2", _HID, ctypes.c_int, _ERROR_CALLBACK, ctypes.c_void_p)
 
@@ -110,3 +121,57 @@ def reclaim(memory_type: Any, space: Any, address: int) -> None:
     with phil:
         if _RECLAIM(memory_type.id, space.id, 0, address) < 0:
             raise _failure("free variable-length data")
+
+
+def read_attribute(attribute: Any, memory_type: Any, address: int) -> None:
+    """Fill the memory at `address` with all elements of an attribute, in the form `memory_type` says."""
+    with phil:
+        if _READ_ATTRIBUTE(attribute.id, memory_type.id, address) < 0:
+            raise _failure("read the attribute")
+
+
+def write_attribute(attribute: Any, memory_type: Any, address: int) -> None:
+    """Write all elements of an attribute from the memory at `address`."""
+    with phil:
+        if _WRITE_ATTRIBUTE(attribute.id, memory_type.id, address) < 0:
+            raise _failure("write the attribute")
+
+
+def create_attribute_like(attribute: Any, target: Any, type_id: Any) -> Any:
+    """A new attribute of the target with the name (and the charset of the name) and the shape of another."""
+    space = attribute.get_space()  # kept: its number is void when it is gone
+    with phil:
+        creation = _ATTRIBUTE_CREATION(attribute.id)
+        made = _CREATE_ATTRIBUTE(target.id, attribute.name, type_id.id, space.id, creation, 0)
+        _CLOSE_LIST(creation)
+        if made < 0:
+            raise _failure("create the attribute")
+        return h5i.wrap_identifier(made)
+
+
+def open_region(node: Any, reference: bytes) -> tuple[Any, Any]:
+    """The dataset that a region reference leads to, and the selection in it."""
+    buffer = ctypes.create_string_buffer(reference, len(reference))
+    with phil:
+        found = _OPEN_REFERENCE(node.id, 0, _REGION, buffer)
+        if found < 0:
+            raise _failure("follow the region reference")
+        dataset = h5i.wrap_identifier(found)
+        region = _GET_REGION(node.id, _REGION, buffer)
+        if region < 0:
+            raise _failure("read the region reference")
+        return dataset, h5s.SpaceID(region)
+
+
+def make_region(address: int, node: Any, path: bytes, region: Any) -> None:
+    """Put a reference to a region of the dataset at a path into the memory at `address`."""
+    with phil:
+        if _CREATE_REFERENCE(address, node.id, path, _REGION, region.id) < 0:
+            raise _failure("make the region reference")
+
+
+def add_datatype_path(options: Any, path: bytes) -> None:
+    """Name a committed datatype of the new file that copied objects shall share."""
+    with phil:
+        if _ADD_DATATYPE_PATH(options.id, path) < 0:
+            raise _failure("name the datatype")

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5f, h5i, h5p, h5r, h5s
 
-from colonnade.errors import CorruptError
+from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
@@ -119,6 +119,16 @@ def follow_pointers(element: Any, stored: StoredType) -> bytes:
 def with_length(data: bytes) -> bytes:
     """Bytes led by their number, as `follow_pointers` puts them together."""
     return len(data).to_bytes(8, "little") + data
+
+
+def is_plain_type(dataset: Any) -> bool:
+    """Whether the dataset's datatype is one that can be made anew from its description, and is not shared."""
+    type_id = dataset.get_type()
+    stored = describe_type(type_id)
+    try:
+        return not type_id.committed() and bool(make_type(stored) == type_id)
+    except UnsupportedError:
+        return False
 
 
 def default_chunk_rows(n_rows: int, stored: StoredType) -> int:

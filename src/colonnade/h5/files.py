@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -20,6 +22,7 @@ import h5py
 from h5py import h5f, h5fd, h5p
 
 from colonnade.errors import ConflictError, CorruptError, FormatError, UsageError
+from colonnade.h5.copying import creation_like
 from colonnade.h5.disk import Disk
 from colonnade.h5.journal import Durability, JournaledFile, journal_path, roll_back
 from colonnade.h5.locks import NO_LOCKS, Locking, WriterLock, has_writer, read_stamp, share
@@ -135,6 +138,39 @@ class FileHandle:
         self._journaled.roll_back()
         self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR)
         self.generation += 1
+
+    def rewrite(self, fill: Callable[[Any, Any], None]) -> None:
+        """Put a new file in the place of this one, at once: `fill` copies from the old root to the new one.
+
+        Handles of the file are void afterwards.
+        """
+        if self._journaled is None or self._aside is not None:
+            raise UsageError(f"{self.name} was not opened from a path for changes, so it cannot be rewritten")
+        self.commit()
+        path = Path(self.name)
+        aside = _aside_path(path)
+        try:
+            # by another driver than all readers use: HDF5 would give it their memory of an older state
+            with _open_h5_to_read(path, self._care, driver="stdio") as source:
+                _write_aside(aside, source, self._care, fill)
+            self._take_place(aside, path)
+        finally:
+            aside.unlink(missing_ok=True)
+
+    def _take_place(self, aside: Path, path: Path) -> None:
+        assert self._journaled is not None  # looked at by the caller
+        self.h5.close()
+        self._journaled.commit()
+        self._journaled.close()
+        try:
+            DISK.rename(aside, path)
+            if self._care.durability == "full":
+                DISK.sync_folder(path.parent)
+        finally:
+            self._journaled, self.h5 = _open_journaled(path, self._care, self._lock)
+            self.generation += 1
+        if self._lock is not None:
+            self._lock.count_commit()
 
     def close(self, keep: bool = True) -> None:
         """Close the file and commit it; with keep=False what was written since the last commit is forgotten."""
@@ -274,14 +310,14 @@ def _let_go(path: Path, stamp: list[int]) -> None:
             handle.h5.close()
 
 
-def _open_h5_to_read(path: Path, care: Care) -> h5py.File:
+def _open_h5_to_read(path: Path, care: Care, driver: str | None = None) -> h5py.File:
     locking = None if care.locking == "auto" else False
     try:
-        return h5py.File(path, "r", libver=_BOUNDS, locking=locking)
+        return h5py.File(path, "r", driver=driver, libver=_BOUNDS, locking=locking)
     except OSError as error:
         if error.errno not in NO_LOCKS or locking is False:
             raise _explain(error, str(path), path.stat().st_size) from error
-    return h5py.File(path, "r", libver=_BOUNDS, locking=False)  # a disk without locks
+    return h5py.File(path, "r", driver=driver, libver=_BOUNDS, locking=False)  # a disk without locks
 
 
 def _wait_for_journal(path: Path, care: Care) -> None:
@@ -311,19 +347,27 @@ def _open_to_change(path: Path, mode: Mode, care: Care) -> FileHandle:
         raise ConflictError(f"{path} is read-only: it cannot be opened with mode {mode!r}", path=str(path))
     path = path.resolve()
     lock = WriterLock(path, care.timeout) if care.locking != "none" else None
-    journaled = None
     try:
         roll_back(path, DISK)
-        journaled = JournaledFile(path, DISK, care.durability, count=lock.count_commit if lock is not None else None)
-        if care.locking != "none":
-            share(journaled.descriptor, path)
-        h5 = _open_through(journaled, str(path), h5f.ACC_RDWR)
-        return FileHandle(h5, str(path), journaled=journaled, lock=lock)
-    except BaseException as error:
-        if journaled is not None:
-            journaled.close()
+        journaled, h5 = _open_journaled(path, care, lock)
+    except BaseException:
         if lock is not None:
             lock.release()
+        raise
+    handle = FileHandle(h5, str(path), journaled=journaled, lock=lock)
+    handle._care = care
+    return handle
+
+
+def _open_journaled(path: Path, care: Care, lock: WriterLock | None) -> tuple[JournaledFile, h5py.File]:
+    """The file for changes, by the holder of its lock."""
+    journaled = JournaledFile(path, DISK, care.durability, count=lock.count_commit if lock is not None else None)
+    try:
+        if care.locking != "none":
+            share(journaled.descriptor, path)
+        return journaled, _open_through(journaled, str(path), h5f.ACC_RDWR)
+    except BaseException as error:
+        journaled.close()
         if isinstance(error, OSError) and not isinstance(error, ConflictError):
             raise _explain(error, str(path), path.stat().st_size) from error
         raise
@@ -365,13 +409,35 @@ def _create(path: Path, large_root: bool, care: Care, lock: WriterLock | None) -
         roll_back(path, DISK)
     else:
         journal_path(path).unlink(missing_ok=True)
-    aside = path.parent / f".{path.name}.{secrets.token_hex(6)}.part"
+    aside = _aside_path(path)
     creation = h5p.create(h5p.FILE_CREATE)
     if large_root:
         creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
     journaled = JournaledFile(aside, DISK, care.durability, create=True)
     handle = h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))
     return FileHandle(h5py.File(handle), str(path), journaled=journaled, lock=lock, aside=aside)
+
+
+def _aside_path(path: Path) -> Path:
+    """A new name beside a file, for what is to take its place."""
+    return path.parent / f".{path.name}.{secrets.token_hex(6)}.part"
+
+
+def _write_aside(aside: Path, source: h5py.File, care: Care, fill: Callable[[Any, Any], None]) -> None:
+    """A whole file, made like the source (also its user block and its permissions), by `fill`."""
+    journaled = JournaledFile(aside, DISK, care.durability, create=True)
+    try:
+        creation = creation_like(source.id)
+        made = h5f.create(os.fsencode(aside), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))
+        with h5py.File(made) as target:
+            fill(source["/"].id, target["/"].id)
+        with Path(source.filename).open("rb") as old:
+            journaled.seek(0)
+            journaled.write(memoryview(old.read(source.userblock_size)))
+        shutil.copymode(source.filename, aside)
+        journaled.commit()
+    finally:
+        journaled.close()
 
 
 def _explain(error: OSError, name: str, size: int) -> Exception:

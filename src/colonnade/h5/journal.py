@@ -199,6 +199,7 @@ class JournaledFile(io.RawIOBase):
         """Make everything written since the last commit part of the file, at once."""
         if self._failure is not None:
             raise self._failure
+        self._forget_unchanged()
         if not self.is_changed:
             return
         if self._pages or self._journal is not None:
@@ -217,6 +218,12 @@ class JournaledFile(io.RawIOBase):
             self._begin_anew()
         if self._length < old_length:
             self._disk.truncate(self._file, self._length)
+
+    def _forget_unchanged(self) -> None:
+        """Let go of pages that were written as they were: HDF5 does so when a file is merely opened and closed."""
+        for page in self._pages.keys() - self._saved:
+            if self._disk.read(self._file, self._page_length(page), page * PAGE) == self._pages[page]:
+                del self._pages[page]
 
     def roll_back(self) -> None:
         """Forget everything written since the last commit."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from h5py import h5d, h5g, h5i, h5l, h5o, h5p, h5r, h5t
+from h5py import h5, h5d, h5g, h5i, h5l, h5o, h5p, h5r, h5t
 
 from colonnade.errors import CorruptError
 from colonnade.h5.attributes import BROKEN
@@ -51,6 +51,14 @@ def children(group: Any) -> list[Child]:
     except BROKEN as error:
         raise CorruptError(f"the links of group {_name(group)} cannot be listed: {error}", path=_name(group)) from error
     return [_child(group, name) for name in names]
+
+
+def names_in_order(group: Any) -> list[bytes]:
+    """The names of all links, in the order they were made where the group keeps it, else by name."""
+    names: list[bytes] = []
+    ordered = group.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED
+    group.links.iterate(names.append, idx_type=h5.INDEX_CRT_ORDER if ordered else h5.INDEX_NAME)
+    return names
 
 
 def _name(group: Any) -> str:

@@ -21,6 +21,7 @@ from colonnade.h5.links import open_dataset, open_group, unlink, walk_groups
 from colonnade.h5.locks import Locking
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import Progress, TableInfo
+from colonnade.repack import NewStorage, repack
 from colonnade.table.table import Table
 from colonnade.writing import Draft, Mode, check_options, check_place, create, prepare
 
@@ -256,6 +257,29 @@ class File:
             if info.path != "/" and not list(group):
                 unlink(self._handle.root, info.path)
 
+    def repack(
+        self,
+        *,
+        chunk_rows: int | Literal["auto"] | None = None,
+        filters: str | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[int, int]:
+        """Rewrite the file to its smallest form, at once; says its bytes before and after.
+
+        Everything beside the tables is kept: groups, arrays, attributes, links, references. Space that
+        dropped and replaced things left is given back.
+        chunk_rows, filters: store the columns of all tables so ("auto": as for new tables); else as they are.
+        progress: called with the bytes copied so far and the bytes in all.
+        Handles into the file (`file.h5` and what came from it) are void afterwards.
+        """
+        self._check_writable()
+        if self._in_transaction:
+            raise UsageError("a file cannot be repacked inside a transaction: its changes are not committed yet")
+        storage = NewStorage(chunk_rows, filters)
+        before = Path(self.name).stat().st_size
+        self._handle.rewrite(lambda source, target: repack(source, target, storage, progress))
+        return before, Path(self.name).stat().st_size
+
     @contextmanager
     def transaction(self) -> Iterator[File]:
         """Several changes as one commit: an exception inside takes all of them back.
@@ -276,11 +300,7 @@ class File:
     @contextmanager
     def _change(self) -> Iterator[None]:
         """One commit for what is done inside, or a part of a transaction; nothing of it stays if that fails."""
-        self._check_open()
-        if not self._handle.writable:
-            raise ConflictError(
-                f"{self.name} is open for reading: open it with mode 'r+' or 'a' to write", path=self.name
-            )
+        self._check_writable()
         part_of_more = self._in_transaction
         try:
             yield
@@ -294,6 +314,13 @@ class File:
             raise
         if part_of_more:
             self._handle.generation += 1
+
+    def _check_writable(self) -> None:
+        self._check_open()
+        if not self._handle.writable:
+            raise ConflictError(
+                f"{self.name} is open for reading: open it with mode 'r+' or 'a' to write", path=self.name
+            )
 
     def _check_open(self) -> None:
         if not self._handle.is_open:

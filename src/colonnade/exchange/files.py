@@ -1,0 +1,99 @@
+"""Rows from files of other formats, read batch by batch: CSV, Parquet, Arrow, JSON lines.
+
+To add a format: a function from path and wanted types to an Arrow stream, and its endings in FORMATS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from colonnade.errors import DataError, UsageError
+
+Types = dict[str, pa.DataType]
+"""The types that columns should have, where the format itself does not say."""
+
+
+@contextmanager
+def rows_of(path: Path, types: Types) -> Iterator[Any]:
+    """The rows of a file as something that `colonnade.write` takes; the format goes by the file's ending."""
+    ending = next((ending for ending in FORMATS if path.name.lower().endswith(ending)), None)
+    if ending is None:
+        raise UsageError(f"{path}: rows are read from files that end in {', '.join(FORMATS)}, or .h5")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {str(path)!r}")
+    try:
+        stream = FORMATS[ending](path, {name: _values_type(kind) for name, kind in types.items()})
+        try:
+            yield stream
+        finally:
+            if hasattr(stream, "close"):
+                stream.close()
+    except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"{path}: {error}", path=str(path)) from error
+
+
+def _values_type(kind: pa.DataType) -> pa.DataType:
+    """What a text can be read as: of a categorical, its values; a time with as many digits as it comes with."""
+    if pa.types.is_dictionary(kind):
+        return _values_type(kind.value_type)
+    if pa.types.is_timestamp(kind) and kind.unit in ("s", "ms"):
+        return pa.timestamp("us", kind.tz)
+    return kind
+
+
+def _read_csv(path: Path, types: Types, delimiter: str = ",") -> Any:
+    from pyarrow import csv
+
+    return csv.open_csv(
+        path,
+        parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        convert_options=csv.ConvertOptions(
+            column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    )
+
+
+def _read_tsv(path: Path, types: Types) -> Any:
+    return _read_csv(path, types, "\t")
+
+
+def _read_parquet(path: Path, _types: Types) -> Any:
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(path)
+    return pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())
+
+
+def _read_arrow(path: Path, _types: Types) -> Any:
+    from pyarrow import ipc
+
+    try:
+        file = ipc.open_file(pa.memory_map(str(path)))
+    except pa.ArrowInvalid:
+        return ipc.open_stream(pa.memory_map(str(path)))
+    batches = (file.get_batch(number) for number in range(file.num_record_batches))
+    return pa.RecordBatchReader.from_batches(file.schema, batches)
+
+
+def _read_json_lines(path: Path, types: Types) -> Any:
+    from pyarrow import json
+
+    schema = pa.schema(list(types.items())) if types else None
+    return json.open_json(path, parse_options=json.ParseOptions(explicit_schema=schema))
+
+
+FORMATS: dict[str, Callable[[Path, Types], Any]] = {
+    ".csv": _read_csv,
+    ".csv.gz": _read_csv,
+    ".tsv": _read_tsv,
+    ".parquet": _read_parquet,
+    ".arrow": _read_arrow,
+    ".feather": _read_arrow,
+    ".jsonl": _read_json_lines,
+    ".ndjson": _read_json_lines,
+}

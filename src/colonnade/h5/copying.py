@@ -1,0 +1,284 @@
+"""A whole HDF5 file copied into a new one, object by object: nothing is lost, and no free space comes along.
+
+In this order:
+1. a survey: what cannot be copied is refused by name, committed datatypes are copied, since datasets share them;
+2. groups from the root down, made as they were made (with their order of creation), and all their links. Datasets
+   are copied by HDF5 itself, chunks as they stand. An object with several hard links is copied once; soft and
+   external links are made anew, wherever they lead;
+3. the attributes of groups, and every reference, in datasets and attributes, turned to the object's new place.
+
+A dataset may be written another way than HDF5 copies it: the caller says which, and how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+from h5py import h5a, h5d, h5g, h5l, h5o, h5p, h5s, h5t
+
+from colonnade.errors import UnsupportedError
+from colonnade.h5 import capi
+from colonnade.h5.attributes import BROKEN, elements, open_attributes, write_elements
+from colonnade.h5.datasets import is_shown_as_stored
+from colonnade.h5.datatypes import describe_type, memory_dtype, memory_type
+from colonnade.h5.links import Child, children, decode_name, encode_name, join_path, names_in_order
+from colonnade.h5.references import NewPlaces, has_references
+from colonnade.model import Progress, StoredType
+
+CopyDataset = Callable[[Any, Any, str], None]
+"""Writes a dataset another way: the source dataset, the new group, the name in it."""
+
+_MERGE_COMMITTED_DATATYPES = 0x40
+_TYPES = "\x01types"
+_PART_BYTES = 16 << 20
+
+
+def creation_like(source: Any) -> Any:
+    """The creation properties of a new file that is to hold what the source file holds."""
+    creation = source.get_create_plist()
+    root = h5g.open(source, b"/").get_create_plist()
+    creation.set_link_creation_order(root.get_link_creation_order())
+    creation.set_attr_creation_order(root.get_attr_creation_order())
+    creation.set_attr_phase_change(*root.get_attr_phase_change())
+    return creation
+
+
+def copy_file(
+    source: Any, target: Any, otherwise: Mapping[int, CopyDataset] | None = None, progress: Progress | None = None
+) -> None:
+    """Copy everything below the root group of one file into that of a new one.
+
+    `otherwise` holds, by their addresses in the source, the datasets to be written another way. Progress
+    counts bytes.
+    """
+    _Copy(source, target, otherwise or {}, progress).run()
+
+
+class _Copy:
+    """One file being copied. `_paths` maps the address of each object to the path it has in the new file."""
+
+    def __init__(
+        self, source: Any, target: Any, otherwise: Mapping[int, CopyDataset], progress: Progress | None
+    ) -> None:
+        self._source, self._target = source, target
+        self._otherwise = otherwise
+        self._progress = progress
+        self._paths = {h5o.get_info(source).addr: "/"}
+        self._has_references = False
+        self._done = self._bytes = 0
+
+    def run(self) -> None:
+        """Do all three steps."""
+        self._survey()
+        pending = [("/", self._source, self._target)]
+        while pending:
+            pending.extend(reversed(list(self._copy_links(*pending.pop()))))
+        if _TYPES.encode() in self._target:
+            self._target.unlink(_TYPES.encode())
+        places = NewPlaces(self._source, self._target, self._paths if self._has_references else {})
+        for path in list(self._paths.values()):
+            self._complete(encode_name(path), places)
+
+    # -- 1. the survey --
+
+    def _survey(self) -> None:
+        pending, seen = [("/", self._source)], set(self._paths)
+        self._look_at("/", self._source)
+        while pending:
+            path, group = pending.pop()
+            for child in children(group):
+                where = join_path(path, child.name)
+                if child.kind == "broken":
+                    raise _refusal(where, "it cannot be opened")
+                if child.kind in ("soft link", "external link") or child.address in seen:
+                    continue
+                seen.add(child.address)
+                node = _open(group, encode_name(child.name), where)
+                self._look_at(where, node)
+                if child.kind == "group":
+                    pending.append((where, node))
+                elif child.kind == "dataset":
+                    self._bytes += node.get_storage_size()
+                else:
+                    self._copy_datatype(group, child)
+
+    def _look_at(self, where: str, node: Any) -> None:
+        """Find out whether there are references, and refuse those that cannot be turned."""
+        for holder in _holders(node):
+            stored = describe_type(holder.get_type())
+            if is_shown_as_stored(stored):
+                raise _refusal(where, "it holds references in the form of HDF5 1.12")
+            self._has_references = self._has_references or has_references(stored)
+
+    def _copy_datatype(self, group: Any, child: Child) -> None:
+        if _TYPES.encode() not in self._target:
+            h5g.create(self._target, _TYPES.encode())
+        path = f"/{_TYPES}/{child.address}"
+        h5o.copy(group, encode_name(child.name), self._target, path.encode())
+        self._paths[child.address] = path
+
+    # -- 2. groups and links --
+
+    def _copy_links(self, path: str, source: Any, target: Any) -> Iterator[tuple[str, Any, Any]]:
+        """Make every link of a group; gives the new groups, which are still empty."""
+        for name in names_in_order(source):
+            where = join_path(path, decode_name(name))
+            link = source.links.get_info(name)
+            how = h5p.create(h5p.LINK_CREATE)
+            how.set_char_encoding(link.cset)
+            if link.type == h5l.TYPE_SOFT:
+                target.links.create_soft(name, source.links.get_val(name), lcpl=how)
+            elif link.type == h5l.TYPE_EXTERNAL:
+                target.links.create_external(name, *source.links.get_val(name), lcpl=how)
+            elif link.type == h5l.TYPE_HARD:
+                yield from self._copy_object(where, source, target, name, how)
+            else:
+                raise _refusal(where, f"it is a link of a kind of its own (number {link.type})")
+
+    def _copy_object(
+        self, where: str, source: Any, target: Any, name: bytes, how: Any
+    ) -> Iterator[tuple[str, Any, Any]]:
+        """Copy what a hard link leads to, or link it where it was copied before."""
+        node = _open(source, name, where)
+        address = h5o.get_info(node).addr
+        known = self._paths.get(address)
+        if known is None or known.startswith(f"/{_TYPES}/"):
+            self._paths[address] = where
+        if known is not None:
+            target.links.create_hard(name, self._target, encode_name(known), lcpl=how)
+        elif isinstance(node, h5g.GroupID):
+            yield where, node, h5g.create(target, name, lcpl=how, gcpl=node.get_create_plist())
+        else:
+            self._copy_dataset(where, node, source, target, name, how)
+
+    def _copy_dataset(self, where: str, node: Any, source: Any, target: Any, name: bytes, how: Any) -> None:
+        other = self._otherwise.get(h5o.get_info(node).addr)
+        if other is not None:
+            other(node, target, decode_name(name))
+        else:
+            try:
+                if _has_pointing_fill(node):
+                    self._copy_by_elements(node, target, name, how)
+                else:
+                    h5o.copy(source, name, target, name, self._copy_options(node), how)
+            except BROKEN as error:
+                raise _refusal(where, str(error)) from error
+        self._done += node.get_storage_size()
+        if self._progress is not None:
+            self._progress(self._done, self._bytes)
+
+    def _copy_by_elements(self, node: Any, target: Any, name: bytes, how: Any) -> None:
+        """HDF5 copies the fill value of variable-length elements as an address in the old file."""
+        kind, space = self._new_type(node.get_type()), node.get_space()
+        _copy_elements(node, h5d.create(target, name, kind, space, dcpl=node.get_create_plist(), lcpl=how))
+
+    def _copy_options(self, node: Any) -> Any:
+        """How HDF5 copies a dataset: its committed datatypes are those of the new file.
+
+        Each is named: HDF5 would search the whole new file for it, and crash on groups that hold each other.
+        """
+        options = h5p.create(h5p.OBJECT_COPY)
+        kinds = [holder.get_type() for holder in _holders(node)]
+        for kind in kinds:
+            known = self._paths.get(h5o.get_info(kind).addr) if kind.committed() else None
+            if known is not None:
+                options.set_copy_object(_MERGE_COMMITTED_DATATYPES)
+                capi.add_datatype_path(options, encode_name(known))
+        return options
+
+    # -- 3. attributes and references --
+
+    def _complete(self, path: bytes, places: NewPlaces) -> None:
+        source, target = h5o.open(self._source, path), h5o.open(self._target, path)
+        for attribute in open_attributes(source):
+            self._copy_attribute(attribute, target, places)
+        if isinstance(source, h5d.DatasetID) and has_references(describe_type(source.get_type())):
+            _copy_elements(source, target, places)
+
+    def _copy_attribute(self, attribute: Any, target: Any, places: NewPlaces) -> None:
+        """Copy an attribute that the new object lacks, and turn the references of one that it has."""
+        stored = describe_type(attribute.get_type())
+        if h5a.exists(target, attribute.name):
+            if not has_references(stored):
+                return
+            made = h5a.open(target, attribute.name)
+        else:
+            made = capi.create_attribute_like(attribute, target, self._new_type(attribute.get_type()))
+        with elements(attribute) as image:
+            places.turn(image, stored)
+            write_elements(made, image)
+
+    def _new_type(self, type_id: Any) -> Any:
+        """The datatype for the new file: the committed one, if it is committed."""
+        known = self._paths.get(h5o.get_info(type_id).addr) if type_id.committed() else None
+        return type_id.copy() if known is None else h5t.open(self._target, encode_name(known))
+
+
+def _holders(node: Any) -> list[Any]:
+    """What holds values in an object: its attributes, and a dataset itself."""
+    return [*open_attributes(node), *([node] if isinstance(node, h5d.DatasetID) else [])]
+
+
+def _open(group: Any, name: bytes, where: str) -> Any:
+    try:
+        return h5o.open(group, name)
+    except BROKEN as error:
+        raise _refusal(where, str(error)) from error
+
+
+def _refusal(where: str, why: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{where} cannot be copied, so nothing is: {why}", feature="copying every object of a file", path=where
+    )
+
+
+def _has_pointing_fill(dataset: Any) -> bool:
+    """Whether the dataset's fill value is kept elsewhere in the file than in its header."""
+    defined = dataset.get_create_plist().fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
+    return defined and describe_type(dataset.get_type()).has_pointers
+
+
+def _copy_elements(source: Any, target: Any, places: NewPlaces | None = None) -> None:
+    """Write the elements of a dataset into its copy, their references turned; a few MiB at a time."""
+    stored = describe_type(source.get_type())
+    in_memory, in_new = memory_type(source.get_type(), stored), memory_type(target.get_type(), stored)
+    for selected in _parts(source, stored):
+        count = selected.get_select_npoints()
+        space = h5s.create_simple((count,))
+        image = np.zeros(count, dtype=memory_dtype(stored))
+        capi.read(source, in_memory, space, selected, image.ctypes.data)
+        try:
+            if places is not None:
+                places.turn(image, stored)
+            capi.write(target, in_new, space, selected, image.ctypes.data)
+        finally:
+            if stored.has_pointers:
+                capi.reclaim(in_memory, space, image.ctypes.data)
+
+
+def _parts(dataset: Any, stored: StoredType) -> Iterator[Any]:
+    """Selections that cover all elements that were written."""
+    space = dataset.get_space()
+    shape = space.get_simple_extent_dims() if space.get_simple_extent_type() == h5s.SIMPLE else ()
+    if not shape:
+        if space.get_simple_extent_type() == h5s.SCALAR:
+            yield space
+        return
+    creation = dataset.get_create_plist()
+    if creation.get_layout() == h5d.CHUNKED:
+        chunk = creation.get_chunk()
+        starts: list[tuple[int, ...]] = []
+        dataset.chunk_iter(lambda info: starts.append(info.chunk_offset))
+    else:
+        rows = max(1, _PART_BYTES // max(1, prod(shape[1:]) * stored.size))
+        chunk = (rows, *shape[1:])
+        starts = [(first,) + (0,) * (len(shape) - 1) for first in range(0, shape[0] if prod(shape) else 0, rows)]
+    for start in starts:
+        count = tuple(min(size, end - at) for size, end, at in zip(chunk, shape, start, strict=True))
+        if all(n > 0 for n in count):
+            selected = dataset.get_space()
+            selected.select_hyperslab(start, count)
+            yield selected

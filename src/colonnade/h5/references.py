@@ -1,0 +1,83 @@
+"""References turned to the new places of the objects they lead to, wherever they stand in an element.
+
+In memory an object reference is the address of an object (8 bytes), a region reference 12 bytes that HDF5
+alone can read. Inside compounds, arrays and sequences they lie where the element's datatype says.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from h5py import h5o
+
+from colonnade.h5 import capi
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.links import encode_name
+from colonnade.model import StoredType
+
+Image = np.ndarray[Any, np.dtype[Any]]
+
+
+def has_references(stored: StoredType) -> bool:
+    """Whether elements of this datatype hold references, at any depth."""
+    if stored.kind in ("object_reference", "region_reference"):
+        return True
+    if stored.base is not None and has_references(stored.base):
+        return True
+    return any(has_references(field.type) for field in stored.fields)
+
+
+class NewPlaces:
+    """Where each object of a file is in its copy; a reference to an object that was not copied becomes null."""
+
+    def __init__(self, source: Any, target: Any, paths: Mapping[int, str]) -> None:
+        self._source, self._target = source, target
+        self._paths = paths
+        self._addresses = {
+            old: h5o.get_info(target, encode_name(path)).addr  # one call an object: only for files with references
+            for old, path in paths.items()
+        }
+
+    def turn(self, image: Image, stored: StoredType) -> None:
+        """Turn every reference in these elements (in memory form), in place."""
+        if stored.kind == "object_reference":
+            self._turn_objects(image)
+        elif stored.kind == "region_reference":
+            for place in np.ndindex(image.shape):
+                image[place] = self._turned_region(image[place].tobytes())
+        elif stored.kind == "compound":
+            for field in stored.fields:
+                if has_references(field.type):
+                    self.turn(image[field.name], field.type)
+        elif stored.kind == "array" and has_references(stored.item):
+            self.turn(image, stored.item)
+        elif stored.kind == "sequence" and has_references(stored.item):
+            for element in image.reshape(-1):
+                self._turn_sequence(int(element["length"]), int(element["pointer"]), stored.item)
+
+    def _turn_objects(self, image: Image) -> None:
+        old = np.frombuffer(image.tobytes(), dtype="u8")
+        distinct, places = np.unique(old, return_inverse=True)
+        new = np.array([self._addresses.get(address, 0) for address in distinct.tolist()], dtype="u8")
+        image[...] = np.frombuffer(new[places].tobytes(), dtype=image.dtype).reshape(image.shape)
+
+    def _turned_region(self, reference: bytes) -> np.void:
+        turned = ctypes.create_string_buffer(len(reference))
+        try:
+            node, region = capi.open_region(self._source, reference) if any(reference) else (None, None)
+        except OSError:
+            node = None  # it led nowhere before
+        path = None if node is None else self._paths.get(h5o.get_info(node).addr)
+        if path is not None:
+            capi.make_region(ctypes.addressof(turned), self._target, encode_name(path), region)
+        return np.void(turned.raw)
+
+    def _turn_sequence(self, length: int, pointer: int, item: StoredType) -> None:
+        dtype = memory_dtype(item)
+        if length:
+            memory = memoryview((ctypes.c_char * (length * dtype.itemsize)).from_address(pointer))
+            base, shape = dtype.subdtype if dtype.subdtype is not None else (dtype, ())
+            self.turn(np.frombuffer(memory, dtype=base).reshape(length, *shape), item)

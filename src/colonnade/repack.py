@@ -1,0 +1,108 @@
+"""A file rewritten to its smallest form, its columns in other chunks or filters where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from colonnade.columns.forms import choose_filters
+from colonnade.columns.read import cut
+from colonnade.errors import UsageError
+from colonnade.h5.copying import CopyDataset, copy_file
+from colonnade.h5.datasets import (
+    DatasetPlan,
+    create_dataset,
+    default_chunk_rows,
+    describe_dataset,
+    is_plain_type,
+    reading,
+    write_rows,
+)
+from colonnade.h5.filters import filters_text, known_filters, parse_filters
+from colonnade.h5.links import address, holds_large_attributes, open_group, walk_groups
+from colonnade.layouts import Layout, layout_of
+from colonnade.model import ColumnInfo, Progress, TableInfo
+
+Auto = Literal["auto"]
+
+
+@dataclass(frozen=True)
+class NewStorage:
+    """How columns shall be stored: None leaves a thing as it is, "auto" chooses as for a new table."""
+
+    chunk_rows: int | Auto | None = None
+    filters: str | None = None
+
+    def __post_init__(self) -> None:
+        rows = self.chunk_rows
+        if rows not in (None, "auto") and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 1):
+            raise UsageError(f"chunk_rows must be a number of rows, or 'auto', not {rows!r}")
+        if self.filters not in (None, "auto"):
+            parse_filters(self.filters)
+
+
+def repack(source: Any, target: Any, storage: NewStorage, progress: Progress | None = None) -> None:
+    """Copy everything from the root of one file to that of a new one, the columns of its tables stored anew."""
+    otherwise: dict[int, CopyDataset] = {}
+    shifted: list[str] = []
+    for path, group, layout, info in _tables(source):
+        for column in info.members:
+            dataset, _ = layout.open_column(group, column)
+            where = None if dataset is None else address(dataset)
+            plan = None if where is None else _plan(column, dataset, storage)
+            if where is not None and plan is not None:
+                otherwise[where] = _Rewriting(column, plan, storage.filters == "auto")
+                if plan.chunk_rows != column.chunk_rows and path not in shifted:
+                    shifted.append(path)
+    copy_file(source, target, otherwise, progress)
+    for path in shifted:  # an index of chunks does not match other chunks (M2)
+        _, group, layout, info = next(_tables(open_group(target, path)))
+        layout.drop_search_indexes(group, info)
+
+
+def _tables(root: Any) -> Iterator[tuple[str, Any, Layout, TableInfo]]:
+    for path, group in walk_groups(root):
+        layout = layout_of(group)
+        if layout is not None:
+            yield path, group, layout, layout.describe(group, path)
+
+
+def _plan(column: ColumnInfo, dataset: Any, storage: NewStorage) -> DatasetPlan | None:
+    """How a column is to be stored; None when that is how it is stored, or when it must stay as it is."""
+    if column.problem is not None or column.storage in ("virtual", "external") or not is_plain_type(dataset):
+        return None
+    if storage == NewStorage() or (column.storage != "chunked" and storage.chunk_rows is None):
+        return None
+    rows = storage.chunk_rows if storage.chunk_rows is not None else column.chunk_rows
+    if not isinstance(rows, int):
+        rows = default_chunk_rows(column.n_rows, column.type)
+    filters = storage.filters or known_filters(column.filters)
+    if rows == column.chunk_rows and filters == filters_text(column.filters):
+        return None
+    return DatasetPlan(column.type, rows, filters, column.fill, holds_large_attributes(dataset))
+
+
+@dataclass(frozen=True)
+class _Rewriting:
+    """One column written into other chunks, a few MiB at a time."""
+
+    column: ColumnInfo
+    plan: DatasetPlan
+    choose: bool
+
+    def __call__(self, dataset: Any, group: Any, name: str) -> None:
+        plan, info = self.plan, describe_dataset(dataset)
+        if self.choose:
+            plan = self._with_filters(dataset)
+        made = create_dataset(group, name, plan, self.column.n_rows)
+        assert plan.chunk_rows is not None  # by _plan
+        for start, stop in cut(0, self.column.n_rows, plan.chunk_rows, plan.type):
+            with reading(dataset, info, start, stop - start) as image:
+                write_rows(made, plan.type, start, image, stop - start)
+
+    def _with_filters(self, dataset: Any) -> DatasetPlan:
+        """The plan with the filters that suit the first chunk."""
+        count = min(self.column.n_rows, self.plan.chunk_rows or 0)
+        with reading(dataset, describe_dataset(dataset), 0, count) as image:
+            return replace(self.plan, filters=choose_filters(self.plan, image, count))
