@@ -20,11 +20,13 @@ BEGIN, END = "<!-- map: written by python -m tools.architecture -->", "<!-- end 
 
 FLOORS: list[tuple[str, list[str]]] = [
     ("ground", ["errors"]),
-    ("words", ["model"]),
-    ("bytes", ["h5"]),
+    ("words", ["model", "predicate", "selection", "leaf"]),
+    ("bytes and text", ["h5", "parse", "trust"]),
     ("bytes HDF5 cannot read", []),
     ("what is kept", ["columns"]),
+    ("how it is found", ["indexes"]),
     ("where things are kept, and what comes in and goes out", ["layouts", "exchange"]),
+    ("what keeps in step", ["indexing"]),
     ("verbs", ["query", "writing", "changes", "repack", "show"]),
     ("front room", ["table"]),
     ("doors", ["demo", "cli"]),

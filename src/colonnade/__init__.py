@@ -17,18 +17,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from colonnade import errors
     from colonnade.model import ColumnOptions as column
-    from colonnade.model import Finding
+    from colonnade.model import Finding, IndexInfo
+    from colonnade.predicate import Predicate, col
+    from colonnade.query.plan import Plan
     from colonnade.table import Column, File, Query, Table, open, open_table, read, write
 
 __version__ = "0.1.0"
 __all__ = [
-    "Column", "File", "Finding", "Query", "Table", "__version__",
-    "column", "errors", "open", "open_table", "read", "write",
+    "Column", "File", "Finding", "IndexInfo", "Plan", "Predicate", "Query", "Table", "__version__",
+    "col", "column", "errors", "open", "open_table", "read", "write",
 ]  # fmt: skip
 
 _HOMES = {
     **dict.fromkeys(("Column", "File", "Query", "Table", "open", "open_table", "read", "write"), "colonnade.table"),
     "Finding": "colonnade.model",
+    "IndexInfo": "colonnade.model",
+    "Plan": "colonnade.query.plan",
+    "Predicate": "colonnade.predicate",
+    "col": "colonnade.predicate",
     "column": "colonnade.model",
     "errors": "colonnade",
 }

@@ -7,9 +7,9 @@ refused by row and value when they come; the caller then rolls back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,11 @@ from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, family, source_from
 from colonnade.h5.datasets import resize
 from colonnade.h5.links import exists, open_dataset, rename, unlink
+from colonnade.indexing import Indexes, OpenIndex
 from colonnade.layouts import Layout
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, Progress, TableInfo
+from colonnade.selection import Selection
+from colonnade.trust import Receipts
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,12 @@ class OpenTable:
     group: Any
     layout: Layout
     info: TableInfo
+    receipts: Receipts = field(default_factory=dict)
+
+    @property
+    def indexes(self) -> Indexes:
+        """Its search indexes."""
+        return Indexes(self.group, self.layout, self.info, self.receipts)
 
     def resume(self, column: ColumnInfo) -> ColumnWriter:
         """A writer for the rows behind those that a column has."""
@@ -56,7 +65,7 @@ def append(table: OpenTable, data: Any, progress: Progress | None = None) -> int
     kinds = {column.name: arrow_type(column) for column in table.info.members}
     first = table.info.n_rows
     done = 0
-    table.layout.drop_search_indexes(table.group, table.info)
+    indexes = table.indexes.open()
     for batch in source.batches:
         for name, writer in writers.items():
             writer.write(_fitting(_values(batch, name, source, done), kinds[name], name, first + done))
@@ -64,7 +73,15 @@ def append(table: OpenTable, data: Any, progress: Progress | None = None) -> int
         if progress is not None:
             progress(done, source.n_rows)
     table.layout.extend(table.group, table.info, [writer.finish() for writer in writers.values()])
+    _follow(table, indexes, {})
     return done
+
+
+def _follow(table: OpenTable, indexes: Sequence[OpenIndex], changed: Mapping[str, Selection]) -> None:
+    """Make the search indexes match the table as it is now (M2)."""
+    if indexes:
+        now = table.layout.describe(table.group, table.info.path)
+        Indexes(table.group, table.layout, now, table.receipts).follow(indexes, changed, table.info.n_rows)
 
 
 def _check_columns(info: TableInfo, source: Source) -> None:
@@ -77,8 +94,8 @@ def _check_columns(info: TableInfo, source: Source) -> None:
         raise DataError(
             f"the rows do not have the columns of {info.path}: {'; '.join(parts)}", lacking=lacking, odd=odd
         )
-    for field in source.schema:
-        _check_family(info.by_name[field.name], field.type)
+    for given_field in source.schema:
+        _check_family(info.by_name[given_field.name], given_field.type)
 
 
 def _check_family(column: ColumnInfo, given: pa.DataType) -> None:
@@ -142,11 +159,12 @@ def truncate(table: OpenTable, n_rows: int) -> None:
     """Keep the first rows only."""
     if not 0 <= n_rows <= table.info.n_rows:
         raise UsageError(f"a table of {table.info.n_rows} rows cannot be cut to {n_rows}")
-    table.layout.drop_search_indexes(table.group, table.info)
+    indexes = table.indexes.open()
     written = [table.resume(column).finish() for column in table.info.members]
     table.layout.extend(table.group, table.info, written)
     for column in written:
         resize(column.dataset, n_rows)
+    _follow(table, indexes, {})
 
 
 def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
@@ -159,13 +177,14 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
     if len(np.unique(numbers)) != len(numbers):
         raise UsageError("a row was named twice: its value would depend on the order")
     _check_family(column, array.type)
-    table.layout.drop_search_indexes(table.group, table.info)
+    indexes = [one for one in table.indexes.open() if one.info.column == name]
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
     writer = table.resume(column)
     with _places_as(numbers):
         writer.overwrite(numbers, _fitting(array.take(pa.array(order)), arrow_type(column), name, 0))
     table.layout.extend(table.group, table.info, [writer.finish()])
+    _follow(table, indexes, {name: Selection.from_rows(numbers)})
 
 
 @contextmanager
@@ -235,6 +254,7 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
     if len(table.info.members) > 1:
         _check_length(table.info, name, array)
     options = _with_texts(options, table.info.by_name[name], array.type)
+    table.indexes.drop(name)
     old = f"{name}\x01old"
     rename(table.group, name, old)
     try:
@@ -244,7 +264,6 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
             unlink(table.group, name)
         rename(table.group, old, name)
         raise
-    table.layout.drop_search_indexes(table.group, table.info)
     table.layout.replace_column(table.group, table.info, written, open_dataset(table.group, old))
     unlink(table.group, old)
 
@@ -261,7 +280,7 @@ def _with_texts(options: ColumnOptions, before: ColumnInfo, kind: pa.DataType) -
 
 def drop_column(table: OpenTable, name: str) -> None:
     """Remove a column or label with its categories and every reference to it."""
-    table.layout.drop_search_indexes(table.group, table.info)
+    table.indexes.drop(name)
     table.layout.detach_column(table.group, table.info, name)
 
 
@@ -272,7 +291,16 @@ def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bo
     table.layout.check_name(new_name, allow_reserved)
     if exists(table.group, new_name):
         raise UsageError(f"{table.info.path} has an object {new_name!r} already: choose another name", column=new_name)
+    _rename_receipts(table, name, new_name)
+    table.layout.rename_indexes(table.group, table.info, name, new_name)
     table.layout.rename_column(table.group, table.info, name, new_name)
+
+
+def _rename_receipts(table: OpenTable, name: str, new_name: str) -> None:
+    """An index is named after its column, and so is its receipt."""
+    for place in [place for place in table.receipts if place[:2] == (table.info.path, name)]:
+        new = new_name + place[2].removeprefix(name) if place[2].startswith(f"{name}__") else place[2]
+        table.receipts[place[0], new_name, new] = table.receipts.pop(place)
 
 
 def set_texts(table: OpenTable, name: str | None, texts: Mapping[str, str | None]) -> None:

@@ -4,6 +4,7 @@
     ├─ UsageError (ValueError)           you asked for what cannot be
     │  ├─ ColumnNotFound (KeyError)      names the nearest columns
     │  ├─ TableNotFound (KeyError)       names the nearest tables
+    │  ├─ PredicateError                 a predicate that means nothing: text and position
     │  └─ DataError                      rows given do not fit: column, row, value
     ├─ FormatError                       the file breaks its own rules
     │  └─ CorruptError                   bytes are not what they claim
@@ -82,6 +83,10 @@ class TableNotFound(_NotFoundError):
 
     def __init__(self, name: str, where: str, known: Iterable[str]) -> None:
         super().__init__("table", name, where, known)
+
+
+class PredicateError(UsageError):
+    """A predicate that cannot be read, or does not suit its columns. Facts: text, position, column where known."""
 
 
 class DataError(UsageError):

@@ -223,6 +223,24 @@ class ColumnInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexInfo:
+    """One search index of a column.
+
+    kind: "chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom", or the KIND of one that is not known here.
+    fresh: whether its shape and attributes suit the column as it is; `problem` says why not.
+    trusted: whether it was built here or verified, and so is used by default.
+    """
+
+    column: str
+    kind: str
+    name: str
+    fresh: bool
+    trusted: bool
+    bytes: int
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One result of a check: which rule, how bad, where, what."""
 

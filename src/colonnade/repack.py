@@ -21,8 +21,10 @@ from colonnade.h5.datasets import (
 )
 from colonnade.h5.filters import filters_text, known_filters, parse_filters
 from colonnade.h5.links import address, holds_large_attributes, open_group, walk_groups
+from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import ColumnInfo, Progress, TableInfo
+from colonnade.trust import Receipts
 
 Auto = Literal["auto"]
 
@@ -42,7 +44,7 @@ class NewStorage:
             parse_filters(self.filters)
 
 
-def repack(source: Any, target: Any, storage: NewStorage, progress: Progress | None = None) -> None:
+def repack(source: Any, target: Any, storage: NewStorage, receipts: Receipts, progress: Progress | None = None) -> None:
     """Copy everything from the root of one file to that of a new one, the columns of its tables stored anew."""
     otherwise: dict[int, CopyDataset] = {}
     shifted: list[str] = []
@@ -58,7 +60,7 @@ def repack(source: Any, target: Any, storage: NewStorage, progress: Progress | N
     copy_file(source, target, otherwise, progress)
     for path in shifted:  # an index of chunks does not match other chunks (M2)
         _, group, layout, info = next(_tables(open_group(target, path)))
-        layout.drop_search_indexes(group, info)
+        Indexes(group, layout, info, receipts).renew()
 
 
 def _tables(root: Any) -> Iterator[tuple[str, Any, Layout, TableInfo]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -31,6 +31,7 @@ from colonnade.h5.links import (
     rename,
     unlink,
 )
+from colonnade.indexing import check_kind
 from colonnade.layouts import LAYOUTS, Layout, TableText, layout_of
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions, Progress
 
@@ -52,6 +53,7 @@ class Draft:
     label_arrays: dict[str, pa.Array]
     text: TableText
     large_attributes: bool
+    index: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -67,6 +69,7 @@ def prepare(
     units_vocabulary: str | None = None,
     columns: Mapping[str, ColumnOptions | Mapping[str, Any]] | None = None,
     labels: Sequence[str] | Mapping[str, Any] | None = None,
+    index: Mapping[str, str | Sequence[str]] | None = None,
     layout: str = "hep001",
     allow_reserved: bool = False,
 ) -> Draft:
@@ -100,7 +103,19 @@ def prepare(
         label_arrays=label_arrays,
         text=TableText(title, description, units_vocabulary),
         large_attributes=large or len((description or "").encode()) > LONGEST_TEXT,
+        index=_index_kinds(index or {}, known),
     )
+
+
+def _index_kinds(asked: Mapping[str, str | Sequence[str]], known: Sequence[str]) -> dict[str, list[str]]:
+    """Which kinds of search index each column shall have."""
+    for name in asked:
+        if name not in known:
+            raise ColumnNotFound(name, "the data (named in index=)", known)
+    kinds = {name: [words] if isinstance(words, str) else list(words) for name, words in asked.items()}
+    for word in (word for words in kinds.values() for word in words):
+        check_kind(word)
+    return kinds
 
 
 def _labels(labels: Sequence[str] | Mapping[str, Any] | None, source: Source) -> tuple[list[str], dict[str, pa.Array]]:

@@ -30,7 +30,7 @@ from colonnade.columns.missing import find_missing, recommended_fills
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.datasets import DatasetPlan, trial_size
 from colonnade.h5.datatypes import memory_dtype
-from colonnade.model import AUTO, ColumnOptions, StoredType
+from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType
 
 MISSING_CODE = -1
 WIDEST_AUTO_STRING = 4096
@@ -192,6 +192,12 @@ def is_nan(fill: bytes | None, form: Form) -> bool:
     """Whether the fill is NaN, which marks every NaN as missing."""
     dtype = memory_dtype(form.stored)
     return fill is not None and dtype.kind == "f" and bool(np.isnan(np.frombuffer(fill, dtype=dtype)[0]))
+
+
+def fill_is_nan(column: ColumnInfo) -> bool:
+    """Whether every NaN of the column is a missing row."""
+    dtype = memory_dtype(column.type)
+    return column.fill is not None and dtype.kind == "f" and bool(np.isnan(np.frombuffer(column.fill, dtype=dtype)[0]))
 
 
 def missing_line(stored: StoredType, fill: bytes) -> str:

@@ -6,16 +6,20 @@ stays bounded however long the column is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.decode import decode, decode_codes
+from colonnade.columns.keys import Keys, decimal_keys, domain_of, join, keys_of
 from colonnade.columns.mapping import arrow_type, value_type
 from colonnade.errors import CorruptError, FormatError
 from colonnade.h5.datasets import describe_dataset, reading
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.references import follow_reference
+from colonnade.leaf import Domain
 from colonnade.model import ColumnInfo, StoredType
 
 PIECE_BYTES = 8 << 20
@@ -46,6 +50,58 @@ class ColumnReader:
             except CorruptError as error:
                 raise _in_column(error, column.name, start, step) from error
 
+    def keys(self, start: int, count: int) -> Keys:
+        """What these rows are compared by; only for columns that have a `domain`."""
+        column = self.column
+        if column.problem is not None:
+            raise FormatError(f"column {column.name!r} cannot be read: {column.problem}", column=column.name)
+        with reading(self._dataset, column, start, count) as image:
+            try:
+                array = self._key_array(image)
+                return decimal_keys(array) if pa.types.is_decimal(array.type) else keys_of(array)
+            except CorruptError as error:
+                raise _in_column(error, column.name, start, 1) from error
+
+    def _key_array(self, image: Any) -> pa.Array:
+        column = self.column
+        if column.categories is not None:
+            codes = decode_codes(image, column.categories.n_categories, column.fill)
+            return codes.cast(pa.from_numpy_dtype(image.dtype))
+        if column.type.kind in ("integer", "bitfield", "float"):
+            return decode(image, column.type, pa.from_numpy_dtype(image.dtype), column.fill)
+        array = decode(image, column.type, self.kind, column.fill)
+        if column.type.kind == "boolean":
+            return array.cast(pa.int8())
+        if column.type.kind == "enum":
+            return pa.array(image, mask=array.is_null().to_numpy(zero_copy_only=False))
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        return array if self.is_decimal_text else array.cast(pa.binary())
+
+    @property
+    def domain(self) -> Domain | None:
+        """What rows are compared by; None when they cannot be."""
+        return "integer" if self.is_decimal_text else domain_of(self.column.type)
+
+    @property
+    def is_decimal_text(self) -> bool:
+        """Whether these are decimals of so many digits that they are kept as text."""
+        return bool(pa.types.is_decimal(self.kind)) and self.column.type.kind in ("string", "text")
+
+    @property
+    def fill_number(self) -> int | None:
+        """The number that marks a missing row of an enum."""
+        fill = self.column.fill
+        return None if fill is None else int(np.frombuffer(fill, dtype=memory_dtype(self.column.type))[0])
+
+    def take_keys(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Keys:
+        """The keys of these rows, which are increasing and distinct."""
+        return join(self._parts(rows, self.keys))
+
+    def follow(self, row: int) -> Any | None:
+        """The array, or the part of it, that the reference in a row points to; None where it points nowhere."""
+        return follow_reference(self._dataset, row, self.column.name)
+
     def categories(self) -> pa.Array:
         """The categories of a categorical column, read once."""
         if self._categories is None:
@@ -68,20 +124,25 @@ class ColumnReader:
 
     def take(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
         """These rows, in increasing order and each once; only the chunks that hold them are read."""
+        parts = self._parts(rows, self.read)
+        return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+
+    def _parts(self, rows: np.ndarray[Any, np.dtype[np.int64]], read: Callable[[int, int], Any]) -> list[Any]:
+        """What `read` gives for the rows of each chunk that holds any."""
         if len(rows) == 0:
-            return self.read(0, 0)
+            return [read(0, 0)]
         chunks = rows // self.column.grid.chunk_rows
         edges = np.flatnonzero(np.diff(chunks)) + 1
         parts = []
         for group in np.split(rows, edges):
             first, last = int(group[0]), int(group[-1])
-            if len(group) == 1:
-                parts.append(self.read(first, 1))
+            if last - first + 1 == len(group):
+                parts.append(read(first, len(group)))
             elif (last - first + 1) * self.column.type.size > FARTHEST_APART:
-                parts.extend(self.read(row, 1) for row in group.tolist())
+                parts.extend(read(row, 1) for row in group.tolist())
             else:
-                parts.append(self.read(first, last - first + 1).take(pa.array(group - first)))
-        return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+                parts.append(read(first, last - first + 1).take(group - first))
+        return parts
 
 
 def cut(start: int, stop: int, chunk_rows: int, stored: StoredType) -> Iterator[tuple[int, int]]:

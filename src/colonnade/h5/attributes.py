@@ -63,6 +63,18 @@ def write_number(node: Any, name: str, number: float) -> None:
     _replace(node, name, h5t.IEEE_F64LE, h5s.create(h5s.SCALAR), np.array(number, dtype="<f8"))
 
 
+def write_integer(node: Any, name: str, number: int, dtype: str = "<u8") -> None:
+    """Write one scalar integer of an exact type."""
+    value = np.array(number, dtype=dtype)
+    _replace(node, name, h5t.py_create(value.dtype), h5s.create(h5s.SCALAR), value)
+
+
+def write_integers(node: Any, name: str, numbers: Sequence[int], dtype: str = "<u8") -> None:
+    """Write a 1-D array of integers of an exact type."""
+    value = np.array(numbers, dtype=dtype)
+    _replace(node, name, h5t.py_create(value.dtype), h5s.create_simple((len(value),)), value)
+
+
 def write_reference(node: Any, name: str, target: Any) -> None:
     """Write one scalar object reference."""
     _write_references(node, name, [target], h5s.create(h5s.SCALAR))
@@ -200,6 +212,14 @@ def read_flag(node: Any, name: str) -> bool | None:
     """The attribute's truth value (any boolean or integer scalar), or None."""
     value = read(node, name)
     return bool(value) if isinstance(value, (bool, int, np.bool_, np.integer)) else None
+
+
+def read_integers(node: Any, name: str) -> list[int] | None:
+    """The attribute's integers, a scalar as a list of one; None when absent or something else."""
+    value = read(node, name)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.ndim == 1:
+        return [int(item) for item in value]
+    return [int(value)] if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else None
 
 
 def read_references(node: Any, name: str) -> list[Any] | None:

@@ -71,6 +71,7 @@ class FileHandle:
         self._lock = lock
         self._aside = aside
         self._stream = stream
+        self.when_closed: Callable[[], None] | None = None
         self._watched: Path | None = None
         self._care = Care()
         self._stamp: list[int] = []
@@ -95,9 +96,27 @@ class FileHandle:
         return bool(self.h5) or self._watched is not None
 
     @property
+    def path(self) -> Path | None:
+        """The path of a file that was opened by its path."""
+        return Path(self.name) if self._journaled is not None or self._watched is not None else None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the file is still being made, aside from its place."""
+        return self._aside is not None
+
+    @property
     def is_journaled(self) -> bool:
         """Whether changes can be rolled back: not so for an h5py file or a file object that the caller opened."""
         return self._journaled is not None
+
+    @property
+    def n_changes(self) -> int | None:
+        """A number that grows when bytes of the file are changed through this handle; None where that is not seen."""
+        if self._journaled is None:
+            return None
+        self.h5.file.flush()
+        return self._journaled.n_changes
 
     def commit(self) -> None:
         """Make what was written part of the file."""
@@ -189,6 +208,8 @@ class FileHandle:
                 if self._journaled is not None:
                     self._journaled.close()
                 self._end_aside(whole)
+                if whole and self.when_closed is not None:
+                    self.when_closed()  # while nobody else may write yet
             finally:
                 if self._lock is not None:
                     self._lock.release()

@@ -84,6 +84,7 @@ class JournaledFile(io.RawIOBase):
         self._journal: int | None = None
         self._journal_end = 0
         self._grown = False
+        self.n_changes = 0  # writes that changed a byte, since the file was opened
         self._failure: BaseException | None = None
 
     @property
@@ -135,6 +136,7 @@ class JournaledFile(io.RawIOBase):
             self._change(start, view[: edge - start])
         if stop > edge:
             self._grown = True
+            self.n_changes += 1
             self._disk.write(self._file, view[edge - start :], edge)
 
     def truncate(self, length: int | None = None) -> int:
@@ -180,7 +182,9 @@ class JournaledFile(io.RawIOBase):
                 held = bytearray(self._disk.read(self._file, self._page_length(page), page * PAGE))
                 self._pages[page] = held
             count = min(PAGE - within, len(view) - at)
-            held[within : within + count] = view[at : at + count]
+            if held[within : within + count] != view[at : at + count]:
+                held[within : within + count] = view[at : at + count]
+                self.n_changes += 1
             at += count
         if len(self._pages) * PAGE > MOST_HELD:
             self._write_pages()

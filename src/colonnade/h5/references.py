@@ -10,10 +10,13 @@ import ctypes
 from collections.abc import Mapping
 from typing import Any
 
+import h5py
 import numpy as np
-from h5py import h5o
+from h5py import h5o, h5r, h5s
 
+from colonnade.errors import CorruptError, UsageError
 from colonnade.h5 import capi
+from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.links import encode_name
 from colonnade.model import StoredType
@@ -81,3 +84,33 @@ class NewPlaces:
             memory = memoryview((ctypes.c_char * (length * dtype.itemsize)).from_address(pointer))
             base, shape = dtype.subdtype if dtype.subdtype is not None else (dtype, ())
             self.turn(np.frombuffer(memory, dtype=base).reshape(length, *shape), item)
+
+
+def follow_reference(dataset: Any, row: int, column: str) -> Any | None:
+    """What the object or region reference in a row of a column leads to, as an array; None where it leads nowhere."""
+    if h5py.check_ref_dtype(dataset.dtype) is None:
+        raise UsageError(f"column {column!r} holds no references", column=column)
+    reference = h5py.Dataset(dataset)[row]
+    if not reference:
+        return None
+    try:
+        target = h5py.Dataset(dataset).file[reference]
+    except BROKEN as error:
+        raise CorruptError(f"column {column!r}, row {row}: the reference leads nowhere: {error}", row=row) from error
+    if not isinstance(target, h5py.Dataset):
+        raise UsageError(f"column {column!r}, row {row}: the reference leads to a group, not to an array", row=row)
+    if isinstance(reference, h5py.RegionReference):
+        return _read_region(target, h5r.get_region(reference, target.id))
+    return target[()]
+
+
+def _read_region(target: Any, region: Any) -> Any:
+    """The slab of a region that is a box, in its shape; else the elements of it in a row."""
+    first, last = region.get_select_bounds()
+    box = tuple(slice(int(a), int(b) + 1) for a, b in zip(first, last, strict=True))
+    slab = target[box]
+    if region.get_select_npoints() == slab.size:
+        return slab
+    values = np.empty(region.get_select_npoints(), dtype=target.dtype)
+    target.id.read(h5s.create_simple(values.shape), region, values)
+    return values

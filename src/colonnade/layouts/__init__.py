@@ -12,11 +12,13 @@ from typing import Any
 from colonnade.columns.writer import WrittenColumn
 from colonnade.layouts.hep001 import describe as hep001_describe
 from colonnade.layouts.hep001 import names as hep001_names
+from colonnade.layouts.hep001 import search as hep001_search
 from colonnade.layouts.hep001 import write as hep001_write
+from colonnade.layouts.hep001.search import PlacedIndex
 from colonnade.layouts.hep001.write import TableText
 from colonnade.model import ColumnInfo, TableInfo
 
-__all__ = ["LAYOUTS", "Layout", "TableText", "layout_of"]
+__all__ = ["LAYOUTS", "Layout", "PlacedIndex", "TableText", "layout_of"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,12 @@ class Layout:
     rename_column: Callable[[Any, TableInfo, str, str], None]
     replace_column: Callable[[Any, TableInfo, WrittenColumn, Any], None]
     set_texts: Callable[[Any, TableInfo, str | None, Mapping[str, str | None]], None]
-    drop_search_indexes: Callable[[Any, TableInfo], None]
+    search_indexes: Callable[[Any, TableInfo], list[PlacedIndex]]
+    place_index: Callable[[Any, str, str], tuple[Any, str]]
+    attach_index: Callable[[Any, str, str, Any], None]
+    detach_index: Callable[[Any, PlacedIndex], None]
+    rename_indexes: Callable[[Any, TableInfo, str, str], None]
+    index_bytes: Callable[[PlacedIndex], int]
     own_objects: Callable[[Any], set[str]]
     clear: Callable[[Any], None]
 
@@ -61,7 +68,12 @@ HEP001 = Layout(
     rename_column=hep001_write.rename_column,
     replace_column=hep001_write.replace_column,
     set_texts=hep001_write.set_texts,
-    drop_search_indexes=hep001_write.drop_search_indexes,
+    search_indexes=hep001_search.search_indexes,
+    place_index=hep001_search.place_index,
+    attach_index=hep001_search.attach_index,
+    detach_index=hep001_search.detach_index,
+    rename_indexes=hep001_search.rename_indexes,
+    index_bytes=hep001_search.stored_bytes,
     own_objects=hep001_write.own_objects,
     clear=hep001_write.clear,
 )

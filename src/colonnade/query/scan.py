@@ -82,11 +82,8 @@ def empty_columns(n_rows: int) -> pa.Table:
     return rows.select([])
 
 
-def read_batches(
-    readers: Sequence[ColumnReader], rows: Rows, schema: pa.Schema, batch_rows: int
-) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of at most `batch_rows`."""
-    for first in range(0, len(rows), batch_rows):
-        part = rows[first : first + batch_rows]
+def read_parts(readers: Sequence[ColumnReader], parts: Iterator[Rows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """A batch for each part of the rows."""
+    for part in parts:
         table = read_table(readers, part, schema).combine_chunks()
         yield from table.to_batches()

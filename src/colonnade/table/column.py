@@ -142,7 +142,7 @@ class Column:
         if isinstance(item, slice):
             return to_numpy(self._read(item))
         if isinstance(item, (list, tuple, np.ndarray)):
-            return to_numpy(self._read(self._table.take(item)._rows))
+            return to_numpy(self._read(self._table.take(item)._known_rows()))
         try:
             row = self._all()[operator.index(item)]
         except TypeError:

@@ -19,10 +19,13 @@ from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.journal import Durability
 from colonnade.h5.links import open_dataset, open_group, unlink, walk_groups
 from colonnade.h5.locks import Locking
+from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import Progress, TableInfo
+from colonnade.predicate import Predicate
 from colonnade.repack import NewStorage, repack
 from colonnade.table.table import Table
+from colonnade.trust import Receipts, Trust, file_state, load_receipts, save_receipts
 from colonnade.writing import Draft, Mode, check_options, check_place, create, prepare
 
 MOST_READS = 50
@@ -36,6 +39,7 @@ def open(  # noqa: A001 - the name is the public contract
     durability: Durability = "full",
     timeout: float = 10.0,
     locking: Locking = "auto",
+    trust: Trust = "verified",
 ) -> File:
     """Open an HDF5 file: a path, an open h5py.File or group, a binary file object, or an fsspec URL.
 
@@ -43,13 +47,16 @@ def open(  # noqa: A001 - the name is the public contract
     appears under its name when it is closed without an error, whole.
     durability: "full" syncs every commit to the disk, "fast" leaves that to the operating system.
     timeout: seconds to wait for another writer. locking: "none" where no locks are wanted.
+    trust: which search indexes queries believe: "verified" those built here or verified, "always" all, "never" none.
     """
-    return File(open_file(target, mode, care=Care(durability, timeout, locking)))
+    if trust not in ("verified", "always", "never"):
+        raise UsageError(f"trust must be 'verified', 'always' or 'never', not {trust!r}")
+    return File(open_file(target, mode, care=Care(durability, timeout, locking)), trust)
 
 
-def open_table(target: Target, table: str | None = None, mode: FileMode = "r") -> Table:
+def open_table(target: Target, table: str | None = None, mode: FileMode = "r", *, trust: Trust = "verified") -> Table:
     """Open one table of a file; the only one when no name is given. It closes with the object."""
-    file = open(target, mode)
+    file = open(target, mode, trust=trust)
     try:
         return file._only_table() if table is None else file[table]
     except BaseException:
@@ -62,11 +69,12 @@ def read(
     table: str | None = None,
     columns: Sequence[str] | None = None,
     rows: slice | Sequence[int] | None = None,
+    where: Predicate | str | None = None,
 ) -> pa.Table:
     """Read a table, or some columns and rows of it, as a pyarrow.Table.
 
     table: its path; may be left out when the file holds one table. columns: their names.
-    rows: a slice, or row numbers in any order.
+    rows: a slice, or row numbers in any order. where: which of these rows, as for Table.where.
     """
     with open(target) as file:
 
@@ -74,6 +82,8 @@ def read(
             query = (file._only_table() if table is None else file[table])._query()
             if rows is not None:
                 query = query[rows] if isinstance(rows, slice) else query.take(rows)
+            if where is not None:
+                query = query.where(where)
             return (query if columns is None else query.select(columns)).to_arrow()
 
         found: pa.Table = file._consistent(chosen)
@@ -98,7 +108,8 @@ def write(
     progress: called with the rows written so far and the rows in all (None where unknown).
 
     Options: title, description, units_vocabulary (texts); columns={name: colonnade.column(...)};
-    labels=[names] or {name: array}, the row labels; layout="hep001"; allow_reserved=False.
+    labels=[names] or {name: array}, the row labels; index={column: kind or kinds}, the search indexes;
+    layout="hep001"; allow_reserved=False.
     """
     check_options(options)
     if mode == "append":
@@ -129,10 +140,14 @@ def _append_to(target: Target, table: str, data: Any, progress: Progress | None)
 class File:
     """An open HDF5 file with tables in it, beside whatever else it holds."""
 
-    def __init__(self, handle: FileHandle) -> None:
+    def __init__(self, handle: FileHandle, trust: Trust = "verified") -> None:
         self._handle = handle
+        self._trust: Trust = trust
         self._in_transaction = False
         self._spoiled = False
+        self._receipts: Receipts = {}
+        self._receipts_of: int | None = None
+        self._seen_changes: int | None = None
 
     @property
     def h5(self) -> Any:
@@ -247,12 +262,20 @@ class File:
 
     def _write(self, table: str, draft: Draft, mode: Mode, progress: Progress | None) -> None:
         with self._change():
-            create(self._handle.root, self._absolute(table), draft, mode, progress)
+            path = self._absolute(table)
+            create(self._handle.root, path, draft, mode, progress)
+            for place in [place for place in self._receipts if place[0] == path]:
+                del self._receipts[place]
+            if draft.index:
+                group, layout, info = self._describe(path)
+                Indexes(group, layout, info, self._receipts).build(draft.index)
 
     def drop(self, table: str) -> None:
         """Remove a table; what others put into its group stays. One commit."""
         with self._change():
             group, layout, info = self._describe(table)
+            for place in [place for place in self._receipts if place[0] == info.path]:
+                del self._receipts[place]
             layout.clear(group)
             if info.path != "/" and not list(group):
                 unlink(self._handle.root, info.path)
@@ -277,7 +300,10 @@ class File:
             raise UsageError("a file cannot be repacked inside a transaction: its changes are not committed yet")
         storage = NewStorage(chunk_rows, filters)
         before = Path(self.name).stat().st_size
-        self._handle.rewrite(lambda source, target: repack(source, target, storage, progress))
+        receipts = dict(self._receipts_now())
+        self._handle.rewrite(lambda source, target: repack(source, target, storage, receipts, progress))
+        self._receipts = receipts
+        self._keep_receipts()
         return before, Path(self.name).stat().st_size
 
     @contextmanager
@@ -302,6 +328,7 @@ class File:
         """One commit for what is done inside, or a part of a transaction; nothing of it stays if that fails."""
         self._check_writable()
         part_of_more = self._in_transaction
+        kept = dict(self._receipts_now())
         try:
             yield
             if not part_of_more:
@@ -311,9 +338,54 @@ class File:
                 self._spoiled = True
             else:
                 self._handle.roll_back()
+                self._receipts = kept
+                self._note_changes()
             raise
         if part_of_more:
             self._handle.generation += 1
+            self._note_changes()
+        else:
+            self._keep_receipts()
+
+    # -- which indexes may be believed --
+
+    def _receipts_now(self) -> Receipts:
+        """The receipts that hold for the file as it is: void for what was written past this library.
+
+        Of a file that an h5py handle of the caller may write at any time, none ever holds.
+        """
+        handle = self._handle
+        if handle.path is None:
+            return {} if handle.writable else self._receipts
+        if handle.is_journaled:
+            if self._receipts_of is None:
+                self._receipts, self._receipts_of = ({} if handle.is_new else load_receipts(handle.path)), 0
+                self._note_changes()
+            elif self._receipts and self._seen_changes != handle.n_changes:
+                self._receipts = {}
+                self._note_changes()
+        elif self._receipts_of != handle.generation:
+            self._receipts, self._receipts_of = load_receipts(handle.path), handle.generation
+        return self._receipts
+
+    def _note_changes(self) -> None:
+        """All that was written up to now was written by us."""
+        if self._receipts and self._handle.is_journaled:
+            self._seen_changes = self._handle.n_changes
+
+    def _keep_receipts(self) -> None:
+        """After a commit: the receipts hold for the file as it is now."""
+        self._note_changes()
+        if self._handle.path is not None and not self._handle.is_new:
+            save_receipts(self._handle.path, self._receipts)
+
+    def _save_verified(self, state: list[int] | None) -> None:
+        """After a verification by a reader: keep the receipts, if the file has not changed meanwhile."""
+        if self._handle.path is not None and state is not None:
+            save_receipts(self._handle.path, self._receipts, state)
+
+    def _file_state(self) -> list[int] | None:
+        return None if self._handle.path is None or self._handle.is_journaled else file_state(self._handle.path)
 
     def _check_writable(self) -> None:
         self._check_open()
@@ -328,7 +400,14 @@ class File:
 
     def close(self) -> None:
         """Close the file."""
-        self._handle.close()
+        self._close(keep=True)
+
+    def _close(self, keep: bool) -> None:
+        handle = self._handle
+        if handle.is_open and handle.is_journaled and handle.path is not None and keep:
+            path, receipts = handle.path, self._receipts_now()
+            handle.when_closed = lambda: save_receipts(path, receipts)
+        handle.close(keep)
 
     def __enter__(self) -> File:
         return self
@@ -336,7 +415,7 @@ class File:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._handle.close(keep=kind is None)
+        self._close(keep=kind is None)
 
     def __repr__(self) -> str:
         if not self._handle.is_open:

@@ -16,8 +16,14 @@ from colonnade.columns.values import python_rows
 from colonnade.errors import UsageError
 from colonnade.exchange.frames import to_pandas, to_polars
 from colonnade.exchange.numpy_out import to_numpy
+from colonnade.leaf import Bound
 from colonnade.model import ColumnInfo, shown_name
-from colonnade.query.scan import Rows, read_batches, read_column, read_table
+from colonnade.parse import parse
+from colonnade.predicate import Predicate
+from colonnade.query.bind import bind
+from colonnade.query.plan import Plan
+from colonnade.query.scan import Rows, read_column, read_parts, read_table
+from colonnade.query.search import Search
 from colonnade.show import table_html, table_text
 
 if TYPE_CHECKING:
@@ -36,6 +42,19 @@ class Readable:
     def _query(self) -> Query:
         raise NotImplementedError
 
+    def where(self, predicate: Predicate | str) -> Query:
+        """The rows for which a predicate is true: `col("ts") >= 10`, or text such as "ts >= 10 and label == 'muon'"."""
+        query = self._query()
+        if query._limit is not None:
+            query = query._settled()
+        parsed = parse(predicate) if isinstance(predicate, str) else predicate
+        if not isinstance(parsed, Predicate):
+            raise UsageError(f"where takes a predicate, such as col('x') > 3 or 'x > 3', not {predicate!r}")
+        whole = parsed if query._predicate is None else query._predicate & parsed
+        narrowed = query._with(predicate=whole)
+        narrowed._tree()  # what does not suit the columns is refused here
+        return narrowed
+
     def select(self, *columns: str | Sequence[str]) -> Query:
         """These columns, in this order."""
         query = self._query()
@@ -44,7 +63,7 @@ class Readable:
             if not isinstance(name, str):
                 raise UsageError(f"columns are chosen by name, not by {name!r}; rows with [10:20] or .take([...])")
             query._table._column(name)
-        return Query(query._table, tuple(names), query._rows)
+        return query._with(names=tuple(names))
 
     def head(self, n: int = 5) -> Query:
         """The first rows."""
@@ -56,20 +75,18 @@ class Readable:
 
     def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Query:
         """These rows, in this order, repeats and negative numbers (from the end) allowed."""
-        query = self._query()
-        numbers = changes.row_numbers(rows, len(query._rows))
-        if isinstance(query._rows, range):
-            chosen = query._rows.start + numbers * query._rows.step
-        else:
-            chosen = query._rows[numbers]
-        return Query(query._table, query._names, chosen)
+        query = self._query()._settled()
+        known = query._known_rows()
+        numbers = changes.row_numbers(rows, len(known))
+        chosen = known.start + numbers * known.step if isinstance(known, range) else known[numbers]
+        return query._with(rows=chosen)
 
     def to_arrow(self) -> pa.Table:
         """All rows as a pyarrow.Table."""
 
         def read() -> pa.Table:
             query = self._query()
-            return read_table(query._readers(), query._rows, query.schema)
+            return read_table(query._readers(), query._found_rows(), query.schema)
 
         found: pa.Table = self._query()._table._file._consistent(read)
         return found
@@ -90,7 +107,8 @@ class Readable:
 
         def read() -> dict[str, np.ndarray[Any, Any]]:
             query = self._query()
-            return {reader.column.name: to_numpy(read_column(reader, query._rows)) for reader in query._readers()}
+            rows = query._found_rows()
+            return {reader.column.name: to_numpy(read_column(reader, rows)) for reader in query._readers()}
 
         return self._query()._table._file._consistent(read)
 
@@ -99,7 +117,8 @@ class Readable:
         if rows < 1:
             raise UsageError(f"a batch must have at least one row, not {rows}")
         query = self._query()
-        return query._table._file._unchanged(read_batches(query._readers(), query._rows, query.schema, rows))
+        parts = query._row_parts(rows)
+        return query._table._file._unchanged(read_parts(query._readers(), parts, query.schema))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         query = self._query()
@@ -113,16 +132,33 @@ class Readable:
         query = self._query()
         members = tuple(query._table._column(name) for name in query._names)
         shown = query.select(list(query._names[:30])).head(5)
-        return table_html(query._table.info, members, len(query._rows), shown.to_arrow())
+        return table_html(query._table.info, members, query.count(), shown.to_arrow())
 
 
 class Query(Readable):
-    """Some rows of some columns of a table, not read yet."""
+    """Some rows of some columns of a table, not read yet.
 
-    def __init__(self, table: Table, names: tuple[str, ...], rows: Rows) -> None:
+    `rows` are those to look at (None: all that the table has when it is read), `predicate` says which of them match,
+    `limit` how many of these at most.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        names: tuple[str, ...],
+        rows: Rows | None = None,
+        predicate: Predicate | None = None,
+        limit: int | None = None,
+    ) -> None:
         self._table = table
         self._names = names
         self._rows = rows
+        self._predicate = predicate
+        self._limit = limit
+
+    def _with(self, **changed: Any) -> Query:
+        kept = {"names": self._names, "rows": self._rows, "predicate": self._predicate, "limit": self._limit}
+        return Query(self._table, **{**kept, **changed})
 
     @property
     def columns(self) -> list[str]:
@@ -135,15 +171,28 @@ class Query(Readable):
         return pa.schema([_field(self._table._column(name)) for name in self._names])
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self.count()
 
     def count(self) -> int:
-        """The number of rows."""
-        return len(self._rows)
+        """The number of rows; from an index where one knows it."""
+        if self._predicate is None:
+            return len(self._known_rows())
+        return self._table._file._consistent(lambda: self._search().count())
 
     def row_numbers(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The numbers of the rows in the table, in the order of the query."""
-        return np.array(self._rows, dtype=np.int64)
+        return np.array(self._table._file._consistent(self._found_rows), dtype=np.int64)
+
+    def explain(self) -> Plan:
+        """How the rows are found: which indexes are used or skipped and why, which chunks are read at most."""
+        return self._table._file._consistent(lambda: self._search().plan(self._names))
+
+    def dereference(self, column: str) -> Iterator[Any]:
+        """For each row the array, or the slab of it, that its reference points to; None where it points nowhere."""
+        reader = self._table._reader(self._table._column(column).name)
+        for rows in self._row_parts(BATCH_ROWS):
+            for row in np.asarray(rows).tolist():
+                yield reader.follow(row)
 
     @overload
     def __getitem__(self, item: int) -> dict[str, Any]: ...
@@ -151,7 +200,7 @@ class Query(Readable):
     def __getitem__(self, item: list[str] | tuple[str, ...] | slice) -> Query: ...
     def __getitem__(self, item: Any) -> Any:
         if isinstance(item, slice):
-            return Query(self._table, self._names, self._rows[item])
+            return self._slice(item)
         if isinstance(item, (list, tuple)):
             return self.select(*item)
         try:
@@ -162,22 +211,64 @@ class Query(Readable):
             ) from None
         return python_rows(self.take([number]).to_arrow())[0]
 
+    def _slice(self, item: slice) -> Query:
+        first = item.start in (None, 0) and item.step in (None, 1) and isinstance(item.stop, int) and item.stop >= 0
+        if self._predicate is not None and first:
+            return self._with(limit=item.stop if self._limit is None else min(self._limit, item.stop))
+        settled = self._settled()
+        return settled._with(rows=settled._known_rows()[item])
+
+    # -- the rows --
+
     def _query(self) -> Query:
         return self
+
+    def _known_rows(self) -> Rows:
+        """The rows to look at."""
+        return range(self._table.info.n_rows) if self._rows is None else self._rows
+
+    def _settled(self) -> Query:
+        """The same rows, found once and for all."""
+        if self._predicate is None:
+            return self
+        return self._with(rows=self._table._file._consistent(self._found_rows), predicate=None, limit=None)
+
+    def _tree(self) -> Bound:
+        table = self._table
+        assert self._predicate is not None  # asked by the caller
+        return bind(self._predicate, table.info.by_name, table._reader, f"table {table.path}")
+
+    def _search(self) -> Search:
+        """The search for the rows that match, in the file as it is now."""
+        table = self._table
+        tree = None if self._predicate is None else self._tree()
+        indexes = table._indexes().open() if tree is not None else []
+        trust = table._file._trust
+        return Search(tree, self._known_rows(), self._limit, indexes, trust, table._reader, self._predicate)
+
+    def _found_rows(self) -> Rows:
+        return self._known_rows() if self._predicate is None else self._search().rows()
+
+    def _row_parts(self, most: int) -> Iterator[Rows]:
+        """The rows in parts of at most so many; found as they are asked for."""
+        if self._predicate is not None:
+            return self._search().parts(most)
+        rows = self._known_rows()
+        return (rows[first : first + most] for first in range(0, len(rows), most))
 
     def _readers(self) -> list[ColumnReader]:
         return [self._table._reader(name) for name in self._names]
 
     def __repr__(self) -> str:
         members = tuple(self._table._column(name) for name in self._names)
-        return table_text(self._table.info, members, len(self._rows), "Query on")
+        if self._predicate is None:
+            return table_text(self._table.info, members, len(self._known_rows()), "Query on")
+        limit = "" if self._limit is None else f", the first {self._limit:,}"
+        lead = f"Query on rows where {self._predicate}{limit}, of"
+        return table_text(self._table.info, members, len(self._known_rows()), lead)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild_query, (self._table, self._names, self._rows)
-
-
-def _rebuild_query(table: Table, names: tuple[str, ...], rows: Rows) -> Query:
-    return Query(table, names, rows)
+        return Query, (self._table, self._names, self._rows, self._predicate, self._limit)
 
 
 def _field(column: ColumnInfo) -> pa.Field:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from colonnade import changes
 from colonnade.columns.read import ColumnReader
-from colonnade.errors import ColumnNotFound, UnsupportedError
-from colonnade.model import ColumnInfo, Finding, Progress, TableInfo
+from colonnade.errors import ColumnNotFound, UnsupportedError, UsageError
+from colonnade.indexes.base import Options
+from colonnade.indexing import Indexes
+from colonnade.model import ColumnInfo, Finding, IndexInfo, Progress, TableInfo
 from colonnade.show import table_text
 from colonnade.table.column import Column
 from colonnade.table.rows import Query, Readable
@@ -79,13 +81,75 @@ class Table(Readable):
         with self._file._change():
             changes.replace_column(self._opened_for_change(), name, values, chosen)
 
+    def build_index(
+        self,
+        column: str | Mapping[str, str | Sequence[str]],
+        kind: str | Sequence[str] | None = None,
+        *,
+        error_rate: float = 0.01,
+        max_values: int = 4096,
+        progress: Progress | None = None,
+    ) -> None:
+        """Build search indexes for a column, or for several given as {column: kinds}. One commit.
+
+        kind: "chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom", or several; one that is there is replaced.
+        error_rate: of a Bloom filter. max_values: distinct values above which a bitmap is refused.
+        progress: called with the rows looked at so far and in all.
+        """
+        asked = dict(column) if isinstance(column, Mapping) else {column: [] if kind is None else kind}
+        wanted = {self._column(name).name: [k] if isinstance(k, str) else list(k) for name, k in asked.items()}
+        if not wanted or not all(wanted.values()):
+            raise UsageError("name the kind of index: chunk_minmax, sorted_rows, bitmap or chunk_bloom")
+        if not 0 < error_rate < 1:
+            raise UsageError(f"error_rate must lie between 0 and 1, not {error_rate!r}")
+        with self._file._change():
+            self._indexes().build(wanted, Options(error_rate=error_rate, max_values=max_values), progress)
+
+    def drop_index(self, column: str, kind: str | None = None) -> None:
+        """Remove a search index of a column, or all of them when no kind is named. One commit."""
+        self._column(column)
+        with self._file._change():
+            if not self._indexes().drop(column, None if kind is None else [kind]):
+                which = "search index" if kind is None else f"index of kind {kind!r}"
+                raise UsageError(f"column {column!r} has no {which}", column=column, kind=kind)
+
+    @property
+    def indexes(self) -> list[IndexInfo]:
+        """The search indexes of all columns."""
+        return self._file._consistent(lambda: [one.info for one in self._indexes().open()])
+
+    def verify_indexes(self, *, progress: Progress | None = None) -> list[Finding]:
+        """Compare every search index with its column: what is wrong, entry by entry. What is right is trusted then.
+
+        progress: called with the number of indexes verified so far and of all.
+        """
+
+        def verify() -> list[Finding]:
+            indexes, findings = self._indexes(), []
+            for done, (info, wrong) in enumerate(indexes.verify()):
+                path = f"{self._info.path.rstrip('/')}/_search_indexes/{info.name}"
+                said = f"the index {info.kind} of column {info.column!r} is wrong in"
+                findings += [Finding("S8", "error", path, f"{said} {one}") for one in wrong[:20]]
+                if progress is not None:
+                    progress(done + 1, None)
+            return findings
+
+        state = self._file._file_state()
+        found = self._file._consistent(verify)
+        self._file._save_verified(state)
+        return found
+
+    def _indexes(self) -> Indexes:
+        self._look()
+        return Indexes(self._group, self._layout, self._info, self._file._receipts_now())
+
     def _set_text(self, name: str | None, key: str, text: str | None) -> None:
         with self._file._change():
             changes.set_texts(self._opened_for_change(), name, {key: text})
 
     def _opened_for_change(self) -> changes.OpenTable:
         info = self.info
-        return changes.OpenTable(self._group, self._layout, info)
+        return changes.OpenTable(self._group, self._layout, info, self._file._receipts)
 
     def _look(self) -> None:
         """Describe the table anew if the file has changed since it was described."""
@@ -204,7 +268,7 @@ class Table(Readable):
         return reader
 
     def _query(self) -> Query:
-        return Query(self, tuple(column.name for column in self.info.members), range(self.info.n_rows))
+        return Query(self, tuple(column.name for column in self.info.members))
 
     def close(self) -> None:
         """Close the file the table is in."""

@@ -240,15 +240,6 @@ def _with_missing_line(text: str | None, before: str | None, column: ColumnInfo)
     return f"{text}\n{line}" if text else line
 
 
-def drop_search_indexes(group: Any, info: TableInfo) -> None:
-    """Remove every search index and the references to it: they no longer match their columns (M2)."""
-    if not exists(group, names.SEARCH_INDEXES):
-        return
-    unlink(group, names.SEARCH_INDEXES)
-    for column in info.members:
-        attributes.delete(open_dataset(group, column.name), names.SEARCH_INDEXES)
-
-
 def _write_categories(group: Any, column: WrittenColumn) -> Any:
     """The categories dataset, beside its column (C9)."""
     values = column.categories

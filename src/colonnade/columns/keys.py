@@ -1,0 +1,289 @@
+"""What the values of a column are compared by: whole numbers, floats, or bytes.
+
+| stored | key |
+| --- | --- |
+| integers, times, decimals as integers, codes of categoricals | the whole number |
+| booleans, enums | their number |
+| floats | the float; -0.0 equals 0.0, NaN is apart |
+| strings, variable-length text and bytes, opaque | the bytes, padding taken off; compared byte by byte |
+
+Other datatypes (compounds, sequences, references, complex) have no keys: they can only be missing or not.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from colonnade.columns.missing import Mask
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.leaf import Among, BoundLeaf, Domain, Interval, Key, Missing, NotANumber, Pattern, Test
+from colonnade.model import StoredType
+
+Numbers = np.ndarray[Any, np.dtype[Any]]
+Places = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def domain_of(stored: StoredType) -> Domain | None:
+    """What values of this datatype are compared by; None when they cannot be."""
+    if stored.kind in ("string", "text", "binary", "opaque"):
+        return "bytes"
+    if stored.kind not in ("integer", "bitfield", "boolean", "enum", "float"):
+        return None
+    kind = memory_dtype(stored).kind
+    return "integer" if kind in "iu" else "float" if kind == "f" else None
+
+
+class Keys(ABC):
+    """The keys of some rows, in their order. `missing` and `nan` say which rows have none, or NaN."""
+
+    missing: Mask
+    nan: Mask
+
+    def __len__(self) -> int:
+        return len(self.missing)
+
+    @property
+    def present(self) -> Mask:
+        """The rows that have a key that can be ordered."""
+        return ~(self.missing | self.nan)
+
+    def truth(self, leaf: BoundLeaf) -> Mask:
+        """The rows for which the leaf is true."""
+        if isinstance(leaf.test, Missing):
+            return ~self.missing if leaf.negated else self.missing
+        found = self.nan if isinstance(leaf.test, NotANumber) else self.passing(leaf.test)
+        return ~self.missing & ~found if leaf.negated else ~self.missing & found
+
+    @abstractmethod
+    def passing(self, test: Test) -> Mask:
+        """The rows whose key passes the test; what it says of missing rows means nothing."""
+
+    @abstractmethod
+    def take(self, places: Places) -> Keys:
+        """The keys at these places."""
+
+    @abstractmethod
+    def ordered(self) -> Places:
+        """The places of the present keys in increasing order, equal ones by place."""
+
+    @abstractmethod
+    def key(self, place: int) -> Key:
+        """One key."""
+
+    @abstractmethod
+    def ranks(self, others: Keys, side: str) -> Places:
+        """Where the others would be put into these keys, which are in order; "left" or "right" of equal ones."""
+
+    @abstractmethod
+    def distinct(self) -> tuple[Keys, Places]:
+        """The distinct keys (NaN once, missing left out) in increasing order, and for each row which it is, or -1."""
+
+    @property
+    @abstractmethod
+    def array(self) -> pa.Array:
+        """The keys as an Arrow array, missing rows null."""
+
+    def least_and_greatest(self) -> tuple[int, int] | None:
+        """The places of the least and of the greatest key; None when no row has one."""
+        raise NotImplementedError
+
+
+def join(parts: list[Keys]) -> Keys:
+    """Keys one after another; all of one kind."""
+    if len(parts) == 1:
+        return parts[0]
+    numbers = [part for part in parts if isinstance(part, NumberKeys)]
+    if numbers:
+        return NumberKeys(np.concatenate([k.values for k in numbers]), np.concatenate([k.missing for k in numbers]))
+    return keys_of(pa.concat_arrays([part.array for part in parts]))
+
+
+def keys_of(array: pa.Array) -> Keys:
+    """The keys in an Arrow array of integers, floats, or binary."""
+    if pa.types.is_binary(array.type):
+        return ByteKeys(array)
+    missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else np.zeros(len(array), bool)
+    dtype = array.type.to_pandas_dtype()
+    data = np.frombuffer(array.buffers()[1] or b"", dtype=dtype)
+    return NumberKeys(data[array.offset : array.offset + len(array)], missing)
+
+
+def decimal_keys(array: pa.Array) -> Keys:
+    """Decimals of any number of digits as whole numbers of their last digit's unit."""
+    numbers = [0 if value is None else int(value.scaleb(array.type.scale)) for value in array.to_pylist()]
+    return NumberKeys(np.array(numbers, dtype=object), array.is_null().to_numpy(zero_copy_only=False))
+
+
+def make_keys(keys: Sequence[Key], like: Keys) -> Keys:
+    """Keys of a test, as keys of the same kind as a column's."""
+    if isinstance(like, NumberKeys):
+        dtype = np.dtype("f8") if like.values.dtype.kind == "f" else like.values.dtype
+        return NumberKeys(np.array(keys, dtype=dtype), np.zeros(len(keys), dtype=bool))
+    return ByteKeys(pa.array(keys, pa.binary()))
+
+
+class NumberKeys(Keys):
+    """Whole numbers or floats."""
+
+    def __init__(self, values: Numbers, missing: Mask) -> None:
+        self.values = values
+        self.missing = missing
+        if values.dtype.kind == "f":
+            self.nan = np.isnan(values) & ~missing
+        else:
+            self.nan = np.zeros(len(values), dtype=bool)
+
+    def passing(self, test: Test) -> Mask:
+        if isinstance(test, Interval):
+            return self._in_interval(test)
+        if isinstance(test, Among):
+            return self._among(test.keys)
+        raise TypeError(f"numbers cannot be tested for {test}")
+
+    def _exact(self, key: Key) -> Any:
+        """The key as a scalar that NumPy compares exactly: it would round a Python float to the array's width."""
+        return np.float64(key) if self.values.dtype.kind == "f" else key
+
+    def _in_interval(self, test: Interval) -> Mask:
+        inside: Mask = ~self.nan
+        if test.low is not None:
+            low = self._exact(test.low)
+            inside &= (self.values > low) if test.low_open else (self.values >= low)
+        if test.high is not None:
+            high = self._exact(test.high)
+            inside &= (self.values < high) if test.high_open else (self.values <= high)
+        return inside
+
+    def _among(self, keys: tuple[Key, ...]) -> Mask:
+        if not keys:
+            return np.zeros(len(self.values), dtype=bool)
+        wanted = np.array(keys, dtype="f8" if self.values.dtype.kind == "f" else self.values.dtype)
+        if len(wanted) == 1:
+            return np.asarray(self.values == wanted[0])
+        places = np.minimum(np.searchsorted(wanted, self.values), len(wanted) - 1)
+        return np.asarray(wanted[places] == self.values)
+
+    def take(self, places: Places) -> NumberKeys:
+        return NumberKeys(self.values[places], self.missing[places])
+
+    def ordered(self) -> Places:
+        present = self.present
+        if present.all():
+            return np.argsort(self.values, kind="stable").astype(np.int64)
+        places = np.flatnonzero(present)
+        return places[np.argsort(self.values[places], kind="stable")]
+
+    def key(self, place: int) -> Key:
+        found: Key = self.values[place].item()
+        return found
+
+    def ranks(self, others: Keys, side: str) -> Places:
+        assert isinstance(others, NumberKeys)  # keys of one column are of one kind
+        return np.searchsorted(self.values, others.values, side=side)  # type: ignore[call-overload,no-any-return]
+
+    def distinct(self) -> tuple[Keys, Places]:
+        found, codes = np.unique(self.values[~self.missing], return_inverse=True)  # NaN comes last, once
+        whole = np.full(len(self.values), -1, dtype=np.int64)
+        whole[~self.missing] = codes
+        return NumberKeys(found, np.zeros(len(found), dtype=bool)), whole
+
+    def least_and_greatest(self) -> tuple[int, int] | None:
+        present = self.present
+        if not present.any():
+            return None
+        if present.all():
+            return int(np.argmin(self.values)), int(np.argmax(self.values))
+        places = np.flatnonzero(present)
+        values = self.values[places]
+        return int(places[np.argmin(values)]), int(places[np.argmax(values)])
+
+    @property
+    def array(self) -> pa.Array:
+        mask = self.missing if self.missing.any() else None
+        return pa.array(np.ascontiguousarray(self.values), mask=mask)
+
+
+class ByteKeys(Keys):
+    """Bytes of any length."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self._array = array
+        self.missing = array.is_null().to_numpy(zero_copy_only=False)
+        self.nan = np.zeros(len(array), dtype=bool)
+
+    def passing(self, test: Test) -> Mask:
+        if isinstance(test, Interval):
+            return self._in_interval(test)
+        if isinstance(test, Among):
+            wanted = pa.array(test.keys, pa.binary())
+            return _mask(pc.is_in(self._array, value_set=wanted))
+        if isinstance(test, Pattern):
+            return self._like(test)
+        raise TypeError(f"bytes cannot be tested for {test}")
+
+    def _in_interval(self, test: Interval) -> Mask:
+        inside = np.ones(len(self._array), dtype=bool)
+        if test.low is not None:
+            compare = pc.greater if test.low_open else pc.greater_equal
+            inside &= _mask(compare(self._array, pa.scalar(test.low, pa.binary())))
+        if test.high is not None:
+            compare = pc.less if test.high_open else pc.less_equal
+            inside &= _mask(compare(self._array, pa.scalar(test.high, pa.binary())))
+        return inside
+
+    def _like(self, test: Pattern) -> Mask:
+        if test.how == "contains":
+            return _mask(pc.match_substring(self._array, test.text))
+        text = pa.Array.from_buffers(pa.string(), len(self._array), self._array.buffers(), offset=self._array.offset)
+        return _mask(pc.match_like(text, test.text))
+
+    def take(self, places: Places) -> ByteKeys:
+        return ByteKeys(self._array.take(pa.array(places)))
+
+    def ordered(self) -> Places:
+        places = np.flatnonzero(~self.missing)
+        present = self._array if len(places) == len(self._array) else self._array.take(pa.array(places))
+        order = pc.array_sort_indices(present).to_numpy()
+        return np.asarray(places[order], dtype=np.int64)
+
+    def key(self, place: int) -> Key:
+        found: Key = self._array[place].as_py()
+        return found
+
+    def ranks(self, others: Keys, side: str) -> Places:
+        parts = [self._array, others.array] if side == "right" else [others.array, self._array]
+        order = pc.array_sort_indices(pa.concat_arrays(parts)).to_numpy()  # stable: equal keys by their part
+        is_other = order >= len(self) if side == "right" else order < len(others)
+        ranks = np.empty(len(others), dtype=np.int64)
+        ranks[order[is_other] - (len(self) if side == "right" else 0)] = np.cumsum(~is_other)[is_other]
+        return ranks
+
+    def distinct(self) -> tuple[Keys, Places]:
+        coded = self._array.dictionary_encode()
+        order = pc.array_sort_indices(coded.dictionary).to_numpy()
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        codes = np.full(len(self._array), -1, dtype=np.int64)
+        codes[~self.missing] = place[coded.indices.drop_null().to_numpy()]
+        return ByteKeys(coded.dictionary.take(pa.array(order))), codes
+
+    def least_and_greatest(self) -> tuple[int, int] | None:
+        if self.missing.all():
+            return None
+        ends = pc.min_max(self._array)
+        return pc.index(self._array, ends["min"]).as_py(), pc.index(self._array, ends["max"]).as_py()
+
+    @property
+    def array(self) -> pa.Array:
+        return self._array
+
+
+def _mask(found: pa.Array) -> Mask:
+    """An Arrow answer as a mask, unknown as false."""
+    return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False))

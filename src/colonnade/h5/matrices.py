@@ -1,0 +1,82 @@
+"""Two-dimensional datasets of bytes, which can grow both ways: read and written a block at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from h5py import h5d, h5s, h5t
+
+from colonnade.errors import CorruptError
+from colonnade.h5 import capi
+from colonnade.h5.attributes import BROKEN
+from colonnade.h5.filters import creation_list, describe_filters, load_filters, set_filters
+from colonnade.h5.links import encode_name, link_list
+from colonnade.model import StoredType
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+_BYTE = StoredType("integer", 1, precision=8)
+MOST_AT_ONCE = 1 << 30
+
+
+def create_matrix(group: Any, name: str, shape: tuple[int, int], chunk: tuple[int, int], filters: str = "none") -> Any:
+    """A new dataset of bytes, all zero."""
+    creation = creation_list()
+    creation.set_chunk(tuple(max(1, n) for n in chunk))
+    set_filters(creation, filters, _BYTE)
+    space = h5s.create_simple(shape, (h5s.UNLIMITED, h5s.UNLIMITED))
+    return h5d.create(group, encode_name(name), h5t.STD_U8LE, space, dcpl=creation, lcpl=link_list(name))
+
+
+def matrix_shape(dataset: Any) -> tuple[int, int] | None:
+    """Rows and columns; None when the dataset is no matrix of bytes."""
+    shape = dataset.shape
+    kind = dataset.get_type()
+    if len(shape) != 2 or kind.get_class() != h5t.INTEGER or kind.get_size() != 1 or kind.get_sign() != h5t.SGN_NONE:
+        return None
+    return int(shape[0]), int(shape[1])
+
+
+def read_matrix(dataset: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Bytes:
+    """The block of these rows and columns, each from the first up to but without the second."""
+    shape = (rows[1] - rows[0], columns[1] - columns[0])
+    if shape[0] * shape[1] > MOST_AT_ONCE:
+        raise CorruptError(f"a block of {shape[0]} times {shape[1]} bytes is more than can be read at once")
+    block: Bytes = np.empty(shape, dtype=np.uint8)
+    if block.size:
+        load_filters(describe_filters(dataset.get_create_plist()))
+        try:
+            capi.read(
+                dataset, h5t.NATIVE_UINT8, h5s.create_simple(shape), _selected(dataset, rows, columns), _at(block)
+            )
+        except OSError as error:
+            raise CorruptError(f"bytes of an index cannot be read: {error}") from error
+    return block
+
+
+def write_matrix(dataset: Any, row: int, column: int, block: Bytes) -> None:
+    """Put a block at a place; the dataset is large enough."""
+    if block.size:
+        block = np.ascontiguousarray(block)
+        rows, columns = (row, row + block.shape[0]), (column, column + block.shape[1])
+        space = h5s.create_simple(block.shape)
+        capi.write(dataset, h5t.NATIVE_UINT8, space, _selected(dataset, rows, columns), _at(block))
+
+
+def resize_matrix(dataset: Any, shape: tuple[int, int]) -> bool:
+    """Set rows and columns; new bytes are zero. False when the dataset cannot have this shape."""
+    try:
+        dataset.set_extent(shape)
+    except BROKEN:
+        return False
+    return True
+
+
+def _at(block: Bytes) -> int:
+    return int(block.ctypes.data)
+
+
+def _selected(dataset: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+    space = dataset.get_space()
+    space.select_hyperslab((rows[0], columns[0]), (rows[1] - rows[0], columns[1] - columns[0]))
+    return space

@@ -1,0 +1,47 @@
+"""Search indexes: four kinds, one file each. Pure of layouts, which only say where an index is kept.
+
+A kind has a builder (keys in, datasets out) and an index (a leaf in, rows out; kept fresh, verified). To add a kind: a
+file like these, and a line in KINDS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from colonnade.columns.keys import domain_of
+from colonnade.columns.mapping import arrow_type
+from colonnade.indexes import bitmap, chunk_bloom, chunk_minmax, sorted_rows
+from colonnade.indexes.base import Builder, Digests, Index, Options
+from colonnade.model import ColumnInfo
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of index: its name in files, and how it is built and opened."""
+
+    name: str
+    build: Callable[[Any, str, ColumnInfo, Options], Builder]
+    open: Callable[[Any, ColumnInfo, Digests | None], Index]
+
+
+KINDS: dict[str, Kind] = {
+    "chunk_minmax": Kind(chunk_minmax.KIND, chunk_minmax.MinMaxBuilder, chunk_minmax.MinMaxIndex),
+    "sorted_rows": Kind(sorted_rows.KIND, sorted_rows.SortedRowsBuilder, sorted_rows.SortedRowsIndex),
+    "bitmap": Kind(bitmap.KIND, bitmap.BitmapBuilder, bitmap.BitmapIndex),
+    "chunk_bloom": Kind(chunk_bloom.KIND, chunk_bloom.BloomBuilder, chunk_bloom.BloomIndex),
+}
+
+
+def refusal(column: ColumnInfo) -> str | None:
+    """Why a column cannot have a search index; None when it can."""
+    if column.problem is not None:
+        return column.problem
+    if pa.types.is_decimal(arrow_type(column)) and domain_of(column.type) == "bytes":
+        return "decimals that are kept as text are not in the order of their bytes"
+    if domain_of(column.type) is None:
+        return f"values of type {column.type} cannot be compared"
+    return None

@@ -1,0 +1,310 @@
+"""BITMAP: for each distinct value the rows that hold it, one bit a row (HEP001 8.6, S6).
+
+In: a column, some rows at a time. Out: exactly the rows for which a leaf is true.
+Bit r % 8 of byte r // 8, counted from the least significant, is row r. Missing rows have no bit; NaN is one value.
+Always: a value that is not among the values proves nothing, unless every row that is not missing has its bit. That is
+so in an index built here or verified; of others it is found out by counting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from colonnade.columns.key_images import image_to_keys, keys_to_image
+from colonnade.columns.keys import Keys, Places, join
+from colonnade.columns.missing import Mask
+from colonnade.errors import UsageError
+from colonnade.h5 import attributes
+from colonnade.h5.datasets import DatasetPlan, create_dataset, describe_dataset, reading, resize, write_rows
+from colonnade.h5.links import dereference, is_dataset
+from colonnade.h5.matrices import Bytes, create_matrix, matrix_shape, read_matrix, resize_matrix, write_matrix
+from colonnade.indexes.base import (
+    Builder,
+    ChangedError,
+    Digests,
+    Found,
+    Index,
+    KeySource,
+    Options,
+    Part,
+    Wrong,
+    digest,
+    digest_pointing,
+)  # fmt: skip
+from colonnade.leaf import BoundLeaf, Missing
+from colonnade.model import ColumnInfo
+from colonnade.selection import Selection
+
+KIND = "BITMAP"
+WINDOW = 1 << 19  # rows whose bits are made together
+STRIPE = 1 << 16  # bytes of one value's bits in a chunk of the dataset
+
+
+class Values:
+    """The distinct values so far, in the order of their bitmaps."""
+
+    def __init__(self, keys: Keys | None = None) -> None:
+        self.keys = keys
+
+    def __len__(self) -> int:
+        return 0 if self.keys is None else len(self.keys)
+
+    def codes(self, keys: Keys) -> Places:
+        """For each row the number of its value, -1 for a missing one; new values are added behind the others."""
+        found, codes = keys.distinct()
+        if self.keys is None:
+            self.keys = found
+            return codes
+        whole, places = join([self.keys, found]).distinct()
+        del whole
+        known = np.full(int(places.max(initial=-1)) + 1, -1, dtype=np.int64)
+        known[places[: len(self.keys)]] = np.arange(len(self.keys))
+        mine = known[places[len(self.keys) :]]
+        new = np.flatnonzero(mine < 0)
+        if len(new):
+            mine[new] = len(self.keys) + np.arange(len(new))
+            self.keys = join([self.keys, found.take(new)])
+        return np.where(codes < 0, -1, mine[codes]) if len(mine) else codes
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the values are in increasing order, a NaN at the end."""
+        if self.keys is None:
+            return True
+        order = self.keys.ordered()
+        whole = np.concatenate((order, np.flatnonzero(self.keys.nan)))
+        return bool((whole == np.arange(len(self.keys))).all())
+
+
+def make_bits(codes: Places, n_values: int) -> Bytes:
+    """The bits of some rows, which begin at a whole byte: one line a value."""
+    bits = np.zeros((n_values, -(-len(codes) // 8)), dtype=np.uint8)
+    rows = np.flatnonzero(codes >= 0)
+    np.bitwise_or.at(bits, (codes[rows], rows // 8), (1 << (rows % 8)).astype(np.uint8))
+    return bits
+
+
+def make_bits_by_value(codes: Places, n_values: int) -> Bytes:
+    """The same, faster where values are few."""
+    return np.array([np.packbits(codes == value, bitorder="little") for value in range(n_values)], dtype=np.uint8)
+
+
+def bits_of(codes: Places, n_values: int) -> Bytes:
+    """The bits of some rows, by the cheaper way."""
+    if n_values == 0:
+        return np.zeros((0, -(-len(codes) // 8)), dtype=np.uint8)
+    return make_bits_by_value(codes, n_values) if n_values <= 64 else make_bits(codes, n_values)
+
+
+class BitmapBuilder(Builder):
+    """Writes the bits of many rows at a time, values growing as they are met."""
+
+    def __init__(self, group: Any, name: str, column: ColumnInfo, options: Options) -> None:
+        self._group, self._name, self._column, self._options = group, name, column, options
+        self._values = Values()
+        self._waiting: list[Keys] = []
+        self._n_waiting = 0
+        self._first = 0
+        n_bytes = -(-column.n_rows // 8)
+        self._dataset = create_matrix(group, name, (0, n_bytes), (1, min(STRIPE, max(n_bytes, 1))), "deflate:1")
+
+    def add(self, first_row: int, keys: Keys) -> None:
+        self._waiting.append(keys)
+        self._n_waiting += len(keys)
+        if self._n_waiting >= WINDOW:
+            self._flush(self._n_waiting // 8 * 8)
+
+    def _flush(self, count: int) -> None:
+        if not count:
+            return
+        whole = join(self._waiting)
+        write_bits(self._dataset, self._values, self._first, whole.take(np.arange(count)), self._column, self._options)
+        self._first += count
+        self._n_waiting = len(whole) - count
+        self._waiting = [whole.take(np.arange(count, len(whole)))] if self._n_waiting else []
+
+    def finish(self) -> Any:
+        self._flush(self._n_waiting)
+        write_values(self._group, f"{self._name}__values", self._dataset, self._values, self._column)
+        return self._dataset
+
+
+def write_bits(dataset: Any, values: Values, first: int, keys: Keys, column: ColumnInfo, options: Options) -> None:
+    """Write the bits of rows from `first` on, a multiple of 8, for all values."""
+    codes = values.codes(keys)
+    if len(values) > options.max_values:
+        raise UsageError(
+            f"column {column.name!r} has more than {options.max_values:,} distinct values, too many for a bitmap: use "
+            "sorted_rows or chunk_bloom, or raise max_values=",
+            column=column.name,
+        )
+    resize_matrix(dataset, (len(values), -(-column.n_rows // 8)))
+    write_matrix(dataset, 0, first // 8, bits_of(codes, len(values)))
+
+
+def write_values(group: Any, name: str, dataset: Any, values: Values, column: ColumnInfo) -> None:
+    """Write the values dataset anew, and what leads to it."""
+    made = create_dataset(group, name, DatasetPlan(column.type, max(1, min(len(values), 4096))), len(values))
+    if values.keys is not None and len(values):
+        image, _kept = keys_to_image(values.keys, column.type)
+        write_rows(made, column.type, 0, image, len(values))
+    attributes.write_reference(dataset, "_values", made)
+    attributes.write_flag(dataset, "ordered", values.is_ordered)
+
+
+class BitmapIndex(Index):
+    """The bits of all values, read a value at a time."""
+
+    def __post_init__(self) -> None:
+        self.kind = KIND
+        self._values: Keys | None = None
+        self._part: Part | None = None
+        self._complete: bool | None = None
+
+    def values_dataset(self) -> Any | None:
+        """The dataset of the values, by reference."""
+        references = attributes.read_references(self.dataset, "_values")
+        node = dereference(self.dataset, references[0]) if references else None
+        return node if node is not None and is_dataset(node) else None
+
+    def problem(self) -> str | None:
+        shape = matrix_shape(self.dataset)
+        if shape is None:
+            return "it is no matrix of bytes"
+        values = self.values_dataset()
+        if values is None:
+            return "its values are not there"
+        info = describe_dataset(values)
+        if info.type != self.column.type:
+            return "its values are not of the column's type"
+        if info.shape != (shape[0],):
+            return f"it has {shape[0]} bitmaps and {info.shape} values"
+        if shape[1] != -(-self.column.n_rows // 8):
+            return f"it has {shape[1]} bytes a value, the column has {self.column.n_rows} rows"
+        return None
+
+    def _load_values(self) -> Keys:
+        if self._values is None:
+            node = self.values_dataset()
+            info = describe_dataset(node)
+            if self.receipt is not None and [digest_pointing(node)] != self.receipt.get("values"):
+                raise ChangedError("its values are not those that were verified")
+            with reading(node, info, 0, info.shape[0] if info.shape else 0) as image:
+                self._values = image_to_keys(image, self.column.type)
+        return self._values
+
+    def _bits(self) -> Part:
+        if self._part is None:
+            self._part = Part(self.dataset, 1, self._digests_of(""))
+        return self._part
+
+    def digests(self) -> Digests:
+        return {
+            "attributes": [digest(b"")],
+            "": Part(self.dataset, 1).digests(),
+            "values": [digest_pointing(self.values_dataset())],
+        }
+
+    def _mask(self, chosen: Mask) -> Bytes:
+        """The bits of all chosen values together, bits behind the last row off."""
+        whole = np.zeros(-(-self.column.n_rows // 8), dtype=np.uint8)
+        for value in np.flatnonzero(chosen).tolist():
+            whole |= self._bits().read(value, value + 1)[0]
+        rest = self.column.n_rows % 8
+        if rest and len(whole):
+            whole[-1] &= (1 << rest) - 1
+        return whole
+
+    def _is_complete(self) -> bool:
+        """Whether every row that is not missing has its bit: so it is in one that was verified, else it is counted."""
+        if self._complete is None:
+            self._complete = self.receipt is not None or (
+                self.column.fill is None
+                and self.column.categories is None
+                and _popcount(self._mask(np.ones(len(self._load_values()), dtype=bool))) == self.column.n_rows
+            )
+        return self._complete
+
+    def cost(self, leaf: BoundLeaf) -> int:
+        """Bytes to be read for a leaf."""
+        return int(self._load_values().truth(leaf).sum()) * -(-self.column.n_rows // 8)
+
+    def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
+        if isinstance(leaf.test, Missing):
+            return None
+        bits = np.unpackbits(self._mask(self._load_values().truth(leaf)), count=self.column.n_rows, bitorder="little")
+        rows = Selection.from_mask(bits.view(bool))
+        return Found(rows, rows if self._is_complete() else Selection.of(0, self.column.n_rows))
+
+    def count(self, leaf: BoundLeaf, source: KeySource) -> int | None:
+        if isinstance(leaf.test, Missing) or not self._is_complete():
+            return None
+        return _popcount(self._mask(self._load_values().truth(leaf)))
+
+    def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
+        column = source.column
+        node = self.values_dataset()
+        if node is None:
+            return None
+        values = Values(self._load_values() if len(self._load_values()) else None)
+        n_values = len(values)
+        if not resize_matrix(self.dataset, (n_values, -(-column.n_rows // 8))):
+            return None
+        touched = changed | Selection.of(min(n_before, column.n_rows) // 8 * 8, column.n_rows)
+        for start, stop in touched.windows(WINDOW):
+            first, last = _hull(touched.within(start, stop), column.n_rows)
+            try:
+                write_bits(self.dataset, values, first, source.keys(first, last - first), column, options)
+            except UsageError:
+                return None  # too many values now: it is no use any more
+        if len(values) != n_values:
+            resize(node, len(values))
+            assert values.keys is not None  # there are values
+            image, _kept = keys_to_image(values.keys, column.type)
+            write_rows(node, column.type, 0, image, len(values))
+        attributes.write_flag(self.dataset, "ordered", values.is_ordered)
+        self._values = self._part = self._complete = None
+        return self.dataset
+
+    def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
+        stored = self._load_values()
+        values = Values(stored if len(stored) else None)
+        if len(stored) != len(stored.distinct()[0]):
+            yield Wrong("values", "a value twice", "each once")
+            return
+        ordered = attributes.read_flag(self.dataset, "ordered")
+        if ordered and not values.is_ordered:
+            yield Wrong("ordered", True, False)
+        for start in range(0, self.column.n_rows, WINDOW):
+            stop = min(start + WINDOW, self.column.n_rows)
+            codes = values.codes(source.keys(start, stop - start))
+            if len(values) > len(stored):
+                row = start + int(np.argmax(codes >= len(stored)))
+                assert values.keys is not None  # a value was added
+                yield Wrong(f"row {row}", "no bitmap for its value", values.keys.key(len(stored)))
+                return
+            yield from self._compare(start, stop, codes)
+
+    def _compare(self, start: int, stop: int, codes: Places) -> Iterator[Wrong]:
+        truth = bits_of(codes, len(self._load_values()))
+        found = read_matrix(self.dataset, (0, len(truth)), (start // 8, start // 8 + truth.shape[1]))
+        rest = stop % 8
+        if rest and stop == self.column.n_rows and truth.shape[1]:
+            found[:, -1] &= (1 << rest) - 1
+        for value, byte in np.argwhere(truth != found)[:1].tolist():
+            odd = int(truth[value, byte]) ^ int(found[value, byte])
+            row = start + byte * 8 + (odd & -odd).bit_length() - 1
+            held = bool(found[value, byte] >> (row % 8) & 1)
+            yield Wrong(f"value {self._load_values().key(value)!r}, row {row}", held, not held)
+
+
+def _hull(rows: Selection, n_rows: int) -> tuple[int, int]:
+    """A range of rows that holds all of these, and begins and ends at whole bytes."""
+    return int(rows.starts[0]) // 8 * 8, min(-(-int(rows.stops[-1]) // 8) * 8, n_rows)
+
+
+def _popcount(bits: Bytes) -> int:
+    return int(np.bitwise_count(bits).sum())

@@ -1,0 +1,206 @@
+"""CHUNK_BLOOM: a Bloom filter of each chunk (HEP001 8.7, S7).
+
+In: a column, a chunk at a time. Out: the chunks that may hold one of the values asked for.
+Always: a filter that lacks a bit of a value proves that the chunk does not hold it; nothing else is proved. Missing
+rows and NaN are in no filter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from colonnade.columns.keys import Keys, NumberKeys, make_keys
+from colonnade.h5 import attributes
+from colonnade.h5.matrices import create_matrix, matrix_shape, resize_matrix, write_matrix
+from colonnade.indexes.base import (
+    Builder,
+    Digests,
+    Found,
+    Index,
+    KeySource,
+    Options,
+    Part,
+    Wrong,
+    chunk_keys,
+    digest,
+)  # fmt: skip
+from colonnade.indexes.murmur import Words, murmur3_x64_128
+from colonnade.leaf import BoundLeaf
+from colonnade.model import ColumnInfo
+from colonnade.selection import Selection
+
+KIND = "CHUNK_BLOOM"
+FAMILY = "murmur3_128_double"
+SECOND_SEED = 0x9E3779B9
+MOST_POINTS = 256
+FLUSH_BYTES = 8 << 20
+MOST_HASHES = 64
+LARGEST_FILTER = 1 << 28
+
+
+def hashes(keys: Keys, width: int) -> tuple[Words, Words]:
+    """h_a and h_b of the present keys. Numbers are hashed little-endian, as wide as the column; -0.0 as 0.0."""
+    present = np.flatnonzero(keys.present)
+    if isinstance(keys, NumberKeys):
+        kind = keys.values.dtype.kind
+        values = keys.values[present].astype(f"<{kind}{width}")
+        if kind == "f":
+            values = values + values.dtype.type(0)  # -0.0 + 0.0 is 0.0
+        rows = values.view("u1").reshape(len(values), width)
+        return murmur3_x64_128(rows, 0)[0], murmur3_x64_128(rows, SECOND_SEED)[1]
+    return _hash_bytes(keys.take(present))
+
+
+def _hash_bytes(keys: Keys) -> tuple[Words, Words]:
+    """Byte strings, those of one length together."""
+    array = keys.array
+    offsets = np.frombuffer(array.buffers()[1], dtype="i4")[array.offset : array.offset + len(array) + 1]
+    data = np.frombuffer(array.buffers()[2] or b"", dtype="u1")
+    lengths = np.diff(offsets)
+    low, high = np.empty(len(array), dtype=np.uint64), np.empty(len(array), dtype=np.uint64)
+    for length in np.unique(lengths).tolist():
+        places = np.flatnonzero(lengths == length)
+        rows = data[offsets[places][:, None] + np.arange(length)] if length else np.zeros((len(places), 0), "u1")
+        low[places] = murmur3_x64_128(rows, 0)[0]
+        high[places] = murmur3_x64_128(rows, SECOND_SEED)[1]
+    return low, high
+
+
+def bit_places(keys: Keys, width: int, k: int, m_bits: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """For each present key, its k bits."""
+    low, high = hashes(keys, width)
+    steps = np.arange(k, dtype=np.uint64)
+    return ((low[:, None] + steps * high[:, None]) % np.uint64(m_bits)).astype(np.int64)
+
+
+def make_filter(keys: Keys, width: int, k: int, m_bits: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The filter of one chunk."""
+    bits = np.zeros(m_bits, dtype=bool)
+    bits[bit_places(keys, width, k, m_bits).reshape(-1)] = True
+    return np.packbits(bits, bitorder="little")
+
+
+def choose_size(n_keys: int, error_rate: float) -> tuple[int, int]:
+    """k and m_bits for so many distinct keys and this rate of false answers."""
+    bits = max(8, math.ceil(-max(n_keys, 1) * math.log(error_rate) / math.log(2) ** 2))
+    m_bits = -(-bits // 8) * 8
+    return max(1, min(MOST_HASHES, round(m_bits / max(n_keys, 1) * math.log(2)))), m_bits
+
+
+class BloomBuilder(Builder):
+    """Writes filters as they come, a few MiB at a time."""
+
+    def __init__(self, group: Any, name: str, column: ColumnInfo, options: Options) -> None:
+        self._column = column
+        self._k, self._m_bits = choose_size(min(column.grid.chunk_rows, max(column.n_rows, 1)), options.error_rate)
+        shape = (column.grid.n_chunks, self._m_bits // 8)
+        self._dataset = create_matrix(group, name, shape, (1, shape[1]))
+        self._waiting: list[Any] = []
+        self._done = 0
+
+    def add(self, first_row: int, keys: Keys) -> None:
+        self._waiting.append(make_filter(keys, self._column.type.size, self._k, self._m_bits))
+        if len(self._waiting) * self._m_bits // 8 >= FLUSH_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            write_matrix(self._dataset, self._done, 0, np.array(self._waiting))
+            self._done += len(self._waiting)
+            self._waiting = []
+
+    def finish(self) -> Any:
+        self._flush()
+        attributes.write_integer(self._dataset, "k", self._k, "<u2")
+        attributes.write_integer(self._dataset, "m_bits", self._m_bits)
+        attributes.write_text(self._dataset, "hash_family", FAMILY, "ascii")
+        attributes.write_integers(self._dataset, "chunk_shape", [self._column.grid.chunk_rows])
+        return self._dataset
+
+
+class BloomIndex(Index):
+    """The filters of all chunks, read one by one."""
+
+    def __post_init__(self) -> None:
+        self.kind = KIND
+        self._part: Part | None = None
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        k = attributes.read_integers(self.dataset, "k") or [0]
+        m_bits = attributes.read_integers(self.dataset, "m_bits") or [0]
+        return k[0], m_bits[0]
+
+    def problem(self) -> str | None:
+        grid = self.column.grid
+        shape = matrix_shape(self.dataset)
+        k, m_bits = self._sizes
+        if shape is None:
+            return "it is no matrix of bytes"
+        if not 1 <= k <= 1024 or not 8 <= m_bits <= 8 * LARGEST_FILTER or m_bits != 8 * shape[1]:
+            return f"its sizes make no sense: k is {k}, m_bits {m_bits}, a filter has {shape[1]} bytes"
+        if attributes.read_text(self.dataset, "hash_family") != FAMILY:
+            return "it was made with another family of hashes"
+        if shape[0] != grid.n_chunks:
+            return f"it has {shape[0]} filters, the column has {grid.n_chunks} chunks"
+        if attributes.read_integers(self.dataset, "chunk_shape") != [grid.chunk_rows]:
+            return "it was built for chunks of another length"
+        return None
+
+    def _attributes_digest(self) -> str:
+        return digest(repr(self._sizes).encode())
+
+    def _filters(self) -> Part:
+        if self._part is None:
+            self._check_attributes(self._attributes_digest())
+            self._part = Part(self.dataset, 1, self._digests_of(""))
+        return self._part
+
+    def digests(self) -> Digests:
+        return {"attributes": [self._attributes_digest()], "": Part(self.dataset, 1).digests()}
+
+    def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
+        points = leaf.points
+        if points is None or len(points) > MOST_POINTS:
+            return None
+        grid = self.column.grid
+        may = np.zeros(grid.n_chunks, dtype=bool)
+        if points:
+            k, m_bits = self._sizes
+            bits = bit_places(make_column_keys(points, self.column, source), self.column.type.size, k, m_bits)
+            for chunk in scope.chunks(grid.chunk_rows).tolist():
+                filter_ = self._filters().read(chunk, chunk + 1)[0]
+                may[chunk] = bool(((filter_[bits // 8] >> (bits % 8)) & 1).all(axis=1).any())
+        return Found(Selection.none(), Selection.from_chunks(may, grid.chunk_rows, self.column.n_rows))
+
+    def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
+        grid = source.column.grid
+        k, m_bits = self._sizes
+        self._part = None
+        if not resize_matrix(self.dataset, (grid.n_chunks, m_bits // 8)):
+            return None
+        touched = changed | Selection.of(n_before // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
+        for chunk, keys in chunk_keys(source, iter(touched.chunks(grid.chunk_rows).tolist())):
+            write_matrix(self.dataset, chunk, 0, make_filter(keys, source.column.type.size, k, m_bits)[None])
+        return self.dataset
+
+    def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
+        """A filter must be exactly that of its chunk: a bit too few loses rows, a bit too many is not ours."""
+        k, m_bits = self._sizes
+        filters = Part(self.dataset, 1)
+        for chunk, keys in chunk_keys(source, range(self.column.grid.n_chunks)):
+            truth, found = make_filter(keys, self.column.type.size, k, m_bits), filters.read(chunk, chunk + 1)[0]
+            for byte in np.flatnonzero(truth != found)[:1].tolist():
+                yield Wrong(f"chunk {chunk}, byte {byte}", int(found[byte]), int(truth[byte]))
+
+
+def make_column_keys(points: tuple[Any, ...], column: ColumnInfo, source: KeySource) -> Keys:
+    """Points of a leaf as keys as wide as the column's; a float that the width cannot hold is in no chunk."""
+    like = source.keys(0, 0)
+    if isinstance(like, NumberKeys) and like.values.dtype.kind == "f":
+        points = tuple(p for p in points if float(like.values.dtype.type(p)) == p)
+    return make_keys(points, like)

@@ -1,0 +1,239 @@
+"""CHUNK_MINMAX: the least and greatest value of each chunk (HEP001 8.4, S4).
+
+In: a column, a chunk at a time. Out: the rows for which a leaf may be, or is sure to be, true.
+Always: a chunk is left out only if no row in it can make the leaf true. Missing rows and NaN are in neither
+bound and are counted apart, because a negated leaf is true on NaN rows and must keep them.
+
+| member | type | |
+| --- | --- | --- |
+| min, max | the column's | the bounds; the fill where the chunk has no value to order |
+| nan_count | uint64 | NaN rows; with a NaN fill, the missing rows |
+| fill_count | uint64 | missing rows |
+| n | uint64 | rows of the chunk |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from colonnade.columns.forms import fill_is_nan
+from colonnade.columns.key_images import image_to_keys, keys_to_image
+from colonnade.columns.keys import Keys, make_keys
+from colonnade.columns.missing import Mask
+from colonnade.h5 import attributes
+from colonnade.h5.datasets import (
+    DatasetPlan,
+    create_dataset,
+    describe_dataset,
+    fill_element,
+    reading,
+    resize,
+    write_rows,
+)
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.indexes.base import (
+    Builder,
+    ChangedError,
+    Digests,
+    Found,
+    Index,
+    KeySource,
+    Options,
+    Wrong,
+    chunk_keys,
+    digest,
+    digest_pointing,
+)  # fmt: skip
+from colonnade.leaf import Among, BoundLeaf, Interval, Missing, NotANumber
+from colonnade.model import ColumnInfo, StoredField, StoredType
+from colonnade.selection import Selection
+
+KIND = "CHUNK_MINMAX"
+_COUNT = StoredType("integer", 8, precision=64)
+_COUNTS = ("nan_count", "fill_count", "n")
+
+
+def entry_type(column: ColumnInfo) -> StoredType:
+    """The compound of one entry."""
+    size = column.type.size
+    parts = [StoredField("min", 0, column.type), StoredField("max", size, column.type)]
+    parts += [StoredField(name, 2 * size + 8 * i, _COUNT) for i, name in enumerate(_COUNTS)]
+    return StoredType("compound", 2 * size + 24, "none", fields=tuple(parts))
+
+
+class MinMaxBuilder(Builder):
+    """Keeps one entry a chunk, writes them at the end."""
+
+    def __init__(self, group: Any, name: str, column: ColumnInfo, _options: Options) -> None:
+        self._group, self._name, self._column = group, name, column
+        self._entries = _Entries(column)
+
+    def add(self, first_row: int, keys: Keys) -> None:
+        self._entries.add(keys)
+
+    def finish(self) -> Any:
+        n = len(self._entries)
+        plan = DatasetPlan(entry_type(self._column), max(1, min(n, 4096)))
+        dataset = create_dataset(self._group, self._name, plan, n)
+        self._entries.write(dataset, 0)
+        attributes.write_integers(dataset, "chunk_shape", [self._column.grid.chunk_rows])
+        return dataset
+
+
+class _Entries:
+    """Entries in the making."""
+
+    def __init__(self, column: ColumnInfo) -> None:
+        self._column = column
+        self._bounds: list[tuple[Keys, Keys] | None] = []
+        self._counts: list[tuple[int, int, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def add(self, keys: Keys) -> None:
+        places = keys.least_and_greatest()
+        if places is None:
+            self._bounds.append(None)
+        else:
+            self._bounds.append((keys.take(np.array(places[:1])), keys.take(np.array(places[1:]))))
+        n_nan, n_missing = int(keys.nan.sum()), int(keys.missing.sum())
+        if fill_is_nan(self._column):
+            n_nan, n_missing = n_missing, 0
+        self._counts.append((n_nan, n_missing, len(keys)))
+
+    def write(self, dataset: Any, first: int) -> None:
+        """Put all entries into the dataset, from this one on."""
+        stored, value = entry_type(self._column), self._column.type
+        image = np.zeros(len(self), dtype=memory_dtype(stored))
+        kept: list[Any] = []
+        for position, bounds in enumerate(self._bounds):
+            for side, name in enumerate(("min", "max")):
+                if bounds is not None:
+                    element, memory = keys_to_image(bounds[side], value)
+                elif self._column.fill is not None:
+                    element, memory = fill_element(value, self._column.fill)
+                    element = element.view(memory_dtype(value)) if not value.has_pointers else element
+                else:
+                    continue
+                image[name][position] = element[0]
+                kept.append(memory)
+        for column, name in enumerate(_COUNTS):
+            image[name] = [counts[column] for counts in self._counts]
+        write_rows(dataset, stored, first, image, len(self))
+
+
+class MinMaxIndex(Index):
+    """The bounds of every chunk, read whole."""
+
+    def __post_init__(self) -> None:
+        self.kind = KIND
+        self._read: tuple[Keys, Keys, dict[str, Any]] | None = None
+
+    def problem(self) -> str | None:
+        info = describe_dataset(self.dataset)
+        grid = self.column.grid
+        wanted = entry_type(self.column)
+        if info.type.kind != "compound" or [f.name for f in info.type.fields] != [f.name for f in wanted.fields]:
+            return "it does not hold min, max, nan_count, fill_count and n"
+        if any(found.type != field.type for found, field in zip(info.type.fields, wanted.fields, strict=True)):
+            return "its members are not of the column's type"
+        if info.shape != (grid.n_chunks,):
+            return f"it has {info.shape} entries, the column has {grid.n_chunks} chunks"
+        if attributes.read_integers(self.dataset, "chunk_shape") != [grid.chunk_rows]:
+            return "it was built for chunks of another length"
+        return None
+
+    def digests(self) -> Digests:
+        return {"attributes": [digest(b"")], "": [digest_pointing(self.dataset)]}
+
+    def _load(self) -> tuple[Keys, Keys, dict[str, Any]]:
+        if self._read is None:
+            if self.receipt is not None and self.receipt != self.digests():
+                raise ChangedError("its bytes are not those that were verified")
+            info = describe_dataset(self.dataset)
+            with reading(self.dataset, info, 0, self.column.grid.n_chunks) as image:
+                low = image_to_keys(image["min"], self.column.type)
+                high = image_to_keys(image["max"], self.column.type)
+                counts = {name: image[name].astype("i8") for name in _COUNTS}
+            if fill_is_nan(self.column):
+                counts["nan_count"], counts["fill_count"] = counts["fill_count"], counts["nan_count"]
+            self._check_counts(counts)
+            self._read = low, high, counts
+        return self._read
+
+    def _check_counts(self, counts: dict[str, Any]) -> None:
+        grid = self.column.grid
+        lengths = np.full(grid.n_chunks, grid.chunk_rows, dtype="i8")
+        if len(lengths):
+            lengths[-1] = grid.n_rows - (grid.n_chunks - 1) * grid.chunk_rows
+        nan, missing = counts["nan_count"], counts["fill_count"]
+        odd = (counts["n"] != lengths) | (nan < 0) | (missing < 0) | (nan > lengths) | (missing > lengths - nan)
+        if odd.any():
+            raise ChangedError("its counts do not add up to the rows of its chunks")
+
+    def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
+        low, high, counts = self._load()
+        n, nan, missing = counts["n"], counts["nan_count"], counts["fill_count"]
+        values = n - nan - missing
+        some = values > 0
+        if isinstance(leaf.test, Missing):
+            may, sure = (missing < n, missing == 0) if leaf.negated else (missing > 0, missing == n)
+        elif isinstance(leaf.test, NotANumber):
+            may, sure = (some, values == n) if leaf.negated else (nan > 0, nan == n)
+        else:
+            reach, inside = self._compare(leaf, low, high)
+            if leaf.negated:
+                may, sure = (some & ~inside) | (nan > 0), (missing == 0) & (~some | ~reach)
+            else:
+                may, sure = some & reach, (values == n) & inside
+        return Found(self._rows(sure), self._rows(may))
+
+    def _compare(self, leaf: BoundLeaf, low: Keys, high: Keys) -> tuple[Mask, Mask]:
+        """Of each chunk's values: whether some may pass the test, and whether all do."""
+        test = leaf.test
+        if isinstance(test, Interval):
+            above = low.passing(Interval(high=test.high, high_open=test.high_open))
+            below = high.passing(Interval(low=test.low, low_open=test.low_open))
+            return above & below, low.passing(test) & high.passing(test)
+        if isinstance(test, Among):
+            wanted = make_keys(test.keys, low)
+            first, last = wanted.ranks(low, "left"), wanted.ranks(high, "right")
+            alone = np.asarray([low.key(i) == high.key(i) for i in range(len(low))], dtype=bool)
+            return last > first, alone & (last > first)
+        return np.ones(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
+
+    def _rows(self, chosen: Mask) -> Selection:
+        return Selection.from_chunks(chosen, self.column.grid.chunk_rows, self.column.n_rows)
+
+    def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
+        grid = source.column.grid
+        self._read = None
+        resize(self.dataset, grid.n_chunks)
+        touched = changed | Selection.of(n_before // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
+        for chunk, keys in chunk_keys(source, iter(touched.chunks(grid.chunk_rows).tolist())):
+            entry = _Entries(source.column)
+            entry.add(keys)
+            entry.write(self.dataset, chunk)
+        return self.dataset
+
+    def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
+        try:
+            low, high, counts = self._load()
+        except ChangedError as error:
+            yield Wrong("counts", str(error), "counts that add up")
+            return
+        for chunk, keys in chunk_keys(source, range(self.column.grid.n_chunks)):
+            truth = {"nan_count": int(keys.nan.sum()), "fill_count": int(keys.missing.sum()), "n": len(keys)}
+            for name, expected in truth.items():
+                if counts[name][chunk] != expected:
+                    yield Wrong(f"chunk {chunk}, {name}", int(counts[name][chunk]), expected)
+            places = keys.least_and_greatest()
+            if places is None:
+                continue
+            for name, found, place in (("min", low, places[0]), ("max", high, places[1])):
+                if found.key(chunk) != keys.key(place):
+                    yield Wrong(f"chunk {chunk}, {name}", found.key(chunk), keys.key(place))

@@ -1,0 +1,143 @@
+"""Rows in the order of their keys, also when the keys do not fit into memory.
+
+Keys are collected up to a bound. Beyond it they become runs: sorted, and written to files of a folder that goes when
+the work is done. The end is a merge by parts: keys sampled from all runs cut each run into parts of the same range;
+the parts of one range, from all runs, are sorted together. A sampled key that is very frequent is a part
+of its own, which needs no sorting. Runs come in the order of rows and every sort is stable, so equal
+keys stay in the order of rows.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.keys import Keys, Places, join, keys_of
+
+SAMPLES = 256
+PIECE = 1 << 20
+
+
+class Order(Protocol):
+    """Rows in order: those with a value, the missing ones, those with NaN."""
+
+    n_missing: int
+    n_nan: int
+
+    def rows(self) -> Iterator[Places]: ...
+
+
+class sorter:  # noqa: N801 - used like a function: `with sorter(memory) as order`
+    """Collects keys with `add`; `rows` then gives all rows in order."""
+
+    def __init__(self, memory: int) -> None:
+        self._memory = memory
+        self._waiting: list[Keys] = []
+        self._firsts: list[int] = []
+        self._bytes = 0
+        self._tails: tuple[list[Places], list[Places]] = ([], [])
+        self._runs: list[tuple[Path, Path]] = []
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.n_missing = self.n_nan = 0
+
+    def __enter__(self) -> sorter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def add(self, first_row: int, keys: Keys) -> None:
+        """Take the next rows."""
+        for tail, which in zip(self._tails, (keys.missing, keys.nan), strict=True):
+            tail.append(np.flatnonzero(which) + first_row)
+        self.n_missing, self.n_nan = (sum(map(len, tail)) for tail in self._tails)
+        self._waiting.append(keys)
+        self._firsts.append(first_row)
+        self._bytes += keys.array.nbytes + 16 * len(keys)
+        if self._bytes >= self._memory // 2:
+            self._spill()
+
+    def _sorted(self) -> tuple[Keys, Places]:
+        """The waiting keys that have an order, in it, and their rows."""
+        if not self._waiting:
+            return keys_of(pa.array([], pa.int64())), np.empty(0, dtype=np.int64)
+        keys = join(self._waiting)
+        rows = np.concatenate([first + np.arange(len(k)) for first, k in zip(self._firsts, self._waiting, strict=True)])
+        self._waiting, self._firsts, self._bytes = [], [], 0
+        order = keys.ordered()
+        return keys.take(order), rows[order]
+
+    def _spill(self) -> None:
+        """Write what waits as a sorted run."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="colonnade-sort-")
+        keys, rows = self._sorted()
+        name = Path(self._folder.name) / str(len(self._runs))
+        paths = name.with_suffix(".keys"), name.with_suffix(".rows")
+        with pa.OSFile(str(paths[0]), "wb") as file, pa.ipc.new_file(file, pa.schema([("k", keys.array.type)])) as out:
+            out.write_batch(pa.record_batch([keys.array], names=["k"]))
+        rows.tofile(paths[1])
+        self._runs.append(paths)
+
+    def rows(self) -> Iterator[Places]:
+        """All rows in order, in pieces."""
+        if self._runs:
+            if self._waiting:
+                self._spill()
+            yield from self._merge()
+        else:
+            yield self._sorted()[1]
+        for tail in self._tails:
+            yield from tail
+
+    def _merge(self) -> Iterator[Places]:
+        runs = [_Run(*paths) for paths in self._runs]
+        cuts = _cuts(runs)
+        edges = [run.edges(cuts) for run in runs]
+        for part in range(2 * len(cuts) + 1):
+            spans = [(int(e[part]), int(e[part + 1])) for e in edges]
+            if part % 2:  # all keys of this part are equal
+                for run, (start, stop) in zip(runs, spans, strict=True):
+                    yield from (run.rows[a : min(a + PIECE, stop)] for a in range(start, stop, PIECE))
+                continue
+            keys = join([run.keys(start, stop) for run, (start, stop) in zip(runs, spans, strict=True)])
+            rows = np.concatenate([run.rows[start:stop] for run, (start, stop) in zip(runs, spans, strict=True)])
+            yield rows[keys.ordered()]
+
+
+def _cuts(runs: list[_Run]) -> Keys:
+    """Keys that cut the runs into parts of about the same length, each once."""
+    sampled = join([run.sample() for run in runs])
+    distinct, _ = sampled.distinct()
+    wanted = min(len(distinct), 8 * len(runs))
+    return distinct.take(np.unique(np.linspace(0, len(distinct) - 1, wanted).astype(np.int64)))
+
+
+class _Run:
+    """A sorted run in its files, read where it is needed."""
+
+    def __init__(self, keys: Path, rows: Path) -> None:
+        self._batch = pa.ipc.open_file(pa.memory_map(str(keys))).get_batch(0)
+        self.rows: Any = np.memmap(rows, dtype=np.int64) if rows.stat().st_size else np.empty(0, dtype=np.int64)
+
+    def keys(self, start: int, stop: int) -> Keys:
+        return keys_of(self._batch.column(0).slice(start, stop - start))
+
+    def sample(self) -> Keys:
+        n = self._batch.num_rows
+        return self.keys(0, n).take(np.unique(np.linspace(0, n - 1, min(SAMPLES, n)).astype(np.int64)))
+
+    def edges(self, cuts: Keys) -> Places:
+        """Where each cut begins and ends in this run, and both ends of the run."""
+        whole = self.keys(0, self._batch.num_rows)
+        inner = np.stack([whole.ranks(cuts, "left"), whole.ranks(cuts, "right")], axis=1).reshape(-1)
+        return np.concatenate(([0], inner, [self._batch.num_rows]))

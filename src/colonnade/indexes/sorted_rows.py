@@ -1,0 +1,306 @@
+"""SORTED_ROWS: all rows in the order of their values (HEP001 8.5, S5).
+
+First the rows with a value, in increasing order, equal ones by row; then the missing rows, then those with NaN,
+each by row. With a NaN fill the missing rows are the NaN tail.
+
+The index holds no values: a search reads the column at the rows it is led to, one chunk a probe. So probes are few:
+the next place is guessed from the values at both ends (halved where a guess does not help).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from colonnade.columns.forms import fill_is_nan
+from colonnade.columns.keys import Keys, NumberKeys, Places
+from colonnade.h5 import attributes
+from colonnade.h5.attributes import BROKEN
+from colonnade.h5.datasets import DatasetPlan, create_dataset, describe_dataset, resize, write_rows
+from colonnade.indexes.base import (
+    Builder,
+    ChangedError,
+    Digests,
+    Found,
+    Index,
+    KeySource,
+    Options,
+    Part,
+    Wrong,
+    chunk_keys,
+    digest,
+)  # fmt: skip
+from colonnade.indexes.order import Order, sorter
+from colonnade.leaf import Among, BoundLeaf, Interval, Key, Missing, NotANumber
+from colonnade.model import ColumnInfo, StoredType
+from colonnade.selection import Selection
+
+KIND = "SORTED_ROWS"
+BLOCK = 65_536
+MOST_POINTS = 64
+
+
+def row_type(n_rows: int) -> StoredType:
+    """An unsigned integer wide enough for every row."""
+    width = 4 if n_rows < 2**32 else 8
+    return StoredType("integer", width, precision=8 * width)
+
+
+class SortedRowsBuilder(Builder):
+    """Collects keys (in files where they do not fit into memory), sorts them at the end."""
+
+    def __init__(self, group: Any, name: str, column: ColumnInfo, options: Options) -> None:
+        self._group, self._name, self._column = group, name, column
+        self._sorter = sorter(options.memory)
+
+    def add(self, first_row: int, keys: Keys) -> None:
+        self._sorter.add(first_row, keys)
+
+    def finish(self) -> Any:
+        stored = row_type(self._column.n_rows)
+        n_rows = self._column.n_rows
+        plan = DatasetPlan(stored, max(1, min(BLOCK, n_rows)))
+        dataset = create_dataset(self._group, self._name, plan, n_rows)
+        with self._sorter as order:
+            write_order(dataset, order, self._column)
+        return dataset
+
+
+def write_order(dataset: Any, order: Order, column: ColumnInfo) -> None:
+    """Write all rows in their order, and the lengths of the tails."""
+    info = describe_dataset(dataset)
+    at = 0
+    for rows in order.rows():
+        image = rows.astype(f"u{info.type.size}")
+        write_rows(dataset, info.type, at, image, len(image))
+        at += len(image)
+    n_missing, n_nan = order.n_missing, order.n_nan
+    if fill_is_nan(column):
+        n_missing, n_nan = 0, n_missing
+    attributes.write_integer(dataset, "nan_tail_length", n_nan)
+    attributes.write_integer(dataset, "fill_tail_length", n_missing)
+    attributes.write_flag(dataset, "ordered", True)
+
+
+class SortedRowsIndex(Index):
+    """The rows in order, read where a search leads."""
+
+    def __post_init__(self) -> None:
+        self.kind = KIND
+        self._part: Part | None = None
+
+    @property
+    def _tails(self) -> tuple[int, int]:
+        """How many rows are missing, and how many NaN."""
+        nan = (attributes.read_integers(self.dataset, "nan_tail_length") or [-1])[0]
+        fill = (attributes.read_integers(self.dataset, "fill_tail_length") or [-1])[0]
+        return (nan, fill) if fill_is_nan(self.column) else (fill, nan)
+
+    @property
+    def n_values(self) -> int:
+        """How many rows have a value to be ordered by."""
+        return self.column.n_rows - sum(self._tails)
+
+    def problem(self) -> str | None:
+        info = describe_dataset(self.dataset)
+        if info.type.kind != "integer" or info.type.signed or 2 ** (8 * info.type.size) < self.column.n_rows:
+            return f"its elements, {info.type}, cannot number the rows"
+        if info.shape != (self.column.n_rows,):
+            return f"it has {info.shape} rows, the column has {self.column.n_rows}"
+        if min(self._tails) < 0 or sum(self._tails) > self.column.n_rows:
+            return f"its tails make no sense: {self._tails}"
+        if attributes.read_flag(self.dataset, "ordered") is not True:
+            return "it does not say that it is ordered"
+        return None
+
+    def _attributes_digest(self) -> str:
+        return digest(repr(self._tails).encode())
+
+    def _rows_part(self) -> Part:
+        if self._part is None:
+            self._check_attributes(self._attributes_digest())
+            self._part = Part(self.dataset, BLOCK, self._digests_of(""))
+        return self._part
+
+    def digests(self) -> Digests:
+        return {"attributes": [self._attributes_digest()], "": Part(self.dataset, BLOCK).digests()}
+
+    def rows(self, start: int, stop: int) -> Places:
+        """The rows at these places of the order."""
+        found = self._rows_part().read(start, stop).astype(np.int64)
+        if len(found) and (found.min() < 0 or found.max() >= self.column.n_rows):
+            raise ChangedError("it holds rows that the column does not have")
+        return found
+
+    # -- answers --
+
+    def spans(self, leaf: BoundLeaf, source: KeySource) -> list[tuple[int, int]] | None:
+        """The ranges of places of the order that hold exactly the rows for which the leaf is true."""
+        n, (n_missing, n_nan) = self.n_values, self._tails
+        missing, nan = (n, n + n_missing), (n + n_missing, n + n_missing + n_nan)
+        test = leaf.test
+        if isinstance(test, Missing):
+            return [(0, n), nan] if leaf.negated else [missing]
+        if isinstance(test, NotANumber):
+            return [(0, n)] if leaf.negated else [nan]
+        if isinstance(test, Interval):
+            inside = [self._span(test, source)]
+        elif isinstance(test, Among) and len(test.keys) <= MOST_POINTS:
+            inside = [self._span(Interval(key, key), source) for key in test.keys]
+        else:
+            return None
+        inside = [(a, b) for a, b in inside if a < b]
+        if not leaf.negated:
+            return inside
+        edges = [0, *(edge for span in inside for edge in span), n]
+        outside = list(zip(edges[0::2], edges[1::2], strict=True))
+        return [(a, b) for a, b in [*outside, nan] if a < b]
+
+    def _span(self, test: Interval, source: KeySource) -> tuple[int, int]:
+        search = _Search(self, source)
+        start = 0 if test.low is None else search.place(test.low, after=test.low_open)
+        stop = self.n_values if test.high is None else search.place(test.high, after=not test.high_open, least=start)
+        return start, max(start, stop)
+
+    def count(self, leaf: BoundLeaf, source: KeySource) -> int | None:
+        spans = self.spans(leaf, source)
+        return None if spans is None else sum(b - a for a, b in spans)
+
+    def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
+        spans = self.spans(leaf, source)
+        if spans is None:
+            return None
+        parts = [self.rows(a, b) for a, b in spans]
+        rows = np.sort(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
+        if len(rows) > 1 and (np.diff(rows) == 0).any():
+            raise ChangedError("it holds a row twice")
+        found = Selection.from_rows(rows)
+        return Found(found, found)
+
+    # -- changes --
+
+    def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
+        """Rows that were added are merged in; where others changed, or memory is too small, all are sorted anew."""
+        column = source.column
+        n_rows = column.n_rows
+        if 2 ** (8 * describe_dataset(self.dataset).type.size) < n_rows:
+            return None
+        if changed.within(0, min(n_before, n_rows)) or n_rows * max(column.type.size, 8) > options.memory:
+            return self._sort_anew(source, options)
+        order = self._cut(n_rows) if n_rows < n_before else self._merged(source, n_before)
+        self._part = None
+        try:
+            resize(self.dataset, n_rows)
+        except BROKEN:
+            return None
+        write_order(self.dataset, order, column)
+        return self.dataset
+
+    def _sort_anew(self, source: KeySource, options: Options) -> Any:
+        self._part = None
+        resize(self.dataset, source.column.n_rows)
+        with sorter(options.memory) as order:
+            for chunk, keys in chunk_keys(source, range(source.column.grid.n_chunks)):
+                order.add(source.column.grid.bounds(chunk)[0], keys)
+            write_order(self.dataset, order, source.column)
+        return self.dataset
+
+    def _parts(self, n_before: int) -> tuple[Places, Places, Places]:
+        """The rows with a value, the missing rows, the NaN rows, of the index as it was."""
+        whole = Part(self.dataset, BLOCK).read(0, n_before).astype(np.int64)
+        n_missing, n_nan = self._tails
+        n = n_before - n_missing - n_nan
+        return whole[:n], whole[n : n + n_missing], whole[n + n_missing :]
+
+    def _cut(self, n_rows: int) -> Order:
+        whole = describe_dataset(self.dataset).shape
+        assert whole is not None  # an index has a length
+        values, missing, nan = (rows[rows < n_rows] for rows in self._parts(whole[0]))
+        return _Merged(values, missing, nan)
+
+    def _merged(self, source: KeySource, n_before: int) -> Order:
+        values, missing, nan = self._parts(n_before)
+        old = source.keys(0, n_before).take(values)
+        added = source.keys(n_before, source.column.n_rows - n_before)
+        order = added.ordered()
+        places = old.ranks(added.take(order), "right")
+        return _Merged(
+            np.insert(values, places, order + n_before),
+            np.concatenate((missing, np.flatnonzero(added.missing) + n_before)),
+            np.concatenate((nan, np.flatnonzero(added.nan) + n_before)),
+        )
+
+    def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
+        with sorter(options.memory) as order:
+            for chunk, keys in chunk_keys(source, range(self.column.grid.n_chunks)):
+                order.add(self.column.grid.bounds(chunk)[0], keys)
+            truth = order.n_missing, order.n_nan
+            if self._tails != truth:
+                yield Wrong("tails (missing, NaN)", self._tails, truth)
+            found, at = Part(self.dataset, BLOCK), 0
+            for rows in order.rows():
+                stored = found.read(at, at + len(rows)).astype(np.int64)
+                for place in np.flatnonzero(stored != rows)[:1].tolist():
+                    yield Wrong(f"place {at + place}", f"row {stored[place]}", f"row {rows[place]}")
+                at += len(rows)
+
+
+class _Merged:
+    """An order that is known whole."""
+
+    def __init__(self, values: Places, missing: Places, nan: Places) -> None:
+        self._parts = (values, missing, nan)
+        self.n_missing, self.n_nan = len(missing), len(nan)
+
+    def rows(self) -> Iterator[Places]:
+        yield from self._parts
+
+
+class _Search:
+    """Finds places in the order by reading the column where it must."""
+
+    def __init__(self, index: SortedRowsIndex, source: KeySource) -> None:
+        self._index, self._source = index, source
+        self._known: dict[int, Keys] = {}
+
+    def _at(self, place: int) -> Keys:
+        """The key of the row at a place of the order."""
+        if place not in self._known:
+            row = int(self._index.rows(place, place + 1)[0])
+            self._known[place] = self._source.keys(row, 1)
+        return self._known[place]
+
+    def place(self, key: Key, after: bool, least: int = 0) -> int:
+        """The first place whose key is not below `key` (with `after`: is above it)."""
+        below = Interval(high=key, high_open=not after)
+        low, high = least, self._index.n_values
+        width, guess = 1, True
+        while low < high:
+            middle = self._guess(low, high, key) if guess else (low + high) // 2
+            if low == least and least > 0 and width < high - low:
+                middle = low + width - 1  # the other end of a short range is near its beginning
+                width *= 4
+            elif guess and high - low > 64:
+                guess = False
+            else:
+                guess = True
+            if self._at(middle).passing(below)[0]:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _guess(self, low: int, high: int, key: Key) -> int:
+        """Where the key should be, if keys lay evenly between those at both ends."""
+        if high - low < 8:
+            return (low + high) // 2
+        first, last = self._at(low), self._at(high - 1)
+        if not isinstance(first, NumberKeys) or not isinstance(last, NumberKeys) or isinstance(key, bytes):
+            return (low + high) // 2
+        a, b, wanted = float(first.values[0]), float(last.values[0]), float(key)
+        if not a < b or not np.isfinite(b - a):
+            return (low + high) // 2
+        share = min(max((wanted - a) / (b - a), 0.0), 1.0)
+        return min(max(low + int(share * (high - 1 - low)), low), high - 1)

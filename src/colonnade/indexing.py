@@ -1,0 +1,216 @@
+"""Search indexes of a table built, listed, dropped, and kept in step with every change of it.
+
+`receipts` are those of the whole file (see `trust`): an index built here gets one, an index that had one and was kept
+fresh here keeps one, an index that goes loses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from colonnade.columns.read import ColumnReader
+from colonnade.errors import ColonnadeError, UsageError
+from colonnade.indexes import KINDS, refusal
+from colonnade.indexes.base import ChangedError, Index, Options, Wrong
+from colonnade.layouts import Layout, PlacedIndex
+from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
+from colonnade.selection import Selection
+from colonnade.trust import Receipts
+
+_WORDS = {kind.name: word for word, kind in KINDS.items()}
+
+
+@dataclass(frozen=True)
+class OpenIndex:
+    """A search index of a table, with its receipt if it has one. `index` is None for a kind that is not known here."""
+
+    placed: PlacedIndex
+    info: IndexInfo
+    index: Index | None
+
+
+@dataclass(frozen=True)
+class Indexes:
+    """The search indexes of one table of an open file."""
+
+    group: Any
+    layout: Layout
+    info: TableInfo
+    receipts: Receipts
+
+    def _place(self, column: str, name: str) -> tuple[str, str, str]:
+        return self.info.path, column, name
+
+    def open(self) -> list[OpenIndex]:
+        """Every search index of the table."""
+        return [self._open(placed) for placed in self.layout.search_indexes(self.group, self.info)]
+
+    def _open(self, placed: PlacedIndex) -> OpenIndex:
+        word = _WORDS.get(placed.kind, placed.kind)
+        column = self.info.by_name.get(placed.column or "")
+        receipt = self.receipts.get(self._place(placed.column or "", placed.name))
+        index, problem = None, placed.problem
+        if word not in KINDS:
+            problem = problem or f"its kind, {placed.kind}, is not known here"
+        elif column is not None and problem is None:
+            index = KINDS[word].open(placed.dataset, column, receipt)
+            problem = refusal(column) or _problem(index)
+        info = IndexInfo(
+            column=placed.column or "",
+            kind=word,
+            name=placed.name,
+            fresh=problem is None,
+            trusted=receipt is not None and problem is None,
+            bytes=self.layout.index_bytes(placed),
+            problem=problem,
+        )
+        return OpenIndex(placed, info, index if problem is None else None)
+
+    def reader(self, column: ColumnInfo) -> ColumnReader:
+        return ColumnReader(column, *self.layout.open_column(self.group, column))
+
+    # -- build, drop, verify --
+
+    def build(
+        self, wanted: Mapping[str, Sequence[str]], options: Options | None = None, progress: Progress | None = None
+    ) -> None:
+        """Build indexes of these kinds for these columns: one pass over each column for all of its kinds.
+
+        An index of the same kind is replaced.
+        """
+        options = options or Options()
+        for column, words in wanted.items():
+            check_kinds(self.info.by_name[column], words)
+        total, done = sum(self.info.by_name[column].n_rows for column in wanted), 0
+        for column, words in wanted.items():
+            self.drop(column, words)
+            for n_rows in self._build(self.info.by_name[column], words, options):
+                done += n_rows
+                if progress is not None:
+                    progress(done, total)
+
+    def _build(self, column: ColumnInfo, words: Sequence[str], options: Options) -> Iterator[int]:
+        """Feed every chunk to the builders of all kinds; gives the rows of each."""
+        reader, builders = self.reader(column), []
+        for word in dict.fromkeys(words):
+            home, name = self.layout.place_index(self.group, column.name, word)
+            builders.append((word, name, KINDS[word].build(home, name, column, options)))
+        for chunk in range(column.grid.n_chunks):
+            start, stop = column.grid.bounds(chunk)
+            keys = reader.keys(start, stop - start)
+            for _, _, builder in builders:
+                builder.add(start, keys)
+            yield stop - start
+        for word, name, builder in builders:
+            dataset = builder.finish()
+            self.layout.attach_index(self.group, column.name, KINDS[word].name, dataset)
+            self.receipts[self._place(column.name, name)] = KINDS[word].open(dataset, column, None).digests()
+
+    def drop(self, column: str, words: Sequence[str] | None = None) -> int:
+        """Remove the indexes of a column, or those of some kinds; says how many there were."""
+        gone = [one for one in self.open() if one.info.column == column and (words is None or one.info.kind in words)]
+        for one in gone:
+            self._detach(one.placed)
+        return len(gone)
+
+    def _detach(self, placed: PlacedIndex) -> None:
+        self.receipts.pop(self._place(placed.column or "", placed.name), None)
+        self.layout.detach_index(self.group, placed)
+
+    def verify(self, options: Options | None = None) -> Iterator[tuple[IndexInfo, list[Wrong]]]:
+        """Every index with what is wrong with it; one that is right gets a receipt, one that is not loses it."""
+        for one in self.open():
+            place = self._place(one.info.column, one.info.name)
+            if one.index is None:
+                yield one.info, [Wrong("index", one.info.problem, "an index that suits its column")]
+                continue
+            fresh = KINDS[one.info.kind].open(one.placed.dataset, one.index.column, None)
+            wrong = list(fresh.verify(self.reader(one.index.column), options or Options()))
+            if wrong:
+                self.receipts.pop(place, None)
+            else:
+                self.receipts[place] = fresh.digests()
+            yield replace(one.info, trusted=not wrong), wrong
+
+    # -- in step with changes --
+
+    def follow(self, before: Sequence[OpenIndex], changed: Mapping[str, Selection], n_before: int) -> None:
+        """Make indexes match the table again after rows of these columns were changed, added or cut off.
+
+        `before` are the indexes as they were before the change; self.info is the table as it is now. What cannot be
+        kept is removed.
+        """
+        for one in before:
+            column = self.info.by_name.get(one.info.column)
+            touched = changed.get(one.info.column, Selection.none())
+            if self.info.n_rows == n_before and not touched:
+                continue
+            if column is None or one.index is None or one.info.kind not in KINDS:
+                self._detach(one.placed)
+            elif _is_stored_alike(column, one.index.column):
+                self._refresh(one, column, touched, n_before)
+            else:
+                self._rebuild(one, column)
+
+    def _refresh(self, one: OpenIndex, column: ColumnInfo, touched: Selection, n_before: int) -> None:
+        place = self._place(column.name, one.info.name)
+        kind = KINDS[one.info.kind]
+        index = kind.open(one.placed.dataset, one.index.column if one.index is not None else column, None)
+        try:
+            dataset = index.refresh(self.reader(column), touched, n_before, Options())
+        except (ChangedError, ColonnadeError):
+            dataset = None
+        if dataset is None:
+            self._rebuild(one, column)
+        elif place in self.receipts:
+            self.receipts[place] = kind.open(dataset, column, None).digests()
+
+    def _rebuild(self, one: OpenIndex, column: ColumnInfo) -> None:
+        self._detach(one.placed)
+        if refusal(column) is not None:
+            return
+        with suppress(UsageError):  # too many values for a bitmap by now: it goes
+            for _ in self._build(column, [one.info.kind], Options()):
+                pass
+
+    def renew(self) -> None:
+        """Build again every index of a known kind that no longer suits its column."""
+        for one in self.open():
+            column = self.info.by_name.get(one.info.column)
+            if one.info.kind in KINDS and not one.info.fresh and column is not None:
+                self._rebuild(one, column)
+
+
+def _problem(index: Index) -> str | None:
+    try:
+        return index.problem()
+    except ColonnadeError as error:
+        return str(error)
+
+
+def _is_stored_alike(now: ColumnInfo, before: ColumnInfo) -> bool:
+    """Whether what an index keeps of a column still means the same: datatype, fill, chunks, and the same dataset."""
+    return (now.type, now.fill, now.grid.chunk_rows, now.storage) == (
+        before.type,
+        before.fill,
+        before.grid.chunk_rows,
+        before.storage,
+    )
+
+
+def check_kinds(column: ColumnInfo, words: Sequence[str]) -> None:
+    """Refuse kinds that are not there, and columns that cannot be indexed."""
+    for word in words:
+        check_kind(word)
+    problem = refusal(column)
+    if problem is not None:
+        raise UsageError(f"column {column.name!r} cannot have a search index: {problem}", column=column.name)
+
+
+def check_kind(word: str) -> None:
+    """Refuse a kind that is not there."""
+    if word not in KINDS:
+        raise UsageError(f"there is no index kind {word!r}; there are {', '.join(KINDS)}", kind=word)

@@ -1,0 +1,337 @@
+"""What a row must satisfy, as plain data: `(col("ts") >= 10) & (col("label") == "muon")`.
+
+Logic is three-valued, as in SQL and Arrow: a comparison with a missing value is unknown, `~` unknown is unknown,
+and only rows for which the whole is true match. NaN is a value: it equals nothing, and is neither below nor above.
+
+`str()` of a predicate is text that `colonnade.parse.parse` reads back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, Literal, NoReturn
+
+from colonnade.errors import PredicateError, UsageError
+
+Operator = Literal["==", "!=", "<", "<=", ">", ">="]
+WORDS = ("and", "or", "not", "in", "between", "is", "missing", "null", "none", "nan", "like", "startswith", "contains",
+         "true", "false", "inf")  # fmt: skip
+
+
+class Predicate:
+    """Something that is true, false or unknown of a row. Combine with `&`, `|` and `~`."""
+
+    __slots__ = ()
+
+    def __and__(self, other: Predicate) -> Predicate:
+        return And((*_parts(self, And), *_parts(_checked(other, "&"), And)))
+
+    def __or__(self, other: Predicate) -> Predicate:
+        return Or((*_parts(self, Or), *_parts(_checked(other, "|"), Or)))
+
+    def __invert__(self) -> Predicate:
+        return Not(self)
+
+    def __rand__(self, other: object) -> NoReturn:
+        _checked(other, "&")
+        raise AssertionError  # a predicate on the left would have answered
+
+    def __ror__(self, other: object) -> NoReturn:
+        _checked(other, "|")
+        raise AssertionError
+
+    def __bool__(self) -> NoReturn:
+        raise PredicateError(
+            "a predicate is not true or false by itself: join predicates with & | ~ (in parentheses) instead of "
+            "and, or, not; write a range as col('x').between(3, 5)",
+            text=str(self),
+        )
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Every leaf, from left to right."""
+        raise NotImplementedError
+
+
+def _parts(whole: Predicate, kind: type[And] | type[Or]) -> tuple[Predicate, ...]:
+    """The parts of an And or Or, so that a long row of & or | stays flat; any other predicate is its own part."""
+    return whole.parts if isinstance(whole, kind) else (whole,)
+
+
+def _checked(other: object, sign: str) -> Predicate:
+    if isinstance(other, Predicate):
+        return other
+    raise PredicateError(
+        f"{sign} joins two predicates, not a predicate and {other!r}: comparisons need parentheses, "
+        f"as in (col('a') > 1) {sign} (col('b') < 2)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class And(Predicate):
+    """True when all parts are."""
+
+    parts: tuple[Predicate, ...]
+
+    def leaves(self) -> Iterator[Leaf]:
+        return (leaf for part in self.parts for leaf in part.leaves())
+
+    def __str__(self) -> str:
+        return " and ".join(_inside(part) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Predicate):
+    """True when one of the parts is."""
+
+    parts: tuple[Predicate, ...]
+
+    def leaves(self) -> Iterator[Leaf]:
+        return (leaf for part in self.parts for leaf in part.leaves())
+
+    def __str__(self) -> str:
+        return " or ".join(_inside(part) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Predicate):
+    """True when the part is false, unknown when it is unknown."""
+
+    part: Predicate
+
+    def leaves(self) -> Iterator[Leaf]:
+        return self.part.leaves()
+
+    def __str__(self) -> str:
+        return f"not {_inside(self.part)}"
+
+
+def _inside(part: Predicate) -> str:
+    return str(part) if isinstance(part, Leaf) else f"({part})"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf(Predicate):
+    """A test of one column."""
+
+    column: str
+
+    def leaves(self) -> Iterator[Leaf]:
+        yield self
+
+    @property
+    def _name(self) -> str:
+        return name_text(self.column)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Leaf):
+    """The column against one value."""
+
+    operator: Operator
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self._name} {self.operator} {value_text(self.value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Leaf):
+    """From low to high, both included."""
+
+    low: Any
+    high: Any
+
+    def __str__(self) -> str:
+        return f"{self._name} between {value_text(self.low)} and {value_text(self.high)}"
+
+
+@dataclass(frozen=True, slots=True)
+class IsIn(Leaf):
+    """Equal to one of the values."""
+
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"{self._name} in ({', '.join(value_text(value) for value in self.values)})"
+
+
+@dataclass(frozen=True, slots=True)
+class IsMissing(Leaf):
+    """No value: never unknown."""
+
+    def __str__(self) -> str:
+        return f"{self._name} is missing"
+
+
+@dataclass(frozen=True, slots=True)
+class IsNan(Leaf):
+    """Not a number; unknown where the value is missing."""
+
+    def __str__(self) -> str:
+        return f"{self._name} is nan"
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith(Leaf):
+    """Text that begins so."""
+
+    text: str | bytes
+
+    def __str__(self) -> str:
+        return f"{self._name} startswith {value_text(self.text)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Contains(Leaf):
+    """Text that holds this somewhere."""
+
+    text: str | bytes
+
+    def __str__(self) -> str:
+        return f"{self._name} contains {value_text(self.text)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Leaf):
+    """Text like a pattern: `%` stands for any text, `_` for one character, `\\` takes their meaning away."""
+
+    pattern: str
+
+    def __str__(self) -> str:
+        return f"{self._name} like {value_text(self.pattern)}"
+
+
+class ColumnName:
+    """A column, to be compared: made by `col`."""
+
+    __slots__ = ("name",)
+    __array_ufunc__ = None  # an array on the left leaves the comparison to us
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise UsageError(f"col takes the name of a column, not {name!r}")
+        self.name = name
+
+    def __eq__(self, value: Any) -> Compare:  # type: ignore[override]
+        return self._compare("==", value)
+
+    def __ne__(self, value: Any) -> Compare:  # type: ignore[override]
+        return self._compare("!=", value)
+
+    def __lt__(self, value: Any) -> Compare:
+        return self._compare("<", value)
+
+    def __le__(self, value: Any) -> Compare:
+        return self._compare("<=", value)
+
+    def __gt__(self, value: Any) -> Compare:
+        return self._compare(">", value)
+
+    def __ge__(self, value: Any) -> Compare:
+        return self._compare(">=", value)
+
+    def _compare(self, operator: Operator, value: Any) -> Compare:
+        return Compare(self.name, operator, _value(value, self.name))
+
+    def between(self, low: Any, high: Any) -> Between:
+        """From low to high, both included."""
+        return Between(self.name, _value(low, self.name), _value(high, self.name))
+
+    def is_in(self, values: Iterable[Any]) -> IsIn:
+        """Equal to one of these values."""
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise PredicateError(f"is_in takes a list of values, not {values!r}")
+        return IsIn(self.name, tuple(_value(value, self.name) for value in values))
+
+    def is_missing(self) -> IsMissing:
+        """The row has no value."""
+        return IsMissing(self.name)
+
+    def is_nan(self) -> IsNan:
+        """The value is not a number."""
+        return IsNan(self.name)
+
+    def startswith(self, text: str | bytes) -> StartsWith:
+        """The text begins so."""
+        return StartsWith(self.name, _text(text, "startswith"))
+
+    def contains(self, text: str | bytes) -> Contains:
+        """The text holds this somewhere."""
+        return Contains(self.name, _text(text, "contains"))
+
+    def like(self, pattern: str) -> Like:
+        """The text is like a pattern, in which % stands for any text and _ for one character."""
+        if not isinstance(pattern, str):
+            raise PredicateError(f"like takes a text, not {pattern!r}")
+        return Like(self.name, pattern)
+
+    def __bool__(self) -> NoReturn:
+        raise PredicateError(f"compare the column: col({self.name!r}) == True")
+
+    __invert__ = __bool__
+
+    def __and__(self, other: object) -> NoReturn:
+        raise PredicateError(
+            f"& and | join comparisons, not {self!r} and {other!r}: comparisons need parentheses, "
+            f"as in (col('a') > 1) & (col('b') < 2)"
+        )
+
+    __rand__ = __or__ = __ror__ = __and__
+
+    def __repr__(self) -> str:
+        return f"col({self.name!r})"
+
+
+def col(name: str) -> ColumnName:
+    """A column, to be compared with values: `col("energy") > 5`."""
+    return ColumnName(name)
+
+
+def _value(value: Any, column: str) -> Any:
+    if isinstance(value, (ColumnName, Predicate)):
+        raise PredicateError(f"column {column!r} is compared with a value, not with another column")
+    if value is None:
+        raise PredicateError(f"nothing equals a missing value: ask for col({column!r}).is_missing()")
+    return value
+
+
+def _text(text: Any, what: str) -> str | bytes:
+    if not isinstance(text, (str, bytes)):
+        raise PredicateError(f"{what} takes a text, not {text!r}")
+    return text
+
+
+# -- as text --
+
+
+def name_text(name: str) -> str:
+    """The name of a column as text: as it is, or between backticks."""
+    if name.isidentifier() and name.isascii() and name.lower() not in WORDS:
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def value_text(value: Any) -> str:
+    """A value as text that reads back as it, or as one that compares the same."""
+    if getattr(getattr(value, "dtype", None), "kind", "") in ("M", "m"):  # NumPy times, which may count nanoseconds
+        return f"'{value}'"
+    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
+        value = value.item()  # another NumPy scalar
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf") if math.isinf(value) else repr(value)
+    if isinstance(value, (int, Decimal)):
+        return str(value)
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    if isinstance(value, (datetime, date, time)):
+        return f"'{value.isoformat()}'"
+    if isinstance(value, timedelta):
+        return f"'{value.total_seconds()!r} s'"
+    return "'" + str(value).replace("'", "''") + "'"

@@ -1,0 +1,306 @@
+"""A predicate bound to the columns of a table: values become keys, `not` goes down to the leaves, ranges are fused.
+
+Types are checked here: what cannot be compared is a PredicateError that names both sides. Comparisons are exact,
+whatever the widths: 2.5 against an integer column, 2**70 against an int64, 0.1 against a float32, microseconds
+against a column of seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.keys import Keys, NumberKeys, decimal_keys, keys_of
+from colonnade.columns.read import ColumnReader
+from colonnade.errors import ColumnNotFound, PredicateError
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.leaf import (
+    NOTHING,
+    AllOf,
+    Among,
+    AnyOf,
+    Bound,
+    BoundLeaf,
+    Interval,
+    Key,
+    Missing,
+    NotANumber,
+    Pattern,
+    Test,
+)
+from colonnade.predicate import (
+    And,
+    Between,
+    Compare,
+    Contains,
+    IsIn,
+    IsMissing,
+    IsNan,
+    Leaf,
+    Like,
+    Not,
+    Or,
+    Predicate,
+    StartsWith,
+)
+from colonnade.query.literals import Number, as_bytes, as_number, is_bytes_type, is_ordered_type
+
+Readers = Callable[[str], ColumnReader]
+
+
+def bind(predicate: Predicate, columns: Iterable[str], readers: Readers, where: str) -> Bound:
+    """The predicate in terms of the columns' keys."""
+    known = set(columns)
+    try:
+        for leaf in predicate.leaves():
+            if leaf.column not in known:
+                raise ColumnNotFound(leaf.column, where, known)
+        return fuse(_bound(predicate, False, readers))
+    except RecursionError:
+        raise PredicateError("the predicate is nested too deeply") from None
+
+
+def _bound(predicate: Predicate, negated: bool, readers: Readers) -> Bound:
+    while isinstance(predicate, Not):
+        predicate, negated = predicate.part, not negated
+    if isinstance(predicate, (And, Or)):
+        parts = tuple(_bound(part, negated, readers) for part in predicate.parts)
+        return AllOf(parts) if isinstance(predicate, And) != negated else AnyOf(parts)
+    if not isinstance(predicate, Leaf):
+        raise PredicateError(f"{predicate!r} is no predicate")
+    said = f"not {predicate}" if negated else str(predicate)
+    if isinstance(predicate, IsMissing):
+        return BoundLeaf(predicate.column, Missing(), negated, said)
+    if isinstance(predicate, Compare) and predicate.operator == "!=":
+        predicate, negated = Compare(predicate.column, "==", predicate.value), not negated
+    return _LeafBinder(readers(predicate.column), predicate).bind(negated, said)
+
+
+class _LeafBinder:
+    """One leaf, and the column it is about."""
+
+    def __init__(self, reader: ColumnReader, leaf: Leaf) -> None:
+        self._reader, self._leaf = reader, leaf
+
+    def bind(self, negated: bool, said: str) -> BoundLeaf:
+        name, kind = self._leaf.column, self._reader.kind
+        if pa.types.is_dictionary(kind):
+            return BoundLeaf(name, self._among_codes(negated), False, said)
+        if self._reader.domain is None:
+            raise self._refusal("anything")
+        column = self._reader.column
+        dtype = np.dtype(object) if self._reader.is_decimal_text else memory_dtype(column.type)
+        return BoundLeaf(name, self._test(kind, dtype), negated, said)
+
+    def _among_codes(self, negated: bool) -> Test:
+        """The codes of the categories for which the leaf is true."""
+        if self._reader.column.categories is not None:
+            values, numbers = self._reader.categories(), list(range(len(self._reader.categories())))
+        else:
+            members = sorted((number, name) for name, number in self._reader.column.type.members)
+            members = [pair for pair in members if pair[0] != self._reader.fill_number]
+            values, numbers = pa.array([name for _, name in members], pa.string()), [number for number, _ in members]
+        keys = self._value_keys(values)
+        dtype = keys.values.dtype if isinstance(keys, NumberKeys) else np.dtype("S1")
+        truth = keys.truth(BoundLeaf(self._leaf.column, self._test(values.type, dtype), negated))
+        return Among(tuple(sorted(number for number, true in zip(numbers, truth, strict=True) if true)))
+
+    def _value_keys(self, values: pa.Array) -> Keys:
+        """The keys of an array of values of any type that can be compared."""
+        kind = values.type
+        if not is_ordered_type(kind):
+            raise self._refusal("anything")
+        if is_bytes_type(kind):
+            return keys_of(values.cast(pa.binary()))
+        if pa.types.is_decimal(kind):
+            return decimal_keys(values)
+        if pa.types.is_boolean(kind):
+            return keys_of(values.cast(pa.int8()))
+        if pa.types.is_temporal(kind):
+            return keys_of(values.view(pa.int32() if kind.bit_width == 32 else pa.int64()))
+        return keys_of(values)
+
+    # -- the test itself --
+
+    def _test(self, kind: pa.DataType, dtype: np.dtype[Any]) -> Test:
+        leaf = self._leaf
+        if isinstance(leaf, Compare):
+            return self._compare(leaf.operator, leaf.value, kind, dtype)
+        if isinstance(leaf, Between):
+            low = self._compare(">=", leaf.low, kind, dtype)
+            return intersection(low, self._compare("<=", leaf.high, kind, dtype))
+        if isinstance(leaf, IsIn):
+            return Among(tuple(sorted({k for value in leaf.values for k in self._points(value, kind, dtype)})))
+        if isinstance(leaf, IsNan):
+            return NotANumber() if pa.types.is_floating(kind) else NOTHING
+        return self._text_test(kind)
+
+    def _points(self, value: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> tuple[Key, ...]:
+        point = self._compare("==", value, kind, dtype)
+        return point.keys if isinstance(point, Among) else ()
+
+    def _compare(self, operator: str, value: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> Interval | Among:
+        if value is None:
+            raise PredicateError(f"nothing equals a missing value: ask for {self._leaf.column} is missing")
+        if not is_ordered_type(kind):
+            raise self._refusal(repr(value))
+        if is_bytes_type(kind):
+            return _interval(operator, as_bytes(value, kind, self._refusal))
+        number = as_number(value, kind, self._refusal)
+        if isinstance(number, float) and math.isnan(number):
+            return NOTHING
+        return _float_interval(operator, number) if dtype.kind == "f" else _integer_interval(operator, number, dtype)
+
+    def _text_test(self, kind: pa.DataType) -> Test:
+        leaf = self._leaf
+        if not pa.types.is_string(kind) and (isinstance(leaf, Like) or not pa.types.is_binary(kind)):
+            raise self._refusal("text")
+        if isinstance(leaf, StartsWith):
+            return _prefix(as_bytes(leaf.text, kind, self._refusal))
+        if isinstance(leaf, Contains):
+            return Pattern("contains", as_bytes(leaf.text, kind, self._refusal))
+        if isinstance(leaf, Like):
+            begin = leaf.pattern[:-1]
+            simple = leaf.pattern.endswith("%") and not set(begin) & set("%_\\")
+            return _prefix(begin.encode()) if simple else Pattern("like", leaf.pattern)
+        raise PredicateError(f"{leaf!r} is no predicate")
+
+    def _refusal(self, value: str) -> PredicateError:
+        return PredicateError(
+            f"column {self._leaf.column!r} holds {self._reader.kind}, which cannot be compared with {value}; "
+            f"in: {self._leaf}",
+            column=self._leaf.column,
+            text=str(self._leaf),
+        )
+
+
+# -- intervals --
+
+
+def _interval(operator: str, key: Key) -> Interval | Among:
+    if operator == "==":
+        return Among((key,))
+    if operator in ("<", "<="):
+        return Interval(high=key, high_open=operator == "<")
+    return Interval(low=key, low_open=operator == ">")
+
+
+def _integer_interval(operator: str, number: Number, dtype: np.dtype[Any]) -> Interval | Among:
+    """Whole numbers that compare so with any number, both bounds included and within what the datatype holds."""
+    least, most = (-math.inf, math.inf) if dtype.kind == "O" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    low: Key | None = None
+    high: Key | None = None
+    if operator == "==":
+        whole = isinstance(number, Fraction) and number.denominator == 1 and least <= number <= most
+        return Among((int(number),)) if whole else NOTHING
+    if isinstance(number, float):  # an infinity
+        below = operator in ("<", "<=")
+        return Interval() if below == (number > 0) else NOTHING
+    if operator in ("<", "<="):
+        high = math.ceil(number) - 1 if operator == "<" else math.floor(number)
+        return NOTHING if high < least else Interval() if high >= most else Interval(high=high)
+    low = math.floor(number) + 1 if operator == ">" else math.ceil(number)
+    return NOTHING if low > most else Interval() if low <= least else Interval(low=low)
+
+
+def _float_interval(operator: str, number: Number) -> Interval | Among:
+    """Floats that compare so with any number; one that no float equals lies between two of them."""
+    try:
+        nearest = float(number)
+    except OverflowError:
+        nearest = math.inf if number > 0 else -math.inf
+    if number == nearest:
+        return _interval(operator, nearest + 0.0)
+    if operator == "==":
+        return NOTHING
+    above = nearest > number
+    if operator in ("<", "<="):
+        return Interval(high=nearest, high_open=above)
+    return Interval(low=nearest, low_open=not above)
+
+
+def _prefix(begin: bytes) -> Test:
+    """The interval of all bytes that begin so."""
+    end = begin.rstrip(b"\xff")
+    if not end:
+        return Interval(low=begin)
+    return Interval(low=begin, high=end[:-1] + bytes([end[-1] + 1]), high_open=True)
+
+
+def _holds(test: Interval, key: Key) -> bool:
+    low, high = test.low, test.high
+    above = low is None or (key > low if test.low_open else key >= low)  # type: ignore[operator]
+    below = high is None or (key < high if test.high_open else key <= high)  # type: ignore[operator]
+    return above and below
+
+
+def intersection(a: Interval | Among, b: Interval | Among) -> Interval | Among:
+    """The keys that pass both tests."""
+    if isinstance(a, Among) and isinstance(b, Among):
+        wanted = frozenset(b.keys)
+        return Among(tuple(key for key in a.keys if key in wanted))
+    if isinstance(a, Among):
+        a, b = b, a
+    if isinstance(b, Among):
+        assert isinstance(a, Interval)  # two Amongs are above
+        return Among(tuple(key for key in b.keys if _holds(a, key)))
+    assert isinstance(a, Interval)  # all other cases are above
+    low, low_open = _tighter((a.low, a.low_open), (b.low, b.low_open), max)
+    high, high_open = _tighter((a.high, a.high_open), (b.high, b.high_open), min)
+    if low is not None and high is not None and (low > high or (low == high and (low_open or high_open))):
+        return NOTHING
+    return Interval(low, high, low_open, high_open)
+
+
+def _tighter(a: tuple[Any, bool], b: tuple[Any, bool], choose: Callable[..., Any]) -> tuple[Any, bool]:
+    if a[0] is None or b[0] is None:
+        return b if a[0] is None else a
+    if a[0] == b[0]:
+        return a[0], a[1] or b[1]
+    return a if choose(a[0], b[0]) == a[0] else b
+
+
+def fuse(tree: Bound) -> Bound:
+    """The same, with nested and/or made flat, and tests of one column that belong together made one."""
+    if isinstance(tree, BoundLeaf):
+        return tree
+    whole = type(tree)
+    parts: list[Bound] = []
+    for part in map(fuse, tree.parts):
+        parts.extend(part.parts if isinstance(part, whole) else [part])
+    together: dict[str, BoundLeaf] = {}
+    kept: list[Bound] = []
+    for part in parts:
+        if not _can_be_fused(part, whole is AllOf):
+            kept.append(part)
+        elif part.column in together:  # type: ignore[union-attr]
+            together[part.column] = _both(together[part.column], part, whole is AllOf)  # type: ignore[union-attr,arg-type]
+        else:
+            together[part.column] = part  # type: ignore[union-attr,assignment]
+    joined = (*together.values(), *kept)
+    return joined[0] if len(joined) == 1 else whole(joined)
+
+
+def _can_be_fused(part: Bound, all_of: bool) -> bool:
+    kinds = (Interval, Among) if all_of else (Among,)
+    return isinstance(part, BoundLeaf) and not part.negated and isinstance(part.test, kinds)
+
+
+def _both(a: BoundLeaf, b: BoundLeaf, all_of: bool) -> BoundLeaf:
+    if all_of:
+        test: Test = intersection(a.test, b.test)  # type: ignore[arg-type]
+    else:
+        test = Among(tuple(sorted({*a.test.keys, *b.test.keys})))  # type: ignore[union-attr]
+    return BoundLeaf(a.column, test, False, f"{a.said} {'and' if all_of else 'or'} {b.said}")
+
+
+def columns_of(tree: Bound) -> dict[str, None]:
+    """The names of the columns that a predicate is about, each once, in order."""
+    if isinstance(tree, BoundLeaf):
+        return {tree.column: None}
+    return {name: None for part in tree.parts for name in columns_of(part)}

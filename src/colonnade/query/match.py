@@ -1,0 +1,76 @@
+"""The rows for which a predicate is true, found window by window, in increasing order.
+
+Rows that a plan is not sure of are tested: a column is read only for rows that the columns before it left over. Memory:
+the keys of one window of one column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from colonnade.columns.read import ColumnReader
+from colonnade.indexes.base import Found
+from colonnade.leaf import AllOf, Bound, BoundLeaf, Missing
+from colonnade.model import ColumnInfo
+from colonnade.query.bind import columns_of
+from colonnade.selection import Selection
+
+Readers = Callable[[str], ColumnReader]
+FEWEST_ROWS = 65_536
+MOST_ROWS = 1 << 20
+WINDOW_BYTES = 16 << 20
+
+
+def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:
+    """The rows that match, a window at a time; windows without a match are left out."""
+    step = window_rows([readers(name).column for name in columns_of(tree)])
+    unsure = found.may - found.sure
+    for start, stop in found.may.windows(step):
+        rows = found.sure.within(start, stop)
+        untested = unsure.within(start, stop)
+        if untested:
+            rows = rows | true_rows(tree, untested, readers)
+        if rows:
+            yield rows
+
+
+def window_rows(columns: Sequence[ColumnInfo]) -> int:
+    """Rows of a window: whole chunks of the longest, so that none is read twice, and not too few."""
+    longest = max((column.grid.chunk_rows for column in columns), default=FEWEST_ROWS)
+    if any(column.type.has_pointers for column in columns):
+        return longest
+    width = max(1, sum(column.type.size for column in columns))
+    wanted = max(FEWEST_ROWS if width < 256 else 1, min(MOST_ROWS, WINDOW_BYTES // width))
+    return max(1, wanted // longest) * longest
+
+
+def true_rows(tree: Bound, rows: Selection, readers: Readers) -> Selection:
+    """The rows among these for which the predicate is true."""
+    if isinstance(tree, BoundLeaf):
+        return _test(tree, rows, readers(tree.column))
+    if isinstance(tree, AllOf):
+        for part in tree.parts:
+            if not rows:
+                break
+            rows = true_rows(part, rows, readers)
+        return rows
+    true = Selection.none()
+    for part in tree.parts:
+        left = rows - true
+        if not left:
+            break
+        true = true | true_rows(part, left, readers)
+    return true
+
+
+def _test(leaf: BoundLeaf, rows: Selection, reader: ColumnReader) -> Selection:
+    numbers = rows.rows()
+    if isinstance(leaf.test, Missing):
+        missing = reader.take(numbers).is_null().to_numpy(zero_copy_only=False)
+        return Selection.from_rows(numbers[missing != leaf.negated])
+    truth = reader.take_keys(numbers).truth(leaf)
+    if len(numbers) and int(numbers[-1]) - int(numbers[0]) + 1 == len(numbers):
+        return Selection.from_mask(np.asarray(truth), int(numbers[0]))
+    return Selection.from_rows(numbers[truth])

@@ -1,0 +1,270 @@
+"""Which rows can match, before a column is read: every usable index is asked, leaf by leaf.
+
+In: a bound predicate, the indexes of the table, the rows in question. Out: a `Plan`: rows that are sure to match, rows
+that may, what was asked and what was not, and why. Always: a bad index is never an error, only skipped; and the
+predicate is tested on every row that is not sure, so an index can only spare reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from colonnade.columns.read import ColumnReader
+from colonnade.errors import ColonnadeError
+from colonnade.indexes.base import ChangedError, Found, Index
+from colonnade.indexes.bitmap import BitmapIndex
+from colonnade.indexes.sorted_rows import SortedRowsIndex
+from colonnade.indexing import OpenIndex
+from colonnade.leaf import AllOf, AnyOf, Bound, BoundLeaf, Missing
+from colonnade.model import ColumnInfo
+from colonnade.query.bind import columns_of
+from colonnade.selection import Selection
+from colonnade.trust import Trust
+
+Readers = Callable[[str], ColumnReader]
+ALWAYS = AllOf()
+ORDER = ("chunk_minmax", "bitmap", "sorted_rows", "chunk_bloom")
+SEARCH_CHUNKS = 8  # chunks to be read below which a search by probes does not pay
+
+
+@dataclass(frozen=True)
+class IndexUsed:
+    """An index that was asked, and how many rows were left after it."""
+
+    column: str
+    kind: str
+    name: str
+    leaf: str
+    rows_left: int
+    exact: bool
+
+
+@dataclass(frozen=True)
+class IndexSkipped:
+    """An index that was not asked, and why."""
+
+    column: str
+    kind: str
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class ColumnRead:
+    """How many chunks of a column are read of how many; for what."""
+
+    column: str
+    why: str
+    chunks_read: int
+    chunks_total: int
+
+
+@dataclass
+class Plan:
+    """What a query reads. `str()` tells it; `found` holds the rows."""
+
+    predicate: str
+    n_rows: int
+    found: Found
+    indexes_used: list[IndexUsed] = field(default_factory=list)
+    indexes_skipped: list[IndexSkipped] = field(default_factory=list)
+    columns: list[ColumnRead] = field(default_factory=list)
+
+    @property
+    def rows_to_test(self) -> Selection:
+        """The rows that may match and are not sure to."""
+        return self.found.may - self.found.sure
+
+    @property
+    def chunks_read(self) -> int:
+        """Chunks of all columns that are read at most."""
+        return sum(column.chunks_read for column in self.columns)
+
+    @property
+    def chunks_total(self) -> int:
+        """Chunks of all columns that the query is about."""
+        return sum(column.chunks_total for column in self.columns)
+
+    def __str__(self) -> str:
+        return plan_text(self)
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
+
+
+class Planner:
+    """Asks indexes about leaves, and keeps the record of it."""
+
+    def __init__(self, indexes: Sequence[OpenIndex], trust: Trust, readers: Readers) -> None:
+        self._readers = readers
+        self._by_column: dict[str, list[OpenIndex]] = {}
+        self.used: list[IndexUsed] = []
+        self.skipped: dict[tuple[str, str], IndexSkipped] = {}
+        for one in sorted(indexes, key=_rank):
+            why = _why_not(one, trust)
+            if why is None:
+                self._by_column.setdefault(one.info.column, []).append(one)
+            else:
+                self._skip(one, why)
+
+    def _skip(self, one: OpenIndex, why: str) -> None:
+        info = one.info
+        self.skipped.setdefault((info.column, info.name), IndexSkipped(info.column, info.kind, info.name, why))
+
+    def search(self, tree: Bound, scope: Selection) -> tuple[Found, Bound]:
+        """The rows of `scope` for which the predicate is sure to be true, and those for which it may be.
+
+        Beside it the residual: what is still to be tested of the rows that are not sure.
+        """
+        if isinstance(tree, BoundLeaf):
+            found = self._ask(tree, scope)
+            return found, ALWAYS if found.is_exact else tree
+        return self._search_all(tree, scope) if isinstance(tree, AllOf) else self._search_any(tree, scope)
+
+    def _search_all(self, tree: AllOf, scope: Selection) -> tuple[Found, Bound]:
+        sure = may = scope
+        left = []
+        for part in sorted(tree.parts, key=self._promise):
+            found, residual = self.search(part, may)
+            sure, may = sure & found.sure, may & found.may
+            if residual != ALWAYS:
+                left.append(residual)
+        return Found(sure, may), left[0] if len(left) == 1 else AllOf(tuple(left))
+
+    def _search_any(self, tree: AnyOf, scope: Selection) -> tuple[Found, Bound]:
+        sure, may = Selection.none(), Selection.none()
+        for part in tree.parts:
+            found, _ = self.search(part, scope - sure)
+            sure, may = sure | found.sure, may | found.may
+        found = Found(sure, sure | may)
+        return found, ALWAYS if found.is_exact else tree
+
+    def _promise(self, part: Bound) -> int:
+        """Leaves with indexes first: what they leave is all that the others are asked about."""
+        return 0 if isinstance(part, BoundLeaf) and part.column in self._by_column else 1
+
+    def _ask(self, leaf: BoundLeaf, scope: Selection) -> Found:
+        reader = self._readers(leaf.column)
+        found = _known(leaf, reader.column, scope)
+        for one in self._by_column.get(leaf.column, []):
+            left = found.may - found.sure
+            if not left:
+                self._skip(one, "nothing was left to find out")
+                continue
+            assert one.index is not None  # by _why_not
+            why = _does_not_pay(one.index, leaf, left, reader.column)
+            answer = None
+            if why is None:
+                try:
+                    answer = one.index.find(leaf, left, reader)
+                    why = "it says nothing of such a test" if answer is None else None
+                except (ChangedError, ColonnadeError) as error:
+                    why = str(error)
+            if answer is None:
+                self._skip(one, why or "")
+                continue
+            found = Found(found.sure | (answer.sure & scope), found.may & (answer.may | found.sure))
+            self.used.append(
+                IndexUsed(one.info.column, one.info.kind, one.info.name, leaf.said, found.may.count, found.is_exact)
+            )
+        return found
+
+    def count(self, leaf: BoundLeaf) -> int | None:
+        """The number of rows for which a leaf is true, where an index knows it without listing them."""
+        reader = self._readers(leaf.column)
+        for one in self._by_column.get(leaf.column, []):
+            assert one.index is not None  # by _why_not
+            try:
+                found = one.index.count(leaf, reader)
+            except (ChangedError, ColonnadeError) as error:
+                self._skip(one, str(error))
+                continue
+            if found is not None:
+                self.used.append(IndexUsed(one.info.column, one.info.kind, one.info.name, leaf.said, found, True))
+                return found
+        return None
+
+
+def _rank(one: OpenIndex) -> int:
+    return ORDER.index(one.info.kind) if one.info.kind in ORDER else len(ORDER)
+
+
+def _why_not(one: OpenIndex, trust: Trust) -> str | None:
+    """Why an index may not be asked at all."""
+    if trust == "never":
+        return 'trust="never"'
+    if one.info.problem is not None or one.index is None:
+        return one.info.problem or "it does not suit its column"
+    if trust == "verified" and not one.info.trusted:
+        return "it was neither built here nor verified: verify_indexes() does that, once"
+    return None
+
+
+def _known(leaf: BoundLeaf, column: ColumnInfo, scope: Selection) -> Found:
+    """What the column's description alone says: a column without a mark for missing rows has none."""
+    if isinstance(leaf.test, Missing) and not may_miss(column):
+        return Found(scope, scope) if leaf.negated else Found(Selection.none(), Selection.none())
+    return Found(Selection.none(), scope)
+
+
+def may_miss(column: ColumnInfo) -> bool:
+    """Whether a row of the column can be missing."""
+    return column.fill is not None or column.categories is not None or len(column.type.members) > 2
+
+
+def _does_not_pay(index: Index, leaf: BoundLeaf, left: Selection, column: ColumnInfo) -> str | None:
+    """Why reading the rows that are left is cheaper than asking; None when it is not."""
+    n_chunks = len(left.chunks(column.grid.chunk_rows))
+    cost = left.count * max(column.type.size, 1)
+    if isinstance(index, BitmapIndex):
+        try:
+            asked = index.cost(leaf)
+        except (ChangedError, ColonnadeError) as error:
+            return str(error)
+        return "reading the rows that are left is cheaper" if asked > 2 * cost and n_chunks < SEARCH_CHUNKS else None
+    if isinstance(index, SortedRowsIndex) and not isinstance(leaf.test, Missing) and n_chunks < SEARCH_CHUNKS:
+        return "reading the few chunks that are left is cheaper"
+    return None
+
+
+def describe_reads(
+    residual: Bound, found: Found, wanted: Sequence[str], columns: Callable[[str], ColumnInfo]
+) -> list[ColumnRead]:
+    """The chunks of every column that are read: for the test, and for the result."""
+    tested = columns_of(residual)
+    names = list(dict.fromkeys([*tested, *wanted]))
+    test = found.may - found.sure
+    reads = []
+    for name in names:
+        grid = columns(name).grid
+        rows = Selection.none()
+        if name in tested:
+            rows = rows | test
+        if name in wanted:
+            rows = rows | found.may
+        why = " and ".join(word for word, holds in (("test", name in tested), ("result", name in wanted)) if holds)
+        reads.append(ColumnRead(name, why, len(rows.chunks(grid.chunk_rows)), grid.n_chunks))
+    return reads
+
+
+def plan_text(plan: Plan) -> str:
+    """A plan in lines for people."""
+    sure, may = plan.found.sure.count, plan.found.may.count
+    lines = [f"where {plan.predicate}", f"  {plan.n_rows:,} rows; {may:,} may match, {sure:,} of them are sure to"]
+    for used in plan.indexes_used:
+        exact = ", exact" if used.exact else ""
+        lines.append(f"  used     {used.kind} on {used.column}: {used.leaf} -> {used.rows_left:,} rows left{exact}")
+    lines += [f"  skipped  {one.kind} on {one.column}: {one.why}" for one in plan.indexes_skipped]
+    if not plan.indexes_used and not plan.indexes_skipped:
+        lines.append("  no index: every row is looked at")
+    for read in plan.columns:
+        lines.append(f"  read     {read.column} ({read.why}): {read.chunks_read:,} of {read.chunks_total:,} chunks")
+    return "\n".join(lines)
+
+
+def plan_html(plan: Plan) -> str:
+    """A plan for a notebook."""
+    from html import escape
+
+    return f"<pre>{escape(plan_text(plan))}</pre>"

@@ -1,0 +1,126 @@
+"""The rows of a query: looked for by a plan, tested where the plan is not sure, in the order asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from colonnade.columns.read import ColumnReader
+from colonnade.indexes.base import Found
+from colonnade.indexing import OpenIndex
+from colonnade.leaf import Bound, BoundLeaf
+from colonnade.predicate import Predicate
+from colonnade.query.match import matches
+from colonnade.query.plan import ALWAYS, Plan, Planner, describe_reads
+from colonnade.query.scan import RowNumbers, Rows
+from colonnade.selection import Selection
+from colonnade.trust import Trust
+
+
+class Search:
+    """Which of some rows match a predicate (None: all of them), and how that is found out."""
+
+    def __init__(
+        self,
+        tree: Bound | None,
+        rows: Rows,
+        limit: int | None,
+        indexes: Sequence[OpenIndex],
+        trust: Trust,
+        readers: Callable[[str], ColumnReader],
+        predicate: Predicate | None,
+    ) -> None:
+        self._tree, self._rows, self._limit = tree, rows, limit
+        self._readers, self._predicate = readers, predicate
+        self._planner = Planner(indexes, trust, readers)
+        self._scope = _as_selection(rows)
+
+    def plan(self, wanted: Sequence[str]) -> Plan:
+        """What is read, for the columns wanted."""
+        found, residual = self._find()
+        return Plan(
+            predicate=str(self._predicate) if self._predicate is not None else "all rows",
+            n_rows=len(self._rows),
+            found=found,
+            indexes_used=self._planner.used,
+            indexes_skipped=list(self._planner.skipped.values()),
+            columns=describe_reads(residual, found, wanted, lambda name: self._readers(name).column),
+        )
+
+    def _find(self) -> tuple[Found, Bound]:
+        if self._tree is None:
+            return Found(self._scope, self._scope), ALWAYS
+        return self._planner.search(self._tree, self._scope)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the rows are asked for in increasing order, each once."""
+        return isinstance(self._rows, range) and self._rows.step > 0
+
+    def _selections(self) -> Iterator[Selection]:
+        """The matching rows in increasing order, a window at a time."""
+        found, residual = self._find()
+        yield from matches(residual, found, self._readers)
+
+    def count(self) -> int:
+        """How many rows match."""
+        if not self._is_plain:
+            return len(self.rows())
+        whole = isinstance(self._tree, BoundLeaf) and self._limit is None and self._rows == range(len(self._rows))
+        if whole and isinstance(self._tree, BoundLeaf) and self._covers(self._tree):
+            known = self._planner.count(self._tree)
+            if known is not None:
+                return known
+        found, residual = self._find()
+        count = found.may.count
+        if not found.is_exact:
+            count = sum(part.count for part in matches(residual, found, self._readers))
+        return count if self._limit is None else min(count, self._limit)
+
+    def _covers(self, leaf: BoundLeaf) -> bool:
+        """Whether all rows of the table are asked for."""
+        return self._readers(leaf.column).column.n_rows == len(self._rows)
+
+    def rows(self) -> Rows:
+        """The rows that match, in the order asked for."""
+        if self._is_plain:
+            parts = list(self.parts(1 << 22))
+            return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+        matching = [part.rows() for part in self._selections()]
+        every = np.concatenate(matching) if matching else np.empty(0, dtype=np.int64)
+        asked = np.asarray(self._rows, dtype=np.int64)
+        places = np.minimum(np.searchsorted(every, asked), max(len(every) - 1, 0))
+        kept = asked[every[places] == asked] if len(every) else asked[:0]
+        return kept[: self._limit]
+
+    def parts(self, most: int) -> Iterator[RowNumbers]:
+        """The same in parts of so many rows, the last one shorter; found as they are asked for."""
+        if not self._is_plain:
+            rows = np.asarray(self.rows(), dtype=np.int64)
+            yield from (rows[first : first + most] for first in range(0, len(rows), most))
+            return
+        left = self._limit
+        waiting: list[RowNumbers] = []
+        n_waiting = 0
+        for selection in self._selections() if left != 0 else ():
+            rows = selection.rows() if left is None else selection.rows()[:left]
+            left = None if left is None else left - len(rows)
+            waiting.append(rows)
+            n_waiting += len(rows)
+            while n_waiting >= most:
+                whole = np.concatenate(waiting)
+                yield whole[:most]
+                waiting, n_waiting = [whole[most:]], n_waiting - most
+            if left == 0:
+                break
+        if n_waiting:
+            yield np.concatenate(waiting)
+
+
+def _as_selection(rows: Rows) -> Selection:
+    if isinstance(rows, range):
+        if rows.step == 1:
+            return Selection.of(rows.start, rows.stop)
+        rows = np.asarray(rows, dtype=np.int64)
+    return Selection.from_rows(np.unique(rows))

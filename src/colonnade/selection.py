@@ -1,0 +1,146 @@
+"""A set of rows, as ranges in increasing order that neither touch nor overlap: the only row-set type.
+
+Every operation works on whole arrays of ranges, so that millions of ranges are no trouble.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Selection:
+    """Rows `starts[i]` up to but without `stops[i]`, for each i."""
+
+    __slots__ = ("starts", "stops")
+
+    def __init__(self, starts: RowNumbers, stops: RowNumbers) -> None:
+        self.starts = starts
+        self.stops = stops
+
+    @classmethod
+    def of(cls, start: int, stop: int) -> Selection:
+        """One range of rows."""
+        if stop <= start:
+            return cls.none()
+        return cls(np.array([start], dtype=np.int64), np.array([stop], dtype=np.int64))
+
+    @classmethod
+    def none(cls) -> Selection:
+        """No rows."""
+        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+    @classmethod
+    def from_rows(cls, rows: RowNumbers) -> Selection:
+        """Rows that are increasing and distinct."""
+        if not len(rows):
+            return cls.none()
+        breaks = np.flatnonzero(np.diff(rows) != 1)
+        starts = rows[np.concatenate(([0], breaks + 1))]
+        stops = rows[np.concatenate((breaks, [len(rows) - 1]))] + 1
+        return cls(starts.astype(np.int64), stops.astype(np.int64))
+
+    @classmethod
+    def from_mask(cls, mask: np.ndarray[Any, np.dtype[np.bool_]], first: int = 0) -> Selection:
+        """The rows where the mask is true; its first element is row `first`."""
+        edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0)).astype(np.int64) + first
+        return cls(edges[0::2], edges[1::2])
+
+    @classmethod
+    def from_chunks(cls, chosen: np.ndarray[Any, np.dtype[np.bool_]], chunk_rows: int, n_rows: int) -> Selection:
+        """All rows of the chosen chunks."""
+        whole = cls.from_mask(chosen)
+        return cls(whole.starts * chunk_rows, np.minimum(whole.stops * chunk_rows, n_rows))
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return int((self.stops - self.starts).sum())
+
+    def __bool__(self) -> bool:
+        return len(self.starts) > 0
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Selection):
+            return NotImplemented
+        return np.array_equal(self.starts, other.starts) and np.array_equal(self.stops, other.stops)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __and__(self, other: Selection) -> Selection:
+        return _overlaid(self, other, 2)
+
+    def __or__(self, other: Selection) -> Selection:
+        return _overlaid(self, other, 1)
+
+    def __sub__(self, other: Selection) -> Selection:
+        if not self or not other:
+            return self
+        low, high = int(self.starts[0]), int(self.stops[-1])
+        return self & other.complement(low, high)
+
+    def complement(self, start: int, stop: int) -> Selection:
+        """The rows from start to stop that are not in this selection."""
+        inside = self.within(start, stop)
+        starts = np.concatenate(([start], inside.stops))
+        stops = np.concatenate((inside.starts, [stop]))
+        some = starts < stops
+        return Selection(starts[some], stops[some])
+
+    def within(self, start: int, stop: int) -> Selection:
+        """The rows of this selection from start to stop."""
+        first = int(np.searchsorted(self.stops, start, "right"))
+        last = int(np.searchsorted(self.starts, stop, "left"))
+        if first >= last or stop <= start:
+            return Selection.none()
+        starts, stops = self.starts[first:last].copy(), self.stops[first:last].copy()
+        starts[0], stops[-1] = max(starts[0], start), min(stops[-1], stop)
+        return Selection(starts, stops)
+
+    def rows(self) -> RowNumbers:
+        """The row numbers, increasing."""
+        lengths = self.stops - self.starts
+        if len(lengths) == 1:
+            return np.arange(self.starts[0], self.stops[0], dtype=np.int64)
+        shifts = np.repeat(self.starts - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+        return shifts + np.arange(len(shifts), dtype=np.int64)
+
+    def chunks(self, chunk_rows: int) -> RowNumbers:
+        """The numbers of the chunks that hold these rows, increasing and distinct."""
+        if not self:
+            return np.empty(0, dtype=np.int64)
+        return (_joined(self.starts // chunk_rows, (self.stops - 1) // chunk_rows + 1)).rows()
+
+    def windows(self, rows: int) -> Iterator[tuple[int, int]]:
+        """Ranges that end at multiples of `rows` and together hold the selection; those that hold none are left out."""
+        for window in self.chunks(rows).tolist():
+            yield window * rows, (window + 1) * rows
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{a}:{b}" for a, b in zip(self.starts[:6].tolist(), self.stops[:6].tolist(), strict=True))
+        return f"<Selection {shown}{', ...' if len(self.starts) > 6 else ''}>"
+
+
+def _joined(starts: RowNumbers, stops: RowNumbers) -> Selection:
+    """Ranges in increasing order that may touch or overlap their neighbours, as a selection."""
+    apart = np.flatnonzero(starts[1:] > stops[:-1])
+    return Selection(starts[np.concatenate(([0], apart + 1))], stops[np.concatenate((apart, [len(stops) - 1]))])
+
+
+def _overlaid(a: Selection, b: Selection, depth: int) -> Selection:
+    """The rows that at least `depth` of two selections hold."""
+    if not a or not b:
+        return Selection.none() if depth == 2 else (a if a else b)
+    places = np.concatenate((a.starts, b.starts, a.stops, b.stops))
+    steps = np.repeat([1, -1], [len(a.starts) + len(b.starts), len(a.stops) + len(b.stops)])
+    order = np.lexsort((-steps, places))  # where one range ends and another begins, the beginning comes first
+    places, level = places[order], np.cumsum(steps[order])
+    inside = level >= depth
+    edges = np.flatnonzero(np.diff(inside.astype(np.int8), prepend=0))
+    starts, stops = places[edges[0::2]], places[edges[1::2]]
+    some = starts < stops
+    return Selection(starts[some], stops[some])

@@ -1,0 +1,84 @@
+"""Which search indexes may be believed: receipts, kept in memory and in the user's cache folder.
+
+A receipt says that an index was built here, or verified against its column, when the file was in a certain state: its
+identity, size and times. It holds the digests of all bytes of the index. It is void as soon as the file's state is
+another one, unless the change was made here; and a byte of the index that is not as it was is found when it is read.
+
+The folder is `$COLONNADE_CACHE`, or `colonnade` in the usual place for caches of the system.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Literal
+
+Trust = Literal["verified", "always", "never"]
+Place = tuple[str, str, str]
+"""Path of the table, name of the column, name of the index."""
+Receipts = dict[Place, dict[str, list[str]]]
+
+_VERSION = 1
+
+
+def cache_folder() -> Path:
+    """Where receipts are kept."""
+    asked = os.environ.get("COLONNADE_CACHE")
+    if asked:
+        return Path(asked)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "colonnade"
+    if sys.platform == "win32":  # pragma: no cover
+        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "colonnade" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "colonnade"
+
+
+def _receipt_path(path: Path) -> Path:
+    name = hashlib.blake2b(os.fsencode(path.resolve()), digest_size=16).hexdigest()
+    return cache_folder() / "receipts" / f"{name}.json"
+
+
+def file_state(path: Path) -> list[int]:
+    """Numbers that are others as soon as a file was changed or replaced: ctime cannot be set back."""
+    status = path.stat()
+    return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def load_receipts(path: Path) -> Receipts:
+    """The receipts that hold for the file as it is now; none when there is no way to know."""
+    try:
+        kept = json.loads(_receipt_path(path).read_bytes())
+        if kept["version"] != _VERSION or kept["state"] != file_state(path):
+            return {}
+        return {tuple(place): _checked(digests) for place, digests in kept["receipts"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _checked(digests: Any) -> dict[str, list[str]]:
+    return {str(part): [str(one) for one in listed] for part, listed in digests.items()}
+
+
+def save_receipts(path: Path, receipts: Receipts, state: list[int] | None = None) -> None:
+    """Keep receipts for the file as it is now, if that is the state given.
+
+    Where no cache can be written, they last as long as the process.
+    """
+    if state is not None and state != file_state(path):
+        return
+    target = _receipt_path(path)
+    if not receipts and not target.exists():
+        return
+    content = {"version": _VERSION, "file": str(path), "state": file_state(path),
+               "receipts": [[list(place), digests] for place, digests in receipts.items()]}  # fmt: skip
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=target.parent, suffix=".part", delete=False) as aside:
+            json.dump(content, aside)
+        Path(aside.name).replace(target)
+    except OSError:
+        return
