@@ -2,9 +2,10 @@
 
     python -m bench.appends [--appends 100] [--times 5] [--rows 50000000]
 
-Each library gets the rows in its own form (Arrow batches, record arrays, data frames), stores them
-without filters and else as it chooses itself, and has handed them to the operating system when an
-append is over (only colonnade can take back one that was cut short). The first append makes the table.
+Each library gets the rows as data frames with the columns of the workload that this project is measured
+by (numbers, a truth value, two of text), turns them into its own form itself, stores them without filters
+and else as it chooses, and has handed them to the operating system when an append is over (only
+colonnade can take back one that was cut short). The first append makes the table.
 All rows are read back and compared. Then the same append to a short and to a long table.
 Exits 1 when colonnade takes more processor time than a peer, or more for the long table than for the short one.
 """
@@ -34,16 +35,25 @@ SHORT = 50_000
 CHUNK_ROWS = 65_536
 APPENDS_TO_ONE = 30
 NOISE = 1.1  # two medians of the same thing differ by so much
-Records = np.ndarray[Any, Any]
-DTYPE = np.dtype([("time", "<i8"), ("energy", "<f8"), ("charge", "<f8"), ("id", "<i8"), ("channel", "<i4")])
+NAMES = ("ts", "energy", "id", "label", "name", "flag", "price")
+DTYPE = np.dtype(
+    [
+        ("ts", "<i8"),
+        ("energy", "<f8"),
+        ("id", "<i4"),
+        ("label", "S20"),
+        ("name", "S20"),
+        ("flag", "?"),
+        ("price", "<f4"),
+    ]
+)
 
 
 @dataclass(frozen=True)
 class Peer:
-    """One library: its form of the rows, all appended to one open file or each to a file opened anew; reading back."""
+    """One library: all appended to one open file or each to a file opened anew; reading back."""
 
     name: str
-    prepare: Callable[[Records], Any]
     append_open: Callable[[Path, list[Any]], None]
     append_anew: Callable[[Path, Any], None]
     read: Callable[[Path, str], Any]
@@ -57,31 +67,30 @@ def find(module: str, package: str) -> ModuleType:
         raise SystemExit(f"bench.appends compares with {package}, which is missing: pip install {package}") from None
 
 
-def make_records(n_batches: int) -> list[Records]:
-    """Random rows, the times in nanoseconds and in order."""
+def make_frames(n_batches: int) -> list[Any]:
+    """Random rows as data frames, which is how they come: numbers, a truth value, text of few and of many values."""
+    pandas = find("pandas", "pandas")
     rng = np.random.default_rng(1)
-    batches = []
+    words = np.array([f"label {number:02d}" for number in range(16)], dtype=object)
+    frames = []
     for number in range(n_batches):
-        records = np.empty(ROWS, DTYPE)
-        start = 1_700_000_000_000_000_000 + number * ROWS * 1000
-        records["time"] = start + np.arange(ROWS) * 1000 + rng.integers(0, 900, ROWS)
-        records["energy"] = rng.normal(size=ROWS)
-        records["charge"] = rng.random(ROWS)
-        records["id"] = rng.integers(0, 2**62, ROWS)
-        records["channel"] = rng.integers(0, 2**31 - 1, ROWS)
-        batches.append(records)
-    return batches
+        columns = {
+            "ts": 1_700_000_000_000 + number * ROWS * 1000 + np.arange(ROWS) * 1000 + rng.integers(0, 5000, ROWS),
+            "energy": rng.normal(size=ROWS),
+            "id": rng.integers(0, 2**31 - 1, ROWS).astype("i4"),
+            "label": words[rng.zipf(1.5, ROWS) % 16],
+            "name": np.array([f"name {value}" for value in rng.integers(0, 10**12, ROWS)], dtype=object),
+            "flag": rng.random(ROWS) < 0.5,
+            "price": (rng.integers(0, 10_000, ROWS) / 100).astype("f4"),
+        }
+        frames.append(pandas.DataFrame(columns))
+    return frames
 
 
 # -- colonnade --
 
 
-def to_arrow(records: Records) -> pa.RecordBatch:
-    arrays = {name: pa.array(np.ascontiguousarray(records[name])) for name in DTYPE.names or ()}
-    return pa.record_batch(arrays | {"time": arrays["time"].cast(pa.timestamp("ns"))})
-
-
-def append_open(path: Path, batches: list[pa.RecordBatch]) -> None:
+def append_open(path: Path, batches: list[Any]) -> None:
     append_anew(path, batches[0])  # a new file is not there before it is closed
     with cn.open(path, "r+", durability="fast") as file:
         table = file["events"]
@@ -89,21 +98,20 @@ def append_open(path: Path, batches: list[pa.RecordBatch]) -> None:
             table.append(batch)
 
 
-def append_anew(path: Path, batch: pa.RecordBatch) -> None:
+def append_anew(path: Path, batch: Any) -> None:
     with cn.open(path, "a", durability="fast") as file:
         if "events" in file:
             file["events"].append(batch)
         else:
-            file.create("events", batch, columns=dict.fromkeys(batch.schema.names, cn.column(filters="none")))
+            file.create("events", batch, columns=dict.fromkeys(NAMES, cn.column(filters="none")))
 
 
 def read_colonnade(path: Path, name: str) -> Any:
-    with h5py.File(path) as file:
-        return file["events"][name][:]
+    return cn.read(path, "events", [name]).column(0).to_numpy()
 
 
 def colonnade() -> Peer:
-    return Peer("colonnade", to_arrow, append_open, append_anew, read_colonnade)
+    return Peer("colonnade", append_open, append_anew, read_colonnade)
 
 
 # -- PyTables --
@@ -112,27 +120,31 @@ def colonnade() -> Peer:
 def pytables() -> Peer:
     tables = find("tables", "tables")
 
-    def append(file: Any, records: Records) -> None:
+    def append(file: Any, frame: Any) -> None:
+        records = np.empty(len(frame), DTYPE)
+        for name in NAMES:
+            records[name] = frame[name].to_numpy()
         if "/events" in file:
             file.root.events.append(records)
         else:
             file.create_table("/", "events", obj=records)
         file.flush()
 
-    def all_open(path: Path, batches: list[Records]) -> None:
+    def all_open(path: Path, frames: list[Any]) -> None:
         with tables.open_file(path, "a") as file:
-            for records in batches:
-                append(file, records)
+            for frame in frames:
+                append(file, frame)
 
-    def one_anew(path: Path, records: Records) -> None:
+    def one_anew(path: Path, frame: Any) -> None:
         with tables.open_file(path, "a") as file:
-            append(file, records)
+            append(file, frame)
 
     def read(path: Path, name: str) -> Any:
         with tables.open_file(path) as file:
-            return file.root.events.col(name)
+            values = file.root.events.col(name)
+            return np.char.decode(values) if values.dtype.kind == "S" else values
 
-    return Peer("PyTables", lambda records: records, all_open, one_anew, read)
+    return Peer("PyTables", all_open, one_anew, read)
 
 
 # -- pandas --
@@ -143,13 +155,8 @@ def pandas(index: bool) -> Peer:
     library = find("pandas", "pandas")
     find("tables", "tables")
 
-    def to_frame(records: Records) -> Any:
-        frame = library.DataFrame({name: np.ascontiguousarray(records[name]) for name in DTYPE.names or ()})
-        frame["time"] = library.to_datetime(frame["time"])
-        return frame
-
     def append(store: Any, frame: Any) -> None:
-        store.append("events", frame, format="table", index=index)
+        store.append("events", frame, format="table", index=index, min_itemsize=20)
         store.flush()
 
     def all_open(path: Path, frames: list[Any]) -> None:
@@ -162,27 +169,26 @@ def pandas(index: bool) -> Peer:
             append(store, frame)
 
     def read(path: Path, name: str) -> Any:
-        values = library.read_hdf(path, "events")[name].to_numpy()
-        return values.astype("i8") if name == "time" else values
+        return library.read_hdf(path, "events")[name].to_numpy()
 
-    return Peer("pandas" if index else "pandas, index=False", to_frame, all_open, one_anew, read)
+    return Peer("pandas" if index else "pandas, index=False", all_open, one_anew, read)
 
 
 # -- the comparison --
 
 
-def measure(peer: Peer, path: Path, records: list[Records], batches: list[Any], anew: bool) -> Took:
+def measure(peer: Peer, path: Path, frames: list[Any], anew: bool) -> Took:
     """All appends to a new file; reading them back is not timed."""
     path.unlink(missing_ok=True)
     took = Took()
     with timed(took):
         if anew:
-            for batch in batches:
-                peer.append_anew(path, batch)
+            for frame in frames:
+                peer.append_anew(path, frame)
         else:
-            peer.append_open(path, batches)
-    for name in DTYPE.names or ():
-        if not np.array_equal(peer.read(path, name), np.concatenate([part[name] for part in records])):
+            peer.append_open(path, frames)
+    for name in NAMES:
+        if not np.array_equal(peer.read(path, name), np.concatenate([frame[name].to_numpy() for frame in frames])):
             raise SystemExit(f"{peer.name}: column {name} does not hold what was appended")
     path.unlink()
     return took
@@ -191,13 +197,8 @@ def measure(peer: Peer, path: Path, records: list[Records], batches: list[Any], 
 def compare(folder: Path, n_appends: int, times: int, anew: bool) -> bool:
     """Run all in turns and print how they compare; whether colonnade takes the least processor time."""
     peers = [colonnade(), pytables(), pandas(index=False), pandas(index=True)]
-    records = make_records(n_appends)
-    actions = {
-        peer.name: partial(
-            measure, peer, folder / "appends.h5", records, [peer.prepare(part) for part in records], anew
-        )
-        for peer in peers
-    }
+    frames = make_frames(n_appends)
+    actions = {peer.name: partial(measure, peer, folder / "appends.h5", frames, anew) for peer in peers}
     runs = run_in_turns(actions, times)
     how = "the file opened anew for each" if anew else "one open file"
     title = f"{n_appends} appends of {ROWS:,} rows, {how} (ratios: colonnade is 1)"

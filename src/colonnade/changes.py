@@ -57,11 +57,19 @@ class OpenTable:
         return ColumnWriter.resume(column, self.group, dataset, categories)
 
 
-def append(table: OpenTable, data: Any, progress: Progress | None = None) -> int:
-    """Add rows behind those that are there; says how many."""
+Writers = dict[str, ColumnWriter]
+
+
+def append(
+    table: OpenTable, data: Any, progress: Progress | None = None, writers: Writers | None = None
+) -> tuple[int, TableInfo | None, Writers]:
+    """Add rows behind those that are there; says how many, what the table is then (None: look anew), and who wrote.
+
+    `writers` are those of the append before, if nothing has changed since.
+    """
     source = source_from(data)
     _check_columns(table.info, source)
-    writers = {column.name: table.resume(column) for column in table.info.members}
+    writers = writers or {column.name: table.resume(column) for column in table.info.members}
     kinds = {column.name: arrow_type(column) for column in table.info.members}
     first = table.info.n_rows
     done = 0
@@ -72,9 +80,24 @@ def append(table: OpenTable, data: Any, progress: Progress | None = None) -> int
         done += batch.num_rows
         if progress is not None:
             progress(done, source.n_rows)
-    table.layout.extend(table.group, table.info, [writer.finish() for writer in writers.values()])
+    written = [writer.finish() for writer in writers.values()]
+    table.layout.extend(table.group, table.info, written)
     _follow(table, indexes, {})
-    return done
+    return done, _grown(table.info, written, first + done), writers
+
+
+def _grown(info: TableInfo, written: list[WrittenColumn], n_rows: int) -> TableInfo | None:
+    """The description with more rows; None where more than the number of rows has changed."""
+    named = {column.name: column for column in written}
+    for name, column in named.items():
+        retyped = column.arrow_type not in (None, info.by_name[name].arrow_type)
+        if column.replaced or retyped or column.categories is not None:
+            return None
+
+    def grown(column: ColumnInfo) -> ColumnInfo:
+        return replace(column, n_rows=n_rows)
+
+    return replace(info, n_rows=n_rows, columns=tuple(map(grown, info.columns)), labels=tuple(map(grown, info.labels)))
 
 
 def _follow(table: OpenTable, indexes: Sequence[OpenIndex], changed: Mapping[str, Selection]) -> None:
@@ -121,6 +144,8 @@ def _values(batch: pa.RecordBatch, name: str, source: Source, done: int) -> pa.A
 
 def _fitting(array: pa.Array, kind: pa.DataType, name: str, first_row: int) -> pa.Array:
     """The array as the column's type; a value that does not fit is a DataError with its row."""
+    if array.type == kind:
+        return array
     if pa.types.is_dictionary(kind):
         if pa.types.is_dictionary(array.type):
             return array

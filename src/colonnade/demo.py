@@ -239,7 +239,7 @@ def _write_cube(file: File) -> None:
 def table_bytes(table: Table) -> tuple[int, int]:
     """Bytes of all columns and labels: as stored, and as values without filters."""
     members = table.info.members
-    return sum(m.stored_bytes for m in members), sum(m.n_rows * m.type.size for m in members)
+    return sum(table[m.name].stored_bytes for m in members), sum(m.n_rows * m.type.size for m in members)
 
 
 def _show_schema(table: Table) -> Step:

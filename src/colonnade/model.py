@@ -214,7 +214,6 @@ class ColumnInfo:
     arrow_type: str | None = None
     labels: tuple[str, ...] = ()
     is_label: bool = False
-    stored_bytes: int = 0
     problem: str | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""Several real processes: writers killed at any moment, locks of the dead and of the living, readers meanwhile."""
+"""Several real processes: writers killed at any moment, locks of the dead and of the living."""
 
 from __future__ import annotations
 
@@ -21,23 +21,17 @@ from tests.faults.states import objects_state, tables_state
 from tests.faults.test_crashes import leave_stale_lock
 from tests.faults.workers import (
     N_SLOTS,
-    check_counter,
     commit_once,
     commit_when_told,
     context,
-    count_up,
-    counter,
     hold,
     numbered,
-    read_counter,
     slot,
     start,
     write_for_ever,
 )
 
 KILLS = int(os.environ.get("COLONNADE_KILLS", "30"))
-SECONDS = float(os.environ.get("COLONNADE_SECONDS", "8"))
-SLOWEST = 10.0  # seconds after which someone counts as stuck
 
 
 @pytest.fixture
@@ -321,27 +315,3 @@ def test_garbage_in_the_header_is_discarded(path: Path, at: int) -> None:
     assert cn.read(path, "events").num_rows == len(rows(1))
     assert path.read_bytes() == before
     assert not journal_path(path).exists()
-
-
-# -- several at once --
-
-
-def test_two_write_and_two_read(path: Path) -> None:
-    """In turn and at once: no torn read, no lost commit, no lost table, nobody stuck."""
-    cn.write(path, counter(0), "counter")
-    told, until = context().Queue(), time.time() + SECONDS
-    workers = [start(work, path, who, until, told) for who in (0, 1) for work in (count_up, read_counter)]
-    heard = [told.get(timeout=SECONDS + 60) for _ in workers]
-    for worker in workers:
-        worker.join(30)
-    assert not [tale for tale in heard if tale[0] == "reader failed"]
-    commits = {who: n for kind, who, n, _ in heard if kind == "writer"}
-    with cn.open(path) as file:
-        assert check_counter(file["counter"].to_arrow()) == sum(commits.values())
-        for who, n_commits in commits.items():
-            for number in range(0, n_commits, 10):
-                assert file[f"kept/w{who}_{number}"].to_arrow().to_pydict() == numbered(number).to_pydict()
-    assert min(commits.values()) >= SECONDS, heard
-    assert all(slowest < SLOWEST and n > 0 for _, _, n, slowest in heard), heard
-    assert not journal_path(path).exists()
-    assert not lock_path(path).exists()

@@ -74,7 +74,7 @@ def _column_facts(column: Column) -> Facts:
         "storage": stored.storage,
         "chunk_rows": stored.chunk_rows,
         "filters": column.filters,
-        "stored_bytes": stored.stored_bytes,
+        "stored_bytes": column.stored_bytes,
         "raw_bytes": stored.n_rows * stored.type.size,
         "variable_length": stored.type.has_pointers,
         "problem": stored.problem,

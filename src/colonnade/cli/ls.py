@@ -12,7 +12,7 @@ from colonnade.cli.choose import file_facts
 from colonnade.cli.text import cell, lines, new_grid, open_console, plural, show_file
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5.attributes import BROKEN, read_text
-from colonnade.h5.datasets import describe_dataset
+from colonnade.h5.datasets import describe_dataset, stored_bytes
 from colonnade.h5.links import (
     Child,
     children,
@@ -88,7 +88,7 @@ def _table_entry(file: File, path: str) -> tuple[Facts, set[str]]:
         rows=table.n_rows,
         columns=len(table.columns),
         title=table.title,
-        bytes=sum(column.stored_bytes for column in table.info.members),
+        bytes=sum(table[name].stored_bytes for name in table.info.by_name),
         problem=f"{plural(serious, 'problem')}, see: colonnade info" if serious else None,
     )
     return entry, parts
@@ -116,7 +116,7 @@ def _array_entry(group: Any, path: str, name: str) -> Facts:
     except BROKEN as error:
         return _entry(path, "broken", problem=f"a dataset whose header cannot be read: {error}")
     shape = None if dataset.shape is None else list(dataset.shape)
-    return _entry(path, "array", shape=shape, type=str(found.type), bytes=found.stored_bytes)
+    return _entry(path, "array", shape=shape, type=str(found.type), bytes=stored_bytes(dataset))
 
 
 def _link_target(group: Any, name: str) -> str | None:

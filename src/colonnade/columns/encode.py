@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from colonnade.columns.extension import ComplexType, complex_values
+from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.columns.values import python_values
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.datasets import Image, fill_element
@@ -102,9 +103,12 @@ def _encode_decimal(array: pa.Array, stored: StoredType) -> Encoded:
 def _encode_string(array: pa.Array, stored: StoredType, name: str) -> Encoded:
     if pa.types.is_decimal(array.type):
         array = pa.array([None if v is None else str(v) for v in array.to_pylist()], pa.string())
-    text = array.fill_null("")
-    _refuse_rows(pc.greater(pc.binary_length(text), stored.size), array, name, f"is longer than {stored.size} bytes")
-    _refuse_rows(pc.ends_with(text, pattern="\0"), array, name, "ends with NUL, which pads HDF5 strings")
+    text = array.fill_null("") if array.null_count else array
+    if byte_lengths(text).max(initial=0) > stored.size:
+        longer = pc.greater(pc.binary_length(text), stored.size)
+        _refuse_rows(longer, array, name, f"is longer than {stored.size} bytes")
+    if holds_nul(text):
+        _refuse_rows(pc.ends_with(text, pattern="\0"), array, name, "ends with NUL, which pads HDF5 strings")
     padded = pc.ascii_rpad(text, stored.size, padding="\0")
     buffer = padded.buffers()[2]
     start = padded.offset * stored.size

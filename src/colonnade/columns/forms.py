@@ -27,6 +27,7 @@ from colonnade.columns.mapping import (
     stored_type,
 )
 from colonnade.columns.missing import find_missing, recommended_fills
+from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.datasets import DatasetPlan, trial_size
 from colonnade.h5.datatypes import memory_dtype
@@ -104,7 +105,7 @@ def suit_datatype(form: Form, values: pa.Array, options: ColumnOptions, name: st
     if pa.types.is_string(form.kind):
         if form.stored.kind == "binary":
             return form
-        if pc.any(pc.match_substring(values, "\0")).as_py():
+        if holds_nul(values) and pc.any(pc.match_substring(values, "\0")).as_py():
             _refuse_nul(values, options, name)
             return Form(BINARY, form.kind, _fill_in(form.fill, BINARY))
         if form.stored.kind == "text" and not first:
@@ -125,8 +126,8 @@ def _fill_in(fill: bytes | None, stored: StoredType) -> bytes | None:
 def _suit_string(stored: StoredType, values: pa.Array, options: ColumnOptions, more: bool) -> StoredType:
     if options.strings == "variable":
         return TEXT
-    lengths = pc.binary_length(values)
-    longest = int(pc.max(lengths).as_py() or 0)
+    lengths = byte_lengths(values.drop_null() if values.null_count else values)
+    longest = int(lengths.max(initial=0))
     if isinstance(options.fill, str):
         longest = max(longest, len(options.fill.encode()))
     if stored.kind == "string":
@@ -134,7 +135,7 @@ def _suit_string(stored: StoredType, values: pa.Array, options: ColumnOptions, m
             return stored
         longest = max(longest, stored.size * 3 // 2)
     elif options.strings == "auto":
-        mean = float(pc.mean(lengths).as_py() or 0.0)
+        mean = float(lengths.mean()) if len(lengths) else 0.0
         if values.null_count == len(values) or (longest > 64 and longest > mean + POINTER_COST):
             return TEXT
     width = -(-longest // 8) * 8 if more and longest > 2 else longest
@@ -157,7 +158,10 @@ def _refuse_nul(values: pa.Array, options: ColumnOptions, name: str) -> None:
 def occurs(fill: bytes, values: pa.Array, form: Form, name: str) -> np.ndarray[Any, Any]:
     """For each value whether it equals the fill; there are no missing ones among `values`."""
     if pa.types.is_string(form.kind):
-        wanted = pa.scalar(fill.rstrip(b"\0").decode("utf-8", "replace"))
+        text = fill.rstrip(b"\0").decode("utf-8", "replace")
+        if not text:
+            return np.asarray(byte_lengths(values) == 0)
+        wanted = pa.scalar(text)
         found: np.ndarray[Any, Any] = pc.equal(values, wanted).to_numpy(zero_copy_only=False)
         return found
     encoded = encode(values, form.stored, None, name)

@@ -16,7 +16,7 @@ from colonnade.columns.decode import decode, decode_codes
 from colonnade.columns.keys import Keys, decimal_keys, domain_of, join, keys_of
 from colonnade.columns.mapping import arrow_type, value_type
 from colonnade.errors import CorruptError, FormatError
-from colonnade.h5.datasets import describe_dataset, reading
+from colonnade.h5.datasets import describe_dataset, reading, stored_bytes
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.references import follow_reference
 from colonnade.leaf import Domain
@@ -97,6 +97,11 @@ class ColumnReader:
     def take_keys(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Keys:
         """The keys of these rows, which are increasing and distinct."""
         return join(self._parts(rows, self.keys))
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes that the rows take in the file."""
+        return stored_bytes(self._dataset)
 
     def follow(self, row: int) -> Any | None:
         """The array, or the part of it, that the reference in a row points to; None where it points nowhere."""

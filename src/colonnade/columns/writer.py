@@ -45,6 +45,7 @@ from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
+    RowSink,
     create_dataset,
     default_chunk_rows,
     describe_dataset,
@@ -60,6 +61,7 @@ from colonnade.model import AUTO, ColumnInfo, ColumnOptions, shown_name
 
 LARGEST_CHUNK_BYTES = 2**32
 ROOM_FOR_FILL = 16
+LONG_CHUNK = 8192  # rows: chunks of so many are not made longer, since a chunk an append needs no journal
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ class ColumnWriter:
         self._has_missing = False
         self._resumed = False
         self._replaced = False
+        self._sink: tuple[Any, RowSink] | None = None
         if options.filters is not None:
             parse_filters(options.filters)
 
@@ -274,18 +277,26 @@ class ColumnWriter:
 
     def _grow_chunks(self) -> None:
         """A column that began small and has grown is copied into longer chunks: each row a few times at most."""
+        if not self._resumed or self._chunk_rows >= LONG_CHUNK or self._n_written < 64 * self._chunk_rows:
+            return
         wanted = default_chunk_rows(self._n_written // 8, self._form.stored)
-        if self._resumed and self._n_written >= 64 * self._chunk_rows and wanted >= 4 * self._chunk_rows:
+        if wanted >= 4 * self._chunk_rows:
             self._copy_into(self._form, wanted)
 
     def _write_part(self, values: pa.Array) -> None:
         self._make_fit(values, self._n_written)
         encoded = self._encode(values)
         resize(self._dataset, self._n_written + len(values))
-        write_rows(self._dataset, self._form.stored, self._n_written, encoded.image, len(values))
+        self._open_sink().write(self._n_written, encoded.image, len(values))
         self._refuse_dangling(encoded.image)
         self._n_written += len(values)
         self._has_missing = self._has_missing or self._holds_missing(values)
+
+    def _open_sink(self) -> RowSink:
+        """Where rows go: the dataset as it is now, which may have taken the place of another."""
+        if self._sink is None or self._sink[0] is not self._dataset:
+            self._sink = (self._dataset, RowSink(self._dataset, self._form.stored))
+        return self._sink[1]
 
     def _refuse_dangling(self, image: Any) -> None:
         """An object reference just written must lead to an object of this file."""
@@ -345,7 +356,8 @@ class ColumnWriter:
             self._refuse_fill_among(form, values, first_row)
             return form
         if form.fill is not None and self._resumed:
-            self._refuse_fill_among(form, values, first_row)
+            if not _lacks_number(form, values):
+                self._refuse_fill_among(form, values, first_row)
             return form
         if form.fill is not None and list(fills_that_do_not_occur(form, values, [form.fill], self.name)):
             return form
@@ -436,6 +448,17 @@ class ColumnWriter:
         if self._options.chunk_rows is not None:
             return self._options.chunk_rows
         return min(self._chunk_rows, default_chunk_rows(self._chunk_rows, form.stored))
+
+
+def _lacks_number(form: Form, values: pa.Array) -> bool:
+    """Whether it is plain at once that no value equals the fill: numbers without missing rows."""
+    dtype = memory_dtype(form.stored)
+    if values.null_count or form.stored.kind not in ("integer", "float") or dtype.kind not in "iuf" or not len(values):
+        return False
+    if values.type != pa.from_numpy_dtype(dtype):
+        return False
+    numbers = np.frombuffer(values.buffers()[1], dtype=dtype)[values.offset : values.offset + len(values)]
+    return not (numbers == np.frombuffer(form.fill or b"", dtype=dtype)[0]).any()
 
 
 def _numbered_names(column: ColumnInfo) -> pa.Array:

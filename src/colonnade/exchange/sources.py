@@ -20,6 +20,7 @@ from colonnade.errors import DataError, UsageError
 from colonnade.exchange.arrays import array_from
 
 BATCH_ROWS = 65_536
+FEW_CELLS = 1_000_000
 
 
 @dataclass
@@ -104,6 +105,8 @@ def _source_from_stream(data: Any) -> Source:
     counts_itself = type(data).__module__.split(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(data, "__len__")
     n_rows = len(data) if counts_itself else None
     try:
+        if _is_small_frame(data):
+            return _source_from_frame(data)
         reader = pa.RecordBatchReader.from_stream(data)
     except (ValueError, TypeError, pa.ArrowException) as error:
         raise DataError(f"this {type(data).__name__} cannot be read as an Arrow table: {error}") from error
@@ -111,7 +114,27 @@ def _source_from_stream(data: Any) -> Source:
     return Source(schema, _from_reader(reader, schema), n_rows, labels, ranges)
 
 
-def _from_reader(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _is_small_frame(data: Any) -> bool:
+    """Whether these are few rows of pandas: starting threads to convert them would take longer than that."""
+    kind = type(data)
+    is_frame = kind.__module__.split(".")[0] == "pandas" and kind.__name__ == "DataFrame"
+    return is_frame and len(data) * len(data.columns) < FEW_CELLS
+
+
+def _source_from_frame(frame: Any) -> Source:
+    index = frame.index
+    plain = type(index).__name__ == "RangeIndex" and index.name is None and (index.start, index.step) == (0, 1)
+    if plain and all(type(name) is str for name in frame.columns):  # no labels: pandas need not describe itself
+        columns = {name: pa.Array.from_pandas(values) for name, values in frame.items()}
+        if len(columns) == len(frame.columns):
+            batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+            return Source(batch.schema, _from_reader([batch], batch.schema), batch.num_rows)
+    table = pa.Table.from_pandas(frame, nthreads=1)
+    schema, labels, ranges = _pandas_labels(table.schema)
+    return Source(schema, _from_reader(table.to_batches(), schema), table.num_rows, labels, ranges)
+
+
+def _from_reader(reader: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for batch in reader:
         for start in range(0, max(batch.num_rows, 1), BATCH_ROWS):
             part = batch.slice(start, BATCH_ROWS)

@@ -28,6 +28,7 @@ from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
 Image = np.ndarray[Any, np.dtype[Any]]
 
 LARGEST_CHUNK = 4 << 20
+PLAIN_KINDS = ("integer", "float", "boolean", "enum", "string", "opaque")
 MOST_AT_ONCE = 2 << 30
 _STORAGES: dict[int, Storage] = {
     h5d.COMPACT: "compact",
@@ -47,7 +48,6 @@ class DatasetInfo:
     chunk_rows: int | None
     filters: tuple[FilterInfo, ...]
     fill: bytes | None
-    stored_bytes: int
 
 
 def describe_dataset(dataset: Any) -> DatasetInfo:
@@ -69,8 +69,13 @@ def describe_dataset(dataset: Any) -> DatasetInfo:
         chunk_rows=creation.get_chunk()[0] if storage == "chunked" else None,
         filters=describe_filters(creation),
         fill=None if is_shown_as_stored(stored) else _read_fill(creation, type_id, stored),
-        stored_bytes=dataset.get_storage_size(),
     )
+
+
+def stored_bytes(dataset: Any) -> int:
+    """Bytes that the elements take in the file; looks at every chunk."""
+    size: int = dataset.get_storage_size()
+    return size
 
 
 def is_shown_as_stored(stored: StoredType) -> bool:
@@ -284,14 +289,34 @@ def _reclaim_rows(in_memory: Any, image: Image, owned: Any) -> None:
         capi.reclaim(in_memory, h5s.create_simple((stop - first,)), image[first:stop].ctypes.data)
 
 
+class RowSink:
+    """A dataset that rows are written to, as long as it is open."""
+
+    def __init__(self, dataset: Any, stored: StoredType) -> None:
+        in_file = dataset.get_type()
+        creation = dataset.get_create_plist()
+        self._dataset = dataset
+        self._in_memory = memory_type(in_file, stored)
+        # Whole chunks without filters go to the file as they are; HDF5 would copy them on the way.
+        direct = stored.kind in PLAIN_KINDS and creation.get_layout() == h5d.CHUNKED and not creation.get_nfilters()
+        self._chunk_rows = creation.get_chunk()[0] if direct and self._in_memory.equal(in_file) else 0
+
+    def write(self, start: int, image: Image, count: int) -> None:
+        """Write `count` elements in memory form from row `start` on; the dataset is long enough."""
+        if count == 0:
+            return
+        if count == self._chunk_rows and start % count == 0:
+            self._dataset.write_direct_chunk((start,), image)
+            return
+        file_space = self._dataset.get_space()
+        file_space.select_hyperslab((start,), (count,))
+        capi.write(self._dataset, self._in_memory, h5s.create_simple((count,)), file_space, image.ctypes.data)
+
+
 def write_rows(dataset: Any, stored: StoredType, start: int, image: Image, count: int) -> None:
     """Write `count` elements in memory form from row `start` on; the dataset is long enough."""
-    if count == 0:
-        return
-    file_space = dataset.get_space()
-    file_space.select_hyperslab((start,), (count,))
-    in_memory = memory_type(dataset.get_type(), stored)
-    capi.write(dataset, in_memory, h5s.create_simple((count,)), file_space, image.ctypes.data)
+    if count:
+        RowSink(dataset, stored).write(start, image, count)
 
 
 def resize(dataset: Any, n_rows: int) -> None:

@@ -25,7 +25,7 @@ from colonnade.errors import ConflictError, CorruptError, FormatError, UsageErro
 from colonnade.h5.copying import creation_like
 from colonnade.h5.disk import Disk
 from colonnade.h5.journal import Durability, JournaledFile, journal_path, roll_back
-from colonnade.h5.locks import NO_LOCKS, Locking, WriterLock, has_writer, read_stamp, share
+from colonnade.h5.locks import NO_LOCKS, Locking, Wish, WriterLock, has_writer, read_stamp, share
 
 Mode = Literal["r", "r+", "w", "a"]
 Target = str | os.PathLike[str] | IO[bytes] | Any
@@ -137,6 +137,10 @@ class FileHandle:
         self.h5, self._stamp = _open_steady(self._watched, self._care)
         self.generation += 1
 
+    def wish(self) -> Wish:
+        """To be used by a reader that others may disturb."""
+        return Wish(self._watched if self._care.locking != "none" else None)
+
     def is_current(self) -> bool:
         """Whether nothing was committed since the last `refresh`."""
         if self._watched is None:
@@ -208,6 +212,8 @@ class FileHandle:
                 if self._journaled is not None:
                     self._journaled.close()
                 self._end_aside(whole)
+                if self._lock is not None:
+                    self._lock.renew_time()
                 if whole and self.when_closed is not None:
                     self.when_closed()  # while nobody else may write yet
             finally:
@@ -304,21 +310,23 @@ def _open_to_read(path: Path, care: Care) -> FileHandle:
 def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
     """The file opened between two commits, and its stamp: a file that is being committed may look broken."""
     deadline = time.monotonic() + care.timeout
-    while True:
-        _wait_for_journal(path, care)
-        stamp = read_stamp(path)
-        _let_go(path, stamp)
-        try:
-            h5 = _open_h5_to_read(path, care)
-        except (OSError, FormatError):
-            if time.monotonic() >= deadline or (not journal_path(path).exists() and read_stamp(path) == stamp):
-                raise
-            continue
-        if not journal_path(path).exists() and read_stamp(path) == stamp:
-            return h5, stamp
-        h5.close()
-        if time.monotonic() >= deadline:
-            raise ConflictError(f"{path} is committed to again and again", path=str(path))
+    with Wish(path if care.locking != "none" else None) as wish:
+        while True:
+            _wait_for_journal(path, care)
+            stamp = read_stamp(path)
+            _let_go(path, stamp)
+            try:
+                h5 = _open_h5_to_read(path, care)
+            except (OSError, FormatError):
+                if time.monotonic() >= deadline or (not journal_path(path).exists() and read_stamp(path) == stamp):
+                    raise
+            else:
+                if not journal_path(path).exists() and read_stamp(path) == stamp:
+                    return h5, stamp
+                h5.close()
+                if time.monotonic() >= deadline:
+                    raise ConflictError(f"{path} is committed to again and again", path=str(path))
+            wish.disturbed()
 
 
 def _let_go(path: Path, stamp: list[int]) -> None:
@@ -356,7 +364,13 @@ def _wait_for_journal(path: Path, care: Care) -> None:
                 "it once where it and its folder may be written",
                 path=str(path),
             )
-        lock = WriterLock(path, care.timeout)
+        try:
+            lock = WriterLock(path, 0)
+        except ConflictError:  # another was faster: it puts the file right, and may then keep its lock
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.005)
+            continue
         try:
             roll_back(path, DISK)
         finally:
@@ -382,7 +396,8 @@ def _open_to_change(path: Path, mode: Mode, care: Care) -> FileHandle:
 
 def _open_journaled(path: Path, care: Care, lock: WriterLock | None) -> tuple[JournaledFile, h5py.File]:
     """The file for changes, by the holder of its lock."""
-    journaled = JournaledFile(path, DISK, care.durability, count=lock.count_commit if lock is not None else None)
+    count, wait = (lock.count_commit, lock.wait_for_readers) if lock is not None else (None, None)
+    journaled = JournaledFile(path, DISK, care.durability, count=count, wait=wait)
     try:
         if care.locking != "none":
             share(journaled.descriptor, path)

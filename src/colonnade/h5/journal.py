@@ -38,7 +38,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -52,6 +52,7 @@ _HEADER = struct.Struct("<8sIQQQ")
 _RECORD = struct.Struct("<QI")
 _CHECK = struct.Struct("<I")
 MOST_HELD = 64 << 20  # bytes of changed pages kept in memory before they are journaled and written early
+MOST_AT_ONCE = 256  # pages read or written with one call
 
 
 def journal_path(path: Path) -> Path:
@@ -69,9 +70,11 @@ class JournaledFile(io.RawIOBase):
         durability: Durability = "full",
         create: bool = False,
         count: Callable[[], None] | None = None,
+        wait: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
         self._count = count
+        self._wait = wait
         self._path = path
         self._disk = disk
         self._full = durability == "full"
@@ -81,6 +84,7 @@ class JournaledFile(io.RawIOBase):
         self._position = 0
         self._pages: dict[int, bytearray] = {}
         self._saved: set[int] = set()
+        self._changed: set[int] = set()
         self._journal: int | None = None
         self._journal_end = 0
         self._grown = False
@@ -184,6 +188,7 @@ class JournaledFile(io.RawIOBase):
             count = min(PAGE - within, len(view) - at)
             if held[within : within + count] != view[at : at + count]:
                 held[within : within + count] = view[at : at + count]
+                self._changed.add(page)
                 self.n_changes += 1
             at += count
         if len(self._pages) * PAGE > MOST_HELD:
@@ -225,14 +230,15 @@ class JournaledFile(io.RawIOBase):
 
     def _forget_unchanged(self) -> None:
         """Let go of pages that were written as they were: HDF5 does so when a file is merely opened and closed."""
-        for page in self._pages.keys() - self._saved:
-            if self._disk.read(self._file, self._page_length(page), page * PAGE) == self._pages[page]:
-                del self._pages[page]
+        for page in self._pages.keys() - self._saved - self._changed:
+            del self._pages[page]
 
     def roll_back(self) -> None:
         """Forget everything written since the last commit."""
         if self._journal is not None:
             self._close_journal()
+            if self._count is not None:
+                self._count()  # pages were overwritten: a reader that saw some of them must look again
             roll_back(self._path, self._disk)
         elif self._grown:
             self._disk.truncate(self._file, self._old_length)
@@ -243,6 +249,7 @@ class JournaledFile(io.RawIOBase):
         self._old_length = self._length
         self._pages.clear()
         self._saved.clear()
+        self._changed.clear()
         self._grown = False
         self._failure = None
 
@@ -250,14 +257,16 @@ class JournaledFile(io.RawIOBase):
         """Steps 1 to 3: the held pages go to the file, their old content to the journal before."""
         self._sync()
         if self._journal is None:
+            if self._wait is not None:
+                self._wait()  # from here on the file is not to be read
             self._start_journal()
-        for page in sorted(self._pages.keys() - self._saved):
-            self._append_record(page)
+        for run in _runs(self._pages.keys() - self._saved):
+            self._append_records(run)
         if self._full and self._journal is not None:
             self._disk.sync(self._journal)
             self._disk.sync_folder(self._path.parent)
-        for page in sorted(self._pages):
-            self._disk.write(self._file, self._pages[page], page * PAGE)
+        for run in _runs(self._pages):
+            self._disk.write(self._file, b"".join([self._pages[page] for page in run]), run.start * PAGE)
         self._sync()
         self._pages.clear()
 
@@ -272,14 +281,21 @@ class JournaledFile(io.RawIOBase):
         self._disk.write(self._journal, head, 0)
         self._journal_end = len(head)
 
-    def _append_record(self, page: int) -> None:
+    def _append_records(self, run: range) -> None:
+        """Add pages that follow each other to the journal, as the file has them now."""
         assert self._journal is not None  # started by the caller
-        old = self._disk.read(self._file, self._page_length(page), page * PAGE)
-        lead = _RECORD.pack(page, len(old))
-        record = lead + _CHECK.pack(zlib.crc32(old, zlib.crc32(lead))) + old
-        self._disk.write(self._journal, record, self._journal_end)
-        self._journal_end += len(record)
-        self._saved.add(page)
+        n_bytes = min(run.stop * PAGE, self._old_length) - run.start * PAGE
+        whole = self._disk.read(self._file, n_bytes, run.start * PAGE)
+        parts: list[bytes] = []
+        for page in run:
+            at = (page - run.start) * PAGE
+            old = whole[at : at + PAGE]
+            lead = _RECORD.pack(page, len(old))
+            parts += (lead, _CHECK.pack(zlib.crc32(old, zlib.crc32(lead))), old)
+        records = b"".join(parts)
+        self._disk.write(self._journal, records, self._journal_end)
+        self._journal_end += len(records)
+        self._saved.update(run)
 
     def _close_journal(self) -> None:
         if self._journal is not None:
@@ -296,6 +312,19 @@ class JournaledFile(io.RawIOBase):
                 self._close_journal()
                 self._disk.close(self._file)
                 super().close()
+
+
+def _runs(pages: Iterable[int]) -> Iterator[range]:
+    """Pages that follow each other, in order; not too many at once."""
+    start = stop = -1
+    for page in sorted(pages):
+        if page != stop or stop - start == MOST_AT_ONCE:
+            if stop > start:
+                yield range(start, stop)
+            start = page
+        stop = page + 1
+    if stop > start:
+        yield range(start, stop)
 
 
 def roll_back(path: Path, disk: Disk) -> bool:

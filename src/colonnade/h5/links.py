@@ -20,9 +20,9 @@ Group = h5g.GroupID
 Dataset = h5d.DatasetID
 NodeKind = Literal["group", "dataset", "datatype", "soft link", "external link", "broken"]
 _OBJECT_KINDS: dict[int, NodeKind] = {
-    h5o.TYPE_GROUP: "group",
-    h5o.TYPE_DATASET: "dataset",
-    h5o.TYPE_NAMED_DATATYPE: "datatype",
+    h5g.GROUP: "group",
+    h5g.DATASET: "dataset",
+    h5g.TYPE: "datatype",
 }
 
 
@@ -76,10 +76,16 @@ def _child(group: Any, name: bytes) -> Child:
             return Child(shown, "soft link")
         if link.type != h5l.TYPE_HARD:
             return Child(shown, "external link")
-        info = h5o.get_info(group, name)
+        found = h5g.get_objinfo(group, name)
     except BROKEN:
         return Child(shown, "broken")
-    return Child(shown, _OBJECT_KINDS.get(info.type, "broken"), info.addr)
+    return Child(shown, _OBJECT_KINDS.get(found.type, "broken"), _address(found))
+
+
+def _address(found: Any) -> int:
+    """Where an object is kept. H5Oget_info would say so too, but walks over all chunks of a dataset on the way."""
+    low, high = found.objno
+    return int(low) + (int(high) << 32)
 
 
 def open_dataset(group: Any, name: str) -> Any | None:
@@ -89,6 +95,19 @@ def open_dataset(group: Any, name: str) -> Any | None:
     except BROKEN:
         return None
     return node if isinstance(node, h5d.DatasetID) else None
+
+
+def open_in_place(group: Any, name: str) -> Any | None:
+    """The dataset child of this name, opened so that rows of chunks without filters are read and written in place.
+
+    HDF5's chunk cache moves whole chunks: an append would rewrite the rows that are there.
+    """
+    access = h5p.create(h5p.DATASET_ACCESS)
+    access.set_chunk_cache(1, 0, 1.0)
+    try:
+        return h5d.open(group, encode_name(name), access)
+    except BROKEN:
+        return None
 
 
 def open_group(group: Any, path: str) -> Any | None:
@@ -149,7 +168,7 @@ def holds_large_attributes(group: Any) -> bool:
 def address(node: Any) -> int | None:
     """Where the object is kept: equal for two handles of one object; None when its header is broken."""
     try:
-        found: int = h5o.get_info(node).addr
+        found: int = _address(h5g.get_objinfo(node))
     except BROKEN:
         return None
     return found

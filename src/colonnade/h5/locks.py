@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import random
 import socket
 import time
 from pathlib import Path
@@ -26,13 +27,21 @@ except ImportError:  # pragma: no cover - not on this system
 
 Locking = Literal["auto", "none"]
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
-_PAUSE = 0.02
+_PAUSE = 0.004  # seconds between two tries, at most; never twice the same, so that writers do not keep step
+_LEAST_TRIES = 3  # a reader that looks whether a lock is held, holds it for a moment
 _TOLD = 512
+_BEAR = 5  # disturbed reads that a reader bears before it asks to be left alone
+_PATIENCE = 5.0  # seconds that a commit waits for such readers, at most
 
 
 def lock_path(path: Path) -> Path:
     """Where the lock of a file is."""
     return path.with_name(path.name + "-lock")
+
+
+def wish_path(path: Path) -> Path:
+    """Where the wish of readers to be left alone is."""
+    return path.with_name(path.name + "-readers")
 
 
 class WriterLock:
@@ -45,18 +54,20 @@ class WriterLock:
         self._descriptor = self._acquire(time.monotonic() + timeout)
 
     def _acquire(self, deadline: float) -> int:
+        tries = 0
         while True:
+            tries += 1
             descriptor = self._try()
             if descriptor is not None:
                 return descriptor
-            if time.monotonic() >= deadline:
+            if tries >= _LEAST_TRIES and time.monotonic() >= deadline:
                 holder = read_holder(self._path)
                 raise ConflictError(
                     f"{self._path} is being changed by {holder_text(holder)}: wait for it, or raise timeout=",
                     path=str(self._path),
                     holder=holder,
                 )
-            time.sleep(_PAUSE)
+            time.sleep(_PAUSE * random.random())
 
     def _try(self) -> int | None:
         """The locked descriptor, or None while another holds it."""
@@ -67,13 +78,18 @@ class WriterLock:
                 f"{self._path} cannot be changed: no lock can be made beside it ({error.strerror})",
                 path=str(self._path),
             ) from error
-        if _take(descriptor, self._lock_path) and _is_still(descriptor, self._lock_path):
-            self._holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": _now(), "commits": 0}
-            self._holder["stamp"] = file_stamp(self._path) if self._path.exists() else []
-            self._tell(descriptor)
-            return descriptor
-        os.close(descriptor)
-        return None
+        is_ours = False
+        try:
+            if _take(descriptor, self._lock_path) and _is_still(descriptor, self._lock_path):
+                self._holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": _now(), "commits": 0}
+                self._holder["stamp"] = file_stamp(self._path) if self._path.exists() else []
+                os.ftruncate(descriptor, 0)
+                self._tell(descriptor)
+                is_ours = True
+        finally:
+            if not is_ours:
+                os.close(descriptor)
+        return descriptor if is_ours else None
 
     def _tell(self, descriptor: int) -> None:
         """Write who holds the lock and how many commits there were; one write of one length, so never half."""
@@ -84,12 +100,70 @@ class WriterLock:
         self._holder["commits"] += 1
         self._tell(self._descriptor)
 
+    def wait_for_readers(self) -> None:
+        """Before a commit: let readers that were disturbed again and again read to their end, but not for ever."""
+        if fcntl is None:  # pragma: no cover
+            return
+        try:
+            descriptor = os.open(wish_path(self._path), os.O_RDWR)
+        except OSError:
+            return  # nobody asked
+        try:
+            deadline = time.monotonic() + _PATIENCE
+            while not _take(descriptor, wish_path(self._path)) and time.monotonic() < deadline:
+                time.sleep(_PAUSE / 4)
+        finally:
+            os.close(descriptor)
+
+    def renew_time(self) -> None:
+        """Before the end: give a file that was changed a time of its own."""
+        if self._descriptor >= 0 and self._holder["commits"] and self._holder["stamp"]:
+            _renew(self._path, self._holder["stamp"])
+
     def release(self) -> None:
         """Give the right back."""
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
-            self._lock_path.unlink(missing_ok=True)
+            if _is_still(descriptor, self._lock_path):
+                self._lock_path.unlink(missing_ok=True)
             os.close(descriptor)
+
+
+class Wish:
+    """The wish of a reader to be left alone, made when it was disturbed several times; a commit waits for it a while.
+
+    It is a shared lock on `<file>-readers`. It helps a slow reader on, no more: that a read is of one state, the stamp
+    tells. Where nothing can be written beside the file, nothing is asked.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._n_disturbed = 0
+        self._descriptor = -1
+
+    def __enter__(self) -> Wish:
+        return self
+
+    def disturbed(self) -> None:
+        """Say that what was read is of no use."""
+        self._n_disturbed += 1
+        if self._path is None or fcntl is None or self._descriptor >= 0 or self._n_disturbed < _BEAR:
+            return
+        try:
+            descriptor = os.open(wish_path(self._path), os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError:
+            return
+        if _take(descriptor, wish_path(self._path), shared=True):
+            self._descriptor = descriptor
+        else:
+            os.close(descriptor)
+
+    def __exit__(self, *_error: object) -> None:
+        if self._descriptor >= 0 and self._path is not None:
+            if _take(self._descriptor, wish_path(self._path)):  # the last one
+                wish_path(self._path).unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 def _now() -> str:
@@ -100,6 +174,22 @@ def file_stamp(path: Path) -> list[int]:
     """Numbers that change whenever a file is changed."""
     status = path.stat()
     return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
+
+
+def _renew(path: Path, old: list[int]) -> None:
+    """Give a changed file a time of its own: its clock may tick too slowly to tell it from what it was."""
+    try:
+        for step in (1, 1_000, 1_000_000, 1_000_000_000, 2_000_000_000):
+            os.utime(path, ns=(path.stat().st_atime_ns, max(time.time_ns(), old[3] + step)))
+            if file_stamp(path) != old:
+                return
+    except PermissionError:  # only the owner may choose the time; everyone else waits for the next tick
+        deadline = time.monotonic() + 3
+        while file_stamp(path) == old and time.monotonic() < deadline:
+            time.sleep(0.001)
+            os.utime(path)
+    except FileNotFoundError:
+        return
 
 
 def read_stamp(path: Path) -> list[int]:
@@ -114,11 +204,11 @@ def read_stamp(path: Path) -> list[int]:
     return file_stamp(path)
 
 
-def _take(descriptor: int, path: Path) -> bool:
+def _take(descriptor: int, path: Path, shared: bool = False) -> bool:
     """Lock the open lock file without waiting; by the holder's process number where the disk has no locks."""
     if fcntl is not None:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno not in NO_LOCKS:
                 return False
@@ -157,7 +247,7 @@ def has_writer(path: Path) -> bool:
     except OSError:
         return False
     try:
-        return not _take(descriptor, lock_path(path))
+        return not _take(descriptor, lock_path(path), shared=True)  # readers do not take each other for a writer
     finally:
         os.close(descriptor)
 

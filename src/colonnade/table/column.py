@@ -15,7 +15,7 @@ from colonnade.columns.values import python_values
 from colonnade.errors import UsageError
 from colonnade.exchange.numpy_out import to_numpy, without_mask
 from colonnade.h5.filters import filters_text
-from colonnade.model import ColumnInfo, StoredType, shown_name
+from colonnade.model import ColumnInfo, IndexInfo, StoredType, shown_name
 from colonnade.query.scan import Rows, read_column
 from colonnade.show import rows_text, type_word
 
@@ -114,6 +114,16 @@ class Column:
     @property
     def n_rows(self) -> int:
         return self.info.n_rows
+
+    @property
+    def indexes(self) -> list[IndexInfo]:
+        """The search indexes of this column."""
+        return [index for index in self._table.indexes if index.column == self.name]
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes that the rows take in the file."""
+        return self._table._stored_bytes(self.name)
 
     def __len__(self) -> int:
         return self.info.n_rows

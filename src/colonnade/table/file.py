@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 
-from colonnade.errors import ColonnadeError, ConflictError, TableNotFound, UnsupportedError, UsageError
+from colonnade.errors import ConflictError, TableNotFound, UnsupportedError, UsageError
 from colonnade.h5.attributes import read_text, storage_of
 from colonnade.h5.datasets import object_name
 from colonnade.h5.files import Care, FileHandle, Target, open_file
@@ -119,7 +119,7 @@ def write(
     draft = prepare(data, **options)
     if isinstance(target, (str, os.PathLike)) and Path(target).is_file() and Path(target).stat().st_size:
         with open(target) as file:  # opening it for changes would alter a few bytes already
-            check_place(file._handle.root, file._absolute(table), mode, draft)
+            file._consistent(lambda: check_place(file._handle.root, file._absolute(table), mode, draft))
     handle = open_file(target, "a", large_root=draft.large_attributes and table.strip("/") == "")
     with File(handle) as file:
         file._write(table, draft, mode, progress)
@@ -176,19 +176,21 @@ class File:
         handle = self._handle
         if handle.held:
             return read()
-        for _ in range(MOST_READS):
-            handle.refresh()
-            handle.held = True
-            try:
-                found = read()
-            except (ColonnadeError, OSError, RuntimeError, KeyError, ValueError):
-                if handle.h5 and handle.is_current():
-                    raise
-                continue
-            finally:
-                handle.held = False
-            if handle.h5 and handle.is_current():
-                return found
+        with handle.wish() as wish:
+            for _ in range(MOST_READS):
+                handle.refresh()
+                handle.held = True
+                try:
+                    found = read()
+                except Exception:
+                    if handle.h5 and handle.is_current():
+                        raise
+                else:
+                    if handle.h5 and handle.is_current():
+                        return found
+                finally:
+                    handle.held = False
+                wish.disturbed()
         raise ConflictError(f"{self.name} was changed again and again while it was read", path=self.name)
 
     def __getitem__(self, path: str) -> Table:
@@ -224,19 +226,34 @@ class File:
         slash = path.startswith("/")
         return TableNotFound(path, self.name, [name if slash else name.lstrip("/") or "/" for name in self.tables()])
 
-    def _unchanged(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches, as long as nobody commits a change to the file between them."""
-        begun = self._handle.generation
-        for batch in batches:
-            if self._handle.generation != begun or not self._handle.is_current():
-                raise ConflictError(f"{self.name} was changed while its batches were read: start again", path=self.name)
+    def _unchanged(self, start: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+        """The batches that `start` gives, all from one state of the file; a commit meanwhile is a ConflictError."""
+        begun, batches = self._consistent(lambda: (self._handle.generation, start()))
+        return self._as_long_as(begun, batches)
+
+    def _as_long_as(self, begun: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        while True:
+            batch, failure = None, None
+            try:
+                batch = next(batches, None)
+            except Exception as error:  # noqa: BLE001 - raised below, or it came from bytes of another state
+                failure = error
+            if batch is None and failure is None:
+                return
+            if self._handle.generation != begun or not (self._handle.h5 and self._handle.is_current()):
+                raise ConflictError(
+                    f"{self.name} was changed while its batches were read: start again", path=self.name
+                ) from failure
+            if failure is not None:
+                raise failure
             yield batch
 
     def __contains__(self, path: object) -> bool:
-        self._check_open()
-        self._handle.refresh()
-        group = open_group(self._handle.root, self._absolute(path)) if isinstance(path, str) else None
-        return group is not None and layout_of(group) is not None
+        def is_table() -> bool:
+            group = open_group(self._handle.root, self._absolute(path)) if isinstance(path, str) else None
+            return group is not None and layout_of(group) is not None
+
+        return self._consistent(is_table)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.tables())

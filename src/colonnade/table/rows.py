@@ -116,9 +116,12 @@ class Readable:
         """The rows as Arrow record batches of at most so many rows, read as they are asked for."""
         if rows < 1:
             raise UsageError(f"a batch must have at least one row, not {rows}")
-        query = self._query()
-        parts = query._row_parts(rows)
-        return query._table._file._unchanged(read_parts(query._readers(), parts, query.schema))
+
+        def start() -> Iterator[pa.RecordBatch]:
+            query = self._query()
+            return read_parts(query._readers(), query._row_parts(rows), query.schema)
+
+        return self._query()._table._file._unchanged(start)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         query = self._query()

@@ -35,12 +35,21 @@ class Table(Readable):
         self._asked_path = path
         self._opened: dict[str, ColumnReader] = {}
         self._generation = -1
+        self._writers: changes.Writers = {}
+        self._writers_of = -2
         self._look()
 
     def append(self, data: Any, *, progress: Progress | None = None) -> int:
         """Add rows: anything `colonnade.write` takes, also streamed. One commit. Says how many rows were added."""
         with self._file._change():
-            return changes.append(self._opened_for_change(), data, progress)
+            opened = self._opened_for_change()
+            kept = self._writers if self._writers_of == self._generation else None
+            added, info, writers = changes.append(opened, data, progress, kept)
+        if info is not None:
+            self._info, self._generation = info, self._file._handle.generation
+            self._writers, self._writers_of = writers, self._generation
+            self._opened.clear()
+        return added
 
     def truncate(self, n_rows: int) -> None:
         """Keep the first `n_rows` rows only. One commit."""
@@ -211,9 +220,12 @@ class Table(Readable):
     @property
     def attrs(self) -> dict[str, object]:
         """The group's attributes that the layout gives no meaning."""
-        self._file._check_open()
-        self._look()
-        return self._layout.own_attributes(self._group)
+
+        def read() -> dict[str, object]:
+            self._look()
+            return self._layout.own_attributes(self._group)
+
+        return self._file._consistent(read)
 
     @property
     def problems(self) -> tuple[Finding, ...]:
@@ -266,6 +278,11 @@ class Table(Readable):
             reader = ColumnReader(column, *self._layout.open_column(self._group, column))
             self._opened[name] = reader
         return reader
+
+    def _stored_bytes(self, name: str) -> int:
+        self._look()
+        column = self._column(name)
+        return ColumnReader(column, *self._layout.open_column(self._group, column)).stored_bytes
 
     def _query(self) -> Query:
         return Query(self, tuple(column.name for column in self.info.members))

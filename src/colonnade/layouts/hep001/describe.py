@@ -16,7 +16,7 @@ from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
-from colonnade.h5.links import Child, address, children, dereference, is_dataset, open_dataset
+from colonnade.h5.links import Child, address, children, dereference, is_dataset, open_dataset, open_in_place
 from colonnade.layouts.hep001 import names
 from colonnade.model import CategoriesInfo, ColumnInfo, Finding, Severity, TableInfo
 
@@ -203,7 +203,6 @@ class _Description:
             arrow_type=text[names.ARROW_TYPE],
             labels=self._labels_of(member, by_address),
             is_label=is_label,
-            stored_bytes=info.stored_bytes,
             problem=problem,
         )
 
@@ -301,7 +300,7 @@ def _described(target: Any) -> DatasetInfo | None:
 
 def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
     """The datasets of a column: its rows, and its categories or None."""
-    dataset = open_dataset(group, column.name)
+    dataset = open_dataset(group, column.name) if column.filters else open_in_place(group, column.name)
     if dataset is None:
         raise FormatError(f"column {column.name!r} is not in the file any more", column=column.name)
     if column.categories is None:

@@ -1,0 +1,28 @@
+"""Facts about many strings at once, from Arrow's own buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+Lengths = np.ndarray[Any, np.dtype[np.int32]]
+
+
+def byte_lengths(values: pa.Array) -> Lengths:
+    """The number of bytes of each string; of missing ones it means nothing."""
+    offsets = values.buffers()[1]
+    if offsets is None or not len(values):
+        return np.zeros(len(values), dtype=np.int32)
+    return np.diff(np.frombuffer(offsets, dtype=np.int32)[values.offset : values.offset + len(values) + 1])
+
+
+def holds_nul(values: pa.Array) -> bool:
+    """Whether a string holds NUL; missing ones may be taken for it where their bytes do."""
+    _, offsets, data = values.buffers()
+    if data is None or offsets is None or not len(values):
+        return False
+    ends = np.frombuffer(offsets, dtype=np.int32)
+    first, last = int(ends[values.offset]), int(ends[values.offset + len(values)])
+    return 0 in memoryview(data)[first:last].tobytes()
