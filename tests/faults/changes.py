@@ -34,7 +34,8 @@ def rows(seed: int, n_rows: int = N_ROWS) -> pa.Table:
 
 def make_file(path: Path) -> None:
     """The file as it is before every change: two tables, and arrays of several pages beside them."""
-    cn.write(path, rows(1), "events", title="Before", labels=["id"])
+    index = {"x": ["chunk_minmax", "sorted_rows"], "kind": "bitmap", "name": "chunk_bloom", "id": "sorted_rows"}
+    cn.write(path, rows(1), "events", title="Before", labels=["id"], index=index)
     cn.write(path, rows(2), "deep/runs", columns={"x": cn.column(units="s", filters="shuffle+deflate:1")})
     with h5py.File(path, "r+") as h5:
         h5["image"] = np.arange(2500.0)
@@ -115,6 +116,16 @@ def replace_column(file: cn.File) -> None:
     file["events"].replace_column("kind", pa.array(["red", None, "blue"] * (N_ROWS // 3)).dictionary_encode())
 
 
+def build_indexes(file: cn.File) -> None:
+    file["deep/runs"].build_index({"x": ["chunk_minmax", "chunk_bloom"], "kind": "bitmap", "id": "sorted_rows"})
+
+
+def drop_indexes(file: cn.File) -> None:
+    with file.transaction():
+        file["events"].drop_index("x")
+        file["events"].drop_index("kind", "bitmap")
+
+
 def drop_table(file: cn.File) -> None:
     file.drop("deep/runs")
 
@@ -125,6 +136,8 @@ CHANGES: dict[str, Change] = {
     "truncate": truncate_table,
     "transaction": change_columns,
     "replace column": replace_column,
+    "build indexes": build_indexes,
+    "drop indexes": drop_indexes,
     "drop": drop_table,
     "create": create_table,
     "create deep": create_deep_table,
