@@ -19,9 +19,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from colonnade.errors import ConflictError, FormatError, UnsupportedError, UsageError
 from colonnade.model import ColumnOptions, Progress
+from colonnade.predicate import col
 from colonnade.show import rows_text, size_text
 from colonnade.table import File, Table, open
 
@@ -29,6 +31,7 @@ FILE_NAME = "colonnade-demo.h5"
 TITLE = "Detector events, run 42 (colonnade demo)"
 EVENTS = "/events"
 CUBE = "/images/cube"
+INDEXES = {"time": "chunk_minmax", "particle": "bitmap", "energy": "chunk_minmax"}
 CUBE_SHAPE = (64, 128, 128)
 BATCH_ROWS = 65_536
 SEED = 42
@@ -87,6 +90,7 @@ def run(path: Path, n_rows: int, progress: Progress | None = None) -> Iterator[S
         yield _show_schema(table)
         yield _read_column(table)
         yield _read_rows(table)
+        yield _find_rows(table)
         yield _compare_events(table)
         yield _compare_cube(file)
 
@@ -195,6 +199,7 @@ def _write(path: Path, n_rows: int, progress: Progress | None) -> Iterator[Step]
             description="Made-up events of a particle detector: one row an event, in the order they were read out.",
             columns=_COLUMNS,
             labels=["event"],
+            index=INDEXES,
         )
         seconds = clock.seconds
         stored, raw = table_bytes(table)
@@ -285,6 +290,31 @@ def _read_rows(table: Table) -> Step:
     )
 
 
+def _find_rows(table: Table) -> Step:
+    """Rows by what they hold: found through the indexes, compared with a look at every row."""
+    middle = table["time"][table.n_rows // 2]
+    found = table.where((col("time") >= middle) & (col("particle") == "muon") & (col("energy") > 500.0))
+    clock = _Clock()
+    rows = found.row_numbers()
+    seconds = clock.seconds
+    plan = found.explain()
+    values = table[["time", "particle", "energy"]].to_arrow()
+    later = pc.greater_equal(values.column(0), pa.scalar(middle, values.column(0).type))
+    muons = pc.equal(values.column(1).cast(pa.string()), "muon")
+    truth = pc.indices_nonzero(pc.and_kleene(pc.and_kleene(later, muons), pc.greater(values.column(2), 500.0)))
+    equal = bool(np.array_equal(rows, truth.to_numpy()))
+    used = ", ".join(f"{one.kind} of {one.column}" for one in plan.indexes_used) or "no index"
+    return Step(
+        "find rows",
+        f"found the {len(rows):,} muons above 500 MeV in the second half by {used}: "
+        + ("the same as by looking at every row" if equal else "NOT the same as by looking at every row"),
+        seconds,
+        {"rows": len(rows), "equal": equal, "chunks_read": plan.chunks_read, "chunks_total": plan.chunks_total},
+        shown=str(plan),
+        failed=not equal,
+    )
+
+
 def make_row(row: int, n_rows: int) -> pa.RecordBatch:
     """One event, as it was made for writing: its whole batch is made again."""
     start = row // BATCH_ROWS * BATCH_ROWS
@@ -346,6 +376,8 @@ def next_commands(path: Path) -> list[str]:
         f"colonnade schema {name}",
         f"colonnade head {name} -n 10",
         f"colonnade head {name} --columns time,energy,particle --rows 1000:1005",
+        f"colonnade where {name} \"particle == 'muon' and energy > 500\" -c time,energy",
+        f"colonnade index ls {name}",
     ]
 
 
@@ -358,5 +390,6 @@ def next_python(path: Path) -> list[str]:
         't["energy"][:10]                # NumPy, masked where missing',
         't[["time", "energy", "particle"]][1000:1005].to_arrow()',
         "t.head(3).to_arrow().to_pylist()",
+        """print(t.where("particle == 'muon' and energy > 500").explain())""",
         f'f.h5["{CUBE}"][0].max()   # the array beside the table, by h5py',
     ]

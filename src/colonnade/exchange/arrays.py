@@ -15,7 +15,7 @@ import pyarrow as pa
 from colonnade.columns.extension import OBJECT_REFERENCE, REGION_REFERENCE, complex_array
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.datasets import reference_bytes
-from colonnade.h5.datatypes import is_reference_dtype
+from colonnade.h5.datatypes import is_reference_dtype, reference_array
 
 _ARROW_UNITS = ("s", "ms", "us", "ns")
 _UNITS = {
@@ -47,6 +47,9 @@ def _from_sequence(value: Sequence[Any], name: str) -> pa.Array:
     if any(isinstance(item, (complex, np.complexfloating)) for item in value):
         missing = np.array([item is None for item in value])
         return complex_array(np.array([0j if item is None else item for item in value], dtype="c16"), missing)
+    references = reference_array(value)
+    if references is not None:
+        return _from_numpy(references, name, np.array([item is None for item in value], dtype=bool))
     try:
         return pa.array(value)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:

@@ -349,6 +349,31 @@ def _scratch_file() -> Iterator[Any]:
         handle.close()
 
 
+def is_touched(dataset: Any, written: list[tuple[int, int]]) -> bool:
+    """Whether rows of a dataset may lie in these ranges of bytes of the file.
+
+    A chunk that was moved was written where it is now. Where it cannot be told (rows in the object's header, in other
+    files, or behind a user block) they may.
+    """
+    creation = dataset.get_create_plist()
+    if h5i.get_file_id(dataset).get_create_plist().get_userblock():
+        return True
+    if creation.get_layout() == h5d.CONTIGUOUS and not creation.get_external_count():
+        begin = dataset.get_offset()
+        starts, stops = np.array([begin or 0]), np.array([(begin or 0) + dataset.get_storage_size()])
+    elif creation.get_layout() == h5d.CHUNKED:
+        chunks: list[tuple[int, int]] = []
+        dataset.chunk_iter(lambda info: chunks.append((info.byte_offset, info.byte_offset + info.size)))
+        starts, stops = np.array(sorted(chunks) or [(0, 0)], dtype=np.int64).T
+    else:
+        return True
+    ranges = np.array(written, dtype=np.int64)
+    # The first chunk that ends behind the beginning of a range must begin behind its end.
+    next_ = np.searchsorted(stops, ranges[:, 0], "right")
+    begin_of_next = np.append(starts, np.iinfo(np.int64).max)[next_]
+    return bool((begin_of_next < ranges[:, 1]).any())
+
+
 def reference_bytes(references: list[Any], kind: str) -> bytes:
     """The stored bytes of h5py references (None counts as the null reference), one after another."""
     dtype = h5py.ref_dtype if kind == "object_reference" else h5py.regionref_dtype

@@ -19,6 +19,7 @@ H5Dread puts it there. They always agree, byte for byte:
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -348,3 +349,17 @@ def is_reference_dtype(dtype: np.dtype[Any]) -> str | None:
     if kind is None:
         return None
     return "object_reference" if kind is h5py.Reference else "region_reference"
+
+
+def reference_array(values: Sequence[Any]) -> np.ndarray[Any, Any] | None:
+    """A list of h5py references (None for none) as an array of them; None when it holds anything else."""
+    first = next((value for value in values if value is not None), None)
+    if not isinstance(first, h5py.Reference):
+        return None
+    kind = h5py.RegionReference if isinstance(first, h5py.RegionReference) else h5py.Reference
+    if not all(value is None or type(value) is kind for value in values):
+        return None
+    array = np.empty(len(values), dtype=h5py.regionref_dtype if kind is h5py.RegionReference else h5py.ref_dtype)
+    for place, value in enumerate(values):
+        array[place] = kind() if value is None else value
+    return array

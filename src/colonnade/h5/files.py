@@ -110,13 +110,14 @@ class FileHandle:
         """Whether changes can be rolled back: not so for an h5py file or a file object that the caller opened."""
         return self._journaled is not None
 
-    @property
-    def n_changes(self) -> int | None:
-        """A number that grows when bytes of the file are changed through this handle; None where that is not seen."""
+    def take_written(self, flush: bool = True) -> list[tuple[int, int]]:
+        """What was written to the file since this was last asked: from byte to byte."""
         if self._journaled is None:
-            return None
-        self.h5.file.flush()
-        return self._journaled.n_changes
+            return []
+        if flush:
+            self.h5.file.flush()
+        written, self._journaled.written = self._journaled.written, []
+        return written
 
     def commit(self) -> None:
         """Make what was written part of the file."""

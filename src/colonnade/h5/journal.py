@@ -88,7 +88,7 @@ class JournaledFile(io.RawIOBase):
         self._journal: int | None = None
         self._journal_end = 0
         self._grown = False
-        self.n_changes = 0  # writes that changed a byte, since the file was opened
+        self.written: list[tuple[int, int]] = []  # what was written: from byte to byte; emptied by whoever has looked
         self._failure: BaseException | None = None
 
     @property
@@ -135,12 +135,15 @@ class JournaledFile(io.RawIOBase):
 
     def _write(self, view: memoryview) -> None:
         start, stop = self._position, self._position + len(view)
+        if self.written and self.written[-1][1] == start:
+            self.written[-1] = (self.written[-1][0], stop)
+        else:
+            self.written.append((start, stop))
         edge = min(max(self._old_length, start), stop)
         if edge > start:
             self._change(start, view[: edge - start])
         if stop > edge:
             self._grown = True
-            self.n_changes += 1
             self._disk.write(self._file, view[edge - start :], edge)
 
     def truncate(self, length: int | None = None) -> int:
@@ -189,7 +192,6 @@ class JournaledFile(io.RawIOBase):
             if held[within : within + count] != view[at : at + count]:
                 held[within : within + count] = view[at : at + count]
                 self._changed.add(page)
-                self.n_changes += 1
             at += count
         if len(self._pages) * PAGE > MOST_HELD:
             self._write_pages()

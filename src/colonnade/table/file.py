@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from colonnade.errors import ConflictError, TableNotFound, UnsupportedError, UsageError
 from colonnade.h5.attributes import read_text, storage_of
-from colonnade.h5.datasets import object_name
+from colonnade.h5.datasets import is_touched, object_name
 from colonnade.h5.files import Care, FileHandle, Target, open_file
 from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.journal import Durability
@@ -147,7 +147,6 @@ class File:
         self._spoiled = False
         self._receipts: Receipts = {}
         self._receipts_of: int | None = None
-        self._seen_changes: int | None = None
 
     @property
     def h5(self) -> Any:
@@ -339,6 +338,7 @@ class File:
                 self._in_transaction = False
             if self._spoiled:
                 raise UsageError("a change inside the transaction failed, so all of it is taken back")
+            self._receipts_now()  # what was written past us inside it
 
     @contextmanager
     def _change(self) -> Iterator[None]:
@@ -378,17 +378,23 @@ class File:
             if self._receipts_of is None:
                 self._receipts, self._receipts_of = ({} if handle.is_new else load_receipts(handle.path)), 0
                 self._note_changes()
-            elif self._receipts and self._seen_changes != handle.n_changes:
-                self._receipts = {}
-                self._note_changes()
+            elif self._receipts:
+                self._forget_touched(handle.take_written())
         elif self._receipts_of != handle.generation:
             self._receipts, self._receipts_of = load_receipts(handle.path), handle.generation
         return self._receipts
 
+    def _forget_touched(self, written: list[tuple[int, int]]) -> None:
+        """Let go of the receipts of columns whose rows were written past this library, through `file.h5`."""
+        for path, name in {place[:2] for place in self._receipts} if written else ():
+            group = open_group(self._handle.root, path)
+            dataset = open_dataset(group, name) if group is not None else None
+            if dataset is None or is_touched(dataset, written):
+                self._receipts = {place: kept for place, kept in self._receipts.items() if place[:2] != (path, name)}
+
     def _note_changes(self) -> None:
         """All that was written up to now was written by us."""
-        if self._receipts and self._handle.is_journaled:
-            self._seen_changes = self._handle.n_changes
+        self._handle.take_written(flush=bool(self._receipts))
 
     def _keep_receipts(self) -> None:
         """After a commit: the receipts hold for the file as it is now."""
