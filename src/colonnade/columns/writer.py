@@ -40,6 +40,7 @@ from colonnade.columns.mapping import arrow_type, implied_units, named_type, pla
 from colonnade.columns.missing import recommended_fills
 from colonnade.columns.plain import plain_array
 from colonnade.columns.read import cut
+from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.columns.values import python_values
 from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.h5.attributes import copy_attributes
@@ -327,6 +328,8 @@ class ColumnWriter:
 
     def _make_fit(self, values: pa.Array, first_row: int) -> None:
         """Change the form, and copy what is written already, if these values need it."""
+        if self._resumed and _fits_at_once(self._form, values):
+            return
         form = self._suit(values, first_row, more=True)
         if form != self._form:
             self._copy_into(form)
@@ -356,8 +359,7 @@ class ColumnWriter:
             self._refuse_fill_among(form, values, first_row)
             return form
         if form.fill is not None and self._resumed:
-            if not _lacks_number(form, values):
-                self._refuse_fill_among(form, values, first_row)
+            self._refuse_fill_among(form, values, first_row)
             return form
         if form.fill is not None and list(fills_that_do_not_occur(form, values, [form.fill], self.name)):
             return form
@@ -450,15 +452,24 @@ class ColumnWriter:
         return min(self._chunk_rows, default_chunk_rows(self._chunk_rows, form.stored))
 
 
-def _lacks_number(form: Form, values: pa.Array) -> bool:
-    """Whether it is plain at once that no value equals the fill: numbers without missing rows."""
-    dtype = memory_dtype(form.stored)
-    if values.null_count or form.stored.kind not in ("integer", "float") or dtype.kind not in "iuf" or not len(values):
+def _fits_at_once(form: Form, values: pa.Array) -> bool:
+    """Whether it is plain at a glance that a form holds these values: none missing, none that equals the fill."""
+    if values.null_count or not len(values) or values.type != form.kind:
         return False
-    if values.type != pa.from_numpy_dtype(dtype):
+    if form.stored.kind == "string" and pa.types.is_string(values.type):
+        lengths = byte_lengths(values)
+        spare = form.fill is None or (not form.fill.strip(b"\0") and lengths.min() > 0)
+        return spare and bool(lengths.max() <= form.stored.size) and not holds_nul(values)
+    dtype = memory_dtype(form.stored)
+    if (
+        form.stored.kind not in ("integer", "float")
+        or dtype.kind not in "iuf"
+        or form.kind != pa.from_numpy_dtype(dtype)
+    ):
         return False
     numbers = np.frombuffer(values.buffers()[1], dtype=dtype)[values.offset : values.offset + len(values)]
-    return not (numbers == np.frombuffer(form.fill or b"", dtype=dtype)[0]).any()
+    fill = None if form.fill is None else np.frombuffer(form.fill, dtype=dtype)[0]
+    return fill is None or (not np.isnan(fill) and not (numbers == fill).any())
 
 
 def _numbered_names(column: ColumnInfo) -> pa.Array:
