@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from colonnade.columns.read import ColumnReader
-from colonnade.errors import ColonnadeError, UsageError
+from colonnade.errors import UsageError
 from colonnade.indexes import KINDS, refusal
-from colonnade.indexes.base import ChangedError, Index, Options, Wrong
+from colonnade.indexes.base import BAD_INDEX, Index, Options, Wrong
 from colonnade.layouts import Layout, PlacedIndex
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.selection import Selection
@@ -128,7 +128,7 @@ class Indexes:
                 yield one.info, [Wrong("index", one.info.problem, "an index that suits its column")]
                 continue
             fresh = KINDS[one.info.kind].open(one.placed.dataset, one.index.column, None)
-            wrong = list(fresh.verify(self.reader(one.index.column), options or Options()))
+            wrong = _verified(fresh, self.reader(one.index.column), options or Options())
             if wrong:
                 self.receipts.pop(place, None)
             else:
@@ -161,7 +161,7 @@ class Indexes:
         index = kind.open(one.placed.dataset, one.index.column if one.index is not None else column, None)
         try:
             dataset = index.refresh(self.reader(column), touched, n_before, Options())
-        except (ChangedError, ColonnadeError):
+        except BAD_INDEX:
             dataset = None
         if dataset is None:
             self._rebuild(one, column)
@@ -184,10 +184,18 @@ class Indexes:
                 self._rebuild(one, column)
 
 
+def _verified(index: Index, reader: ColumnReader, options: Options) -> list[Wrong]:
+    """What is wrong with an index; if it or its column cannot even be read, that."""
+    try:
+        return list(index.verify(reader, options))
+    except BAD_INDEX as error:
+        return [Wrong("index", str(error), "an index and a column that can be read")]
+
+
 def _problem(index: Index) -> str | None:
     try:
         return index.problem()
-    except ColonnadeError as error:
+    except BAD_INDEX as error:
         return str(error)
 
 

@@ -104,6 +104,8 @@ class Selection:
     def rows(self) -> RowNumbers:
         """The row numbers, increasing."""
         lengths = self.stops - self.starts
+        if not len(lengths):
+            return np.empty(0, dtype=np.int64)
         if len(lengths) == 1:
             return np.arange(self.starts[0], self.stops[0], dtype=np.int64)
         shifts = np.repeat(self.starts - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
@@ -111,14 +113,24 @@ class Selection:
 
     def chunks(self, chunk_rows: int) -> RowNumbers:
         """The numbers of the chunks that hold these rows, increasing and distinct."""
+        return self._touched(chunk_rows).rows()
+
+    def n_chunks(self, chunk_rows: int) -> int:
+        """How many chunks hold these rows."""
+        return self._touched(chunk_rows).count
+
+    def _touched(self, chunk_rows: int) -> Selection:
+        """The chunks that hold these rows, as a selection of chunks."""
         if not self:
-            return np.empty(0, dtype=np.int64)
-        return (_joined(self.starts // chunk_rows, (self.stops - 1) // chunk_rows + 1)).rows()
+            return Selection.none()
+        return _joined(self.starts // chunk_rows, (self.stops - 1) // chunk_rows + 1)
 
     def windows(self, rows: int) -> Iterator[tuple[int, int]]:
         """Ranges that end at multiples of `rows` and together hold the selection; those that hold none are left out."""
-        for window in self.chunks(rows).tolist():
-            yield window * rows, (window + 1) * rows
+        touched = self._touched(rows)
+        for start, stop in zip(touched.starts.tolist(), touched.stops.tolist(), strict=True):
+            for window in range(start, stop):  # one by one: a file may claim any number of rows
+                yield window * rows, (window + 1) * rows
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{a}:{b}" for a, b in zip(self.starts[:6].tolist(), self.stops[:6].tolist(), strict=True))

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from colonnade.columns.keys import Keys
+from colonnade.errors import ColonnadeError
 from colonnade.h5.datasets import Image, describe_dataset, follow_pointers, reading
 from colonnade.h5.matrices import matrix_shape, read_matrix
 from colonnade.leaf import BoundLeaf
@@ -30,6 +31,10 @@ Digests = dict[str, list[str]]
 
 class ChangedError(Exception):
     """An index is not what its receipt says, or holds what no index can."""
+
+
+# What an index may raise that holds what no index can: it is then not used. Never an error of a query.
+BAD_INDEX = (ChangedError, ColonnadeError, OSError, ValueError, TypeError, ArithmeticError, LookupError, MemoryError)
 
 
 @dataclass(frozen=True)

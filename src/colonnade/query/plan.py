@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from colonnade.columns.read import ColumnReader
-from colonnade.errors import ColonnadeError
-from colonnade.indexes.base import ChangedError, Found, Index
+from colonnade.indexes.base import BAD_INDEX, Found, Index
 from colonnade.indexes.bitmap import BitmapIndex
 from colonnade.indexes.sorted_rows import SortedRowsIndex
 from colonnade.indexing import OpenIndex
@@ -159,7 +158,7 @@ class Planner:
                 try:
                     answer = one.index.find(leaf, left, reader)
                     why = "it says nothing of such a test" if answer is None else None
-                except (ChangedError, ColonnadeError) as error:
+                except BAD_INDEX as error:
                     why = str(error)
             if answer is None:
                 self._skip(one, why or "")
@@ -177,7 +176,7 @@ class Planner:
             assert one.index is not None  # by _why_not
             try:
                 found = one.index.count(leaf, reader)
-            except (ChangedError, ColonnadeError) as error:
+            except BAD_INDEX as error:
                 self._skip(one, str(error))
                 continue
             if found is not None:
@@ -215,12 +214,12 @@ def may_miss(column: ColumnInfo) -> bool:
 
 def _does_not_pay(index: Index, leaf: BoundLeaf, left: Selection, column: ColumnInfo) -> str | None:
     """Why reading the rows that are left is cheaper than asking; None when it is not."""
-    n_chunks = len(left.chunks(column.grid.chunk_rows))
+    n_chunks = left.n_chunks(column.grid.chunk_rows)
     cost = left.count * max(column.type.size, 1)
     if isinstance(index, BitmapIndex):
         try:
             asked = index.cost(leaf)
-        except (ChangedError, ColonnadeError) as error:
+        except BAD_INDEX as error:
             return str(error)
         return "reading the rows that are left is cheaper" if asked > 2 * cost and n_chunks < SEARCH_CHUNKS else None
     if isinstance(index, SortedRowsIndex) and not isinstance(leaf.test, Missing) and n_chunks < SEARCH_CHUNKS:
@@ -244,7 +243,7 @@ def describe_reads(
         if name in wanted:
             rows = rows | found.may
         why = " and ".join(word for word, holds in (("test", name in tested), ("result", name in wanted)) if holds)
-        reads.append(ColumnRead(name, why, len(rows.chunks(grid.chunk_rows)), grid.n_chunks))
+        reads.append(ColumnRead(name, why, rows.n_chunks(grid.chunk_rows), grid.n_chunks))
     return reads
 
 
