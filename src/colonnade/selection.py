@@ -113,13 +113,13 @@ class Selection:
 
     def chunks(self, chunk_rows: int) -> RowNumbers:
         """The numbers of the chunks that hold these rows, increasing and distinct."""
-        return self._touched(chunk_rows).rows()
+        return self.touched(chunk_rows).rows()
 
     def n_chunks(self, chunk_rows: int) -> int:
         """How many chunks hold these rows."""
-        return self._touched(chunk_rows).count
+        return self.touched(chunk_rows).count
 
-    def _touched(self, chunk_rows: int) -> Selection:
+    def touched(self, chunk_rows: int) -> Selection:
         """The chunks that hold these rows, as a selection of chunks."""
         if not self:
             return Selection.none()
@@ -127,7 +127,7 @@ class Selection:
 
     def windows(self, rows: int) -> Iterator[tuple[int, int]]:
         """Ranges that end at multiples of `rows` and together hold the selection; those that hold none are left out."""
-        touched = self._touched(rows)
+        touched = self.touched(rows)
         for start, stop in zip(touched.starts.tolist(), touched.stops.tolist(), strict=True):
             for window in range(start, stop):  # one by one: a file may claim any number of rows
                 yield window * rows, (window + 1) * rows

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from html import escape
 
+import numpy as np
+
+from colonnade.columns.keys import Keys
 from colonnade.columns.read import ColumnReader
 from colonnade.indexes.base import BAD_INDEX, Found, Index
 from colonnade.indexes.bitmap import BitmapIndex
@@ -59,7 +63,7 @@ class ColumnRead:
     chunks_total: int
 
 
-@dataclass
+@dataclass(repr=False)
 class Plan:
     """What a query reads. `str()` tells it; `found` holds the rows."""
 
@@ -85,11 +89,37 @@ class Plan:
         """Chunks of all columns that the query is about."""
         return sum(column.chunks_total for column in self.columns)
 
+    def _lines(self) -> list[tuple[str, str, str]]:
+        """What is to be told, as rows of a table: what was done, with what, and what came of it."""
+        lines = [
+            ("used", f"{one.kind} of {one.column}", f"{one.leaf}: {one.rows_left:,} rows left{', exactly' * one.exact}")
+            for one in self.indexes_used
+        ]
+        lines += [("skipped", f"{one.kind} of {one.column}", one.why) for one in self.indexes_skipped]
+        if not lines:
+            lines.append(("no index", "", "every row is looked at"))
+        for one in self.columns:
+            chunks = f"{one.chunks_read:,} of {one.chunks_total:,} chunks, for the {one.why}"
+            lines.append(("read" if one.chunks_read else "not read", one.column, chunks))
+        return lines
+
+    def _head(self) -> str:
+        sure, may = self.found.sure.count, self.found.may.count
+        certain = "all of them for sure" if sure == may else f"{sure:,} of them for sure"
+        return f"{self.n_rows:,} rows, of which {may:,} may match, {certain}"
+
     def __str__(self) -> str:
-        return plan_text(self)
+        lines = self._lines()
+        widths = [max(len(line[place]) for line in lines) for place in (0, 1)]
+        told = [f"  {done:<{widths[0]}}  {what:<{widths[1]}}  {came}".rstrip() for done, what, came in lines]
+        return "\n".join([f"where {self.predicate}", f"  {self._head()}", *told])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return plan_html(self)
+        rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in self._lines())
+        title = f"<b>where</b> <code>{escape(self.predicate)}</code><br>{escape(self._head())}"
+        return f"<div>{title}<table><tbody>{rows}</tbody></table></div>"
 
 
 class Planner:
@@ -99,6 +129,7 @@ class Planner:
         self._readers = readers
         self._by_column: dict[str, list[OpenIndex]] = {}
         self.used: list[IndexUsed] = []
+        self.probed: dict[str, set[int]] = {}
         self.skipped: dict[tuple[str, str], IndexSkipped] = {}
         for one in sorted(indexes, key=_rank):
             why = _why_not(one, trust)
@@ -156,7 +187,7 @@ class Planner:
             answer = None
             if why is None:
                 try:
-                    answer = one.index.find(leaf, left, reader)
+                    answer = one.index.find(leaf, left, _Noting(reader, self.probed))
                     why = "it says nothing of such a test" if answer is None else None
                 except BAD_INDEX as error:
                     why = str(error)
@@ -183,6 +214,23 @@ class Planner:
                 self.used.append(IndexUsed(one.info.column, one.info.kind, one.info.name, leaf.said, found, True))
                 return found
         return None
+
+
+class _Noting:
+    """A column that notes which of its chunks an index reads."""
+
+    def __init__(self, reader: ColumnReader, probed: dict[str, set[int]]) -> None:
+        self._reader = reader
+        self._chunks = probed.setdefault(reader.column.name, set())
+
+    @property
+    def column(self) -> ColumnInfo:
+        return self._reader.column
+
+    def keys(self, start: int, count: int) -> Keys:
+        rows = self.column.grid.chunk_rows
+        self._chunks.update(range(start // rows, -(-(start + count) // rows)))
+        return self._reader.keys(start, count)
 
 
 def _rank(one: OpenIndex) -> int:
@@ -228,11 +276,16 @@ def _does_not_pay(index: Index, leaf: BoundLeaf, left: Selection, column: Column
 
 
 def describe_reads(
-    residual: Bound, found: Found, wanted: Sequence[str], columns: Callable[[str], ColumnInfo]
+    residual: Bound,
+    found: Found,
+    wanted: Sequence[str],
+    probed: dict[str, set[int]],
+    columns: Callable[[str], ColumnInfo],
 ) -> list[ColumnRead]:
-    """The chunks of every column that are read: for the test, and for the result."""
+    """The chunks of every column that are read: by a search, for the test, and for the result."""
     tested = columns_of(residual)
-    names = list(dict.fromkeys([*tested, *wanted]))
+    searched = {name: chunks for name, chunks in probed.items() if chunks}
+    names = list(dict.fromkeys([*searched, *tested, *wanted]))
     test = found.may - found.sure
     reads = []
     for name in names:
@@ -242,28 +295,9 @@ def describe_reads(
             rows = rows | test
         if name in wanted:
             rows = rows | found.may
-        why = " and ".join(word for word, holds in (("test", name in tested), ("result", name in wanted)) if holds)
-        reads.append(ColumnRead(name, why, rows.n_chunks(grid.chunk_rows), grid.n_chunks))
+        probes = Selection.from_rows(np.array(sorted(searched.get(name, ())), dtype="i8"))
+        chunks = rows.touched(grid.chunk_rows) | probes
+        uses = (("search", name in searched), ("test", name in tested), ("result", name in wanted))
+        why = " and ".join(word for word, holds in uses if holds)
+        reads.append(ColumnRead(name, why, chunks.count, grid.n_chunks))
     return reads
-
-
-def plan_text(plan: Plan) -> str:
-    """A plan in lines for people."""
-    sure, may = plan.found.sure.count, plan.found.may.count
-    lines = [f"where {plan.predicate}", f"  {plan.n_rows:,} rows; {may:,} may match, {sure:,} of them are sure to"]
-    for used in plan.indexes_used:
-        exact = ", exact" if used.exact else ""
-        lines.append(f"  used     {used.kind} on {used.column}: {used.leaf} -> {used.rows_left:,} rows left{exact}")
-    lines += [f"  skipped  {one.kind} on {one.column}: {one.why}" for one in plan.indexes_skipped]
-    if not plan.indexes_used and not plan.indexes_skipped:
-        lines.append("  no index: every row is looked at")
-    for read in plan.columns:
-        lines.append(f"  read     {read.column} ({read.why}): {read.chunks_read:,} of {read.chunks_total:,} chunks")
-    return "\n".join(lines)
-
-
-def plan_html(plan: Plan) -> str:
-    """A plan for a notebook."""
-    from html import escape
-
-    return f"<pre>{escape(plan_text(plan))}</pre>"

@@ -39,13 +39,14 @@ class Search:
     def plan(self, wanted: Sequence[str]) -> Plan:
         """What is read, for the columns wanted."""
         found, residual = self._find()
+        probed, columns = self._planner.probed, lambda name: self._readers(name).column
         return Plan(
             predicate=str(self._predicate) if self._predicate is not None else "all rows",
             n_rows=len(self._rows),
             found=found,
             indexes_used=self._planner.used,
             indexes_skipped=list(self._planner.skipped.values()),
-            columns=describe_reads(residual, found, wanted, lambda name: self._readers(name).column),
+            columns=describe_reads(residual, found, wanted, probed, columns),
         )
 
     def _find(self) -> tuple[Found, Bound]:
