@@ -15,6 +15,8 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Literal, NoReturn
 
+import numpy as np
+
 from colonnade.errors import PredicateError, UsageError
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">="]
@@ -318,8 +320,10 @@ def name_text(name: str) -> str:
 
 def value_text(value: Any) -> str:
     """A value as text that reads back as it, or as one that compares the same."""
-    if getattr(getattr(value, "dtype", None), "kind", "") in ("M", "m"):  # NumPy times, which may count nanoseconds
+    if isinstance(value, np.datetime64):  # these may count nanoseconds, which Python's own cannot
         return f"'{value}'"
+    if isinstance(value, np.timedelta64):
+        return f"'{_duration_text(value)}'"
     if hasattr(value, "item") and not isinstance(value, (str, bytes)):
         value = value.item()  # another NumPy scalar
     if isinstance(value, bool):
@@ -335,3 +339,11 @@ def value_text(value: Any) -> str:
     if isinstance(value, timedelta):
         return f"'{value.total_seconds()!r} s'"
     return "'" + str(value).replace("'", "''") + "'"
+
+
+def _duration_text(value: np.timedelta64) -> str:
+    """A NumPy duration as a number and a unit that binding reads."""
+    unit, step = np.datetime_data(value.dtype)
+    units = {"W": ("d", 7), "D": ("d", 1), "h": ("h", 1), "m": ("min", 1)}
+    word, times = units.get(unit, (unit, 1))
+    return "NaT" if np.isnat(value) else f"{int(value.astype('i8')) * step * times} {word}"
