@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.keys import ByteKeys, Keys, NumberKeys
+from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, domain_of
 from colonnade.h5.datasets import Image
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.model import StoredType
@@ -36,7 +36,7 @@ def keys_to_image(keys: Keys, stored: StoredType) -> tuple[Image, list[Any]]:
 
 def image_to_keys(image: Image, stored: StoredType) -> Keys:
     """The elements as keys; pointers in the image must still hold."""
-    if image.dtype.kind in "iuf":
+    if domain_of(stored) != "bytes":
         return NumberKeys(np.array(image), np.zeros(len(image), dtype=bool))
     if stored.kind == "text":
         texts = [ctypes.string_at(pointer) if pointer else b"" for pointer in image.tolist()]
