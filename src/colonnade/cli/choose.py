@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from colonnade.cli.answer import Facts, NoTables, print_json
-from colonnade.errors import FormatError, UnsupportedError, UsageError
-from colonnade.table import File, Table, open
+from colonnade.cli.text import ReadColumn
+from colonnade.cli.values import plain_values
+from colonnade.errors import ColumnNotFound, FormatError, UnsupportedError, UsageError
+from colonnade.show import type_word
+from colonnade.table import File, Query, Table, open
 
 DEFAULT_ROWS = 5
+READ_TOGETHER = 50
 
 
 def file_facts(file: File) -> Facts:
@@ -57,17 +61,77 @@ def only_table(file: File, asked: str | None) -> Table:
     return file[tables[0]]
 
 
+def is_path_of_table(file: File, text: str) -> bool:
+    """Whether an argument that may be a table is one: it begins with a slash, or leads to a table."""
+    return text.startswith("/") or text in file
+
+
+def asked_matches(file: File, given: Sequence[str], needed: bool) -> tuple[Table, str | None]:
+    """The table and the predicate of the arguments [TABLE] [PREDICATE].
+
+    One argument is the predicate when that is `needed`, or when the argument is no table.
+    """
+    if len(given) > 2:
+        raise UsageError(f"[TABLE] PREDICATE are two arguments, not {len(given)}: put the predicate in quotes")
+    if needed and not given:
+        raise UsageError("a predicate is needed, such as 'energy > 3'; head shows the rows of a table")
+    if len(given) == 1 and (needed or not is_path_of_table(file, given[0])):
+        return only_table(file, None), given[0]
+    table = only_table(file, given[0] if given else None)
+    return table, given[1] if len(given) == 2 else None
+
+
+def matching(file: File, table: Table, predicate: str | None) -> Query:
+    """The rows for which the predicate holds, or all. A word that is no column may have been meant as a table."""
+    if predicate is None:
+        return table[:]
+    try:
+        return table.where(predicate)
+    except ColumnNotFound as error:
+        if error.facts.get("name") != predicate:
+            raise
+        hint = "It is a table: a predicate must follow it." if predicate in file else "Nor is there such a table."
+        raise UsageError(f"{error} {hint}", name=predicate) from error
+
+
 def asked_columns(table: Table, asked: tuple[str, ...]) -> list[str]:
     """The names of --columns, or all: labels first, since they name the rows."""
     if not asked:
         labels = [name for name in table.labels if name not in set(table.columns)]
         return labels + table.columns
     names = [name for text in asked for name in ([text] if text in table else _split(text))]
+    if not names:
+        raise UsageError("--columns names no column")
     return list(dict.fromkeys(table[name].name for name in names))
 
 
 def _split(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def read_columns(table: Table, rows: Query, names: Sequence[str], strict: bool) -> Iterator[ReadColumn]:
+    """Columns of some rows in order, read some at a time when asked for; with `strict` a broken one is an error."""
+    for first in range(0, len(names), READ_TOGETHER):
+        yield from _read_together(table, rows, names[first : first + READ_TOGETHER], strict)
+
+
+def _read_together(table: Table, rows: Query, names: Sequence[str], strict: bool) -> Iterator[ReadColumn]:
+    """These columns; where one of several cannot be read, each is tried alone."""
+    try:
+        arrays = rows.select(list(names)).to_arrow().columns
+    except (FormatError, UnsupportedError) as error:
+        if len(names) > 1:
+            for name in names:
+                yield from _read_together(table, rows, [name], strict)
+            return
+        if strict:
+            raise
+        column = table[names[0]]
+        yield ReadColumn(column, type_word(column.dtype), [], str(error))
+        return
+    for name, array in zip(names, arrays, strict=True):
+        values = [value for chunk in array.chunks for value in plain_values(chunk)]
+        yield ReadColumn(table[name], type_word(array.type), values)
 
 
 def asked_rows(n_rows: int, text: str | None, count: int | None) -> range:

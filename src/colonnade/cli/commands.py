@@ -20,27 +20,36 @@ from colonnade.errors import ColonnadeError
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="colonnade")
 def main() -> None:
-    """Column tables inside HDF5 files: see what is there, add to it, keep it small.
+    """Column tables inside HDF5 files: see what is there, search it, add to it, keep it small.
 
     Every command takes --json. Exit codes: 0 fine, 1 findings or nothing to show, 2 usage, 3 file or format error.
     """
 
 
-def command(function: Callable[..., int]) -> click.Command:
-    """The function as a command with --json; it returns its exit code, its errors become one line and a code."""
+def command_in(group: click.Group, name: str | None = None) -> Callable[[Callable[..., int]], click.Command]:
+    """Makes a function a command of the group, with --json.
 
-    @wraps(function)
-    def guarded(*, as_json: bool, **given: Any) -> None:
-        try:
-            code = function(as_json=as_json, **given)
-        except BrokenPipeError:
-            raise
-        except (ColonnadeError, OSError) as error:
-            code = report_error(error, as_json)
-        click.get_current_context().exit(code)
+    The function returns its exit code; its errors become one line and a code.
+    """
 
-    flag = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-    return main.command()(flag(guarded))
+    def made(function: Callable[..., int]) -> click.Command:
+        @wraps(function)
+        def guarded(*, as_json: bool, **given: Any) -> None:
+            try:
+                code = function(as_json=as_json, **given)
+            except BrokenPipeError:
+                raise
+            except (ColonnadeError, OSError) as error:
+                code = report_error(error, as_json)
+            click.get_current_context().exit(code)
+
+        flag = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+        return group.command(name)(flag(guarded))
+
+    return made
+
+
+command = command_in(main)
 
 
 def rows_or_auto(_context: click.Context, _option: click.Parameter, given: str | None) -> Any:
@@ -54,6 +63,17 @@ def rows_or_auto(_context: click.Context, _option: click.Parameter, given: str |
 
 file_argument = click.argument("file")
 table_argument = click.argument("table", required=False)
+columns_option = click.option(
+    "-c", "--columns", multiple=True, metavar="A,B", help="Which columns, in this order; may be repeated."
+)
+trust_option = click.option(
+    "--trust",
+    type=click.Choice(["verified", "always", "never"]),
+    default="verified",
+    show_default=True,
+    help="Which search indexes to believe: those built or verified here, all, or none.",
+)
+explain_option = click.option("--explain", is_flag=True, help="Tell which indexes and chunks would be read instead.")
 
 
 @command
@@ -110,7 +130,7 @@ def schema(file: str, table: str | None, as_json: bool) -> int:
 @file_argument
 @table_argument
 @click.option("-n", "n_rows", type=click.IntRange(min=0), help="How many rows.  [default: 5, or all of --rows]")
-@click.option("-c", "--columns", multiple=True, metavar="A,B", help="Which columns, in this order; may be repeated.")
+@columns_option
 @click.option("--rows", metavar="START:STOP[:STEP]", help="Which rows, as a Python slice; 7 is row 7, -5: the last 5.")
 def head(
     file: str, table: str | None, n_rows: int | None, columns: tuple[str, ...], rows: str | None, as_json: bool
@@ -154,3 +174,159 @@ def repack(file: str, chunk_rows: Any, filters: str | None, as_json: bool) -> in
     from colonnade.cli.repack import repack_file
 
     return repack_file(file, chunk_rows, filters, as_json)
+
+
+@command
+@file_argument
+@click.argument("given", nargs=-1, metavar="[TABLE] PREDICATE")
+@click.option(
+    "-n", "n_rows", type=click.IntRange(min=1), help="How many rows at most.  [default: 20 as table, else all]"
+)
+@columns_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "tsv", "jsonl", "arrow", "parquet"]),
+    help="How to write the rows.  [default: by the ending of --output, else table]",
+)
+@click.option(
+    "-o", "--output", "out", metavar="OUT", help="The file to write: .csv .tsv .jsonl .arrow .parquet; - is stdout."
+)
+@click.option("--row-numbers", is_flag=True, help="Print the numbers of the rows, a line each, instead.")
+@explain_option
+@trust_option
+def where(
+    file: str,
+    given: tuple[str, ...],
+    n_rows: int | None,
+    columns: tuple[str, ...],
+    form: str | None,
+    out: str | None,
+    row_numbers: bool,
+    explain: bool,
+    trust: Any,
+    as_json: bool,
+) -> int:
+    """Show, or write to a file, the rows of TABLE for which PREDICATE holds.
+
+    PREDICATE is one argument in quotes: "energy > 3 and particle in ('muon', 'pion')", "ts between '2026-01-01'
+    and '2026-02-01'", "id is missing", "name like 'run%'", "not (x < 0 or y is nan)". A name that is no plain word
+    stands in `backticks`. After -- it may begin with a minus. TABLE may be left out when FILE holds one table.
+
+    In CSV and JSON lines, times are ISO text, bytes hex digits, lists and structs JSON. Exit code 1 when no row
+    matches.
+    """
+    from colonnade.cli.where import Wish, find_rows
+
+    wish = Wish(columns, n_rows, form, out, row_numbers, explain)
+    return find_rows(file, given, wish, trust, as_json)
+
+
+@command
+@file_argument
+@click.argument("given", nargs=-1, metavar="[TABLE] [PREDICATE]")
+@explain_option
+@trust_option
+def count(file: str, given: tuple[str, ...], explain: bool, trust: Any, as_json: bool) -> int:
+    """Print how many rows TABLE has, or for how many of them PREDICATE holds.
+
+    One argument after FILE is the table if it leads to one or begins with a slash, and else a predicate, as for
+    "where". Exit code 1 when the number is 0.
+    """
+    from colonnade.cli.count import count_rows
+
+    return count_rows(file, given, explain, trust, as_json)
+
+
+@command
+@file_argument
+@table_argument
+@columns_option
+@trust_option
+def stats(file: str, table: str | None, columns: tuple[str, ...], trust: Any, as_json: bool) -> int:
+    """Show what the values of TABLE are like: missing, NaN, least, greatest, distinct.
+
+    A column is read only if no search index knows it; --trust never reads all. NaN is one value among the distinct
+    ones. TABLE may be left out when FILE holds one table. Exit code 1 when a column could not be read.
+    """
+    from colonnade.cli.stats import tell_stats
+
+    return tell_stats(file, table, columns, trust, as_json)
+
+
+@main.group()
+def index() -> None:
+    """Build, list, drop and verify search indexes, which spare queries the reading of whole columns."""
+
+
+@command_in(index)
+@file_argument
+@click.argument("given", nargs=-1, required=True, metavar="[TABLE] COLUMN=KIND[,KIND]...")
+@click.option(
+    "--error-rate",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.01,
+    show_default=True,
+    help="Of chunk_bloom: how often it may send a query to a chunk in vain.",
+)
+@click.option(
+    "--max-values",
+    type=click.IntRange(min=1),
+    default=4096,
+    show_default=True,
+    help="Of bitmap: the most distinct values.",
+)
+def build(file: str, given: tuple[str, ...], error_rate: float, max_values: int, as_json: bool) -> int:
+    """Build search indexes for columns of TABLE, as in: ts=chunk_minmax id=chunk_bloom,sorted_rows
+
+    \b
+    chunk_minmax  the least and greatest value of each chunk: for values that grow
+    sorted_rows   all rows in order: for ranges and points of values in no order
+    bitmap        the rows of each value: for few distinct values
+    chunk_bloom   which chunks may hold a value: for points among many values
+
+    An index that is there is built anew. All of them are built, or none. The first argument after FILE is the
+    table if it leads to one.
+    """
+    from colonnade.cli.index import build_indexes
+
+    return build_indexes(file, given, error_rate, max_values, as_json)
+
+
+@command_in(index, "ls")
+@file_argument
+@table_argument
+def list_indexes(file: str, table: str | None, as_json: bool) -> int:
+    """List the search indexes of TABLE: kind, size, and whether queries use them.
+
+    Those of all tables when no TABLE is named. Exit code 1 when one is of no use.
+    """
+    from colonnade.cli.index import list_indexes
+
+    return list_indexes(file, table, as_json)
+
+
+@command_in(index)
+@file_argument
+@click.argument("given", nargs=-1, required=True, metavar="[TABLE] COLUMN[=KIND]...")
+def drop(file: str, given: tuple[str, ...], as_json: bool) -> int:
+    """Remove search indexes of columns: those of a KIND, or all.
+
+    The first argument after FILE is the table if it leads to one and is not the only argument.
+    """
+    from colonnade.cli.index import drop_indexes
+
+    return drop_indexes(file, given, as_json)
+
+
+@command_in(index)
+@file_argument
+@table_argument
+def verify(file: str, table: str | None, as_json: bool) -> int:
+    """Compare the search indexes of TABLE with its columns; queries use those that are right.
+
+    Those of all tables when no TABLE is named. Exit code 1 when one is wrong.
+    """
+    from colonnade.cli.index import verify_indexes
+
+    return verify_indexes(file, table, as_json)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import click
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Table as Grid
@@ -15,9 +17,14 @@ from rich.text import Text
 from colonnade.cli.answer import Facts, printable
 from colonnade.show import cell_text, size_text
 
+if TYPE_CHECKING:
+    from colonnade.table import Column
+
 MOST_LINES = 500
 WIDEST_CELL = 40
+NARROW_CELL = 8
 GAP = 2
+NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal")
 
 
 def open_console(stderr: bool = False) -> Console:
@@ -101,3 +108,96 @@ def show_columns(console: Console, grid: Grid, rows: Sequence[tuple[Text, ...]],
 def name_cell(column: Facts) -> Text:
     """The name of a column, and under it whether it is a label."""
     return lines(cell(column["name"]), cell("label" if column["label"] else "", "dim"))
+
+
+# -- rows side by side --
+
+
+@dataclass(frozen=True)
+class ReadColumn:
+    """A column of some rows: its values as plain data, or why they cannot be read."""
+
+    column: Column
+    type: str
+    values: list[Any]
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """One column of text: its title, a line under that, its cells, all of one width."""
+
+    title: str
+    under: str
+    cells: list[str]
+    right: bool
+    width: int
+
+    def aligned(self, text: str) -> str:
+        space = " " * (self.width - cell_len(text))
+        return space + text if self.right else text + space
+
+
+def show_side_by_side(
+    console: Console, numbers: Sequence[int], found: Iterable[ReadColumn]
+) -> tuple[int, list[ReadColumn]]:
+    """Print the columns that fit beside the row numbers: how many did, and which could not be read."""
+    shown = [f"{row:,}" for row in numbers]
+    wide = max(len(text) for text in (*shown, "row"))
+    unreadable: list[ReadColumn] = []
+    fitting = _fitting(found, console.width - wide - GAP, unreadable)
+    click.echo("\n".join(_row_lines(shown, wide, fitting)))
+    return len(fitting), unreadable
+
+
+def show_unreadable(console: Console, columns: Sequence[ReadColumn]) -> None:
+    """A line for each column that could not be read."""
+    for column in columns:
+        console.print(cell(f"column {column.column.name} cannot be read: {column.problem}", "red"))
+
+
+def columns_shown(n_shown: int, n_columns: int, n_unreadable: int) -> str:
+    """How many columns were shown, and what to do about the others."""
+    left_out = n_columns - n_shown - n_unreadable
+    text = f"{n_columns - left_out:,} of {plural(n_columns, 'column')}"
+    return f"{text}; {left_out:,} left out, choose with --columns" if left_out else text
+
+
+def _fitting(found: Iterable[ReadColumn], room: int, unreadable: list[ReadColumn]) -> list[TextColumn]:
+    """The first columns that fit into so many characters, at least one; no column after them is read."""
+    chosen: list[TextColumn] = []
+    for column in found:
+        if column.problem is not None:
+            unreadable.append(column)
+            continue
+        made = _text_column(column)
+        room -= made.width + (GAP if chosen else 0)
+        if room < 0 and chosen:
+            break
+        chosen.append(made)
+    return chosen
+
+
+def _text_column(column: ReadColumn) -> TextColumn:
+    as_text = _complex_text if column.type.startswith("complex") else value_text
+    cells = [as_text(value) for value in column.values]
+    title = cut(printable(column.column.name))
+    under = printable(told_units(column.column.units) or column.type.removeprefix("categories of "))
+    width = max(cell_len(text) for text in (*cells, title, under[:NARROW_CELL]))
+    return TextColumn(title, cut(under, width), cells, column.type.startswith(NUMBERS), width)
+
+
+def _complex_text(value: Any) -> str:
+    return value_text(None if value is None else f"{complex(float(value['r']), float(value['i'])):.6g}")
+
+
+def _row_lines(numbers: list[str], wide: int, columns: list[TextColumn]) -> Iterator[str]:
+    """Two lines of titles and a line a row, aligned; made by hand, since rich is slow on many rows."""
+    gap = " " * GAP
+    titles = [column.aligned(column.title) for column in columns]
+    under = [column.aligned(column.under) for column in columns]
+    yield click.style(gap.join(["row".rjust(wide), *titles]).rstrip(), bold=True)
+    yield click.style(gap.join([" " * wide, *under]).rstrip(), dim=True)
+    for at, number in enumerate(numbers):
+        cells = [column.aligned(column.cells[at]) for column in columns]
+        yield gap.join([click.style(number.rjust(wide), dim=True), *cells]).rstrip()

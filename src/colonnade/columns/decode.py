@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,9 @@ def decode(image: Image, stored: StoredType, kind: pa.DataType, fill: bytes | No
         missing = named if missing is None else missing | named
     if missing is not None and not missing.any():
         missing = None
+    if stored.kind == "enum" and fill is not None:  # its names are the same whether rows are missing or not
+        mark = int(np.frombuffer(fill, dtype=memory_dtype(stored))[0])
+        stored = replace(stored, members=tuple(member for member in stored.members if member[1] != mark))
     return _decode(image, stored, kind, missing)
 
 
@@ -125,9 +129,6 @@ def _decode_boolean(image: Image, missing: Mask | None) -> pa.Array:
 def _decode_enum(image: Image, stored: StoredType, missing: Mask | None) -> pa.Array:
     """Enum values to an Arrow dictionary of the member names; the member MISSING has no name in it."""
     named = [(value, name) for name, value in stored.members]
-    if missing is not None:
-        absent = {int(value) for value in np.unique(image[missing])}
-        named = [pair for pair in named if pair[0] not in absent]
     values = np.array([value for value, _ in named], dtype=memory_dtype(stored))
     order = np.argsort(values, kind="stable")
     slot = np.searchsorted(values, image, sorter=order) if len(values) else np.zeros(len(image), dtype=int)

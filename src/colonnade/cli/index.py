@@ -1,0 +1,195 @@
+"""`index`: the search indexes of a table built, listed, dropped and verified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
+from colonnade.cli.choose import is_path_of_table, only_table, tell_tables
+from colonnade.cli.progress import counting_rows
+from colonnade.cli.text import cell, lines, new_grid, open_console, show_file, show_title
+from colonnade.errors import UsageError
+from colonnade.indexes import KINDS
+from colonnade.model import Finding, IndexInfo
+from colonnade.show import size_text
+from colonnade.table import File, Table, open
+
+# -- build and drop --
+
+
+def build_indexes(file: str, given: Sequence[str], error_rate: float, max_values: int, as_json: bool) -> int:
+    with open(file, "r+") as opened:
+        table, texts = _table_and_columns(opened, given)
+        wanted = _wanted(table, texts)
+        with counting_rows("building") as progress:
+            table.build_index(wanted, error_rate=error_rate, max_values=max_values, progress=progress)
+        built = [one for one in table.indexes if one.kind in wanted.get(one.column, [])]
+        facts = {"file": opened.name, "table": table.path, "built": [_index_facts(one) for one in built]}
+    _tell_changes(facts, "built", as_json)
+    return FINE
+
+
+def _table_and_columns(file: File, given: Sequence[str]) -> tuple[Table, Sequence[str]]:
+    """The table and the rest of the arguments [TABLE] COLUMN...: the first is the table if it leads to one."""
+    if not given:
+        raise UsageError("name a column, as in energy=chunk_minmax")
+    if len(given) > 1 and (is_path_of_table(file, given[0]) or ("=" not in given[0] and _is_no_column(file, given[0]))):
+        return file[given[0]], given[1:]
+    return only_table(file, None), given
+
+
+def _is_no_column(file: File, text: str) -> bool:
+    """Whether the first of several arguments can only have been meant as a table."""
+    tables = file.tables()
+    return len(tables) != 1 or text not in file[tables[0]]
+
+
+def _wanted(table: Table, texts: Sequence[str]) -> dict[str, list[str]]:
+    """The kinds wanted for each column."""
+    wanted: dict[str, list[str]] = {}
+    for text in texts:
+        name, kinds = _column_and_kinds(table, text)
+        if not kinds:
+            raise UsageError(f"{text!r} names no kind of index: write {name}=KIND, of {', '.join(KINDS)}")
+        wanted.setdefault(name, []).extend(kinds)
+    return wanted
+
+
+def _column_and_kinds(table: Table, text: str) -> tuple[str, list[str]]:
+    """The parts of COLUMN=KIND,KIND; the name of a column may itself hold the sign."""
+    name, sign, kinds = text.rpartition("=")
+    if not sign or text in table:
+        return table[text].name, []
+    found = [kind.strip() for kind in kinds.split(",") if kind.strip()]
+    unknown = next((kind for kind in found if kind not in KINDS), None)
+    if unknown is not None:
+        raise UsageError(f"there is no index kind {unknown!r}; there are {', '.join(KINDS)}", kind=unknown)
+    return table[name].name, found
+
+
+def drop_indexes(file: str, given: Sequence[str], as_json: bool) -> int:
+    with open(file, "r+") as opened:
+        table, texts = _table_and_columns(opened, given)
+        asked = [_column_and_kinds(table, text) for text in texts]
+        wanted: list[tuple[str, str | None]] = [(name, kind) for name, kinds in asked for kind in kinds]
+        wanted += [(name, None) for name, kinds in asked if not kinds]
+        before = table.indexes
+        with opened.transaction():
+            for name, kind in wanted:
+                table.drop_index(name, kind)
+        left = {one.name for one in table.indexes}
+        dropped = [_index_facts(one) for one in before if one.name not in left]
+        facts = {"file": opened.name, "table": table.path, "dropped": dropped}
+    _tell_changes(facts, "dropped", as_json)
+    return FINE
+
+
+def _tell_changes(facts: Facts, done: str, as_json: bool) -> None:
+    if as_json:
+        print_json(facts)
+        return
+    indexes = facts[done]
+    names = ", ".join(f"{one['kind']} of {one['column']} ({size_text(one['bytes'])})" for one in indexes)
+    n_indexes = f"{len(indexes):,} search {'index' if len(indexes) == 1 else 'indexes'}"
+    open_console().print(cell(f"{n_indexes} of {facts['table']} {done}: {names}"), soft_wrap=True)
+
+
+def _index_facts(index: IndexInfo) -> Facts:
+    return {
+        "column": index.column,
+        "kind": index.kind,
+        "name": index.name,
+        "bytes": index.bytes,
+        "fresh": index.fresh,
+        "trusted": index.trusted,
+        "problem": index.problem,
+    }
+
+
+# -- list --
+
+
+def list_indexes(file: str, table: str | None, as_json: bool) -> int:
+    tables = tell_tables(file, table, _table_facts, _show_lists, as_json)
+    bad = any(t["problem"] or any(one["problem"] for one in t["indexes"]) for t in tables)
+    return FINDINGS if bad or not tables else FINE
+
+
+def _table_facts(table: Table) -> Facts:
+    return {
+        "path": table.path,
+        "title": table.title,
+        "description": None,
+        "n_rows": table.n_rows,
+        "indexes": [_index_facts(one) for one in table.indexes],
+        "problem": None,
+    }
+
+
+def _show_lists(facts: Facts) -> None:
+    console = open_console()
+    show_file(console, facts["file"], len(facts["tables"]))
+    for table in facts["tables"]:
+        console.print()
+        if show_title(console, table):
+            _show_list(console, table["indexes"])
+
+
+def _show_list(console: Console, indexes: list[Facts]) -> None:
+    if not indexes:
+        console.print("no search indexes", style="dim")
+        return
+    grid = new_grid("column", "kind", "stored", "used by queries", right=("stored",))
+    for one in indexes:
+        grid.add_row(cell(one["column"]), cell(one["kind"]), cell(size_text(one["bytes"])), _state(one))
+    console.print(grid)
+
+
+def _state(index: Facts) -> Text:
+    if index["problem"]:
+        return lines(cell("no: it is of no use", "red"), cell(index["problem"], "red"))
+    return cell("yes") if index["trusted"] else cell("no: verify it first", "yellow")
+
+
+# -- verify --
+
+
+def verify_indexes(file: str, table: str | None, as_json: bool) -> int:
+    tables = tell_tables(file, table, _verified, _show_verified, as_json)
+    bad = any(t["problem"] or any(one["wrong"] for one in t["indexes"]) for t in tables)
+    return FINDINGS if bad or not tables else FINE
+
+
+def _verified(table: Table) -> Facts:
+    with counting_rows(f"verifying {table.path}", len(table.indexes)) as progress:
+        findings = table.verify_indexes(progress=progress)
+    facts = _table_facts(table)
+    return {**facts, "indexes": [{**one, "wrong": _wrong(table, one, findings)} for one in facts["indexes"]]}
+
+
+def _wrong(table: Table, index: Facts, findings: list[Finding]) -> list[str]:
+    """What was found wrong with an index."""
+    path = f"{table.path.rstrip('/')}/_search_indexes/{index['name']}"
+    return [finding.message for finding in findings if finding.path == path]
+
+
+def _show_verified(facts: Facts) -> None:
+    console = open_console()
+    show_file(console, facts["file"], len(facts["tables"]))
+    for table in facts["tables"]:
+        console.print()
+        if show_title(console, table):
+            _show_results(console, table["indexes"])
+
+
+def _show_results(console: Console, indexes: list[Facts]) -> None:
+    if not indexes:
+        console.print("no search indexes", style="dim")
+    for one in indexes:
+        if not one["wrong"]:
+            console.print(cell(f"OK     {one['kind']} of {one['column']}"), soft_wrap=True)
+        for wrong in one["wrong"]:
+            console.print(cell(f"WRONG  {wrong}", "red"), soft_wrap=True)

@@ -1,0 +1,177 @@
+"""`stats`: what the values of a table's columns are like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+from rich.text import Text
+
+from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
+from colonnade.cli.choose import asked_columns, file_facts, only_table
+from colonnade.cli.progress import counting_rows
+from colonnade.cli.text import (
+    MOST_LINES,
+    cell,
+    cut,
+    lines,
+    name_cell,
+    new_grid,
+    open_console,
+    show_columns,
+    show_title,
+    told_units,
+    value_text,
+)
+from colonnade.cli.values import plain_values
+from colonnade.errors import ColonnadeError, FormatError, UnsupportedError
+from colonnade.model import Progress
+from colonnade.query.stats import ColumnStats, Distinct, column_stats
+from colonnade.show import rows_text, type_word
+from colonnade.table import Column, Table, open
+from colonnade.trust import Trust
+
+WIDEST_VALUE = 26
+Found = ColumnStats | ColonnadeError
+SIGNS = {"exactly": "", "more than": "> ", "at most": "≤ "}
+
+
+def tell_stats(file: str, table: str | None, columns: tuple[str, ...], trust: Trust, as_json: bool) -> int:
+    with open(file, trust=trust) as opened:
+        chosen = only_table(opened, table)
+        names = asked_columns(chosen, columns)
+        with counting_rows("reading", chosen.n_rows * len(names)) as progress:
+            found = read_stats(chosen, names, bool(columns), progress)
+        facts: Facts = {
+            "file": file_facts(opened),
+            "table": chosen.path,
+            "title": chosen.title,
+            "description": chosen.description,
+            "n_rows": chosen.n_rows,
+            "columns": [_column_facts(chosen[name], one) for name, one in zip(names, found, strict=True)],
+        }
+    if as_json:
+        print_json(facts)
+    else:
+        show_stats(facts)
+    return FINDINGS if any(column["problem"] for column in facts["columns"]) else FINE
+
+
+def read_stats(table: Table, names: Sequence[str], strict: bool, progress: Progress) -> list[Found]:
+    """What the values of these columns are like, or why that cannot be told; with `strict` the latter is an error."""
+    file = table._file
+
+    def read() -> list[Found]:
+        found: list[Found] = []
+        indexes, done = table._indexes().open(), 0
+
+        def seen(n_rows: int) -> None:
+            nonlocal done
+            done += n_rows
+            progress(done, None)
+
+        for name in names:
+            try:
+                found.append(column_stats(table._reader(name), indexes, file._trust, seen))
+            except (FormatError, UnsupportedError) as error:
+                if strict:
+                    raise
+                found.append(error)
+        return found
+
+    return file._consistent(read)
+
+
+# -- facts --
+
+
+def _column_facts(column: Column, found: Found) -> Facts:
+    """What the values of one column are like, as plain data; every key is always there."""
+    facts = {
+        "name": column.name,
+        "label": column.info.is_label,
+        "type": type_word(column.dtype),
+        "units": column.units,
+        "n_rows": column.n_rows,
+    }
+    if isinstance(found, ColonnadeError):
+        empty = dict.fromkeys(("n_missing", "n_nan", "min", "max", "distinct", "distinct_is", "from"))
+        return {**facts, **empty, "problem": str(found)}
+    return {
+        **facts,
+        "n_missing": found.n_missing,
+        "n_nan": found.n_nan,
+        "min": _plain(found.least),
+        "max": _plain(found.greatest),
+        **_distinct_facts(found.distinct),
+        "from": found.source,
+        "problem": None,
+    }
+
+
+def _distinct_facts(distinct: Distinct | None) -> Facts:
+    if distinct is None:
+        return {"distinct": None, "distinct_is": None}
+    return {"distinct": distinct.count, "distinct_is": distinct.how}
+
+
+def _plain(value: pa.Array | None) -> Any:
+    return None if value is None else plain_values(value)[0]
+
+
+# -- text --
+
+
+def show_stats(facts: Facts) -> None:
+    """What the values of each column are like."""
+    console = open_console()
+    show_title(console, {**facts, "path": facts["table"], "problem": None})
+    console.print(rows_text(facts["n_rows"]))
+    if facts["columns"]:
+        console.print()
+        _show_columns(console, facts["columns"])
+    else:
+        console.print("no columns", style="dim")
+
+
+def _show_columns(console: Console, columns: list[Facts]) -> None:
+    right = ("missing", "NaN", "distinct, from")
+    grid = new_grid("column", "type", "missing", "NaN", "min, max", "distinct, from", right=right)
+    for heading in grid.columns[2:]:
+        heading.no_wrap = True
+    show_columns(console, grid, [_column_cells(column) for column in columns[:MOST_LINES]], len(columns))
+
+
+def _column_cells(column: Facts) -> tuple[Text, ...]:
+    if column["problem"]:
+        empty = cell("")
+        return name_cell(column), lines(cell(column["type"]), cell(column["problem"], "red")), *([empty] * 4)
+    return (
+        name_cell(column),
+        lines(cell(column["type"]), cell(told_units(column["units"]), "dim")),
+        cell(f"{column['n_missing']:,}"),
+        cell("" if column["n_nan"] is None else f"{column['n_nan']:,}"),
+        lines(cell(_value_text(column, column["min"])), cell(_value_text(column, column["max"]))),
+        lines(cell(_distinct_text(column) or "?"), cell(column["from"], "dim")),
+    )
+
+
+def _value_text(column: Facts, value: Any) -> str:
+    """A least or greatest value; a time without the zeros behind its point."""
+    if value is None:
+        return ""
+    kind = str(column["type"])
+    if kind.startswith("time"):
+        body, zone, _ = str(value).partition("Z")
+        return (body.rstrip("0").rstrip(".") if "." in body else body) + zone
+    if kind.startswith("duration"):
+        return f"{value:,} {kind.removeprefix('duration[').removesuffix(']')}"
+    return cut(value_text(value), WIDEST_VALUE)
+
+
+def _distinct_text(column: Facts) -> str:
+    if column["distinct"] is None:
+        return ""
+    return f"{SIGNS[column['distinct_is']]}{column['distinct']:,}"

@@ -1,0 +1,450 @@
+"""`where`: the rows for which a predicate holds, shown, or written in another format batch by batch.
+
+To add a format: a function from sink, schema and batches, and a line in WRITERS and ENDINGS.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pyarrow as pa
+
+from colonnade.cli.answer import FINDINGS, FINE, Facts, json_line, print_json, printable, stream_json
+from colonnade.cli.choose import asked_columns, asked_matches, file_facts, matching, read_columns
+from colonnade.cli.progress import counting_rows, waiting
+from colonnade.cli.text import cell, columns_shown, open_console, plural, show_side_by_side, show_unreadable
+from colonnade.cli.values import plain_values
+from colonnade.errors import UsageError
+from colonnade.model import Progress
+from colonnade.query.plan import Plan
+from colonnade.show import rows_text, size_text, type_word
+from colonnade.table import File, Query, Table, open
+from colonnade.trust import Trust
+
+FIRST_ROWS = 20
+PART = 65_536
+BATCH_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Wish:
+    """The options of `where`."""
+
+    columns: tuple[str, ...]
+    most: int | None
+    form: str | None
+    out: str | None
+    row_numbers: bool
+    explain: bool
+
+
+@dataclass(frozen=True)
+class Question:
+    """The rows that were asked for: of a table of an open file, those that match, some columns, so many at most."""
+
+    file: File
+    table: Table
+    predicate: str
+    query: Query
+    names: list[str]
+    most: int | None
+    strict: bool
+
+    @property
+    def rows(self) -> Query:
+        """The rows, not looked for yet."""
+        chosen = self.query.select(self.names)
+        return chosen if self.most is None else chosen.head(self.most)
+
+    @property
+    def facts(self) -> Facts:
+        return {"file": file_facts(self.file), "table": self.table.path, "predicate": self.predicate}
+
+
+def find_rows(file: str, given: Sequence[str], wish: Wish, trust: Trust, as_json: bool) -> int:
+    if (wish.explain or wish.row_numbers) and (wish.form or wish.out or (wish.explain and wish.row_numbers)):
+        raise UsageError("--explain and --row-numbers each print something else than rows: give one of them alone")
+    form = chosen_format(wish.form, wish.out)
+    with open(file, trust=trust) as opened:
+        question = _question(opened, given, wish)
+        if wish.explain:
+            tell_plan(question.facts, question.rows.explain(), as_json)
+            return FINE
+        if wish.row_numbers:
+            return print_row_numbers(question, as_json)
+        if form != "table":
+            return write_matches(question, form, wish.out, as_json)
+        return print_records(question) if as_json else show_first(question)
+
+
+def _question(file: File, given: Sequence[str], wish: Wish) -> Question:
+    table, predicate = asked_matches(file, given, needed=True)
+    assert predicate is not None  # it was needed
+    query = matching(file, table, predicate)
+    return Question(
+        file, table, predicate, query, asked_columns(table, wish.columns), wish.most, strict=bool(wish.columns)
+    )
+
+
+# -- other things than rows --
+
+
+def tell_plan(facts: Facts, plan: Plan, as_json: bool) -> None:
+    """A plan as text, or beside other facts."""
+    if as_json:
+        print_json({**facts, "plan": plan_facts(plan)})
+        return
+    console = open_console()
+    for line in str(plan).split("\n"):
+        console.print(cell(line), soft_wrap=True)
+
+
+def plan_facts(plan: Plan) -> Facts:
+    """A plan as plain data."""
+    return {
+        "predicate": plan.predicate,
+        "n_rows": plan.n_rows,
+        "rows_that_may_match": plan.found.may.count,
+        "rows_sure_to_match": plan.found.sure.count,
+        "indexes_used": [asdict(used) for used in plan.indexes_used],
+        "indexes_skipped": [asdict(skipped) for skipped in plan.indexes_skipped],
+        "columns": [asdict(column) for column in plan.columns],
+        "chunks_read": plan.chunks_read,
+        "chunks_total": plan.chunks_total,
+    }
+
+
+def print_row_numbers(question: Question, as_json: bool) -> int:
+    """The numbers of the rows, a line each."""
+    with waiting("searching"):
+        numbers = question.rows.row_numbers()
+    parts = _lists(numbers)
+    if as_json:
+        stream_json({**question.facts, "n_rows": question.table.n_rows}, {"row_numbers": parts})
+    else:
+        for part in parts:
+            click.echo("\n".join(map(str, part)))
+    return FINE if len(numbers) else FINDINGS
+
+
+def _lists(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[list[int]]:
+    return (numbers[first : first + PART].tolist() for first in range(0, len(numbers), PART))
+
+
+# -- rows as text and as JSON --
+
+
+def print_records(question: Question) -> int:
+    """The rows as records; what was found is kept as row numbers, the rows are read batch by batch."""
+    with waiting("searching"):
+        found = question.rows[:]
+        numbers = found.row_numbers()
+    table = question.table
+    columns = [table[name] for name in question.names]
+    facts = {
+        **question.facts,
+        "n_rows": table.n_rows,
+        "columns": [
+            {"name": c.name, "type": type_word(c.dtype), "units": c.units, "label": c.info.is_label} for c in columns
+        ],
+        "found": len(numbers),
+        "all_found": question.most is None or len(numbers) < question.most,
+    }
+    records = (_records(batch, question.names) for batch in found.batches(_batch_rows(question)))
+    code = stream_json(facts, {"row_numbers": _lists(numbers), "rows": records})
+    return code or (FINE if len(numbers) else FINDINGS)
+
+
+def _records(batch: pa.RecordBatch, names: Sequence[str]) -> list[Any]:
+    """The rows of a batch as dicts of plain data."""
+    if not names:
+        return [{} for _ in range(batch.num_rows)]
+    values = [plain_values(column) for column in batch.columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def show_first(question: Question) -> int:
+    most = FIRST_ROWS if question.most is None else question.most
+    with waiting("searching"):
+        found = question.query.head(most)[:]
+        total = _total(question, len(found))
+    table, names = question.table, question.names
+    console = open_console()
+    if not len(found):
+        console.print(cell(f"no row of {rows_text(table.n_rows)} matches"), style="dim")
+        return FINDINGS
+    columns = read_columns(table, found, names, question.strict)
+    n_shown, unreadable = show_side_by_side(console, found.row_numbers().tolist(), columns)
+    said = _found_text(len(found), total, table.n_rows)
+    console.print(f"{said}, {columns_shown(n_shown, len(names), len(unreadable))}", style="dim")
+    show_unreadable(console, unreadable)
+    return FINDINGS if unreadable else FINE
+
+
+def _total(question: Question, n_found: int) -> int | None:
+    """How many rows match; None when the user said how many to look for, and so many were found."""
+    if n_found < (FIRST_ROWS if question.most is None else question.most):
+        return n_found
+    return question.query.count() if question.most is None else None
+
+
+def _found_text(n_shown: int, total: int | None, n_rows: int) -> str:
+    if total is not None and total <= n_shown:
+        return f"{plural(total, 'matching row')} among {n_rows:,}"
+    of = "" if total is None else f" of {total:,}"
+    return f"the first {n_shown:,}{of} matching rows among {n_rows:,} (-n shows more)"
+
+
+# -- rows in other formats --
+
+Batches = Iterator[pa.RecordBatch]
+ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".parquet": "parquet",
+}
+NOT_FOR_A_TERMINAL = ("arrow", "parquet")
+
+
+def chosen_format(form: str | None, out: str | None) -> str:
+    """The format that --format says, or the ending of --output; "table" when neither is given."""
+    if form == "table" and out is not None:
+        raise UsageError("the table is for the eye: write rows as csv, tsv, jsonl, arrow or parquet")
+    if form is not None or out is None:
+        return form or "table"
+    ending = Path(out).suffix.lower()
+    if ending not in ENDINGS:
+        raise UsageError(f"{out!r} ends in none of {', '.join(ENDINGS)}: say the format with --format")
+    return ENDINGS[ending]
+
+
+def write_matches(question: Question, form: str, out: str | None, as_json: bool) -> int:
+    """Write the rows to a file, or to stdout, batch by batch; the exit code."""
+    if out is None or out == "-":
+        if as_json:
+            raise UsageError(f"--json and --format {form} both print to stdout: choose one, or name a file with -o")
+        with _stdout(form) as sink:
+            n_rows = _write(form, sink, question, quiet=sys.stdout.isatty())
+        return FINE if n_rows else FINDINGS
+    path = Path(out)
+    if path.exists() and Path(question.file.name).exists() and path.samefile(question.file.name):
+        raise UsageError(f"{out} is the file that is read: write to another one")
+    with _file(path) as sink:
+        n_rows = _write(form, sink, question)
+    _tell_written(question, form, path, n_rows, as_json)
+    return FINE if n_rows else FINDINGS
+
+
+def _tell_written(question: Question, form: str, path: Path, n_rows: int, as_json: bool) -> None:
+    n_bytes = path.stat().st_size if path.is_file() else None
+    if as_json:
+        print_json({**question.facts, "output": str(path), "format": form, "rows": n_rows, "bytes": n_bytes})
+        return
+    size = "" if n_bytes is None else f", {size_text(n_bytes)}"
+    open_console().print(cell(f"{plural(n_rows, 'row')} written to {path}{size}"), soft_wrap=True)
+
+
+def _write(form: str, sink: pa.NativeFile, question: Question, quiet: bool = False) -> int:
+    """Write the batches, and follow them with a bar; the number of rows."""
+    rows, n_rows = question.rows, 0
+
+    def followed(progress: Progress) -> Batches:
+        nonlocal n_rows
+        for batch in rows.batches(_batch_rows(question)):
+            yield batch
+            n_rows += batch.num_rows
+            progress(n_rows, None)
+
+    bar: AbstractContextManager[Progress] = nullcontext(_unfollowed) if quiet else counting_rows(f"writing {form}")
+    try:
+        with bar as progress:
+            WRITERS[form](sink, rows.schema, followed(progress))
+    except pa.ArrowException as error:
+        raise UsageError(f"these columns cannot be written as {form}: {error}", format=form) from error
+    return n_rows
+
+
+def _unfollowed(_done: int, _total: int | None) -> None:
+    """Where there is no bar."""
+
+
+def _batch_rows(question: Question) -> int:
+    """Rows of a batch: fewer of a very wide table."""
+    width = sum(question.table[name].stored_type.size for name in question.names)
+    return max(1, min(PART, BATCH_BYTES // max(width, 1)))
+
+
+def _feed(writer: Any, sink: pa.NativeFile, batches: Batches) -> None:
+    """Give all batches to a writer. One that is given up after an error must not end its file as if it were whole."""
+    try:
+        for batch in batches:
+            writer.write_batch(batch)
+    except BaseException:
+        sink.close()
+        with suppress(Exception):
+            writer.close()
+        raise
+    writer.close()
+
+
+def _write_csv(sink: pa.NativeFile, schema: pa.Schema, batches: Batches, delimiter: str = ",") -> None:
+    from pyarrow import csv
+
+    texts = pa.schema([pa.field(field.name, _csv_type(field.type, len(schema))) for field in schema])
+    writer = csv.CSVWriter(sink, texts, write_options=csv.WriteOptions(delimiter=delimiter))
+    _feed(writer, sink, (_csv_batch(batch, texts) for batch in batches))
+
+
+def _csv_type(kind: pa.DataType, n_columns: int) -> pa.DataType:
+    """What a column is written from: numbers as they are, all else as text. Of an only column, all is text."""
+    if pa.types.is_dictionary(kind):
+        return _csv_type(kind.value_type, n_columns)
+    if pa.types.is_float16(kind):
+        kind = pa.float32()
+    if pa.types.is_duration(kind):
+        kind = pa.int64()
+    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    return kind if n_columns > 1 and any(check(kind) for check in numbers) else pa.string()
+
+
+def _csv_batch(batch: pa.RecordBatch, texts: pa.Schema) -> pa.RecordBatch:
+    arrays = [_csv_array(array, field.type) for array, field in zip(batch.columns, texts, strict=True)]
+    if len(arrays) == 1:  # a line with nothing on it would be passed over by readers; a text is quoted
+        arrays = [arrays[0].fill_null("")]
+    return pa.RecordBatch.from_arrays(arrays, schema=texts)
+
+
+def _csv_array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if not pa.types.is_string(wanted) or pa.types.is_string(array.type):
+        return array.cast(wanted)
+    return pa.array([None if value is None else _csv_text(value) for value in plain_values(array)], pa.string())
+
+
+def _csv_text(value: Any) -> str:
+    return value if isinstance(value, str) else json_line(value)
+
+
+def _write_json_lines(sink: pa.NativeFile, schema: pa.Schema, batches: Batches) -> None:
+    for batch in batches:
+        text = "".join(json_line(record) + "\n" for record in _records(batch, schema.names))
+        sink.write(text.encode("utf-8", "backslashreplace"))
+
+
+def _write_arrow(sink: pa.NativeFile, schema: pa.Schema, batches: Batches) -> None:
+    """The file format into a file; into a pipe, which cannot go back, the stream format."""
+    from pyarrow import ipc
+
+    begin = ipc.new_stream if isinstance(sink, pa.PythonFile) else ipc.new_file
+    _feed(begin(sink, schema), sink, batches)
+
+
+def _write_parquet(sink: pa.NativeFile, schema: pa.Schema, batches: Batches) -> None:
+    from pyarrow import parquet
+
+    _feed(parquet.ParquetWriter(sink, schema), sink, batches)
+
+
+WRITERS: dict[str, Callable[[pa.NativeFile, pa.Schema, Batches], None]] = {
+    "csv": _write_csv,
+    "tsv": partial(_write_csv, delimiter="\t"),
+    "jsonl": _write_json_lines,
+    "arrow": _write_arrow,
+    "parquet": _write_parquet,
+}
+
+
+# -- where bytes go --
+
+
+@contextmanager
+def _file(path: Path) -> Iterator[pa.NativeFile]:
+    """A file that appears under its name when it is complete; what is no ordinary file is written as it is."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream, _pipe(stream) as sink:
+            yield sink
+        return
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {str(path.parent)!r}")
+    aside = path.with_name(f".colonnade-{os.getpid()}.part")
+    try:
+        with pa.OSFile(str(aside), "wb") as sink:
+            yield sink
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _stdout(form: str) -> Iterator[pa.NativeFile]:
+    terminal = sys.stdout.isatty()
+    if terminal and form in NOT_FOR_A_TERMINAL:
+        raise UsageError(f"{form} is not for a terminal: name a file with -o, or send it to a program")
+    stream = sys.stdout.buffer
+    with _pipe(_Terminal(stream) if terminal else stream) as sink:
+        yield sink
+
+
+@contextmanager
+def _pipe(stream: Any) -> Iterator[pa.NativeFile]:
+    sink = pa.PythonFile(_Pipe(stream), mode="w")
+    try:
+        yield sink
+    finally:
+        sink.close()
+
+
+class _Pipe:
+    """Takes bytes, and tells how many there were, which Arrow's writers ask of a file."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._place = 0
+
+    def write(self, data: bytes) -> int:
+        self._stream.write(data)
+        self._place += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._place
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def close(self) -> None:
+        self._stream.flush()
+
+
+class _Terminal:
+    """A terminal: control characters in what is written do not reach it raw."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._decoder = getincrementaldecoder("utf-8")("backslashreplace")
+
+    def write(self, data: bytes) -> None:
+        text = self._decoder.decode(bytes(data))
+        safe = "".join(char if char in "\n\t" else printable(char) for char in text)
+        self._stream.write(safe.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+
+    def flush(self) -> None:
+        self._stream.flush()
