@@ -295,7 +295,7 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
 
 def _with_texts(options: ColumnOptions, before: ColumnInfo, kind: pa.DataType) -> ColumnOptions:
     """The options with the units and the description of the column before, where none are given."""
-    meant = implied_units(plain_type(kind)) or implied_units(_values_type(arrow_type(before)))
+    meant = implied_units(plain_type(kind)) or implied_units(plain_type(arrow_type(before)))
     return replace(
         options,
         units=before.units if options.units is None and meant is None else options.units,

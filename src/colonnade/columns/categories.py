@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from colonnade.columns.mapping import plain_type
 from colonnade.columns.plain import plain_array
+from colonnade.columns.values import python_values
 from colonnade.errors import DataError, UsageError
 
 
@@ -58,7 +59,7 @@ class CategoryCoder:
             why = "is not one of the categories given" if self._fixed else (
                 "is not one of the ordered categories so far: name all of them with categories=[...]"
             )  # fmt: skip
-            value = array[used[0]].as_py()
+            value = python_values(array.slice(used[0], 1))[0]
             raise DataError(
                 f"column {self._name!r}, row {row}: {value!r} {why}", column=self._name, row=row, value=value
             )

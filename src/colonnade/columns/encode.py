@@ -8,6 +8,8 @@ the fill. What the stored type cannot hold is a DataError with column and row.
 from __future__ import annotations
 
 import decimal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -153,7 +155,8 @@ def _encode_sequence(array: pa.Array, stored: StoredType, name: str) -> Encoded:
         lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
         values = array.flatten()
         _refuse_inner_missing(values, array, name)
-        elements = _encode(values, stored.item, name)
+        with _rows_of_elements(np.cumsum(lengths)):
+            elements = _encode(values, stored.item, name)
         inner = np.ascontiguousarray(elements.image)
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]) if len(array) else np.zeros(0, dtype="i8")
         kept = [inner, *elements.kept]
@@ -162,6 +165,20 @@ def _encode_sequence(array: pa.Array, stored: StoredType, name: str) -> Encoded:
     image["length"] = lengths
     image["pointer"] = np.where(lengths > 0, starts.astype("u8") * np.uint64(width) + np.uint64(inner.ctypes.data), 0)
     return Encoded(image, kept)
+
+
+@contextmanager
+def _rows_of_elements(ends: np.ndarray[Any, Any]) -> Iterator[None]:
+    """Errors raised inside count elements of sequences; give them on with the row that the element is in."""
+    try:
+        yield
+    except DataError as error:
+        element = error.facts.get("row")
+        if not isinstance(element, int):
+            raise
+        row = int(np.searchsorted(ends, element, "right"))
+        message = error.message.replace(f"row {element}", f"row {row}", 1)
+        raise DataError(message, **{**error.facts, "row": row}) from error
 
 
 def _refuse_inner_missing(values: pa.Array, array: pa.Array, name: str) -> None:

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from colonnade.columns.encode import encode
 from colonnade.columns.forms import missing_line
-from colonnade.columns.mapping import BINARY, implied_units, named_type, stored_type
+from colonnade.columns.mapping import BINARY, arrow_type, implied_units, named_type, stored_type
 from colonnade.columns.writer import WrittenColumn
+from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import LARGEST_IN_HEADER
 from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, write_rows
@@ -111,7 +112,7 @@ def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> Non
         before = info.by_name[column.name]
         if column.categories is not None:
             _extend_categories(group, column, before)
-        if column.has_missing and column.form.fill is not None:
+        if column.form.fill is not None and (column.has_missing or _names_fill(column.dataset, before)):
             line = missing_line(column.form.stored, column.form.fill)
             text = f"{before.description}\n{line}" if before.description else line
             attributes.write_text(column.dataset, names.DESCRIPTION, text)
@@ -119,6 +120,14 @@ def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> Non
             attributes.write_text(column.dataset, names.ARROW_TYPE, column.arrow_type)
     if any(column.replaced for column in written):
         link_labels(group, info)
+
+
+def _names_fill(dataset: Any, before: ColumnInfo) -> bool:
+    """Whether the description of a column ends with the line that names its fill, as it was."""
+    if before.fill is None:
+        return False
+    text = attributes.read_text(dataset, names.DESCRIPTION)
+    return text is not None and text.endswith(missing_line(before.type, before.fill))
 
 
 def _extend_categories(group: Any, column: WrittenColumn, before: ColumnInfo) -> None:
@@ -222,12 +231,29 @@ def set_texts(group: Any, info: TableInfo, name: str | None, texts: Mapping[str,
     node = group if name is None else open_dataset(group, name)
     for key, text in texts.items():
         attribute = names.TITLE if key == "title" else key
+        if key == "units" and name is not None:
+            _keep_type(node, info.by_name[name], text)
         if key == "description" and name is not None:
             text = _with_missing_line(text, attributes.read_text(node, attribute), info.by_name[name])
         if text is None:
             attributes.delete(node, attribute)
         else:
             attributes.write_text(node, attribute, text)
+
+
+def _keep_type(dataset: Any, column: ColumnInfo, units: str | None) -> None:
+    """Other units do not make another type of a column: numbers that get units since 1970 stay numbers."""
+    kind = arrow_type(column)
+    if implied_units(kind) is not None:
+        raise UsageError(
+            f"column {column.name!r} holds {kind}, which is stored in {column.units!r}: its units cannot be changed",
+            column=column.name,
+        )
+    named = named_type(column.type, units, kind)
+    if named is None:
+        attributes.delete(dataset, names.ARROW_TYPE)
+    else:
+        attributes.write_text(dataset, names.ARROW_TYPE, named)
 
 
 def _with_missing_line(text: str | None, before: str | None, column: ColumnInfo) -> str | None:
