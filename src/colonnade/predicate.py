@@ -321,7 +321,9 @@ def name_text(name: str) -> str:
 def value_text(value: Any) -> str:
     """A value as text that reads back as it, or as one that compares the same."""
     if isinstance(value, np.datetime64):  # these may count nanoseconds, which Python's own cannot
-        return f"'{value}'"
+        unit = np.datetime_data(value.dtype)[0]
+        whole = {"Y": "D", "M": "D", "W": "D", "h": "s", "m": "s"}.get(unit, unit)
+        return f"'{value.astype(f'datetime64[{whole}]')}'"
     if isinstance(value, np.timedelta64):
         return f"'{_duration_text(value)}'"
     if hasattr(value, "item") and not isinstance(value, (str, bytes)):

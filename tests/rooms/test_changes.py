@@ -137,6 +137,130 @@ def test_columns_that_cannot_be_added(path: Path, name: str, rows: int) -> None:
     check_rules(path)
 
 
+def test_a_column_replaced_keeps_its_place_texts_and_foreign_attributes(path: Path) -> None:
+    with cn.open(path, "r+") as file:
+        table = file["t"]
+        table.replace_column("i", ["x", None, "a longer text"])
+        assert (table.columns, table.labels) == (["i", "s", "c"], ["id"])
+        assert table["i"].dtype == pa.string()
+        assert (table["i"].units, table["i"].description) == ("m", "D")
+        assert table.to_arrow().column("i").to_pylist() == ["x", None, "a longer text"]
+    with h5py.File(path, "r") as file:
+        assert file["t/i"].attrs["mine"] == "kept"
+        assert file["t/i"].attrs["description"] == b'D\nMissing value: "".'
+    check_rules(path)
+
+
+def test_a_column_replaced_takes_the_texts_that_are_given(path: Path) -> None:
+    with cn.open(path, "r+") as file:
+        table = file["t"]
+        table["i"].units_vocabulary = "UDUNITS"
+        table.replace_column("i", [1.5, 2.5, 3.5], units="km", description="Other", chunk_rows=2)
+        assert (table["i"].units, table["i"].description, table["i"].chunk_rows) == ("km", "Other", 2)
+        assert table["i"].units_vocabulary == "UDUNITS"
+    check_rules(path)
+
+
+def test_replaced_categories_go_with_their_column(path: Path) -> None:
+    """Other categories take their place; plain values leave none behind."""
+    with cn.open(path, "r+") as file:
+        table = file["t"]
+        table.replace_column("c", pa.array(["z", "x", None]).dictionary_encode())
+        assert table["c"].categories.to_pylist() == ["z", "x"]
+        assert list(file.h5["t"]) == ["c", "c_categories", "foreign", "i", "id", "s"]
+        table.replace_column("c", [1, 2, 3])
+        assert table["c"].categories is None and "_categories" not in file.h5["t/c"].attrs
+        assert list(file.h5["t"]) == ["c", "foreign", "i", "id", "s"]
+        table.replace_column("s", pa.array(["u", "u", "v"]).dictionary_encode())
+        assert list(file.h5["t"]) == ["c", "foreign", "i", "id", "s", "s_categories"]
+    check_rules(path)
+
+
+def test_a_label_replaced_is_still_the_label(path: Path) -> None:
+    with cn.open(path, "r+") as file:
+        table = file["t"]
+        table.replace_column("id", pa.array([30, 10, 20], pa.int16()))
+        assert (table.columns, table.labels) == (["i", "s", "c"], ["id"])
+        assert table.to_arrow().column("id").to_pylist() == [30, 10, 20]
+        table.append({"i": [4], "s": ["d"], "c": ["y"], "id": [40]})
+        assert table.to_pandas().index.tolist() == [30, 10, 20, 40]
+    check_rules(path)
+
+
+def test_what_says_how_the_old_values_were_stored_goes(tmp_path: Path) -> None:
+    """Units of times, the scale of a decimal and the Arrow type are of the values, not of the column."""
+    path = tmp_path / "x.h5"
+    data = {
+        "time": pa.array([1, 2], pa.timestamp("us")),
+        "price": pa.array([1, 2], pa.int32()).cast(pa.decimal128(12, 2)),
+    }
+    cn.write(path, data)
+    with cn.open(path, "r+") as file:
+        table = file["table"]
+        table.replace_column("time", [7, 8])
+        table.replace_column("price", [0.5, None])
+        assert table.to_arrow().to_pydict() == {"time": [7, 8], "price": [0.5, None]}
+        assert table["time"].units is None
+        assert list(file.h5["table/time"].attrs) == [] and list(file.h5["table/price"].attrs) == ["description"]
+        table["time"].units = "m"
+        table.replace_column("time", pa.array([1, 2], pa.duration("s")))
+        assert table["time"].units == "seconds" and table["time"].dtype == pa.duration("s")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "options", "kind"),
+    [
+        ("nothing", [1, 2, 3], {}, ColumnNotFound),
+        ("i", [1, 2], {}, DataError),
+        ("i", pa.array([1, 2, 3], pa.timestamp("s")), {"units": "m"}, UsageError),
+        ("i", [1, 2, 3], {"unit": "m"}, UsageError),
+        ("c", pa.array([["a"], ["b\0"], []]), {}, DataError),
+        ("s", pa.array([{"a": "x"}, None, {"a": "y"}]), {}, DataError),
+    ],
+)
+def test_replacements_that_are_refused(
+    path: Path, column: str, values: Any, options: dict[str, Any], kind: type
+) -> None:
+    """The old column stays, also in a file without a journal, where nothing can be rolled back."""
+    with cn.open(path) as file:
+        held = file["t"].to_arrow()
+    with cn.open(path, "r+") as file:
+        with pytest.raises(kind):
+            file["t"].replace_column(column, values, **options)
+        assert file["t"].to_arrow().equals(held, check_metadata=True)
+    check_rules(path)
+    with h5py.File(path, "r+") as plain, pytest.raises(kind):
+        cn.open(plain)["t"].replace_column(column, values, **options)
+    with cn.open(path) as file:
+        assert file["t"].to_arrow().equals(held, check_metadata=True)
+        assert list(file.h5["t"]) == ["c", "c_categories", "foreign", "i", "id", "s"]
+    check_rules(path)
+
+
+def test_the_only_column_may_be_replaced_by_a_longer_one(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    cn.write(path, {"x": [1, 2]}, title="T")
+    with cn.open(path, "r+") as file:
+        file["table"].replace_column("x", pa.chunked_array([[1.5], [], [2.5, None]]))
+        assert (len(file["table"]), file["table"].title) == (3, "T")
+    assert cn.read(path).to_pydict() == {"x": [1.5, 2.5, None]}
+
+
+def test_a_replacement_is_a_part_of_a_transaction(path: Path) -> None:
+    with cn.open(path, "r+") as file:
+        table = file["t"]
+        with file.transaction():
+            table.replace_column("s", [1, 2, 3])
+            table.rename_column("s", "number")
+            table.append({"i": [9], "number": [4], "c": ["x"], "id": ["r3"]})
+        assert table.to_arrow().column("number").to_pylist() == [1, 2, 3, 4]
+        with pytest.raises(KeyError), file.transaction():
+            table.replace_column("number", ["a", "b", "c", "d"])
+            raise KeyError
+        assert table.to_arrow().column("number").to_pylist() == [1, 2, 3, 4]
+    check_rules(path)
+
+
 def test_texts(path: Path) -> None:
     with cn.open(path, "r+") as file:
         table = file["t"]
@@ -186,6 +310,15 @@ def test_search_indexes_of_others_go_when_rows_change(path: Path) -> None:
         file["t/i"].attrs["_search_indexes"] = np.array([index.ref], dtype=h5py.ref_dtype)
     with cn.open(path, "r+") as file:
         file["t"].truncate(2)
+        assert "_search_indexes" not in file.h5["t"] and "_search_indexes" not in file.h5["t/i"].attrs
+
+
+def test_search_indexes_of_others_go_when_a_column_is_replaced(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        index = file.create_dataset("t/_search_indexes/i__x", data=[1])
+        file["t/i"].attrs["_search_indexes"] = np.array([index.ref], dtype=h5py.ref_dtype)
+    with cn.open(path, "r+") as file:
+        file["t"].replace_column("i", [1, 2, 3])
         assert "_search_indexes" not in file.h5["t"] and "_search_indexes" not in file.h5["t/i"].attrs
 
 
