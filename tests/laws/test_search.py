@@ -6,6 +6,7 @@ ones meet (windows, blocks, runs on disk, most values of a search) are made smal
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -237,7 +238,7 @@ def text_says_the_same(node: Node, table: list[Column]) -> bool:
     return all(text_says_the_same(part, table) for part in (node.parts if isinstance(node, Joined) else [node.part]))
 
 
-@settings(max_examples=max(25, settings.default.max_examples // 6))
+@settings(max_examples=max(20, settings.default.max_examples // 6))
 @given(data=st.data())
 def test_every_way_to_ask_gives_the_same_rows(data: st.DataObject) -> None:
     """Heads, slices, chosen rows, batches, a search in a search, other trust: the same rows in the order asked for."""
@@ -265,8 +266,10 @@ def test_every_way_to_ask_gives_the_same_rows(data: st.DataObject) -> None:
             hold_rows(opened[cut].where(as_predicate(first)), in_cut, table, few)
             taken = [row % n_rows for row in chosen if row % n_rows in found]
             hold_rows(opened.take(chosen).where(as_predicate(first)), taken, table, few)
-        for trust in ("always", "never"):
-            with cn.open_table(path, trust=trust) as opened:
+        for trust, cache in (("always", "no receipts"), ("verified", "no receipts"), ("never", "")):
+            elsewhere = {"COLONNADE_CACHE": str(path.parent / cache)} if cache else {}
+            with patch.dict(os.environ, elsewhere), cn.open_table(path, trust=trust) as opened:
+                assert {one.trusted for one in opened.indexes} <= {not cache}
                 hold_rows(opened.where(as_predicate(first)), found, table, few)
         CASES["ways"] += 1
 
@@ -382,7 +385,7 @@ def several(data: st.DataObject, file: cn.File, model: Model) -> Model:
 STEPS = [append, append, update, update, truncate, rename, replace_column, undo, several]
 
 
-@settings(max_examples=max(25, settings.default.max_examples // 6))
+@settings(max_examples=max(20, settings.default.max_examples // 6))
 @given(data=st.data())
 def test_indexes_keep_in_step_with_changes(data: st.DataObject) -> None:
     """After every change that is not refused the law holds; all indexes are there, fresh, trusted, and right."""

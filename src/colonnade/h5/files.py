@@ -73,6 +73,7 @@ class FileHandle:
         self._stream = stream
         self.when_closed: Callable[[], None] | None = None
         self._watched: Path | None = None
+        self._closed = False
         self._care = Care()
         self._stamp: list[int] = []
 
@@ -93,7 +94,7 @@ class FileHandle:
     @property
     def is_open(self) -> bool:
         """Whether the caller has not closed it; a reader's handle may be away until it is needed again."""
-        return bool(self.h5) or self._watched is not None
+        return not self._closed and (bool(self.h5) or self._watched is not None)
 
     @property
     def path(self) -> Path | None:
@@ -198,12 +199,11 @@ class FileHandle:
 
     def close(self, keep: bool = True) -> None:
         """Close the file and commit it; with keep=False what was written since the last commit is forgotten."""
-        if self._watched is not None:
-            _WATCHING[self._watched].discard(self)
-            self._watched = None
+        shared = self._stop_watching()
+        self._closed = self._owned
         whole = False
         try:
-            if self._owned and self.h5:
+            if self._owned and self.h5 and not shared:
                 self.h5.close()
             if keep and self._journaled is not None and not self._journaled.closed:
                 self._journaled.commit()
@@ -222,6 +222,15 @@ class FileHandle:
                     self._lock.release()
                 if self._stream is not None:
                     self._stream.close()
+
+    def _stop_watching(self) -> bool:
+        """Look out for commits no longer; says whether other readers still use the same handle of HDF5."""
+        if self._watched is None:
+            return False
+        others = _WATCHING[self._watched]
+        others.discard(self)
+        self._watched = None
+        return any(other.h5 is self.h5 for other in others)
 
     def _end_aside(self, keep: bool) -> None:
         """Put a file that was written aside in its place, or throw it away."""
@@ -317,14 +326,14 @@ def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
             stamp = read_stamp(path)
             _let_go(path, stamp)
             try:
-                h5 = _open_h5_to_read(path, care)
+                h5 = _open_already(path) or _open_h5_to_read(path, care)
             except (OSError, FormatError):
                 if time.monotonic() >= deadline or (not journal_path(path).exists() and read_stamp(path) == stamp):
                     raise
             else:
                 if not journal_path(path).exists() and read_stamp(path) == stamp:
                     return h5, stamp
-                h5.close()
+                h5.close()  # also that of other readers: they open it again when they need it
                 if time.monotonic() >= deadline:
                     raise ConflictError(f"{path} is committed to again and again", path=str(path))
             wish.disturbed()
@@ -338,6 +347,15 @@ def _let_go(path: Path, stamp: list[int]) -> None:
     for handle in list(_WATCHING.get(path, ())):
         if handle.h5 and handle._stamp != stamp:
             handle.h5.close()
+
+
+def _open_already(path: Path) -> h5py.File | None:
+    """The HDF5 handle that another reader of this process has, after `_let_go`: all readers of one state share one.
+
+    HDF5 2.0 reads freed memory in H5Dget_create_plist of a variable-length dataset that was first opened by
+    way of another handle of the file, which is closed by now: the datatype of the fill value still points to it.
+    """
+    return next((handle.h5 for handle in _WATCHING.get(path, ()) if handle.h5), None)
 
 
 def _open_h5_to_read(path: Path, care: Care, driver: str | None = None) -> h5py.File:

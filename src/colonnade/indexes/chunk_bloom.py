@@ -183,7 +183,7 @@ class BloomIndex(Index):
         self._part = None
         if not resize_matrix(self.dataset, (grid.n_chunks, m_bits // 8)):
             return None
-        touched = changed | Selection.of(n_before // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
+        touched = changed | Selection.of(min(n_before, grid.n_rows) // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
         for chunk, keys in chunk_keys(source, iter(touched.chunks(grid.chunk_rows).tolist())):
             write_matrix(self.dataset, chunk, 0, make_filter(keys, source.column.type.size, k, m_bits)[None])
         return self.dataset

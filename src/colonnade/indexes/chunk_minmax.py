@@ -213,7 +213,7 @@ class MinMaxIndex(Index):
         grid = source.column.grid
         self._read = None
         resize(self.dataset, grid.n_chunks)
-        touched = changed | Selection.of(n_before // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
+        touched = changed | Selection.of(min(n_before, grid.n_rows) // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
         for chunk, keys in chunk_keys(source, iter(touched.chunks(grid.chunk_rows).tolist())):
             entry = _Entries(source.column)
             entry.add(keys)
