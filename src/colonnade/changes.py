@@ -69,11 +69,11 @@ def append(
     """
     source = source_from(data)
     _check_columns(table.info, source)
+    indexes = table.indexes.open()  # before a column without chunks is copied into chunks
     writers = writers or {column.name: table.resume(column) for column in table.info.members}
     kinds = {column.name: arrow_type(column) for column in table.info.members}
     first = table.info.n_rows
     done = 0
-    indexes = table.indexes.open()
     for batch in source.batches:
         for name, writer in writers.items():
             writer.write(_fitting(_values(batch, name, source, done), kinds[name], name, first + done))

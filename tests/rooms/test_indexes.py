@@ -462,13 +462,8 @@ CUT_INSIDE = pytest.mark.xfail(
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("maker", marked(without=("foreign enums",)))
-def test_indexes_follow_a_change(
-    path: Path, maker: Maker, change: Callable[[Any], None], request: pytest.FixtureRequest
-) -> None:
+def test_indexes_follow_a_change(path: Path, maker: Maker, change: Callable[[Any], None]) -> None:
     """After a change of rows, every index of every column still is right and trusted."""
-    if maker is MAKERS["foreign storage"] and change in (change_append, change_append_twice):
-        why = "append opens the indexes of columns without chunks after it has copied them, and so drops them"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=why))
     maker(path, N_ROWS)
     expected = build_all(path)
     with cn.open(path, "r+") as file:
