@@ -101,7 +101,8 @@ def _grown(info: TableInfo, written: list[WrittenColumn], n_rows: int) -> TableI
 
 
 def _follow(table: OpenTable, indexes: Sequence[OpenIndex], changed: Mapping[str, Selection]) -> None:
-    """Make the search indexes match the table as it is now (M2)."""
+    """Make the search indexes match the table as it is now (M2). Nothing is `changed` where rows came or went."""
+    table.indexes.distrust_sharers([table.info.by_name[name] for name in changed] or table.info.members)
     if indexes:
         now = table.layout.describe(table.group, table.info.path)
         Indexes(table.group, table.layout, now, table.receipts).follow(indexes, changed, table.info.n_rows)

@@ -6,15 +6,16 @@ fresh here keeps one, an index that goes loses it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import UsageError
+from colonnade.h5.links import is_shared
 from colonnade.indexes import KINDS, refusal
-from colonnade.indexes.base import BAD_INDEX, Index, Options, Wrong
+from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
 from colonnade.layouts import Layout, PlacedIndex
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.selection import Selection
@@ -52,6 +53,8 @@ class Indexes:
         word = _WORDS.get(placed.kind, placed.kind)
         column = self.info.by_name.get(placed.column or "")
         receipt = self.receipts.get(self._place(placed.column or "", placed.name))
+        if receipt is not None and column is not None and receipt.get("rows") != [str(column.n_rows)]:
+            receipt = None
         index, problem = None, placed.problem
         if word not in KINDS:
             problem = problem or f"its kind, {placed.kind}, is not known here"
@@ -87,27 +90,35 @@ class Indexes:
         total, done = sum(self.info.by_name[column].n_rows for column in wanted), 0
         for column, words in wanted.items():
             self.drop(column, words)
-            for n_rows in self._build(self.info.by_name[column], words, options):
-                done += n_rows
-                if progress is not None:
-                    progress(done, total)
+            with closing(self._build(self.info.by_name[column], words, options)) as building:
+                for n_rows in building:
+                    done += n_rows
+                    if progress is not None:
+                        progress(done, total)
 
-    def _build(self, column: ColumnInfo, words: Sequence[str], options: Options) -> Iterator[int]:
+    def _build(self, column: ColumnInfo, words: Sequence[str], options: Options) -> Generator[int]:
         """Feed every chunk to the builders of all kinds; gives the rows of each."""
-        reader, builders = self.reader(column), []
-        for word in dict.fromkeys(words):
-            home, name = self.layout.place_index(self.group, column.name, word)
-            builders.append((word, name, KINDS[word].build(home, name, column, options)))
-        for chunk in range(column.grid.n_chunks):
-            start, stop = column.grid.bounds(chunk)
-            keys = reader.keys(start, stop - start)
-            for _, _, builder in builders:
-                builder.add(start, keys)
-            yield stop - start
-        for word, name, builder in builders:
-            dataset = builder.finish()
-            self.layout.attach_index(self.group, column.name, KINDS[word].name, dataset)
-            self.receipts[self._place(column.name, name)] = KINDS[word].open(dataset, column, None).digests()
+        reader = self.reader(column)
+        builders: dict[str, tuple[str, Builder]] = {}
+        try:
+            for word in dict.fromkeys(words):
+                home, name = self.layout.place_index(self.group, column.name, word)
+                builders[name] = word, KINDS[word].build(home, name, column, options)
+            for chunk in range(column.grid.n_chunks):
+                start, stop = column.grid.bounds(chunk)
+                keys = reader.keys(start, stop - start)
+                for _, builder in builders.values():
+                    builder.add(start, keys)
+                yield stop - start
+            for name, (word, builder) in list(builders.items()):
+                dataset = builder.finish()
+                self.layout.attach_index(self.group, column.name, KINDS[word].name, dataset)
+                self.receipts[self._place(column.name, name)] = _receipt(KINDS[word].open(dataset, column, None))
+                del builders[name]
+        finally:
+            for name, (_, builder) in builders.items():  # none is left unless this has failed
+                builder.abandon()
+                self.layout.discard_index(self.group, name)
 
     def drop(self, column: str, words: Sequence[str] | None = None) -> int:
         """Remove the indexes of a column, or those of some kinds; says how many there were."""
@@ -132,7 +143,7 @@ class Indexes:
             if wrong:
                 self.receipts.pop(place, None)
             else:
-                self.receipts[place] = fresh.digests()
+                self.receipts[place] = _receipt(fresh)
             yield replace(one.info, trusted=not wrong), wrong
 
     # -- in step with changes --
@@ -155,25 +166,33 @@ class Indexes:
             else:
                 self._rebuild(one, column)
 
+    def distrust_sharers(self, changed: Sequence[ColumnInfo]) -> None:
+        """A changed column may be one of other tables too (by hard links): their indexes do not follow."""
+        others = [place for place in self.receipts if place[0] != self.info.path]
+        if others and any(is_shared(self.layout.open_column(self.group, column)[0]) for column in changed):
+            for place in others:
+                del self.receipts[place]
+
     def _refresh(self, one: OpenIndex, column: ColumnInfo, touched: Selection, n_before: int) -> None:
         place = self._place(column.name, one.info.name)
         kind = KINDS[one.info.kind]
         index = kind.open(one.placed.dataset, one.index.column if one.index is not None else column, None)
         try:
-            dataset = index.refresh(self.reader(column), touched, n_before, Options())
+            dataset = index.refresh(self.reader(column), touched, n_before, index.options())
         except BAD_INDEX:
             dataset = None
         if dataset is None:
             self._rebuild(one, column)
         elif place in self.receipts:
-            self.receipts[place] = kind.open(dataset, column, None).digests()
+            self.receipts[place] = _receipt(kind.open(dataset, column, None))
 
     def _rebuild(self, one: OpenIndex, column: ColumnInfo) -> None:
+        options = one.index.options() if one.index is not None else Options()
         self._detach(one.placed)
         if refusal(column) is not None:
             return
         with suppress(UsageError):  # too many values for a bitmap by now: it goes
-            for _ in self._build(column, [one.info.kind], Options()):
+            for _ in self._build(column, [one.info.kind], options):
                 pass
 
     def renew(self) -> None:
@@ -190,6 +209,11 @@ def _verified(index: Index, reader: ColumnReader, options: Options) -> list[Wron
         return list(index.verify(reader, options))
     except BAD_INDEX as error:
         return [Wrong("index", str(error), "an index and a column that can be read")]
+
+
+def _receipt(index: Index) -> Digests:
+    """What vouches for an index as it is now, for a column of so many rows."""
+    return {**index.digests(), "rows": [str(index.column.n_rows)]}
 
 
 def _problem(index: Index) -> str | None:

@@ -26,15 +26,22 @@ _VERSION = 1
 
 
 def cache_folder() -> Path:
-    """Where receipts are kept."""
+    """Where receipts are kept; an OSError where there is no such place."""
     asked = os.environ.get("COLONNADE_CACHE")
     if asked:
         return Path(asked)
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "colonnade"
+        return _home() / "Library" / "Caches" / "colonnade"
     if sys.platform == "win32":  # pragma: no cover
-        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "colonnade" / "Cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "colonnade"
+        return Path(os.environ.get("LOCALAPPDATA") or _home()) / "colonnade" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache") / "colonnade"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:  # a service, or a container with an odd user
+        raise FileNotFoundError("there is no home folder, and so no cache") from error
 
 
 def _receipt_path(path: Path) -> Path:
@@ -55,7 +62,7 @@ def load_receipts(path: Path) -> Receipts:
         if kept["version"] != _VERSION or kept["state"] != file_state(path):
             return {}
         return {tuple(place): _checked(digests) for place, digests in kept["receipts"]}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}
 
 
@@ -70,12 +77,12 @@ def save_receipts(path: Path, receipts: Receipts, state: list[int] | None = None
     """
     if state is not None and state != file_state(path):
         return
-    target = _receipt_path(path)
-    if not receipts and not target.exists():
-        return
     content = {"version": _VERSION, "file": str(path), "state": file_state(path),
                "receipts": [[list(place), digests] for place, digests in receipts.items()]}  # fmt: skip
     try:
+        target = _receipt_path(path)
+        if not receipts and not target.exists():
+            return
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=target.parent, suffix=".part", delete=False) as aside:
             json.dump(content, aside)

@@ -26,7 +26,6 @@ import colonnade as cn
 from colonnade.model import ColumnInfo, TableInfo
 from tests.laws import steps
 from tests.laws.in_memory import COLUMN_TEXTS, TABLE_TEXTS, Table, Tables
-from tests.laws.not_yet import not_yet
 from tests.laws.refusals import look_before, refused_rightly
 from tests.laws.steps import MARK, Step
 from tests.laws.test_round_trip import plain, same
@@ -177,8 +176,6 @@ class Changes(RuleBasedStateMachine):
     def attempt(self, step: Step) -> None:
         """Do a step; one that is refused must be refused rightly."""
         before = look_before(self.file, step)
-        if not_yet(step):
-            raise Refused
         try:
             step.do(self.file)
         except cn.errors.UsageError as error:
@@ -323,14 +320,11 @@ class Changes(RuleBasedStateMachine):
     def every_reader_sees_the_tables(self) -> None:
         assert_holds(self.file, self.tables, self.held)
         assert_holds(self.reader, self.tables, self.read)
-        self.reader.close()  # not yet: HDF5 crashes when two readers share a column of variable length, and one goes
         with cn.open(self.path) as fresh:
             assert_holds(fresh, self.tables)
             assert [wrong for path in self.tables for wrong in fresh[path].verify_indexes()] == []
             assert beside(fresh.h5) == self.beside
             assert_rules(fresh.h5, self.tables)
-        self.reader = cn.open(self.path)
-        self.read = {path: self.reader[path] for path in self.tables}
 
 
 Changes.TestCase.settings = settings(max_examples=settings().max_examples // 3, stateful_step_count=STEPS)

@@ -78,7 +78,6 @@ def test_update_cells(path: Path) -> None:
     [
         ("i", [2], [300], DataError),
         ("i", [0, 2], [5, 300], DataError),
-        ("i", [2], [-127], DataError),
         ("i", [0], ["5"], DataError),
         ("i", [0, 1], [5], DataError),
         ("i", [0, 0], [5, 6], UsageError),
@@ -367,10 +366,36 @@ def test_write_with_mode_append(tmp_path: Path) -> None:
         (pa.array([[1], None], pa.list_(pa.int8())), []),
     ],
 )
-def test_an_appended_value_that_equals_the_fill_is_refused_by_row(tmp_path: Path, first: pa.Array, later: Any) -> None:
-    """It would read as missing; the table stays as it was."""
+def test_an_appended_value_that_equals_a_chosen_fill(tmp_path: Path, first: pa.Array, later: Any) -> None:
+    """A fill that colonnade chose gives way: missing rows stay missing, and the value is a value."""
     path = tmp_path / "x.h5"
     cn.write(path, {"x": first})
+    more = pa.array([first[0].as_py(), later, None], first.type)
+    with cn.open(path, "r+") as file:
+        with file.transaction():
+            file["table"].update("x", [0], pa.array([later], first.type))
+            assert file["table"].to_arrow().column("x").to_pylist() == [later, None]
+            file["table"].update("x", [0], first.slice(0, 1))
+        file["table"].append({"x": more})
+        assert file["table"].to_arrow().column("x").to_pylist() == [*first.to_pylist(), *more.to_pylist()]
+        assert file["table"].where("x is missing").row_numbers().tolist() == [1, 4]
+
+
+@pytest.mark.parametrize(
+    ("first", "fill", "later"),
+    [
+        (pa.array([1, None], pa.int32()), -1, -1),
+        (pa.array([1.5, None]), -999.0, -999.0),
+        (pa.array(["a", None]), "none", "none"),
+        (pa.array([[{"f": True}], None]), "auto", []),
+    ],
+)
+def test_an_appended_value_that_equals_the_fill_is_refused_by_row(
+    tmp_path: Path, first: pa.Array, fill: Any, later: Any
+) -> None:
+    """A fill that somebody else chose, or that has no substitute: it would read as missing."""
+    path = tmp_path / "x.h5"
+    cn.write(path, {"x": first}, columns={} if fill == "auto" else {"x": cn.column(fill=fill)})
     with cn.open(path, "r+") as file:
         with pytest.raises(DataError) as caught:
             file["table"].append({"x": pa.array([first[0].as_py(), later], first.type)})

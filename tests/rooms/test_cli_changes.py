@@ -131,3 +131,18 @@ def test_repack_refuses(run: Path, wrong: tuple[str, str]) -> None:
     before = run.read_bytes()
     assert call("repack", run, *wrong).exit_code == 2
     assert run.read_bytes() == before
+
+
+def test_words_for_missing_in_a_csv_are_named(tmp_path: Path) -> None:
+    """ "NA" is a text, NaN a number; an empty field is missing, and what --missing says."""
+    path, more = tmp_path / "t.h5", tmp_path / "more.csv"
+    cn.write(path, {"name": ["a"], "x": [1.0]}, "t")
+    more.write_text('name,x\nNA,nan\n,\n"",2.5\n')
+    assert call("append", path, more).exit_code == 0
+    assert cn.read(path).column("name").to_pylist() == ["a", "NA", None, ""]
+    x = cn.read(path).column("x").to_pylist()
+    assert x[2:] == [None, 2.5] and np.isnan(x[1])
+    assert call("append", path, more, "--missing", "NA", "--missing", "nan").exit_code == 0
+    assert cn.read(path).slice(4).to_pylist()[0] == {"name": None, "x": None}
+    assert call("append", path, write_as(".parquet", tmp_path), "--missing", "NA").exit_code == 2
+    assert call("append", path, path, "--missing", "NA").exit_code == 2

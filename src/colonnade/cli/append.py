@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,36 @@ from colonnade.cli.answer import FINE, print_json
 from colonnade.cli.choose import only_table
 from colonnade.cli.progress import counting_rows
 from colonnade.cli.text import cell, open_console, plural
+from colonnade.errors import UsageError
 from colonnade.exchange.files import Types, rows_of
 from colonnade.table import File, Table, open
 
 HDF5_ENDINGS = (".h5", ".hdf5", ".hdf", ".he5")
 
 
-def append_rows(
-    file: str, source: str, table: str | None, source_table: str | None, create: bool, as_json: bool
-) -> int:
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from: a file, its table if it is an HDF5 file, the texts that mean a missing value."""
+
+    path: Path
+    table: str | None
+    missing: Sequence[str]
+
+    @contextmanager
+    def rows(self, types: Types) -> Iterator[Any]:
+        if self.path.suffix.lower() not in HDF5_ENDINGS:
+            with rows_of(self.path, types, self.missing) as rows:
+                yield rows
+            return
+        if self.missing:
+            raise UsageError("--missing is for CSV and TSV files: a table says itself what is missing")
+        with open(self.path) as opened:
+            yield only_table(opened, self.table).batches()
+
+
+def append_rows(file: str, source: Source, table: str | None, create: bool, as_json: bool) -> int:
     with open(file, "a" if create else "r+") as opened:
-        grown, added = _append(opened, Path(source), table, source_table, create)
+        grown, added = _append(opened, source, table, create)
         facts = {"file": opened.name, "table": grown.path, "added": added, "rows": grown.n_rows}
     if as_json:
         print_json(facts)
@@ -31,24 +51,13 @@ def append_rows(
     return FINE
 
 
-def _append(opened: File, source: Path, table: str | None, source_table: str | None, create: bool) -> tuple[Table, int]:
+def _append(opened: File, source: Source, table: str | None, create: bool) -> tuple[Table, int]:
     """The table that has grown, and by how many rows."""
     if create and ((table is not None and table not in opened) or not opened.tables()):
-        with _rows(source, {}, source_table) as rows, counting_rows(f"writing {source.name}") as progress:
+        with source.rows({}) as rows, counting_rows(f"writing {source.path.name}") as progress:
             made = opened.create(table or "table", rows, progress=progress)
             return made, made.n_rows
     grown = only_table(opened, table)
     types = {field.name: field.type for field in grown.schema}
-    with _rows(source, types, source_table) as rows, counting_rows(f"appending {source.name}") as progress:
+    with source.rows(types) as rows, counting_rows(f"appending {source.path.name}") as progress:
         return grown, grown.append(rows, progress=progress)
-
-
-@contextmanager
-def _rows(source: Path, types: Types, source_table: str | None) -> Iterator[Any]:
-    """The rows of a file of any format, or of a table of an HDF5 file."""
-    if source.suffix.lower() not in HDF5_ENDINGS:
-        with rows_of(source, types) as rows:
-            yield rows
-        return
-    with open(source) as opened:
-        yield only_table(opened, source_table).batches()

@@ -150,15 +150,31 @@ def head(
 @click.option("-t", "--table", help="The table to add to; may be left out when FILE holds one.")
 @click.option("--from", "source_table", metavar="TABLE", help="The table of SOURCE, if that is an HDF5 file.")
 @click.option("--create", is_flag=True, help="Make the table, and FILE, if they are not there.")
-def append(file: str, source: str, table: str | None, source_table: str | None, create: bool, as_json: bool) -> int:
+@click.option(
+    "--missing",
+    multiple=True,
+    metavar="TEXT",
+    help="In CSV and TSV, this means missing too; repeatable.",
+)
+def append(
+    file: str,
+    source: str,
+    table: str | None,
+    source_table: str | None,
+    create: bool,
+    missing: tuple[str, ...],
+    as_json: bool,
+) -> int:
     """Add the rows of SOURCE to a table of FILE: all of them, or none.
 
     SOURCE is a CSV, TSV, Parquet, Arrow (Feather) or JSON-lines file, or an HDF5 file with a table. Its columns
     are matched by name.
     """
-    from colonnade.cli.append import append_rows
+    from pathlib import Path
 
-    return append_rows(file, source, table, source_table, create, as_json)
+    from colonnade.cli.append import Source, append_rows
+
+    return append_rows(file, Source(Path(source), source_table, missing), table, create, as_json)
 
 
 @command

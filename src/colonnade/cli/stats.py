@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -26,11 +25,10 @@ from colonnade.cli.text import (
     value_text,
 )
 from colonnade.cli.values import plain_values
-from colonnade.errors import ColonnadeError, FormatError, UnsupportedError
-from colonnade.model import Progress
-from colonnade.query.stats import ColumnStats, Distinct, column_stats
+from colonnade.errors import ColonnadeError
+from colonnade.query.stats import ColumnStats, Distinct
 from colonnade.show import rows_text, type_word
-from colonnade.table import Column, Table, open
+from colonnade.table import Column, open
 from colonnade.trust import Trust
 
 WIDEST_VALUE = 26
@@ -43,45 +41,23 @@ def tell_stats(file: str, table: str | None, columns: tuple[str, ...], trust: Tr
         chosen = only_table(opened, table)
         names = asked_columns(chosen, columns)
         with counting_rows("reading", chosen.n_rows * len(names)) as progress:
-            found = read_stats(chosen, names, bool(columns), progress)
+            found = chosen.stats(names, progress=progress)
+        broken = next((one for one in found.values() if isinstance(one, ColonnadeError)), None)
+        if columns and broken is not None:
+            raise broken
         facts: Facts = {
             "file": file_facts(opened),
             "table": chosen.path,
             "title": chosen.title,
             "description": chosen.description,
             "n_rows": chosen.n_rows,
-            "columns": [_column_facts(chosen[name], one) for name, one in zip(names, found, strict=True)],
+            "columns": [_column_facts(chosen[name], one) for name, one in found.items()],
         }
     if as_json:
         print_json(facts)
     else:
         show_stats(facts)
     return FINDINGS if any(column["problem"] for column in facts["columns"]) else FINE
-
-
-def read_stats(table: Table, names: Sequence[str], strict: bool, progress: Progress) -> list[Found]:
-    """What the values of these columns are like, or why that cannot be told; with `strict` the latter is an error."""
-    file = table._file
-
-    def read() -> list[Found]:
-        found: list[Found] = []
-        indexes, done = table._indexes().open(), 0
-
-        def seen(n_rows: int) -> None:
-            nonlocal done
-            done += n_rows
-            progress(done, None)
-
-        for name in names:
-            try:
-                found.append(column_stats(table._reader(name), indexes, file._trust, seen))
-            except (FormatError, UnsupportedError) as error:
-                if strict:
-                    raise
-                found.append(error)
-        return found
-
-    return file._consistent(read)
 
 
 # -- facts --

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from decimal import Context
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,8 @@ def keys_of(array: pa.Array) -> Keys:
 
 def decimal_keys(array: pa.Array) -> Keys:
     """Decimals of any number of digits as whole numbers of their last digit's unit."""
-    numbers = [0 if value is None else int(value.scaleb(array.type.scale)) for value in array.to_pylist()]
+    exact = Context(prec=100)  # the usual one rounds to 28 digits
+    numbers = [0 if value is None else int(value.scaleb(array.type.scale, exact)) for value in array.to_pylist()]
     return NumberKeys(np.array(numbers, dtype=object), array.is_null().to_numpy(zero_copy_only=False))
 
 
@@ -180,7 +182,7 @@ class NumberKeys(Keys):
         return places[np.argsort(self.values[places], kind="stable")]
 
     def key(self, place: int) -> Key:
-        found: Key = self.values[place].item()
+        found: Key = self.values[place : place + 1].tolist()[0]  # also of whole numbers of any length
         return found
 
     def ranks(self, others: Keys, side: str) -> Places:

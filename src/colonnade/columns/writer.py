@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -358,18 +359,20 @@ class ColumnWriter:
             self._refuse_missing_without_fill(form, values, first_row)
             self._refuse_fill_among(form, values, first_row)
             return form
-        if form.fill is not None and self._resumed:
-            self._refuse_fill_among(form, values, first_row)
+        if form.fill is not None and self._resumed and form.fill not in islice(recommended_fills(form.stored), 8):
+            self._refuse_fill_among(form, values, first_row)  # somebody chose it
             return form
         if form.fill is not None and list(fills_that_do_not_occur(form, values, [form.fill], self.name)):
             return form
-        has_missing = self._has_missing or values.null_count > 0
+        has_missing = self._has_missing or values.null_count > 0 or (self._resumed and self._form.fill is not None)
         if form.fill is None and self._plan is not None and not has_missing:
             return form  # it could spare no value when it began, and needs none yet
         found = self._find_fill(form, values)
         if found is None and has_missing:
             if form.stored.kind == "string" and form.stored.size < ROOM_FOR_FILL:
                 return self._suit_fill(replace(form, stored=stored_string(ROOM_FOR_FILL), fill=None), values, first_row)
+            if self._resumed:
+                self._refuse_fill_among(form, values, first_row)
             self._refuse_missing_without_fill(replace(form, fill=None), values, first_row, always=True)
         return replace(form, fill=found)
 

@@ -5,7 +5,7 @@ To add a format: a function from path and wanted types to an Arrow stream, and i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,21 @@ Types = dict[str, pa.DataType]
 
 
 @contextmanager
-def rows_of(path: Path, types: Types) -> Iterator[Any]:
-    """The rows of a file as something that `colonnade.write` takes; the format goes by the file's ending."""
+def rows_of(path: Path, types: Types, missing: Sequence[str] = ()) -> Iterator[Any]:
+    """The rows of a file as something that `colonnade.write` takes; the format goes by the file's ending.
+
+    missing: texts that mean a missing value in CSV and TSV, beside the empty field that always does.
+    """
     ending = next((ending for ending in FORMATS if path.name.lower().endswith(ending)), None)
     if ending is None:
         raise UsageError(f"{path}: rows are read from files that end in {', '.join(FORMATS)}, or .h5")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {str(path)!r}")
+    if missing and ending not in TEXT_FORMATS:
+        raise UsageError(f"{path}: only in {', '.join(TEXT_FORMATS)} files can a text mean a missing value")
+    wanted = {name: _values_type(kind) for name, kind in types.items()}
     try:
-        stream = FORMATS[ending](path, {name: _values_type(kind) for name, kind in types.items()})
+        stream = FORMATS[ending](path, wanted) if not missing else TEXT_FORMATS[ending](path, wanted, missing)
         try:
             yield stream
         finally:
@@ -46,20 +52,21 @@ def _values_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _read_csv(path: Path, types: Types, delimiter: str = ",") -> Any:
+def _read_csv(path: Path, types: Types, missing: Sequence[str] = (), delimiter: str = ",") -> Any:
+    """An empty field is missing, a quoted one is an empty text; "NA" and "nan" are what they are in the column."""
     from pyarrow import csv
 
     return csv.open_csv(
         path,
         parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=csv.ConvertOptions(
-            column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
+            column_types=types, null_values=["", *missing], strings_can_be_null=True, quoted_strings_can_be_null=False
         ),
     )
 
 
-def _read_tsv(path: Path, types: Types) -> Any:
-    return _read_csv(path, types, "\t")
+def _read_tsv(path: Path, types: Types, missing: Sequence[str] = ()) -> Any:
+    return _read_csv(path, types, missing, "\t")
 
 
 def _read_parquet(path: Path, _types: Types) -> Any:
@@ -87,10 +94,9 @@ def _read_json_lines(path: Path, types: Types) -> Any:
     return json.open_json(path, parse_options=json.ParseOptions(explicit_schema=schema))
 
 
+TEXT_FORMATS: dict[str, Callable[..., Any]] = {".csv": _read_csv, ".csv.gz": _read_csv, ".tsv": _read_tsv}
 FORMATS: dict[str, Callable[[Path, Types], Any]] = {
-    ".csv": _read_csv,
-    ".csv.gz": _read_csv,
-    ".tsv": _read_tsv,
+    **TEXT_FORMATS,
     ".parquet": _read_parquet,
     ".arrow": _read_arrow,
     ".feather": _read_arrow,

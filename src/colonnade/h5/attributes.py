@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 from h5py import h5, h5a, h5r, h5s, h5t
 
+from colonnade.errors import UsageError
 from colonnade.h5 import capi
 from colonnade.h5.datatypes import describe_type, make_type, memory_dtype, memory_type
 from colonnade.model import Charset, StoredType
@@ -40,6 +41,8 @@ def _replace(node: Any, name: str, type_id: Any, space: Any, value: np.ndarray[A
 
 def write_text(node: Any, name: str, text: str, charset: Charset = "utf-8") -> None:
     """Write one scalar fixed-length text."""
+    if "\0" in text:
+        raise UsageError(f"the text for {name} holds NUL, which ends a text in HDF5: {text!r}", attribute=name)
     data = text.encode("utf-8" if charset == "utf-8" else "ascii")
     type_id = _text_type(len(data), charset)
     _replace(node, name, type_id, h5s.create(h5s.SCALAR), np.array(data, dtype=f"S{max(len(data), 1)}"))
@@ -139,7 +142,7 @@ def write_elements(attribute: Any, image: np.ndarray[Any, Any]) -> None:
     """Write all elements, given in memory form."""
     if len(image):
         type_id = attribute.get_type()
-        capi.write_attribute(attribute, memory_type(type_id, describe_type(type_id)), image.ctypes.data)
+        capi.write_attribute(attribute, memory_type(type_id, describe_type(type_id), writing=True), image.ctypes.data)
 
 
 def _is_null(attribute: Any) -> bool:

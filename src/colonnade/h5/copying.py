@@ -244,7 +244,7 @@ def _has_pointing_fill(dataset: Any) -> bool:
 def _copy_elements(source: Any, target: Any, places: NewPlaces | None = None) -> None:
     """Write the elements of a dataset into its copy, their references turned; a few MiB at a time."""
     stored = describe_type(source.get_type())
-    in_memory, in_new = memory_type(source.get_type(), stored), memory_type(target.get_type(), stored)
+    in_memory, in_new = memory_type(source.get_type(), stored), memory_type(target.get_type(), stored, writing=True)
     for selected in _parts(source, stored):
         count = selected.get_select_npoints()
         space = h5s.create_simple((count,))

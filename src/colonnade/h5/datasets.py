@@ -171,7 +171,7 @@ def create_dataset(group: Any, name: str, plan: DatasetPlan, n_rows: int = 0) ->
 
 
 def _set_fill(creation: Any, type_id: Any, stored: StoredType, fill: bytes) -> None:
-    in_memory = memory_type(type_id, stored)
+    in_memory = memory_type(type_id, stored, writing=True)
     element, _kept = fill_element(stored, fill)
     capi.set_fill(creation, in_memory, element.ctypes.data)
 
@@ -296,7 +296,7 @@ class RowSink:
         in_file = dataset.get_type()
         creation = dataset.get_create_plist()
         self._dataset = dataset
-        self._in_memory = memory_type(in_file, stored)
+        self._in_memory = memory_type(in_file, stored, writing=True)
         # Whole chunks without filters go to the file as they are; HDF5 would copy them on the way.
         direct = stored.kind in PLAIN_KINDS and creation.get_layout() == h5d.CHUNKED and not creation.get_nfilters()
         self._chunk_rows = creation.get_chunk()[0] if direct and self._in_memory.equal(in_file) else 0
@@ -353,7 +353,7 @@ def is_touched(dataset: Any, written: list[tuple[int, int]]) -> bool:
     """Whether rows of a dataset may lie in these ranges of bytes of the file.
 
     A chunk that was moved was written where it is now. Where it cannot be told (rows in the object's header, in other
-    files, or behind a user block) they may.
+    files, behind a user block, or in chunks that are not there) they may.
     """
     creation = dataset.get_create_plist()
     if h5i.get_file_id(dataset).get_create_plist().get_userblock():
@@ -364,6 +364,9 @@ def is_touched(dataset: Any, written: list[tuple[int, int]]) -> bool:
     elif creation.get_layout() == h5d.CHUNKED:
         chunks: list[tuple[int, int]] = []
         dataset.chunk_iter(lambda info: chunks.append((info.byte_offset, info.byte_offset + info.size)))
+        rows, chunk = dataset.shape[0], creation.get_chunk()[0]
+        if len(chunks) < -(-rows // chunk):  # cut off and grown again without a byte written
+            return True
         starts, stops = np.array(sorted(chunks) or [(0, 0)], dtype=np.int64).T
     else:
         return True

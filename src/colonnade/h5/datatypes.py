@@ -230,8 +230,11 @@ def memory_dtype(stored: StoredType) -> np.dtype[Any]:
     return np.dtype((np.void, min(stored.size, LARGEST_ELEMENT)))
 
 
-def memory_type(type_id: Any, stored: StoredType) -> Any:
-    """The HDF5 datatype of one element in memory, for the file's datatype and its description."""
+def memory_type(type_id: Any, stored: StoredType, writing: bool = False) -> Any:
+    """The HDF5 datatype of one element in memory, for the file's datatype and its description.
+
+    For writing, a null-terminated string is one in memory too: HDF5 would else cut one that fills its room.
+    """
     kind = stored.kind
     dtype = memory_dtype(stored)
     if kind in ("integer", "boolean", "enum", "float") and dtype.kind != "V":
@@ -241,25 +244,28 @@ def memory_type(type_id: Any, stored: StoredType) -> Any:
         return getattr(h5t, f"STD_B{dtype.itemsize * 8}{order}")
     if kind == "string":
         padded = type_id.copy()
-        padded.set_strpad(h5t.STR_NULLPAD)
+        if not (writing and stored.padding == "terminated"):
+            padded.set_strpad(h5t.STR_NULLPAD)
         return padded
     if kind == "sequence":
-        return h5t.vlen_create(memory_type(type_id.get_super(), stored.item))
+        return h5t.vlen_create(memory_type(type_id.get_super(), stored.item, writing))
     if kind == "array":
-        return h5t.array_create(memory_type(type_id.get_super(), stored.item), stored.dims)
+        return h5t.array_create(memory_type(type_id.get_super(), stored.item, writing), stored.dims)
     if kind == "compound":
-        return _compound_memory_type(type_id, stored, dtype)
+        return _compound_memory_type(type_id, stored, writing)
     if kind == "complex":
         return _complex_memory_type(stored)
     return type_id.copy()
 
 
-def _compound_memory_type(type_id: Any, stored: StoredType, dtype: np.dtype[Any]) -> Any:
+def _compound_memory_type(type_id: Any, stored: StoredType, writing: bool) -> Any:
+    dtype = memory_dtype(stored)
     made = h5t.create(h5t.COMPOUND, dtype.itemsize)
     for position, field in enumerate(stored.fields):
         assert dtype.fields is not None  # a compound's dtype is structured by construction
         name = type_id.get_member_name(position)
-        made.insert(name, dtype.fields[field.name][1], memory_type(type_id.get_member_type(position), field.type))
+        member = memory_type(type_id.get_member_type(position), field.type, writing)
+        made.insert(name, dtype.fields[field.name][1], member)
     return made
 
 
@@ -282,7 +288,13 @@ def make_type(stored: StoredType) -> Any:
 def _make_integer(stored: StoredType) -> Any:
     order = "BE" if stored.order == "big" else "LE"
     letter = "B" if stored.kind == "bitfield" else "I" if stored.signed else "U"
-    return getattr(h5t, f"STD_{letter}{stored.size * 8}{order}")
+    if stored.size in (1, 2, 4, 8) and stored.precision == 8 * stored.size:
+        return getattr(h5t, f"STD_{letter}{stored.size * 8}{order}")
+    made = getattr(h5t, f"STD_{letter}64{order}").copy()
+    made.set_size(max(stored.size, 8))
+    made.set_precision(stored.precision)
+    made.set_size(stored.size)
+    return made
 
 
 def _make_float(stored: StoredType) -> Any:

@@ -121,7 +121,7 @@ def open_group(group: Any, path: str) -> Any | None:
 
 def exists(group: Any, name: str) -> bool:
     """Whether the group has a link of this name, wherever it leads."""
-    return encode_name(name) in group
+    return bool(group.links.exists(encode_name(name)))
 
 
 def link_list(path: str) -> Any:
@@ -172,6 +172,14 @@ def address(node: Any) -> int | None:
     except BROKEN:
         return None
     return found
+
+
+def is_shared(node: Any) -> bool:
+    """Whether the object has more than one name."""
+    try:
+        return bool(h5g.get_objinfo(node).nlink > 1)
+    except BROKEN:
+        return True
 
 
 def dereference(node: Any, reference: Any) -> Any | None:

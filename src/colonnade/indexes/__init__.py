@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from colonnade.columns.keys import domain_of
 from colonnade.columns.mapping import arrow_type
+from colonnade.h5.datatypes import memory_dtype
 from colonnade.indexes import bitmap, chunk_bloom, chunk_minmax, sorted_rows
 from colonnade.indexes.base import Builder, Digests, Index, Options
 from colonnade.model import ColumnInfo
@@ -42,6 +43,10 @@ def refusal(column: ColumnInfo) -> str | None:
         return column.problem
     if pa.types.is_decimal(arrow_type(column)) and domain_of(column.type) == "bytes":
         return "decimals that are kept as text are not in the order of their bytes"
+    if column.type.kind == "float" and memory_dtype(column.type).itemsize != column.type.size:
+        return f"floats of the form {column.type} have no index kind"
+    if column.storage in ("external", "virtual"):
+        return "its rows lie in other files, which may change without it"
     if domain_of(column.type) is None:
         return f"values of type {column.type} cannot be compared"
     return None

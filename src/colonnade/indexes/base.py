@@ -19,7 +19,7 @@ import numpy as np
 
 from colonnade.columns.keys import Keys
 from colonnade.errors import ColonnadeError
-from colonnade.h5.datasets import Image, describe_dataset, follow_pointers, reading
+from colonnade.h5.datasets import Image, describe_dataset, follow_pointers, reading, with_length
 from colonnade.h5.matrices import matrix_shape, read_matrix
 from colonnade.leaf import BoundLeaf
 from colonnade.model import ColumnInfo
@@ -127,7 +127,7 @@ def digest_pointing(dataset: Any) -> str:
     """One digest for a whole dataset whose elements may point elsewhere."""
     info = describe_dataset(dataset)
     with reading(dataset, info, 0, info.shape[0] if info.shape else 0) as image:
-        return digest(b"\0".join(follow_pointers(element, info.type) for element in image))
+        return digest(b"".join(with_length(follow_pointers(element, info.type)) for element in image))
 
 
 @dataclass
@@ -149,6 +149,9 @@ class Builder(ABC):
     @abstractmethod
     def finish(self) -> Any:
         """Write what is left; gives the index's dataset."""
+
+    def abandon(self) -> None:  # noqa: B027 - most have nothing of the kind
+        """Let go of what is kept outside the file: the index will not be finished."""
 
 
 @dataclass
@@ -198,6 +201,10 @@ class Index(ABC):
     @abstractmethod
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
         """Every entry that does not match the column: one pass over it."""
+
+    def options(self) -> Options:
+        """How it was built, as far as it shows: to build it again."""
+        return Options()
 
     def _digests_of(self, part: str) -> list[str] | None:
         return None if self.receipt is None else self.receipt.get(part, [])

@@ -186,7 +186,8 @@ class BitmapIndex(Index):
             return f"it has {shape[1]} bytes a value, the column has {self.column.n_rows} rows"
         return None
 
-    def _load_values(self) -> Keys:
+    def values(self) -> Keys:
+        """The values that have a bitmap; of some, no row may hold them any more."""
         if self._values is None:
             node = self.values_dataset()
             info = describe_dataset(node)
@@ -224,32 +225,38 @@ class BitmapIndex(Index):
             self._complete = self.receipt is not None or (
                 self.column.fill is None
                 and self.column.categories is None
-                and _popcount(self._mask(np.ones(len(self._load_values()), dtype=bool))) == self.column.n_rows
+                and _popcount(self._mask(np.ones(len(self.values()), dtype=bool))) == self.column.n_rows
             )
         return self._complete
 
     def cost(self, leaf: BoundLeaf) -> int:
         """Bytes to be read for a leaf."""
-        return int(self._load_values().truth(leaf).sum()) * -(-self.column.n_rows // 8)
+        return int(self.values().truth(leaf).sum()) * -(-self.column.n_rows // 8)
 
     def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
         if isinstance(leaf.test, Missing):
             return None
-        bits = np.unpackbits(self._mask(self._load_values().truth(leaf)), count=self.column.n_rows, bitorder="little")
+        bits = np.unpackbits(self._mask(self.values().truth(leaf)), count=self.column.n_rows, bitorder="little")
         rows = Selection.from_mask(bits.view(bool))
         return Found(rows, rows if self._is_complete() else Selection.of(0, self.column.n_rows))
 
     def count(self, leaf: BoundLeaf, source: KeySource) -> int | None:
         if isinstance(leaf.test, Missing) or not self._is_complete():
             return None
-        return _popcount(self._mask(self._load_values().truth(leaf)))
+        return _popcount(self._mask(self.values().truth(leaf)))
+
+    def options(self) -> Options:
+        """One that has more values than are usual was asked for, and may grow."""
+        shape, usual = matrix_shape(self.dataset), Options().max_values
+        n_values = shape[0] if shape is not None else 0
+        return Options(max_values=usual if n_values <= usual else 2 * n_values)
 
     def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
         column = source.column
         node = self.values_dataset()
         if node is None:
             return None
-        values = Values(self._load_values() if len(self._load_values()) else None)
+        values = Values(self.values() if len(self.values()) else None)
         n_values = len(values)
         if not resize_matrix(self.dataset, (n_values, -(-column.n_rows // 8))):
             return None
@@ -270,7 +277,7 @@ class BitmapIndex(Index):
         return self.dataset
 
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
-        stored = self._load_values()
+        stored = self.values()
         values = Values(stored if len(stored) else None)
         if len(stored) != len(stored.distinct()[0]):
             yield Wrong("values", "a value twice", "each once")
@@ -289,7 +296,7 @@ class BitmapIndex(Index):
             yield from self._compare(start, stop, codes)
 
     def _compare(self, start: int, stop: int, codes: Places) -> Iterator[Wrong]:
-        truth = bits_of(codes, len(self._load_values()))
+        truth = bits_of(codes, len(self.values()))
         found = read_matrix(self.dataset, (0, len(truth)), (start // 8, start // 8 + truth.shape[1]))
         rest = stop % 8
         if rest and stop == self.column.n_rows and truth.shape[1]:
@@ -298,7 +305,7 @@ class BitmapIndex(Index):
             odd = int(truth[value, byte]) ^ int(found[value, byte])
             row = start + byte * 8 + (odd & -odd).bit_length() - 1
             held = bool(found[value, byte] >> (row % 8) & 1)
-            yield Wrong(f"value {self._load_values().key(value)!r}, row {row}", held, not held)
+            yield Wrong(f"value {self.values().key(value)!r}, row {row}", held, not held)
 
 
 def _hull(rows: Selection, n_rows: int) -> tuple[int, int]:

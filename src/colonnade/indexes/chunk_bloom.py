@@ -47,10 +47,11 @@ def hashes(keys: Keys, width: int) -> tuple[Words, Words]:
     present = np.flatnonzero(keys.present)
     if isinstance(keys, NumberKeys):
         kind = keys.values.dtype.kind
-        values = keys.values[present].astype(f"<{kind}{width}")
+        room = next((size for size in (1, 2, 4) if width <= size), 8)
+        values = keys.values[present].astype(f"<{kind}{room}")
         if kind == "f":
             values = values + values.dtype.type(0)  # -0.0 + 0.0 is 0.0
-        rows = values.view("u1").reshape(len(values), width)
+        rows = values.view("u1").reshape(len(values), room)[:, :width]
         return murmur3_x64_128(rows, 0)[0], murmur3_x64_128(rows, SECOND_SEED)[1]
     return _hash_bytes(keys.take(present))
 
@@ -177,9 +178,17 @@ class BloomIndex(Index):
                 may[chunk] = bool(((filter_[bits // 8] >> (bits % 8)) & 1).all(axis=1).any())
         return Found(Selection.none(), Selection.from_chunks(may, grid.chunk_rows, self.column.n_rows))
 
+    def options(self) -> Options:
+        """With k hashes, and half of the bits set, a filter errs once in 2**k times."""
+        return Options(error_rate=0.5 ** max(self._sizes[0], 1))
+
     def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
+        """The filters of new chunks. As long as there was one chunk, filters are made larger where it has grown."""
         grid = source.column.grid
         k, m_bits = self._sizes
+        wanted = choose_size(min(grid.chunk_rows, max(grid.n_rows, 1)), options.error_rate)[1]
+        if n_before <= grid.chunk_rows and 2 * m_bits <= wanted:
+            return None
         self._part = None
         if not resize_matrix(self.dataset, (grid.n_chunks, m_bits // 8)):
             return None

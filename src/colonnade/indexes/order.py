@@ -52,6 +52,10 @@ class sorter:  # noqa: N801 - used like a function: `with sorter(memory) as orde
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the files, if there are any."""
         if self._folder is not None:
             self._folder.cleanup()
 

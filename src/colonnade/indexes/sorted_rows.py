@@ -58,6 +58,9 @@ class SortedRowsBuilder(Builder):
     def add(self, first_row: int, keys: Keys) -> None:
         self._sorter.add(first_row, keys)
 
+    def abandon(self) -> None:
+        self._sorter.close()
+
     def finish(self) -> Any:
         stored = row_type(self._column.n_rows)
         n_rows = self._column.n_rows
@@ -138,6 +141,7 @@ class SortedRowsIndex(Index):
 
     def spans(self, leaf: BoundLeaf, source: KeySource) -> list[tuple[int, int]] | None:
         """The ranges of places of the order that hold exactly the rows for which the leaf is true."""
+        self._check_attributes(self._attributes_digest())  # the tails alone may be the answer
         n, (n_missing, n_nan) = self.n_values, self._tails
         missing, nan = (n, n + n_missing), (n + n_missing, n + n_missing + n_nan)
         test = leaf.test
@@ -161,7 +165,8 @@ class SortedRowsIndex(Index):
     def _span(self, test: Interval, source: KeySource) -> tuple[int, int]:
         search = _Search(self, source)
         start = 0 if test.low is None else search.place(test.low, after=test.low_open)
-        stop = self.n_values if test.high is None else search.place(test.high, after=not test.high_open, least=start)
+        near = None if test.low is None else start
+        stop = self.n_values if test.high is None else search.place(test.high, after=not test.high_open, least=near)
         return start, max(start, stop)
 
     def count(self, leaf: BoundLeaf, source: KeySource) -> int | None:
@@ -272,33 +277,32 @@ class _Search:
             self._known[place] = self._source.keys(row, 1)
         return self._known[place]
 
-    def place(self, key: Key, after: bool, least: int = 0) -> int:
-        """The first place whose key is not below `key` (with `after`: is above it)."""
+    def place(self, key: Key, after: bool, least: int | None = None) -> int:
+        """The first place whose key is not below `key` (with `after`: is above it); `least` is one not above it."""
         below = Interval(high=key, high_open=not after)
-        low, high = least, self._index.n_values
-        width, guess = 1, True
+        low, high = least or 0, self._index.n_values
+        # The other end of a range is often near its beginning.
+        steps = iter(() if least is None else (1, 4, 16, 64))
+        guess = True
         while low < high:
-            middle = self._guess(low, high, key) if guess else (low + high) // 2
-            if low == least and least > 0 and width < high - low:
-                middle = low + width - 1  # the other end of a short range is near its beginning
-                width *= 4
-            elif guess and high - low > 64:
-                guess = False
+            step = next(steps, None)
+            if step is not None:
+                middle = min(low + step, high) - 1
             else:
-                guess = True
+                middle = self._guess(low, high, key) if guess else (low + high) // 2
+                guess = not guess or high - low <= 64
             if self._at(middle).passing(below)[0]:
                 low = middle + 1
             else:
-                high = middle
+                high, steps = middle, iter(())
         return low
 
     def _guess(self, low: int, high: int, key: Key) -> int:
         """Where the key should be, if keys lay evenly between those at both ends."""
-        if high - low < 8:
+        if high - low < 8 or isinstance(key, bytes):
             return (low + high) // 2
         first, last = self._at(low), self._at(high - 1)
-        if not isinstance(first, NumberKeys) or not isinstance(last, NumberKeys) or isinstance(key, bytes):
-            return (low + high) // 2
+        assert isinstance(first, NumberKeys) and isinstance(last, NumberKeys)  # a key is as those of its column
         a, b, wanted = float(first.values[0]), float(last.values[0]), float(key)
         if not a < b or not np.isfinite(b - a):
             return (low + high) // 2

@@ -44,6 +44,7 @@ class Layout:
     search_indexes: Callable[[Any, TableInfo], list[PlacedIndex]]
     place_index: Callable[[Any, str, str], tuple[Any, str]]
     attach_index: Callable[[Any, str, str, Any], None]
+    discard_index: Callable[[Any, str], None]
     detach_index: Callable[[Any, PlacedIndex], None]
     rename_indexes: Callable[[Any, TableInfo, str, str], None]
     index_bytes: Callable[[PlacedIndex], int]
@@ -71,6 +72,7 @@ HEP001 = Layout(
     search_indexes=hep001_search.search_indexes,
     place_index=hep001_search.place_index,
     attach_index=hep001_search.attach_index,
+    discard_index=hep001_search.discard_index,
     detach_index=hep001_search.detach_index,
     rename_indexes=hep001_search.rename_indexes,
     index_bytes=hep001_search.stored_bytes,

@@ -149,7 +149,7 @@ def _answer(ask: Callable[..., _Known | None], index: Index | None, reader: Colu
 
 def _ask_bitmap(index: BitmapIndex, reader: ColumnReader) -> _Known | None:
     """The values whose bits are on for some row; not asked where reading the column is cheaper."""
-    column, values = reader.column, index._load_values()
+    column, values = reader.column, index.values()
     if len(values) > 8 * max(column.type.size, 1):
         return None
     counts = np.zeros(len(values), dtype=np.int64)
@@ -167,7 +167,7 @@ def _ask_bitmap(index: BitmapIndex, reader: ColumnReader) -> _Known | None:
 
 
 def _ask_minmax(index: MinMaxIndex, _reader: ColumnReader) -> _Known | None:
-    low, high, counts = index._load()
+    low, high, counts = index.bounds()
     some = np.flatnonzero(counts["n"] > counts["nan_count"] + counts["fill_count"])
     known = _Known(int(counts["fill_count"].sum()), int(counts["nan_count"].sum()))
     known.widen(join([low.take(some), high.take(some)]))
@@ -197,7 +197,7 @@ def _bound_of_distinct(reader: ColumnReader, indexes: Sequence[OpenIndex]) -> Di
     bounds = [] if reader.column.categories is None else [reader.column.categories.n_categories]
     for one in indexes:
         if isinstance(one.index, BitmapIndex) and one.info.trusted:
-            known = _answer(lambda index, _: _Known(len(index._load_values())), one.index, reader)
+            known = _answer(lambda index, _: _Known(len(index.values())), one.index, reader)
             bounds += [] if known is None else [known.n_missing]
     return Distinct(min(bounds), "at most") if bounds else None
 

@@ -156,6 +156,8 @@ class File:
         """
         self._check_open()
         self._handle.refresh()
+        if self._handle.is_journaled:
+            self._receipts_now()  # before the caller can write: what is written later voids them
         return self._handle.h5
 
     @property

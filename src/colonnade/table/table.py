@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from colonnade import changes
 from colonnade.columns.read import ColumnReader
-from colonnade.errors import ColumnNotFound, UnsupportedError, UsageError
+from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.indexes.base import Options
 from colonnade.indexing import Indexes
 from colonnade.model import ColumnInfo, Finding, IndexInfo, Progress, TableInfo
+from colonnade.query.stats import ColumnStats, column_stats
 from colonnade.show import table_text
 from colonnade.table.column import Column
 from colonnade.table.rows import Query, Readable
@@ -147,6 +148,34 @@ class Table(Readable):
         found = self._file._consistent(verify)
         self._file._save_verified(state)
         return found
+
+    def stats(
+        self, columns: Sequence[str] | None = None, *, progress: Progress | None = None
+    ) -> dict[str, ColumnStats | ColonnadeError]:
+        """What the values of columns are like: missing, NaN, least, greatest, distinct; from an index where one knows.
+
+        Of a column that cannot be read, the error. progress: called with the rows looked at so far, and in all.
+        """
+        names = [column.name for column in self.info.members] if columns is None else list(columns)
+
+        def read() -> dict[str, ColumnStats | ColonnadeError]:
+            found: dict[str, ColumnStats | ColonnadeError] = {}
+            indexes, done = self._indexes().open(), 0
+
+            def seen(n_rows: int) -> None:
+                nonlocal done
+                done += n_rows
+                if progress is not None:
+                    progress(done, len(names) * self._info.n_rows)
+
+            for name in names:
+                try:
+                    found[name] = column_stats(self._reader(name), indexes, self._file._trust, seen)
+                except (FormatError, UnsupportedError) as error:
+                    found[name] = error
+            return found
+
+        return self._file._consistent(read)
 
     def _indexes(self) -> Indexes:
         self._look()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.links import (
@@ -96,6 +97,11 @@ def _references(column: Any) -> list[Any]:
 def place_index(group: Any, column: str, kind: str) -> tuple[Any, str]:
     """The group for a new index of this kind, and a name that is free in it."""
     home = open_group(group, names.SEARCH_INDEXES) if exists(group, names.SEARCH_INDEXES) else None
+    if home is None and exists(group, names.SEARCH_INDEXES):
+        raise UsageError(
+            f"something that is no group has the name {names.SEARCH_INDEXES}, which is for search indexes: rename it",
+            column=column,
+        )
     if home is None:
         home = create_group(group, names.SEARCH_INDEXES)
     name = base = f"{column}__{kind}"
@@ -104,6 +110,18 @@ def place_index(group: Any, column: str, kind: str) -> tuple[Any, str]:
         name = f"{base}_{number}"
         number += 1
     return home, name
+
+
+def discard_index(group: Any, name: str) -> None:
+    """Remove what there is of an index that was placed and could not be built."""
+    home = open_group(group, names.SEARCH_INDEXES)
+    if home is None:
+        return
+    for ending in ("", "__values"):
+        if exists(home, name + ending):
+            unlink(home, name + ending)
+    if not children(home):
+        unlink(group, names.SEARCH_INDEXES)
 
 
 def attach_index(group: Any, column: str, kind_word: str, dataset: Any) -> None:
