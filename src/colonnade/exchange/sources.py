@@ -124,10 +124,10 @@ def _is_small_frame(data: Any) -> bool:
 def _source_from_frame(frame: Any) -> Source:
     index = frame.index
     plain = type(index).__name__ == "RangeIndex" and index.name is None and (index.start, index.step) == (0, 1)
-    names = list(frame.columns)
-    if plain and frame.columns.is_unique and all(type(name) is str for name in names):
-        # no labels: pandas need not describe itself
-        return _source_from(pa.Table.from_arrays([_array_of(frame[name]) for name in names], names=names))
+    if plain and all(type(name) is str for name in frame.columns):  # no labels: pandas need not describe itself
+        columns = {name: _array_of(series) for name, series in frame.items()}
+        if len(columns) == len(frame.columns):
+            return _source_from(pa.Table.from_arrays(list(columns.values()), names=list(columns)))
     table = pa.Table.from_pandas(frame, nthreads=1)
     schema, labels, ranges = _pandas_labels(table.schema)
     return Source(schema, _from_reader(table.to_batches(), schema), table.num_rows, labels, ranges)
