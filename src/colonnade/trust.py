@@ -38,8 +38,9 @@ def cache_folder() -> Path:
 
 
 def _receipt_path(path: Path) -> Path:
-    name = hashlib.blake2b(os.fsencode(path.resolve()), digest_size=16).hexdigest()
-    return cache_folder() / "receipts" / f"{name}.json"
+    """Where the receipts of a file are, by its path without links and dots."""
+    name = hashlib.blake2b(os.fsencode(path), digest_size=16).hexdigest()
+    return cache_folder() / f"receipts/{name}.json"
 
 
 def file_state(path: Path) -> list[int]:

@@ -89,7 +89,7 @@ class FileHandle:
 
     @property
     def writable(self) -> bool:
-        return bool(self.h5) and self.h5.file.mode == "r+"
+        return bool(self.h5) and (self.h5 if isinstance(self.h5, h5py.File) else self.h5.file).mode == "r+"
 
     @property
     def is_open(self) -> bool:
@@ -116,13 +116,13 @@ class FileHandle:
         if self._journaled is None:
             return []
         if flush:
-            self.h5.file.flush()
+            h5f.flush(self.h5.id)
         written, self._journaled.written = self._journaled.written, []
         return written
 
     def commit(self) -> None:
         """Make what was written part of the file."""
-        self.h5.file.flush()
+        h5f.flush(self.h5.id)
         if self._journaled is not None and self._aside is None:
             self._journaled.commit()
         self.generation += 1
