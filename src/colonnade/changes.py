@@ -65,6 +65,7 @@ class Writers:
     """
 
     of_columns: list[tuple[ColumnWriter, pa.DataType]]
+    has_indexes: bool
     checked: pa.Schema | None = None  # rows of this schema have the columns of the table
 
 
@@ -78,9 +79,11 @@ def append(
     source = source_from(data)
     if writers is None or source.ranges or not source.schema.equals(writers.checked or pa.schema([])):
         _check_columns(table.info, source)
-    indexes = table.indexes.open()  # before a column without chunks is copied into chunks
+    # The indexes before a column without chunks is copied into chunks.
+    indexes = table.indexes.open() if writers is None or writers.has_indexes else []
     if writers is None:
-        writers = Writers([(table.resume(column), arrow_type(column)) for column in table.info.members])
+        resumed = [(table.resume(column), arrow_type(column)) for column in table.info.members]
+        writers = Writers(resumed, has_indexes=bool(indexes))
     writers.checked = None if source.ranges else source.schema
     first = table.info.n_rows
     done = 0
