@@ -110,6 +110,7 @@ class ColumnWriter:
         self._replaced = False
         self._sink: tuple[Any, RowSink] | None = None
         self._quick: tuple[Form, AtOnce] | None = None
+        self._named: tuple[Form, str | None] | None = None
         if options.filters is not None:
             parse_filters(options.filters)
 
@@ -233,7 +234,7 @@ class ColumnWriter:
             form=self._form,
             options=self._options,
             units=self._units,
-            arrow_type=None if coder is not None else named_type(self._form.stored, self._units, self._given),
+            arrow_type=None if coder is not None else self._named_type(),
             has_missing=self._has_missing,
             n_rows=self._n_written,
             kind=self._given,
@@ -241,6 +242,11 @@ class ColumnWriter:
             ordered=coder is not None and coder.ordered,
             replaced=self._replaced,
         )
+
+    def _named_type(self) -> str | None:
+        if self._named is None or self._named[0] is not self._form:
+            self._named = (self._form, named_type(self._form.stored, self._units, self._given))
+        return self._named[1]
 
     def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
         """Put values into rows that are there already, given in increasing order; errors count the values."""

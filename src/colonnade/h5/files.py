@@ -72,6 +72,7 @@ class FileHandle:
         self._aside = aside
         self._stream = stream
         self.when_closed: Callable[[], None] | None = None
+        self._place = Path(name)
         self._watched: Path | None = None
         self._closed = False
         self._care = Care()
@@ -99,7 +100,7 @@ class FileHandle:
     @property
     def path(self) -> Path | None:
         """The path of a file that was opened by its path."""
-        return Path(self.name) if self._journaled is not None or self._watched is not None else None
+        return self._place if self._journaled is not None or self._watched is not None else None
 
     @property
     def is_new(self) -> bool:

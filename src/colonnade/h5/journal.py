@@ -76,6 +76,7 @@ class JournaledFile(io.RawIOBase):
         self._count = count
         self._wait = wait
         self._path = path
+        self._journal_path = journal_path(path)
         self._disk = disk
         self._full = durability == "full"
         self._file = disk.open(path, create=create)
@@ -217,7 +218,7 @@ class JournaledFile(io.RawIOBase):
             self._write_pages()
             if self._count is not None:
                 self._count()  # before the journal goes: a reader that sees no journal must see the new count
-            self._disk.unlink(journal_path(self._path))
+            self._disk.unlink(self._journal_path)
             self._close_journal()
             old_length = self._old_length
             self._begin_anew()  # committed: whatever fails from here on, there is nothing to roll back
@@ -280,7 +281,7 @@ class JournaledFile(io.RawIOBase):
             self._disk.sync(self._file)
 
     def _start_journal(self) -> None:
-        self._journal = self._disk.open(journal_path(self._path), create=True)
+        self._journal = self._disk.open(self._journal_path, create=True)
         head = _HEADER.pack(MAGIC, PAGE, self._old_length, *self._disk.identity(self._file))
         head += _CHECK.pack(zlib.crc32(head))
         self._disk.write(self._journal, head, 0)
