@@ -65,7 +65,6 @@ class Writers:
     """
 
     of_columns: list[tuple[ColumnWriter, pa.DataType]]
-    has_indexes: bool
     checked: pa.Schema | None = None  # rows of this schema have the columns of the table
 
 
@@ -77,13 +76,11 @@ def append(
     `writers` are those of the append before, if nothing has changed since.
     """
     source = source_from(data)
-    if writers is None or source.ranges or not source.schema.equals(writers.checked or pa.schema([])):
+    if writers is None or writers.checked is None or source.ranges or not source.schema.equals(writers.checked):
         _check_columns(table.info, source)
-    # The indexes before a column without chunks is copied into chunks.
-    indexes = table.indexes.open() if writers is None or writers.has_indexes else []
+    indexes = table.indexes.open()  # before a column without chunks is copied into chunks
     if writers is None:
-        resumed = [(table.resume(column), arrow_type(column)) for column in table.info.members]
-        writers = Writers(resumed, has_indexes=bool(indexes))
+        writers = Writers([(table.resume(column), arrow_type(column)) for column in table.info.members])
     writers.checked = None if source.ranges else source.schema
     first = table.info.n_rows
     done = 0
