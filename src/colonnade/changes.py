@@ -57,7 +57,15 @@ class OpenTable:
         return ColumnWriter.resume(column, self.group, dataset, categories)
 
 
-Writers = dict[str, ColumnWriter]
+@dataclass
+class Writers:
+    """The writers of a table's columns, with what is known of the rows they were given.
+
+    They go on with the next append if nothing else has changed the table since.
+    """
+
+    of_columns: list[tuple[ColumnWriter, pa.DataType]]
+    checked: pa.Schema | None = None  # rows of this schema have the columns of the table
 
 
 def append(
@@ -68,19 +76,21 @@ def append(
     `writers` are those of the append before, if nothing has changed since.
     """
     source = source_from(data)
-    _check_columns(table.info, source)
+    if writers is None or writers.checked is None or source.ranges or not source.schema.equals(writers.checked):
+        _check_columns(table.info, source)
     indexes = table.indexes.open()  # before a column without chunks is copied into chunks
-    writers = writers or {column.name: table.resume(column) for column in table.info.members}
-    kinds = {column.name: arrow_type(column) for column in table.info.members}
+    if writers is None:
+        writers = Writers([(table.resume(column), arrow_type(column)) for column in table.info.members])
+    writers.checked = None if source.ranges else source.schema
     first = table.info.n_rows
     done = 0
     for batch in source.batches:
-        for name, writer in writers.items():
-            writer.write(_fitting(_values(batch, name, source, done), kinds[name], name, first + done))
+        for writer, kind in writers.of_columns:
+            writer.write(_fitting(_values(batch, writer.name, source, done), kind, writer.name, first + done))
         done += batch.num_rows
         if progress is not None:
             progress(done, source.n_rows)
-    written = [writer.finish() for writer in writers.values()]
+    written = [writer.finish() for writer, _ in writers.of_columns]
     table.layout.extend(table.group, table.info, written)
     _follow(table, indexes, {})
     return done, _grown(table.info, written, first + done), writers
@@ -140,7 +150,7 @@ def _values(batch: pa.RecordBatch, name: str, source: Source, done: int) -> pa.A
     if name in source.ranges:
         rows = source.ranges[name][done : done + batch.num_rows]
         return array_from(np.array(rows), name)
-    return batch.column(batch.schema.get_field_index(name))
+    return batch.column(name)
 
 
 def _fitting(array: pa.Array, kind: pa.DataType, name: str, first_row: int) -> pa.Array:

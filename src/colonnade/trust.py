@@ -14,6 +14,7 @@ import json
 import os
 import sys
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,7 +46,15 @@ def _home() -> Path:
 
 
 def _receipt_path(path: Path) -> Path:
-    name = hashlib.blake2b(os.fsencode(path.resolve()), digest_size=16).hexdigest()
+    """Where the receipts of a file are, by its path without links and dots."""
+    asked = tuple(os.environ.get(name) for name in ("COLONNADE_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"))
+    return _receipt_path_as(path, asked)
+
+
+@lru_cache(maxsize=64)
+def _receipt_path_as(path: Path, asked: tuple[str | None, ...]) -> Path:
+    """The same as long as the environment asks for the same folder: every commit looks there."""
+    name = hashlib.blake2b(os.fsencode(path), digest_size=16).hexdigest()
     return cache_folder() / "receipts" / f"{name}.json"
 
 

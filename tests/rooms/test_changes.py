@@ -401,3 +401,66 @@ def test_an_appended_value_that_equals_the_fill_is_refused_by_row(
             file["table"].append({"x": pa.array([first[0].as_py(), later], first.type)})
         assert (caught.value.column, caught.value.row, caught.value.value) == ("x", 3, later)
         assert file["table"].to_arrow().column("x").to_pylist() == first.to_pylist()
+
+
+def test_appends_one_after_another_are_checked_each(tmp_path: Path) -> None:
+    """The writers of one append go on with the next: what it may hold is asked again, and so are the indexes."""
+    path = tmp_path / "x.h5"
+    cn.write(path, {"x": [1, 2], "s": ["a", "b"]})
+    with cn.open(path, "r+") as file:
+        table = file["table"]
+        table.append({"x": [3], "s": ["c"]})
+        table.append({"s": ["d"], "x": [4]})
+        for odd in ({"x": [5]}, {"x": [5], "s": ["e"], "y": [5]}, {"x": ["5"], "s": ["e"]}, {"x": [5.5], "s": ["e"]}):
+            with pytest.raises(DataError):
+                table.append(odd)
+        table.append({"x": [5], "s": ["e"]})
+        table.build_index("x", "sorted_rows")
+        table.append({"x": [0], "s": ["f"]})
+        table.append({"x": [0], "s": ["longer than before"]})
+        assert table.verify_indexes() == [] and table.where("x == 0").to_arrow().num_rows == 2
+        assert table.to_arrow().column("x").to_pylist() == [1, 2, 3, 4, 5, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([True, False, True] * 9),
+        pa.array(["same", "size"] * 9),
+        pa.array(["", "two", "né"] * 9),
+        pa.array(["a", None, "b"] * 9, pa.large_string()),
+        pa.array(["a", "b", "cc"] * 9, pa.large_string()),
+        pa.array([1, 2, 3] * 9, pa.timestamp("us", "UTC")),
+        pa.array([1, 2, None] * 9, pa.date32()),
+        pa.array([0.5, float("nan"), -0.0] * 9, pa.float32()),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("chunk_rows", [4, 5, 100])
+def test_parts_of_arrays_are_appended(tmp_path: Path, array: pa.Array, chunk_rows: int) -> None:
+    """Arrow arrays that begin inside their buffers, whole chunks and others."""
+    path = tmp_path / "x.h5"
+    bounds = [(0, 1), (1, 5), (5, 10), (10, 26), (26, 27)]
+    cn.write(path, {"x": array.slice(0, 1)}, columns={"x": cn.column(chunk_rows=chunk_rows, filters="none")})
+    with cn.open(path, "r+") as file:
+        for start, stop in bounds[1:]:
+            file["table"].append({"x": array.slice(start, stop - start)})
+    found = cn.read(path).column("x").combine_chunks()
+    assert str(found.to_pylist()) == str(array.to_pylist())  # as text: NaN is not NaN
+
+
+@pytest.mark.parametrize("base", ["i1", "<i4", ">i2", "u8"])
+def test_append_to_booleans_of_any_width(tmp_path: Path, base: str) -> None:
+    """An enum of FALSE and TRUE as others store it."""
+    path = tmp_path / "x.h5"
+    cn.write(path, {"b": [True], "x": [0]})
+    with h5py.File(path, "r+") as file:
+        del file["table/b"]
+        kind = h5py.enum_dtype({"FALSE": 0, "TRUE": 1}, basetype=base)
+        file["table"].create_dataset("b", data=np.ones(1, base), dtype=kind, maxshape=(None,), chunks=(4,))
+    later = [False, True, True, False, True, True, False, False, True]
+    with cn.open(path, "r+") as file:
+        file["table"].append({"b": later, "x": list(range(9))})
+    assert cn.read(path).column("b").to_pylist() == [True, *later]
+    with h5py.File(path) as file:
+        assert file["table/b"][:].astype(bool).tolist() == [True, *later]

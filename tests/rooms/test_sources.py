@@ -1119,3 +1119,10 @@ def test_enum_of_categories(path: Path) -> None:
         members = h5py.check_enum_dtype(file["t/s"].dtype)
         assert members == {"b": 0, "a": 1, "MISSING": -1}
         assert file["t/s"][...].tolist() == [0, 1, -1, 0]
+
+
+def test_pandas_frames_put_together(path: Path) -> None:
+    """Text of several frames is kept in several pieces by pandas."""
+    parts = [pd.DataFrame({"s": ["a", None], "x": [1.5, np.nan]}), pd.DataFrame({"s": ["b"], "x": [2.5]})]
+    found = write(path, pd.concat(parts, ignore_index=True))
+    assert (values(found, "s"), values(found, "x")) == (["a", None, "b"], [1.5, None, 2.5])

@@ -66,7 +66,7 @@ def _put_fill(encoded: Encoded, array: pa.Array, stored: StoredType, fill: bytes
 def _encode(array: pa.Array, stored: StoredType, name: str) -> Encoded:
     kind = array.type
     if stored.kind == "boolean":
-        return Encoded(array.cast(pa.int8()).fill_null(0).to_numpy(zero_copy_only=False))
+        return Encoded(boolean_image(array, memory_dtype(stored)))
     if stored.kind == "string":
         return _encode_string(array, stored, name)
     if stored.kind == "text":
@@ -81,10 +81,20 @@ def _encode(array: pa.Array, stored: StoredType, name: str) -> Encoded:
         return _encode_compound(array, stored, name)
     if pa.types.is_decimal(kind):
         return _encode_decimal(array, stored)
-    return Encoded(_fixed_image(array, memory_dtype(stored)))
+    return Encoded(fixed_image(array, memory_dtype(stored)))
 
 
-def _fixed_image(array: pa.Array, dtype: np.dtype[Any]) -> Image:
+def boolean_image(array: pa.Array, dtype: np.dtype[Any]) -> Image:
+    """Arrow's bits as elements of 0 and 1; what stands in missing rows is undefined."""
+    buffer = array.buffers()[1]
+    if buffer is None or len(array) == 0:
+        return np.zeros(len(array), dtype=dtype)
+    first, skipped = divmod(array.offset, 8)
+    packed = np.frombuffer(buffer, dtype="u1", offset=first)
+    return np.unpackbits(packed, count=skipped + len(array), bitorder="little")[skipped:].astype(dtype)
+
+
+def fixed_image(array: pa.Array, dtype: np.dtype[Any]) -> Image:
     """The array's own buffer as elements; what stands in missing rows is undefined."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -97,7 +107,7 @@ def _fixed_image(array: pa.Array, dtype: np.dtype[Any]) -> Image:
 def _encode_decimal(array: pa.Array, stored: StoredType) -> Encoded:
     """The unscaled integers: the low bytes of Arrow's wider ones, which hold them by precision."""
     dtype = memory_dtype(stored)
-    words = _fixed_image(array, np.dtype((np.void, array.type.bit_width // 8)))
+    words = fixed_image(array, np.dtype((np.void, array.type.bit_width // 8)))
     low = np.ascontiguousarray(words).view("<i4" if array.type.bit_width == 32 else "<i8")
     return Encoded(low.reshape(len(array), -1)[:, 0].astype(dtype) if len(array) else np.zeros(0, dtype))
 
@@ -111,13 +121,16 @@ def _encode_string(array: pa.Array, stored: StoredType, name: str) -> Encoded:
         _refuse_rows(longer, array, name, f"is longer than {stored.size} bytes")
     if holds_nul(text):
         _refuse_rows(pc.ends_with(text, pattern="\0"), array, name, "ends with NUL, which pads HDF5 strings")
-    padded = pc.ascii_rpad(text, stored.size, padding="\0")
+    return Encoded(padded_image(text, memory_dtype(stored)))
+
+
+def padded_image(text: pa.Array, dtype: np.dtype[Any]) -> Image:
+    """Strings as elements of one width, which none exceeds, padded with NUL."""
+    padded = pc.ascii_rpad(text, dtype.itemsize, padding="\0")
     buffer = padded.buffers()[2]
-    start = padded.offset * stored.size
-    dtype = memory_dtype(stored)
-    if buffer is None or len(array) == 0:
-        return Encoded(np.zeros(len(array), dtype=dtype))
-    return Encoded(np.frombuffer(buffer, dtype=dtype, count=len(array), offset=start))
+    if buffer is None or len(text) == 0:
+        return np.zeros(len(text), dtype=dtype)
+    return np.frombuffer(buffer, dtype=dtype, count=len(text), offset=padded.offset * dtype.itemsize)
 
 
 def _refuse_rows(wrong: pa.Array, array: pa.Array, name: str, why: str) -> None:

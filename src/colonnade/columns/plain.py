@@ -22,6 +22,8 @@ def plain_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return plain_array(array.storage, kind)
     if pa.types.is_dictionary(array.type):
         return plain_array(array.dictionary_decode(), kind)
+    if pa.types.is_large_string(array.type):
+        return _with_short_offsets(array, kind)
     if pa.types.is_list(kind):
         return _plain_list(array, kind)
     if pa.types.is_fixed_size_list(kind):
@@ -36,6 +38,17 @@ def _validity(array: pa.Array) -> pa.Buffer | None:
         return None
     valid: np.ndarray[Any, Any] = array.is_valid().to_numpy(zero_copy_only=False)
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def _with_short_offsets(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Strings as pandas and polars have them: of their parts only the offsets change."""
+    validity, offsets, data = array.buffers()
+    if array.offset or offsets is None or not len(array):
+        return array.cast(kind)
+    ends = np.frombuffer(offsets, dtype=np.int64, count=len(array) + 1)
+    if ends[-1] >= 2**31:
+        return array.cast(kind)
+    return pa.Array.from_buffers(kind, len(array), [validity, pa.py_buffer(ends.astype(np.int32)), data])
 
 
 def _plain_list(array: pa.Array, kind: pa.DataType) -> pa.Array:

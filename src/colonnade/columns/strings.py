@@ -15,7 +15,8 @@ def byte_lengths(values: pa.Array) -> Lengths:
     offsets = values.buffers()[1]
     if offsets is None or not len(values):
         return np.zeros(len(values), dtype=np.int32)
-    return np.diff(np.frombuffer(offsets, dtype=np.int32)[values.offset : values.offset + len(values) + 1])
+    ends = np.frombuffer(offsets, dtype=np.int32)[values.offset : values.offset + len(values) + 1]
+    return ends[1:] - ends[:-1]
 
 
 def holds_nul(values: pa.Array) -> bool:
@@ -25,4 +26,4 @@ def holds_nul(values: pa.Array) -> bool:
         return False
     ends = np.frombuffer(offsets, dtype=np.int32)
     first, last = int(ends[values.offset]), int(ends[values.offset + len(values)])
-    return 0 in memoryview(data)[first:last].tobytes()
+    return bool(np.frombuffer(data, dtype="u1")[first:last].min(initial=1) == 0)

@@ -22,9 +22,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from colonnade.columns.at_once import AtOnce, encode_at_once
 from colonnade.columns.categories import CategoryCoder, start_coder
 from colonnade.columns.decode import decode
-from colonnade.columns.encode import encode
+from colonnade.columns.encode import Encoded, encode
 from colonnade.columns.forms import (
     Form,
     asked_fill,
@@ -41,7 +42,6 @@ from colonnade.columns.mapping import arrow_type, implied_units, named_type, pla
 from colonnade.columns.missing import recommended_fills
 from colonnade.columns.plain import plain_array
 from colonnade.columns.read import cut
-from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.columns.values import python_values
 from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.h5.attributes import copy_attributes
@@ -110,6 +110,8 @@ class ColumnWriter:
         self._resumed = False
         self._replaced = False
         self._sink: tuple[Any, RowSink] | None = None
+        self._quick: tuple[Form, AtOnce] | None = None
+        self._named: tuple[Form, str | None] | None = None
         if options.filters is not None:
             parse_filters(options.filters)
 
@@ -233,7 +235,7 @@ class ColumnWriter:
             form=self._form,
             options=self._options,
             units=self._units,
-            arrow_type=None if coder is not None else named_type(self._form.stored, self._units, self._given),
+            arrow_type=None if coder is not None else self._named_type(),
             has_missing=self._has_missing,
             n_rows=self._n_written,
             kind=self._given,
@@ -241,6 +243,11 @@ class ColumnWriter:
             ordered=coder is not None and coder.ordered,
             replaced=self._replaced,
         )
+
+    def _named_type(self) -> str | None:
+        if self._named is None or self._named[0] is not self._form:
+            self._named = (self._form, named_type(self._form.stored, self._units, self._given))
+        return self._named[1]
 
     def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
         """Put values into rows that are there already, given in increasing order; errors count the values."""
@@ -286,13 +293,15 @@ class ColumnWriter:
             self._copy_into(self._form, wanted)
 
     def _write_part(self, values: pa.Array) -> None:
-        self._make_fit(values, self._n_written)
-        encoded = self._encode(values)
+        encoded = self._encode_at_once(values)
+        if encoded is None:
+            self._make_fit(values, self._n_written)
+            encoded = self._encode(values)
+            self._has_missing = self._has_missing or self._holds_missing(values)
         resize(self._dataset, self._n_written + len(values))
         self._open_sink().write(self._n_written, encoded.image, len(values))
         self._refuse_dangling(encoded.image)
         self._n_written += len(values)
-        self._has_missing = self._has_missing or self._holds_missing(values)
 
     def _open_sink(self) -> RowSink:
         """Where rows go: the dataset as it is now, which may have taken the place of another."""
@@ -319,7 +328,16 @@ class ColumnWriter:
             return True
         return is_nan(self._form.fill, self._form) and bool(pc.any(pc.is_nan(values)).as_py())
 
-    def _encode(self, values: pa.Array) -> Any:
+    def _encode_at_once(self, values: pa.Array) -> Encoded | None:
+        """The values encoded, if it is plain that the form of a column that was there before holds them."""
+        if not self._resumed:
+            return None
+        if self._quick is None or self._quick[0] is not self._form:
+            self._quick = (self._form, encode_at_once(self._form))
+        image = self._quick[1](values)
+        return None if image is None else Encoded(image)
+
+    def _encode(self, values: pa.Array) -> Encoded:
         kind = self._form.kind
         return encode(
             values if values.type == kind else values.cast(kind), self._form.stored, self._form.fill, self.name
@@ -329,8 +347,6 @@ class ColumnWriter:
 
     def _make_fit(self, values: pa.Array, first_row: int) -> None:
         """Change the form, and copy what is written already, if these values need it."""
-        if self._resumed and _fits_at_once(self._form, values):
-            return
         form = self._suit(values, first_row, more=True)
         if form != self._form:
             self._copy_into(form)
@@ -453,26 +469,6 @@ class ColumnWriter:
         if self._options.chunk_rows is not None:
             return self._options.chunk_rows
         return min(self._chunk_rows, default_chunk_rows(self._chunk_rows, form.stored))
-
-
-def _fits_at_once(form: Form, values: pa.Array) -> bool:
-    """Whether it is plain at a glance that a form holds these values: none missing, none that equals the fill."""
-    if values.null_count or not len(values) or values.type != form.kind:
-        return False
-    if form.stored.kind == "string" and pa.types.is_string(values.type):
-        lengths = byte_lengths(values)
-        spare = form.fill is None or (not form.fill.strip(b"\0") and lengths.min() > 0)
-        return spare and bool(lengths.max() <= form.stored.size) and not holds_nul(values)
-    dtype = memory_dtype(form.stored)
-    if (
-        form.stored.kind not in ("integer", "float")
-        or dtype.kind not in "iuf"
-        or form.kind != pa.from_numpy_dtype(dtype)
-    ):
-        return False
-    numbers = np.frombuffer(values.buffers()[1], dtype=dtype)[values.offset : values.offset + len(values)]
-    fill = None if form.fill is None else np.frombuffer(form.fill, dtype=dtype)[0]
-    return fill is None or (not np.isnan(fill) and not (numbers == fill).any())
 
 
 def _numbered_names(column: ColumnInfo) -> pa.Array:

@@ -125,13 +125,22 @@ def _source_from_frame(frame: Any) -> Source:
     index = frame.index
     plain = type(index).__name__ == "RangeIndex" and index.name is None and (index.start, index.step) == (0, 1)
     if plain and all(type(name) is str for name in frame.columns):  # no labels: pandas need not describe itself
-        columns = {name: pa.Array.from_pandas(values) for name, values in frame.items()}
+        columns = {name: _array_of(series) for name, series in frame.items()}
         if len(columns) == len(frame.columns):
-            batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-            return Source(batch.schema, _from_reader([batch], batch.schema), batch.num_rows)
+            return _source_from(pa.Table.from_arrays(list(columns.values()), names=list(columns)))
     table = pa.Table.from_pandas(frame, nthreads=1)
     schema, labels, ranges = _pandas_labels(table.schema)
     return Source(schema, _from_reader(table.to_batches(), schema), table.num_rows, labels, ranges)
+
+
+def _array_of(series: Any) -> pa.Array | pa.ChunkedArray:
+    """The values of a Series; NaN stands for missing ones, as pandas means it."""
+    values = series.array
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf":
+        numbers = values.to_numpy()
+        if numbers.dtype.kind != "f" or not np.isnan(numbers).any():
+            return pa.array(numbers)  # a tenth of the time
+    return pa.Array.from_pandas(values)
 
 
 def _from_reader(reader: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

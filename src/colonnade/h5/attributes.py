@@ -172,9 +172,10 @@ def read(node: Any, name: str) -> object:
         if not h5a.exists(node, key):
             return None
         attribute = h5a.open(node, key)
-        if attribute.get_space().get_simple_extent_type() == h5s.NULL:
+        space = attribute.get_space()
+        if space.get_simple_extent_type() == h5s.NULL:
             return None
-        value = np.zeros(attribute.shape, dtype=attribute.dtype)
+        value = np.zeros(space.get_simple_extent_dims(), dtype=attribute.dtype)
         attribute.read(value)
         return _plain(value)
     except BROKEN:

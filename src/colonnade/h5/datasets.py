@@ -299,7 +299,8 @@ class RowSink:
         self._in_memory = memory_type(in_file, stored, writing=True)
         # Whole chunks without filters go to the file as they are; HDF5 would copy them on the way.
         direct = stored.kind in PLAIN_KINDS and creation.get_layout() == h5d.CHUNKED and not creation.get_nfilters()
-        self._chunk_rows = creation.get_chunk()[0] if direct and self._in_memory.equal(in_file) else 0
+        numbers = in_file.get_super() if stored.kind in ("boolean", "enum") else in_file
+        self._chunk_rows = creation.get_chunk()[0] if direct and self._in_memory.equal(numbers) else 0
 
     def write(self, start: int, image: Image, count: int) -> None:
         """Write `count` elements in memory form from row `start` on; the dataset is long enough."""

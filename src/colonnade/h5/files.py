@@ -72,6 +72,7 @@ class FileHandle:
         self._aside = aside
         self._stream = stream
         self.when_closed: Callable[[], None] | None = None
+        self._place = Path(name)
         self._watched: Path | None = None
         self._closed = False
         self._care = Care()
@@ -89,7 +90,7 @@ class FileHandle:
 
     @property
     def writable(self) -> bool:
-        return bool(self.h5) and self.h5.file.mode == "r+"
+        return bool(self.h5) and (self.h5 if isinstance(self.h5, h5py.File) else self.h5.file).mode == "r+"
 
     @property
     def is_open(self) -> bool:
@@ -99,7 +100,7 @@ class FileHandle:
     @property
     def path(self) -> Path | None:
         """The path of a file that was opened by its path."""
-        return Path(self.name) if self._journaled is not None or self._watched is not None else None
+        return self._place if self._journaled is not None or self._watched is not None else None
 
     @property
     def is_new(self) -> bool:
@@ -116,13 +117,13 @@ class FileHandle:
         if self._journaled is None:
             return []
         if flush:
-            self.h5.file.flush()
+            h5f.flush(self.h5.id)
         written, self._journaled.written = self._journaled.written, []
         return written
 
     def commit(self) -> None:
         """Make what was written part of the file."""
-        self.h5.file.flush()
+        h5f.flush(self.h5.id)
         if self._journaled is not None and self._aside is None:
             self._journaled.commit()
         self.generation += 1

@@ -38,7 +38,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -51,8 +51,8 @@ MAGIC = b"COLJRNL1"
 _HEADER = struct.Struct("<8sIQQQ")
 _RECORD = struct.Struct("<QI")
 _CHECK = struct.Struct("<I")
-MOST_HELD = 64 << 20  # bytes of changed pages kept in memory before they are journaled and written early
-MOST_AT_ONCE = 256  # pages read or written with one call
+MOST_HELD = 64 << 20  # bytes of pages, old and new, kept in memory before they are journaled and written early
+MOST_AT_ONCE = 256  # pages written with one call
 
 
 def journal_path(path: Path) -> Path:
@@ -76,6 +76,7 @@ class JournaledFile(io.RawIOBase):
         self._count = count
         self._wait = wait
         self._path = path
+        self._journal_path = journal_path(path)
         self._disk = disk
         self._full = durability == "full"
         self._file = disk.open(path, create=create)
@@ -83,8 +84,8 @@ class JournaledFile(io.RawIOBase):
         self._length = self._old_length
         self._position = 0
         self._pages: dict[int, bytearray] = {}
+        self._old_pages: dict[int, bytes] = {}  # the same pages as the file has them
         self._saved: set[int] = set()
-        self._changed: set[int] = set()
         self._journal: int | None = None
         self._journal_end = 0
         self._grown = False
@@ -99,9 +100,10 @@ class JournaledFile(io.RawIOBase):
     # -- what HDF5 calls --
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._length}[whence]
-        self._position = start + offset
-        return self._position
+        if whence != io.SEEK_SET:
+            offset += self._position if whence == io.SEEK_CUR else self._length
+        self._position = offset
+        return offset
 
     def tell(self) -> int:
         return self._position
@@ -186,14 +188,13 @@ class JournaledFile(io.RawIOBase):
             page, within = divmod(start + at, PAGE)
             held = self._pages.get(page)
             if held is None:
-                held = bytearray(self._disk.read(self._file, self._page_length(page), page * PAGE))
+                old = self._disk.read(self._file, self._page_length(page), page * PAGE)
+                self._old_pages[page], held = old, bytearray(old)
                 self._pages[page] = held
             count = min(PAGE - within, len(view) - at)
-            if held[within : within + count] != view[at : at + count]:
-                held[within : within + count] = view[at : at + count]
-                self._changed.add(page)
+            held[within : within + count] = view[at : at + count]
             at += count
-        if len(self._pages) * PAGE > MOST_HELD:
+        if 2 * len(self._pages) * PAGE > MOST_HELD:
             self._write_pages()
 
     def _page_length(self, page: int) -> int:
@@ -217,7 +218,7 @@ class JournaledFile(io.RawIOBase):
             self._write_pages()
             if self._count is not None:
                 self._count()  # before the journal goes: a reader that sees no journal must see the new count
-            self._disk.unlink(journal_path(self._path))
+            self._disk.unlink(self._journal_path)
             self._close_journal()
             old_length = self._old_length
             self._begin_anew()  # committed: whatever fails from here on, there is nothing to roll back
@@ -232,8 +233,9 @@ class JournaledFile(io.RawIOBase):
 
     def _forget_unchanged(self) -> None:
         """Let go of pages that were written as they were: HDF5 does so when a file is merely opened and closed."""
-        for page in self._pages.keys() - self._saved - self._changed:
-            del self._pages[page]
+        for page in self._pages.keys() - self._saved:
+            if self._pages[page] == self._old_pages[page]:
+                del self._pages[page], self._old_pages[page]
 
     def roll_back(self) -> None:
         """Forget everything written since the last commit."""
@@ -250,8 +252,8 @@ class JournaledFile(io.RawIOBase):
     def _begin_anew(self) -> None:
         self._old_length = self._length
         self._pages.clear()
+        self._old_pages.clear()
         self._saved.clear()
-        self._changed.clear()
         self._grown = False
         self._failure = None
 
@@ -262,8 +264,9 @@ class JournaledFile(io.RawIOBase):
             if self._wait is not None:
                 self._wait()  # from here on the file is not to be read
             self._start_journal()
-        for run in _runs(self._pages.keys() - self._saved):
-            self._append_records(run)
+        pages = sorted(self._pages.keys() - self._saved)
+        for at in range(0, len(pages), MOST_AT_ONCE):
+            self._append_records(pages[at : at + MOST_AT_ONCE])
         if self._full and self._journal is not None:
             self._disk.sync(self._journal)
             self._disk.sync_folder(self._path.parent)
@@ -271,33 +274,31 @@ class JournaledFile(io.RawIOBase):
             self._disk.write(self._file, b"".join([self._pages[page] for page in run]), run.start * PAGE)
         self._sync()
         self._pages.clear()
+        self._old_pages.clear()
 
     def _sync(self) -> None:
         if self._full:
             self._disk.sync(self._file)
 
     def _start_journal(self) -> None:
-        self._journal = self._disk.open(journal_path(self._path), create=True)
+        self._journal = self._disk.open(self._journal_path, create=True)
         head = _HEADER.pack(MAGIC, PAGE, self._old_length, *self._disk.identity(self._file))
         head += _CHECK.pack(zlib.crc32(head))
         self._disk.write(self._journal, head, 0)
         self._journal_end = len(head)
 
-    def _append_records(self, run: range) -> None:
-        """Add pages that follow each other to the journal, as the file has them now."""
+    def _append_records(self, pages: Sequence[int]) -> None:
+        """Add pages to the journal, as the file has them now."""
         assert self._journal is not None  # started by the caller
-        n_bytes = min(run.stop * PAGE, self._old_length) - run.start * PAGE
-        whole = self._disk.read(self._file, n_bytes, run.start * PAGE)
         parts: list[bytes] = []
-        for page in run:
-            at = (page - run.start) * PAGE
-            old = whole[at : at + PAGE]
+        for page in pages:
+            old = self._old_pages[page]
             lead = _RECORD.pack(page, len(old))
             parts += (lead, _CHECK.pack(zlib.crc32(old, zlib.crc32(lead))), old)
         records = b"".join(parts)
         self._disk.write(self._journal, records, self._journal_end)
         self._journal_end += len(records)
-        self._saved.update(run)
+        self._saved.update(pages)
 
     def _close_journal(self) -> None:
         if self._journal is not None:

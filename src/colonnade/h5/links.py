@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from h5py import h5, h5d, h5g, h5i, h5l, h5o, h5p, h5r, h5t
@@ -102,12 +103,17 @@ def open_in_place(group: Any, name: str) -> Any | None:
 
     HDF5's chunk cache moves whole chunks: an append would rewrite the rows that are there.
     """
-    access = h5p.create(h5p.DATASET_ACCESS)
-    access.set_chunk_cache(1, 0, 1.0)
     try:
-        return h5d.open(group, encode_name(name), access)
+        return h5d.open(group, encode_name(name), _without_cache())
     except BROKEN:
         return None
+
+
+@lru_cache(maxsize=1)
+def _without_cache() -> Any:
+    access = h5p.create(h5p.DATASET_ACCESS)
+    access.set_chunk_cache(1, 0, 1.0)
+    return access
 
 
 def open_group(group: Any, path: str) -> Any | None:

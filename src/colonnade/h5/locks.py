@@ -50,6 +50,7 @@ class WriterLock:
     def __init__(self, path: Path, timeout: float) -> None:
         self._path = path
         self._lock_path = lock_path(path)
+        self._wish_path = wish_path(path)
         self._holder: dict[str, Any] = {}
         self._descriptor = self._acquire(time.monotonic() + timeout)
 
@@ -105,12 +106,12 @@ class WriterLock:
         if fcntl is None:  # pragma: no cover
             return
         try:
-            descriptor = os.open(wish_path(self._path), os.O_RDWR)
+            descriptor = os.open(self._wish_path, os.O_RDWR)
         except OSError:
             return  # nobody asked
         try:
             deadline = time.monotonic() + _PATIENCE
-            while not _take(descriptor, wish_path(self._path)) and time.monotonic() < deadline:
+            while not _take(descriptor, self._wish_path) and time.monotonic() < deadline:
                 time.sleep(_PAUSE / 4)
         finally:
             os.close(descriptor)

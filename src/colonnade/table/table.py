@@ -36,7 +36,7 @@ class Table(Readable):
         self._asked_path = path
         self._opened: dict[str, ColumnReader] = {}
         self._generation = -1
-        self._writers: changes.Writers = {}
+        self._writers: changes.Writers | None = None
         self._writers_of = -2
         self._look()
 

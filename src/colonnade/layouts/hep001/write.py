@@ -112,7 +112,9 @@ def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> Non
         before = info.by_name[column.name]
         if column.categories is not None:
             _extend_categories(group, column, before)
-        if column.form.fill is not None and (column.has_missing or _names_fill(column.dataset, before)):
+        if column.form.fill is not None and (
+            column.has_missing or (column.replaced and _names_fill(column.dataset, before))
+        ):
             line = missing_line(column.form.stored, column.form.fill)
             text = f"{before.description}\n{line}" if before.description else line
             attributes.write_text(column.dataset, names.DESCRIPTION, text)

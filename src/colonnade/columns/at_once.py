@@ -1,0 +1,86 @@
+"""Values that plainly suit the form of a column, encoded with the fewest questions: most batches of most columns.
+
+For these nothing is missing, nothing equals the fill, and the datatype holds every value. Whatever is not plain at a
+glance is left to `forms`, which finds out what the form must become or what to refuse, and to `encode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.encode import boolean_image, fixed_image, padded_image
+from colonnade.columns.forms import Form
+from colonnade.columns.strings import byte_lengths, holds_nul
+from colonnade.h5.datasets import Image
+from colonnade.h5.datatypes import memory_dtype
+
+AtOnce = Callable[[pa.Array], Image | None]
+
+
+def encode_at_once(form: Form) -> AtOnce:
+    """How to encode values for a form; the answer for values that do not plainly suit it is None."""
+    dtype = memory_dtype(form.stored)
+    encode = None
+    if form.stored.kind == "string" and pa.types.is_string(form.kind):
+        encode = _strings(dtype, form.fill)
+    elif form.stored.kind == "boolean" and pa.types.is_boolean(form.kind):
+        encode = _booleans(dtype)
+    elif form.stored.kind in ("integer", "float") and dtype.kind in "iuf" and _is_number(form.kind, dtype):
+        encode = _numbers(dtype, form.fill)
+
+    def suiting(values: pa.Array) -> Image | None:
+        if encode is None or not len(values) or values.null_count or values.type != form.kind:
+            return None
+        return encode(values)
+
+    return suiting
+
+
+def _is_number(kind: pa.DataType, dtype: np.dtype[Any]) -> bool:
+    """Whether Arrow keeps these values as the very numbers that are stored."""
+    if pa.types.is_temporal(kind):
+        return dtype.kind == "i" and bool(kind.bit_width == dtype.itemsize * 8)
+    return bool(kind == pa.from_numpy_dtype(dtype))
+
+
+def _strings(dtype: np.dtype[Any], fill: bytes | None) -> AtOnce | None:
+    if fill is not None and fill.strip(b"\0"):
+        return None  # a fill that is a word must be compared with every string
+    width = dtype.itemsize
+    shortest = 0 if fill is None else 1
+
+    def encode(values: pa.Array) -> Image | None:
+        lengths = byte_lengths(values)
+        least, most = lengths.min(), lengths.max()
+        if least < shortest or most > width or holds_nul(values):
+            return None
+        if least < width:
+            return padded_image(values, dtype)
+        _, offsets, data = values.buffers()
+        start = int(np.frombuffer(offsets, dtype=np.int32)[values.offset])
+        return np.frombuffer(data, dtype=dtype, count=len(values), offset=start)
+
+    return encode
+
+
+def _booleans(dtype: np.dtype[Any]) -> AtOnce:
+    def encode(values: pa.Array) -> Image | None:
+        return boolean_image(values, dtype)
+
+    return encode
+
+
+def _numbers(dtype: np.dtype[Any], fill: bytes | None) -> AtOnce | None:
+    missing = None if fill is None else np.frombuffer(fill, dtype=dtype)[0]
+    if missing is not None and np.isnan(missing):
+        return None
+
+    def encode(values: pa.Array) -> Image | None:
+        image = fixed_image(values, dtype)
+        return image if missing is None or not (image == missing).any() else None
+
+    return encode
