@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Simple loops are compiled twice, for the processor at hand: 256-bit vectors where it has them. */

@@ -1,5 +1,7 @@
 """The NumPy form of the kernels: what each computes, and what is used where there is no C form."""
 
+from colonnade.kernels.plain.bitmap import bits_count, bits_range_count, bits_ranges, bits_rows, code_bits
+from colonnade.kernels.plain.bitshuffle import bit_shuffle, bit_unshuffle
 from colonnade.kernels.plain.compare import (
     among_count,
     among_mask,
@@ -18,8 +20,17 @@ from colonnade.kernels.plain.compare import (
     range_rows,
 )
 from colonnade.kernels.plain.filters import fletcher32, shuffle, unshuffle
+from colonnade.kernels.plain.hashing import (
+    bloom_add_items,
+    bloom_add_strings,
+    bloom_test_items,
+    bloom_test_strings,
+    hash_items,
+    hash_strings,
+)
 from colonnade.kernels.plain.heap import heap_data, heap_objects, heap_offsets, heap_slots
 from colonnade.kernels.plain.packing import decode_nbit, decode_scaleoffset, decode_scaleoffset_rows, encode_scaleoffset
+from colonnade.kernels.plain.sorting import argsort
 from colonnade.kernels.plain.strings import (
     ANYTHING,
     ASCII,
@@ -43,9 +54,21 @@ __all__ = [
     "among_count",
     "among_mask",
     "among_rows",
+    "argsort",
     "arrow_to_fixed",
+    "bit_shuffle",
+    "bit_unshuffle",
+    "bits_count",
     "bits_mask",
+    "bits_range_count",
+    "bits_ranges",
+    "bits_rows",
+    "bloom_add_items",
+    "bloom_add_strings",
+    "bloom_test_items",
+    "bloom_test_strings",
     "check_text",
+    "code_bits",
     "decode_nbit",
     "decode_scaleoffset",
     "decode_scaleoffset_rows",
@@ -53,6 +76,8 @@ __all__ = [
     "fixed_to_arrow",
     "fletcher32",
     "group_totals",
+    "hash_items",
+    "hash_strings",
     "heap_data",
     "heap_objects",
     "heap_offsets",
