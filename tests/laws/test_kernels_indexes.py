@@ -158,6 +158,7 @@ MALFORMED = {
     "halves too few": ("hash_items", u1, 4, 0, u8.copy(), u8.copy()),
     "filter empty": ("bloom_add_items", u1, 8, None, 1, u1[:0].copy()),
     "no hash": ("bloom_test_items", u1, 8, 0, u1.copy(), np.zeros(2, "u1")),
+    "too many hashes": ("bloom_test_items", u1, 8, 1025, u1.copy(), np.zeros(2, "u1")),
     "filter read-only": ("bloom_add_items", u1, 8, None, 1, b"abc"),
     "block of 12": ("bit_shuffle", u1, u1.copy(), 1, 12),
     "block of 0": ("bit_unshuffle", u1, u1.copy(), 1, 0),

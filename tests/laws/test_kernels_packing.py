@@ -38,7 +38,7 @@ def decode(chunk: Any, kind: str, n: int, fill: bytes | None, decimals: int = 0)
 def test_integers_of_hdf5(tmp_path: Path, kind: str, n: int) -> None:
     info = np.iinfo(kind)
     rng = np.random.default_rng(n)
-    for bits in range(8 * info.dtype.itemsize):
+    for bits in range(0, 8 * info.dtype.itemsize, 1 if n == 1000 else 7):
         low = info.min if bits % 2 else int(info.max) - (1 << bits) + 1
         rows = (rng.integers(0, 1 << bits, n, dtype="u8").astype(object) + low).astype(kind)
         for fill in (None, rows[0], 3):

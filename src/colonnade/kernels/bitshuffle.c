@@ -20,76 +20,120 @@ static inline uint64_t turn(uint64_t m)
     return m ^ t ^ t << 28;
 }
 
-static void split_block(const uint8_t *in, uint8_t *out, Py_ssize_t n, Py_ssize_t size)
-{
-    Py_ssize_t line = n / 8;
-    for (Py_ssize_t b = 0; b < size; b++)
-        for (Py_ssize_t g = 0; g < line; g++) {
-            uint64_t m = 0;
-            for (int j = 0; j < 8; j++)
-                m |= (uint64_t)in[(8 * g + j) * size + b] << (8 * j);
-            m = turn(m);
-            for (int k = 0; k < 8; k++)
-                out[(8 * b + k) * line + g] = (uint8_t)(m >> (8 * k));
-        }
-}
+enum { PIECE = 64, WIDEST = 16 };  /* groups of 8 items turned together; bytes of an item that go through planes */
 
-enum { PIECE = 64 };  /* groups of 8 items whose bytes are put together before they go to their items */
+/* -- one plane: byte b of 8 * groups items -- */
 
-/* Byte b of 8 * groups items from group `first` on, in their order. */
-static void join_plane(const uint8_t *in, Py_ssize_t b, Py_ssize_t line, Py_ssize_t first, Py_ssize_t groups, uint8_t *plane)
+static void split_plane(const uint8_t *plane, Py_ssize_t groups, uint8_t *out, Py_ssize_t line)
 {
     Py_ssize_t g = 0;
 #if defined(__SSE2__)
-    for (; g + 16 <= groups; g += 16) {  /* 16 groups: 8 lines of 16 bytes turned into 128 bytes */
-        __m128i r[8], s[8];
-        for (int k = 0; k < 8; k++)
-            r[k] = _mm_loadu_si128((const __m128i *)(in + (8 * b + k) * line + first + g));
-        for (int k = 0; k < 4; k++) {
-            s[2 * k] = _mm_unpacklo_epi8(r[2 * k], r[2 * k + 1]);
-            s[2 * k + 1] = _mm_unpackhi_epi8(r[2 * k], r[2 * k + 1]);
-        }
-        for (int h = 0; h < 2; h++)
-            for (int k = 0; k < 2; k++) {
-                r[4 * h + 2 * k] = _mm_unpacklo_epi16(s[4 * k + h], s[4 * k + 2 + h]);
-                r[4 * h + 2 * k + 1] = _mm_unpackhi_epi16(s[4 * k + h], s[4 * k + 2 + h]);
-            }
-        for (int h = 0; h < 2; h++)
-            for (int q = 0; q < 2; q++) {
-                s[4 * h + 2 * q] = _mm_unpacklo_epi32(r[4 * h + q], r[4 * h + 2 + q]);
-                s[4 * h + 2 * q + 1] = _mm_unpackhi_epi32(r[4 * h + q], r[4 * h + 2 + q]);
-            }
-        for (int v = 0; v < 8; v++) {  /* two matrices of 8 by 8 bits in each */
-            __m128i m = s[v], t;
-            t = _mm_and_si128(_mm_xor_si128(m, _mm_srli_epi64(m, 7)), _mm_set1_epi64x(0x00AA00AA00AA00AAll));
-            m = _mm_xor_si128(m, _mm_xor_si128(t, _mm_slli_epi64(t, 7)));
-            t = _mm_and_si128(_mm_xor_si128(m, _mm_srli_epi64(m, 14)), _mm_set1_epi64x(0x0000CCCC0000CCCCll));
-            m = _mm_xor_si128(m, _mm_xor_si128(t, _mm_slli_epi64(t, 14)));
-            t = _mm_and_si128(_mm_xor_si128(m, _mm_srli_epi64(m, 28)), _mm_set1_epi64x(0x00000000F0F0F0F0ll));
-            m = _mm_xor_si128(m, _mm_xor_si128(t, _mm_slli_epi64(t, 28)));
-            _mm_storeu_si128((__m128i *)(plane + 8 * g + 16 * v), m);
+    for (; g + 2 <= groups; g += 2) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(plane + 8 * g));
+        for (int k = 7; k >= 0; k--, v = _mm_add_epi8(v, v)) {  /* the highest bit of 16 items at a time */
+            uint16_t bits = (uint16_t)_mm_movemask_epi8(v);
+            memcpy(out + k * line + g, &bits, 2);
         }
     }
 #endif
     for (; g < groups; g++) {
+        uint64_t m = turn(load64(plane + 8 * g));
+        for (int k = 0; k < 8; k++)
+            out[k * line + g] = (uint8_t)(m >> (8 * k));
+    }
+}
+
+#if defined(__SSE2__)
+#define TURN_STEP(m, by, mask)                                                                                    \
+    do {                                                                                                          \
+        __m128i t_ = _mm_and_si128(_mm_xor_si128(m, _mm_srli_epi64(m, by)), _mm_set1_epi64x(mask));               \
+        (m) = _mm_xor_si128(m, _mm_xor_si128(t_, _mm_slli_epi64(t_, by)));                                        \
+    } while (0)
+
+/* 16 groups: 8 lines of 16 bytes to 128 bytes, each 8 of which are one group. */
+static inline void join_16(const uint8_t *in, Py_ssize_t line, uint8_t *plane)
+{
+    __m128i r[8], s[8];
+    for (int k = 0; k < 8; k++)
+        r[k] = _mm_loadu_si128((const __m128i *)(in + k * line));
+    for (int k = 0; k < 4; k++) {
+        s[2 * k] = _mm_unpacklo_epi8(r[2 * k], r[2 * k + 1]);
+        s[2 * k + 1] = _mm_unpackhi_epi8(r[2 * k], r[2 * k + 1]);
+    }
+    for (int h = 0; h < 2; h++)
+        for (int k = 0; k < 2; k++) {
+            r[4 * h + 2 * k] = _mm_unpacklo_epi16(s[4 * k + h], s[4 * k + 2 + h]);
+            r[4 * h + 2 * k + 1] = _mm_unpackhi_epi16(s[4 * k + h], s[4 * k + 2 + h]);
+        }
+    for (int h = 0; h < 2; h++)
+        for (int q = 0; q < 2; q++) {
+            s[4 * h + 2 * q] = _mm_unpacklo_epi32(r[4 * h + q], r[4 * h + 2 + q]);
+            s[4 * h + 2 * q + 1] = _mm_unpackhi_epi32(r[4 * h + q], r[4 * h + 2 + q]);
+        }
+    for (int v = 0; v < 8; v++) {
+        TURN_STEP(s[v], 7, 0x00AA00AA00AA00AAll);
+        TURN_STEP(s[v], 14, 0x0000CCCC0000CCCCll);
+        TURN_STEP(s[v], 28, 0x00000000F0F0F0F0ll);
+        _mm_storeu_si128((__m128i *)(plane + 16 * v), s[v]);
+    }
+}
+#endif
+
+static void join_plane(const uint8_t *in, Py_ssize_t groups, uint8_t *plane, Py_ssize_t line)
+{
+    Py_ssize_t g = 0;
+#if defined(__SSE2__)
+    for (; g + 16 <= groups; g += 16)
+        join_16(in + g, line, plane + 8 * g);
+#endif
+    for (; g < groups; g++) {
         uint64_t m = 0;
         for (int k = 0; k < 8; k++)
-            m |= (uint64_t)in[(8 * b + k) * line + first + g] << (8 * k);
+            m |= (uint64_t)in[k * line + g] << (8 * k);
         store64(plane + 8 * g, turn(m));
     }
 }
 
-static void join_block(const uint8_t *in, uint8_t *out, Py_ssize_t n, Py_ssize_t size)
+/* -- blocks -- */
+
+/* Items of few bytes: a piece of all planes at a time. */
+static void turn_narrow(const uint8_t *in, uint8_t *out, Py_ssize_t n, Py_ssize_t size, int undo)
 {
+    uint8_t planes[8 * PIECE * WIDEST];
     Py_ssize_t line = n / 8;
-    uint8_t plane[8 * PIECE];
     for (Py_ssize_t first = 0; first < line; first += PIECE) {
-        Py_ssize_t groups = line - first < PIECE ? line - first : PIECE;
+        Py_ssize_t groups = line - first < PIECE ? line - first : PIECE, items = 8 * groups;
+        if (!undo)
+            move_planes(in + 8 * first * size, planes, items * size, size, 0);
         for (Py_ssize_t b = 0; b < size; b++) {
-            uint8_t *byte = out + 8 * first * size + b;
-            join_plane(in, b, line, first, groups, plane);
-            for (Py_ssize_t i = 0; i < 8 * groups; i++)
-                byte[i * size] = plane[i];
+            if (undo)
+                join_plane(in + 8 * b * line + first, groups, planes + b * items, line);
+            else
+                split_plane(planes + b * items, groups, out + 8 * b * line + first, line);
+        }
+        if (undo)
+            move_planes(planes, out + 8 * first * size, items * size, size, 1);
+    }
+}
+
+/* Items of many bytes: one plane at a time, its bytes put to their items. */
+static void turn_wide(const uint8_t *in, uint8_t *out, Py_ssize_t n, Py_ssize_t size, int undo)
+{
+    uint8_t plane[8 * PIECE];
+    Py_ssize_t line = n / 8;
+    for (Py_ssize_t first = 0; first < line; first += PIECE) {
+        Py_ssize_t groups = line - first < PIECE ? line - first : PIECE, items = 8 * groups, at = 8 * first * size;
+        for (Py_ssize_t b = 0; b < size; b++) {
+            if (undo)
+                join_plane(in + 8 * b * line + first, groups, plane, line);
+            for (Py_ssize_t i = 0; i < items; i++) {
+                if (undo)
+                    out[at + i * size + b] = plane[i];
+                else
+                    plane[i] = in[at + i * size + b];
+            }
+            if (!undo)
+                split_plane(plane, groups, out + 8 * b * line + first, line);
         }
     }
 }
@@ -99,7 +143,7 @@ static void turn_all(const uint8_t *in, uint8_t *out, Py_ssize_t n, Py_ssize_t s
     Py_ssize_t i = 0;
     while (n - i >= 8) {
         Py_ssize_t some = n - i < block ? (n - i) / 8 * 8 : block;
-        (undo ? join_block : split_block)(in + i * size, out + i * size, some, size);
+        (size <= WIDEST ? turn_narrow : turn_wide)(in + i * size, out + i * size, some, size, undo);
         i += some;
     }
     memcpy(out + i * size, in + i * size, (size_t)((n - i) * size));

@@ -1,7 +1,7 @@
 /* HDF5's Fletcher-32: sums over big-endian 16-bit words, an odd last byte as the high one. */
 #include "native.h"
 
-enum { GROUP = 16, BLOCK = 1 << 16 };  /* words summed together; words between two foldings */
+enum { LANES = 32, GROUPS = 256 };  /* lanes of 32 bits overflow after 360 groups */
 
 static uint64_t fold(uint64_t sum)
 {
@@ -10,43 +10,46 @@ static uint64_t fold(uint64_t sum)
     return sum;
 }
 
-/* Sums of one group of words: all of them, and each times how many words of the group come with or after it. */
-static inline void add_group(const uint8_t *bytes, uint32_t *plain, uint32_t *weighted)
+/* The sums of GROUPS groups of words: of all, and of each times how many words come with or after it.
+ * Words are read in this machine's order: swapping the bytes of all words swaps those of their sums modulo 65535. */
+WIDE static void add_groups(const uint8_t *bytes, int groups, uint64_t *plain, uint64_t *weighted)
 {
-    uint32_t p = 0, w = 0;
-    for (int i = 0; i < GROUP; i++) {
-        uint32_t word = (uint32_t)bytes[2 * i] << 8 | bytes[2 * i + 1];
-        p += word;
-        w += word * (uint32_t)(GROUP - i);
+    uint32_t once[LANES] = {0}, often[LANES] = {0};
+    for (int g = 0; g < groups; g++) {
+        uint16_t words[LANES];
+        memcpy(words, bytes + (size_t)g * sizeof words, sizeof words);
+        for (int j = 0; j < LANES; j++) {
+            once[j] += words[j];
+            often[j] += once[j];
+        }
     }
-    *plain = p;
-    *weighted = w;
+    for (unsigned j = 0; j < LANES; j++) {
+        *plain += once[j];
+        *weighted += (uint64_t)often[j] * LANES - (uint64_t)once[j] * j;
+    }
 }
 
-WIDE static uint32_t fletcher(const uint8_t *bytes, Py_ssize_t n_bytes)
+static uint32_t fletcher(const uint8_t *bytes, Py_ssize_t n_bytes)
 {
     uint64_t first = 0, second = 0;
     Py_ssize_t n = n_bytes / 2, i = 0;
-    while (i < n) {
-        Py_ssize_t end = n - i < BLOCK ? n : i + BLOCK;
-        for (; i + GROUP <= end; i += GROUP) {
-            uint32_t plain, weighted;
-            add_group(bytes + 2 * i, &plain, &weighted);
-            second += GROUP * first + weighted;
-            first += plain;
-        }
-        for (; i < end; i++) {
-            first += (uint64_t)bytes[2 * i] << 8 | bytes[2 * i + 1];
-            second += first;
-        }
-        first = fold(first);
-        second = fold(second);
+    while (n - i >= LANES) {
+        Py_ssize_t groups = (n - i) / LANES < GROUPS ? (n - i) / LANES : GROUPS;
+        uint64_t plain = 0, weighted = 0;
+        add_groups(bytes + 2 * i, (int)groups, &plain, &weighted);
+        second = fold(second + first * (uint64_t)(groups * LANES) + weighted);
+        first = fold(first + plain);
+        i += groups * LANES;
+    }
+    for (; i < n; i++) {
+        first += load16(bytes + 2 * i);
+        second += first;
     }
     if (n_bytes % 2) {
-        first = fold(first + ((uint64_t)bytes[n_bytes - 1] << 8));
-        second = fold(second + first);
+        first += bytes[n_bytes - 1];
+        second += first;
     }
-    return (uint32_t)(second << 16 | first);
+    return (uint32_t)swap16((uint16_t)fold(second)) << 16 | swap16((uint16_t)fold(first));
 }
 
 static PyObject *fletcher32(PyObject *Py_UNUSED(module), PyObject *arguments)

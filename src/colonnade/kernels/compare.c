@@ -252,7 +252,7 @@ static void test_wanted(const Test *test, const uint8_t *values, Py_ssize_t n, u
 {
     Kind kind = test->kind;
     Py_ssize_t n_wanted = test->n_wanted;
-    if (n_wanted <= 6) {  /* so few that it is cheaper to compare with each, many values at a time */
+    if (n_wanted <= 24) {  /* so few that it is cheaper to compare with each, many values at a time */
         memset(out, 0, (size_t)n);
 #define DO(T, KIND, field)                                              \
     case KIND:                                                          \

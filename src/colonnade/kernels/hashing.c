@@ -7,6 +7,8 @@
 
 static const uint64_t C1 = 0x87C37B91114253D5ull, C2 = 0x4CF5AD432745937Full, SECOND_SEED = 0x9E3779B9u;
 
+enum { MOST_HASHES = 1024 };  /* more would only keep a reader busy */
+
 typedef struct {
     uint64_t low, high;
 } Hash;
@@ -252,8 +254,8 @@ static int open_filter(PyObject *object, Span *span, Bloom *bloom, int k, int wr
 {
     if ((write ? open_bytes_out : open_bytes)(object, span, "filter") < 0)
         return -1;
-    if (span->n_bytes < 1 || span->n_bytes > PY_SSIZE_T_MAX / 8 || k < 1) {
-        refuse("a filter has at least a byte and a hash, not %zd and %d", span->n_bytes, k);
+    if (span->n_bytes < 1 || span->n_bytes > PY_SSIZE_T_MAX / 8 || k < 1 || k > MOST_HASHES) {
+        refuse("a filter has at least a byte, and 1 to 1024 hashes: not %zd and %d", span->n_bytes, k);
         return -1;
     }
     uint64_t m_bits = 8 * (uint64_t)span->n_bytes;

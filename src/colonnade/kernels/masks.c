@@ -1,6 +1,10 @@
 /* Masks: one byte a row, not 0 is true; what is written is 0 or 1. Bits are packed as Arrow does, the lowest first. */
 #include "native.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 Py_ssize_t rows_of_mask(const uint8_t *mask, Py_ssize_t n, int64_t base, int64_t *out, Py_ssize_t room)
 {
     Py_ssize_t found = 0, i = 0;
@@ -146,6 +150,13 @@ static PyObject *mask_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
 static void pack(const uint8_t *mask, Py_ssize_t n, uint8_t *bits)
 {
     Py_ssize_t i = 0;
+#if defined(__SSE2__)
+    for (; i + 16 <= n; i += 16) {
+        __m128i zero = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(mask + i)), _mm_setzero_si128());
+        uint16_t two = (uint16_t)~_mm_movemask_epi8(zero);
+        memcpy(bits + i / 8, &two, 2);
+    }
+#endif
     for (; i + 8 <= n; i += 8)
         bits[i / 8] = (uint8_t)packed8(truths(load64(mask + i)));
     if (i < n) {

@@ -112,6 +112,8 @@ static inline unsigned packed8(uint64_t w) { return (unsigned)(w * 0x01020408102
 
 /* Row numbers of true bytes; -1 where `room` is too small. In masks.c. */
 Py_ssize_t rows_of_mask(const uint8_t *mask, Py_ssize_t n, int64_t base, int64_t *out, Py_ssize_t room);
+/* Byte planes of items to items (undo) or back, see shuffle.c. */
+void move_planes(const uint8_t *in, uint8_t *out, Py_ssize_t n_bytes, Py_ssize_t size, int undo);
 /* How many bytes are not 0. */
 Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n);
 

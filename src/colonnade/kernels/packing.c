@@ -105,6 +105,20 @@ static inline uint64_t one_number(const Scaled *s, uint64_t i)
     return scaled_bits(s, s->packed.bits ? unpack_slowly(&s->packed, i) : 0);
 }
 
+/* MANY numbers from one load: they lie in the 64 bits from the first on, even where that begins inside a byte (8 numbers
+ * begin at a byte, 4 at a half). The rest, up to `quick`, one by one. */
+#define UNPACK_LOOP(T, MANY)                                                                                  \
+    {                                                                                                         \
+        Py_ssize_t i = 0;                                                                                     \
+        for (; i + (MANY) <= quick; i += (MANY)) {                                                            \
+            uint64_t bit = (uint64_t)i * bits, word = swap64(load64(bytes + bit / 8)) << (bit % 8);           \
+            for (int j = 0; j < (MANY); j++, word <<= bits)                                                   \
+                out[i + j] = (T)((T)(word >> (64 - bits)) + minimum);                                         \
+        }                                                                                                     \
+        for (; i < quick; i++)                                                                                \
+            out[i] = (T)((T)unpack_quickly(bytes, (uint64_t)i * bits, bits) + minimum);                       \
+    }
+
 #define INTEGER_LOOP(T)                                                                                       \
     static Py_ssize_t integers_##T(const Scaled *s, Py_ssize_t n, T *out)                                     \
     {                                                                                                         \
@@ -121,9 +135,14 @@ static inline uint64_t one_number(const Scaled *s, uint64_t i)
         else if (bits == 32)                                                                                  \
             for (Py_ssize_t i = 0; i < quick; i++)                                                            \
                 out[i] = (T)((T)swap32(load32(bytes + 4 * i)) + minimum);                                     \
+        else if (bits < 8)                                                                                    \
+            UNPACK_LOOP(T, 8)                                                                                 \
+        else if (bits < 16)                                                                                   \
+            UNPACK_LOOP(T, 4)                                                                                 \
+        else if (bits <= 28)                                                                                  \
+            UNPACK_LOOP(T, 2)                                                                                 \
         else                                                                                                  \
-            for (Py_ssize_t i = 0; i < quick; i++)                                                            \
-                out[i] = (T)((T)unpack_quickly(bytes, (uint64_t)i * bits, bits) + minimum);                   \
+            UNPACK_LOOP(T, 1)                                                                                 \
         if (s->has_fill) {                                                                                    \
             T mark = (T)((T)s->mark + minimum), fill = (T)s->fill;                                            \
             for (Py_ssize_t i = 0; i < quick; i++)                                                            \
@@ -281,36 +300,38 @@ static PyObject *decode_scaleoffset_rows(PyObject *Py_UNUSED(module), PyObject *
 
 /* -- scale-offset, written -- */
 
-/* The least and greatest of the values that are not the fill, as 64 bits in the order of the type; 0 where all are. */
-#define SPAN_LOOP(T, KIND)                                                                                   \
-    static int span_##KIND(const T *v, Py_ssize_t n, int has_fill, uint64_t fill, uint64_t *low, uint64_t *high) \
-    {                                                                                                        \
-        T least = 0, greatest = 0;                                                                           \
-        int any = 0;                                                                                         \
-        for (Py_ssize_t i = 0; i < n; i++) {                                                                 \
-            T value = v[i];                                                                                  \
-            if (has_fill && value == (T)fill)                                                                \
-                continue;                                                                                    \
-            least = !any || value < least ? value : least;                                                   \
-            greatest = !any || value > greatest ? value : greatest;                                          \
-            any = 1;                                                                                         \
-        }                                                                                                    \
-        *low = (uint64_t)least;                                                                              \
-        *high = (uint64_t)greatest;                                                                          \
-        return any;                                                                                          \
+/* The least and greatest of the values that are not the fill, as 64 bits; both 0 where all are. */
+#define SPAN_LOOP(T, KIND, LEAST, GREATEST)                                                                   \
+    WIDE static void span_##KIND(const T *v, Py_ssize_t n, int has_fill, T fill, uint64_t *low, uint64_t *high) \
+    {                                                                                                         \
+        T least = GREATEST, greatest = LEAST;                                                                 \
+        if (has_fill)                                                                                         \
+            for (Py_ssize_t i = 0; i < n; i++) {                                                              \
+                T down = v[i] == fill ? GREATEST : v[i], up = v[i] == fill ? LEAST : v[i];                    \
+                least = down < least ? down : least;                                                          \
+                greatest = up > greatest ? up : greatest;                                                     \
+            }                                                                                                 \
+        else                                                                                                  \
+            for (Py_ssize_t i = 0; i < n; i++) {                                                              \
+                least = v[i] < least ? v[i] : least;                                                          \
+                greatest = v[i] > greatest ? v[i] : greatest;                                                 \
+            }                                                                                                 \
+        *low = least <= greatest ? (uint64_t)least : 0;                                                       \
+        *high = least <= greatest ? (uint64_t)greatest : 0;                                                   \
     }
-SPAN_LOOP(int8_t, I8)
-SPAN_LOOP(int16_t, I16)
-SPAN_LOOP(int32_t, I32)
-SPAN_LOOP(int64_t, I64)
-SPAN_LOOP(uint8_t, U8)
-SPAN_LOOP(uint16_t, U16)
-SPAN_LOOP(uint32_t, U32)
-SPAN_LOOP(uint64_t, U64)
+SPAN_LOOP(int8_t, I8, INT8_MIN, INT8_MAX)
+SPAN_LOOP(int16_t, I16, INT16_MIN, INT16_MAX)
+SPAN_LOOP(int32_t, I32, INT32_MIN, INT32_MAX)
+SPAN_LOOP(int64_t, I64, INT64_MIN, INT64_MAX)
+SPAN_LOOP(uint8_t, U8, 0, UINT8_MAX)
+SPAN_LOOP(uint16_t, U16, 0, UINT16_MAX)
+SPAN_LOOP(uint32_t, U32, 0, UINT32_MAX)
+SPAN_LOOP(uint64_t, U64, 0, UINT64_MAX)
 
 static void find_span(const Span *values, int has_fill, uint64_t fill, uint64_t *low, uint64_t *high)
 {
-#define FIND(T, KIND) case KIND: span_##KIND((const T *)values->bytes, values->count, has_fill, fill, low, high); break;
+#define FIND(T, KIND) \
+    case KIND: span_##KIND((const T *)values->bytes, values->count, has_fill, (T)fill, low, high); break;
     switch (values->kind) {
         FIND(int8_t, I8) FIND(int16_t, I16) FIND(int32_t, I32) FIND(int64_t, I64)
         FIND(uint8_t, U8) FIND(uint16_t, U16) FIND(uint32_t, U32) FIND(uint64_t, U64)
@@ -330,37 +351,58 @@ static unsigned bits_for(uint64_t count)
 
 typedef struct {
     uint8_t *out;
-    uint64_t held;    /* bits that fill no byte yet, the last lowest */
-    unsigned n_held;
+    uint64_t held;    /* bits that are not written yet, the first highest */
+    unsigned free;    /* of its 64 bits: 1 to 64 */
 } Packer;
 
+/* At most 63 bits. */
 static inline void pack_number(Packer *p, uint64_t number, unsigned bits)
 {
-    if (bits > 32) {
-        pack_number(p, number >> 32, bits - 32);
-        number &= 0xFFFFFFFFu;
-        bits = 32;
+    if (bits < p->free) {
+        p->free -= bits;
+        p->held |= number << p->free;
+        return;
     }
-    p->held = p->held << bits | number;
-    p->n_held += bits;
-    while (p->n_held >= 8) {
-        p->n_held -= 8;
-        *p->out++ = (uint8_t)(p->held >> p->n_held);
-    }
+    unsigned over = bits - p->free;
+    store64(p->out, swap64(p->held | number >> over));
+    p->out += 8;
+    p->free = 64 - over;
+    p->held = over ? number << p->free : 0;
 }
+
+static void end_packing(Packer *p)
+{
+    uint64_t last = swap64(p->held);
+    memcpy(p->out, &last, (64 - p->free + 7) / 8);
+}
+
+#define ENCODE_LOOP(T)                                                                                        \
+    static void encode_##T(const T *v, Py_ssize_t n, uint8_t *out, unsigned bits, T minimum, int has_fill, T fill) \
+    {                                                                                                         \
+        Packer packer = {out, 0, 64};                                                                         \
+        uint64_t mark = ((uint64_t)1 << bits) - 1;                                                            \
+        for (Py_ssize_t i = 0; i < n; i++) {                                                                  \
+            T value = v[i]; /* masked, so that one changed by another thread stays within its bits */         \
+            uint64_t number = (uint64_t)(T)(value - minimum) & mark;                                          \
+            pack_number(&packer, has_fill && value == fill ? mark : number, bits);                            \
+        }                                                                                                     \
+        end_packing(&packer);                                                                                 \
+    }
+ENCODE_LOOP(uint8_t)
+ENCODE_LOOP(uint16_t)
+ENCODE_LOOP(uint32_t)
+ENCODE_LOOP(uint64_t)
 
 static void encode_all(const Span *values, uint8_t *out, unsigned bits, uint64_t minimum, int has_fill, uint64_t fill)
 {
-    Packer packer = {out, 0, 0};
-    uint64_t mask = UINT64_MAX >> (64 - 8 * (unsigned)values->size), mark = ((uint64_t)1 << bits) - 1;
-    for (Py_ssize_t i = 0; i < values->count; i++) {
-        uint64_t value = get(values->bytes + i * values->size, values->size);
-        /* masked, so that a value changed by another thread stays within its bits */
-        uint64_t number = has_fill && value == fill ? mark : (value - minimum) & mask & mark;
-        pack_number(&packer, number, bits);
+#define ENCODE(T) encode_##T((const T *)values->bytes, values->count, out, bits, (T)minimum, has_fill, (T)fill)
+    switch (values->size) {
+    case 1: ENCODE(uint8_t); break;
+    case 2: ENCODE(uint16_t); break;
+    case 4: ENCODE(uint32_t); break;
+    default: ENCODE(uint64_t);
     }
-    if (packer.n_held)
-        *packer.out = (uint8_t)(packer.held << (8 - packer.n_held));
+#undef ENCODE
 }
 
 static void write_header(uint8_t *out, unsigned bits, uint64_t minimum)
@@ -413,12 +455,25 @@ static PyObject *encode_scaleoffset(PyObject *Py_UNUSED(module), PyObject *argum
 
 static void decode_bits(const Packed *p, Py_ssize_t n, Py_ssize_t size, unsigned offset, int swapped, uint8_t *out)
 {
-    Py_ssize_t quick = quick_count(p, n);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        uint64_t number = i < quick ? unpack_quickly(p->bytes, (uint64_t)i * p->bits, p->bits)
-                                    : unpack_slowly(p, (uint64_t)i);
-        put(out + i * size, number << offset, size, swapped);
+    Py_ssize_t quick = quick_count(p, n), i = 0;
+#define DECODE(T)                                                                                      \
+    for (; i < quick; i++) {                                                                           \
+        T item = (T)(unpack_quickly(p->bytes, (uint64_t)i * p->bits, p->bits) << offset);              \
+        memcpy(out + i * (Py_ssize_t)sizeof item, &item, sizeof item);                                 \
     }
+    if (size == 1)
+        DECODE(uint8_t)
+    else if (size == 2)
+        DECODE(uint16_t)
+    else if (size == 4)
+        DECODE(uint32_t)
+    else
+        DECODE(uint64_t)
+#undef DECODE
+    for (; i < n; i++)
+        put(out + i * size, unpack_slowly(p, (uint64_t)i) << offset, size, 0);
+    if (swapped)
+        swap_items(out, n, size);
 }
 
 static PyObject *decode_nbit(PyObject *Py_UNUSED(module), PyObject *arguments)

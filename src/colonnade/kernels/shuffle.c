@@ -159,9 +159,13 @@ static Py_ssize_t split_fast(const uint8_t *in, uint8_t *out, Py_ssize_t n, Py_s
 
 typedef void (*Move)(const uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t);
 
-static void move_all(const uint8_t *in, uint8_t *out, Py_ssize_t n_bytes, Py_ssize_t size, int undo)
+void move_planes(const uint8_t *in, uint8_t *out, Py_ssize_t n_bytes, Py_ssize_t size, int undo)
 {
     Py_ssize_t n = n_bytes / size;
+    if (size == 1) {
+        memcpy(out, in, (size_t)n_bytes);
+        return;
+    }
     Py_ssize_t done = undo ? join_fast(in, out, n, size) : split_fast(in, out, n, size);
     Move move = undo ? join : split;
     for (Py_ssize_t from = done; from < n; from += TILE)
@@ -184,7 +188,7 @@ static PyObject *run(PyObject *arguments, int undo)
         return finish(s, 2, refuse("out has %zd bytes, expected %zd", s[1].n_bytes, s[0].n_bytes));
     Py_BEGIN_ALLOW_THREADS
     if (s[0].n_bytes)
-        move_all(s[0].bytes, s[1].bytes, s[0].n_bytes, size, undo);
+        move_planes(s[0].bytes, s[1].bytes, s[0].n_bytes, size, undo);
     Py_END_ALLOW_THREADS
     return finish(s, 2, Py_NewRef(Py_None));
 }

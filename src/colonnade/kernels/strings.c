@@ -8,21 +8,21 @@
 enum { TERMINATED, NULLS, SPACES };
 enum { ANYTHING, ASCII, UTF8 };
 
-/* How many bytes at the beginning are ASCII, in steps of 8. */
-static Py_ssize_t ascii_run(const uint8_t *p, Py_ssize_t n)
-{
-    Py_ssize_t i = 0;
-    while (i + 8 <= n && !(load64(p + i) & 0x8080808080808080ull))
-        i += 8;
-    return i;
-}
-
+/* Whether all bytes are below 128; the last 8 (or 4) are looked at together, some of them twice. */
 static int is_ascii(const uint8_t *p, Py_ssize_t n)
 {
-    unsigned all = 0;
-    for (Py_ssize_t i = ascii_run(p, n); i < n; i++)
-        all |= p[i];
-    return all < 0x80;
+    uint64_t all = 0;
+    if (n >= 8) {
+        for (Py_ssize_t i = 0; i + 8 <= n; i += 8)
+            all |= load64(p + i);
+        all |= load64(p + n - 8);
+    }
+    else if (n >= 4)
+        all = load32(p) | load32(p + n - 4);
+    else
+        for (Py_ssize_t i = 0; i < n; i++)
+            all |= p[i];
+    return !(all & 0x8080808080808080ull);
 }
 
 /* Bytes of the sequence at p, 0 when it is none. */
@@ -43,7 +43,9 @@ static int sequence(const uint8_t *p, Py_ssize_t n)
 
 static int is_utf8(const uint8_t *p, Py_ssize_t n)
 {
-    for (Py_ssize_t i = ascii_run(p, n); i < n;) {
+    if (is_ascii(p, n))
+        return 1;
+    for (Py_ssize_t i = 0; i < n;) {
         int step = sequence(p + i, n - i);
         if (!step)
             return 0;
@@ -57,20 +59,42 @@ static int is_right(const uint8_t *p, Py_ssize_t n, int check)
     return check == ANYTHING || (check == ASCII ? is_ascii(p, n) : is_utf8(p, n));
 }
 
-static Py_ssize_t trimmed(const uint8_t *p, Py_ssize_t width, int padding)
+/* Where the first NUL is, or n. */
+static Py_ssize_t before_nul(const uint8_t *p, Py_ssize_t n)
 {
-    if (padding == TERMINATED) {
-        const uint8_t *end = memchr(p, 0, (size_t)width);
-        return end ? end - p : width;
+    Py_ssize_t i = 0;
+    while (i < n) {
+        if (n >= 8 && i > n - 8)
+            i = n - 8;  /* bytes before i are not 0 */
+        if (n - i < 8)
+            break;
+        uint64_t word = load64(p + i), zero = (word - 0x0101010101010101ull) & ~word & 0x8080808080808080ull;
+        if (zero)
+            return i + lowest_bit(zero) / 8;
+        i += 8;
     }
-    uint8_t pad = padding == SPACES ? ' ' : 0;
-    Py_ssize_t n = width;
+    while (i < n && p[i])
+        i++;
+    return i;
+}
+
+/* How many bytes are left without padding at the end. */
+static Py_ssize_t before_padding(const uint8_t *p, Py_ssize_t n, uint8_t pad)
+{
     uint64_t eight = pad * 0x0101010101010101ull;
-    while (n >= 8 && load64(p + n - 8) == eight)
-        n -= 8;
+    for (; n >= 8; n -= 8) {
+        uint64_t other = swap64(load64(p + n - 8) ^ eight);
+        if (other)
+            return n - lowest_bit(other) / 8;
+    }
     while (n > 0 && p[n - 1] == pad)
         n--;
     return n;
+}
+
+static Py_ssize_t trimmed(const uint8_t *p, Py_ssize_t width, int padding)
+{
+    return padding == TERMINATED ? before_nul(p, width) : before_padding(p, width, padding == SPACES ? ' ' : 0);
 }
 
 /* Strings are short: eight bytes at a time, past the end of the string where both sides have room. */

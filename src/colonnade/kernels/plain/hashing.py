@@ -26,6 +26,7 @@ from colonnade.kernels.plain.arguments import (
 
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 SECOND_SEED = 0x9E3779B9
+MOST_HASHES = 1024  # more would only keep a reader busy
 _C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 
 
@@ -107,8 +108,8 @@ def _open_present(present: Readable | None, count: int) -> Array:
 
 def _open_filter(filter_: Readable, k: int, writable: bool = False) -> Bytes:
     bits = open_bytes(filter_, "filter", writable)
-    if not len(bits) or k < 1:
-        raise ValueError(f"a filter has at least a byte and a hash, not {len(bits)} and {k}")
+    if not len(bits) or not 1 <= k <= MOST_HASHES:
+        raise ValueError(f"a filter has at least a byte, and 1 to {MOST_HASHES} hashes: not {len(bits)} and {k}")
     return bits
 
 
