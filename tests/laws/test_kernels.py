@@ -382,6 +382,7 @@ def one() -> Any:
 
 MALFORMED = {
     "out too short": ("shuffle", u1, u1[:3].copy(), 2),
+    "out over source": ("shuffle", u1[:3], u1[1:], 1),
     "item size 0": ("unshuffle", u1, u1.copy(), 0),
     "item size below 0": ("take", u1, -4, i8, u1.copy()),
     "not contiguous": ("fletcher32", np.arange(20, dtype="u1")[::2]),
@@ -437,4 +438,4 @@ def test_empty_input(kind: str) -> None:
     assert agree("least_greatest", none, None) == (None, None, 0, 0)
     assert agree("range_count", none, None, None, False, False) == 0
     agree("nan_mask", none, mask)
-    agree("shuffle", mask, mask, 3)
+    agree("shuffle", mask, mask.copy(), 3)

@@ -156,7 +156,8 @@ static PyObject *run(PyObject *arguments, int undo)
     Span s[2] = {0};
     if (!PyArg_ParseTuple(arguments, "OOnn", &source, &target, &size, &block))
         return NULL;
-    if (open_bytes(source, &s[0], "source") < 0 || open_bytes_out(target, &s[1], "out") < 0)
+    if (open_bytes(source, &s[0], "source") < 0 || open_bytes_out(target, &s[1], "out") < 0
+        || apart(&s[0], &s[1]) < 0)
         return finish(s, 2, NULL);
     if (size < 1 || s[0].n_bytes % size)
         return finish(s, 2, refuse("source has %zd bytes, no whole number of items of %zd", s[0].n_bytes, size));

@@ -166,6 +166,16 @@ int same_count(const Span *a, const Span *b)
     return -1;
 }
 
+int apart(const Span *source, const Span *out)
+{
+    uintptr_t a = (uintptr_t)source->bytes, b = (uintptr_t)out->bytes;
+    if (source->n_bytes == 0 || out->n_bytes == 0 || a + (uintptr_t)source->n_bytes <= b
+        || b + (uintptr_t)out->n_bytes <= a)
+        return 0;
+    refuse("%s must not lie over %s", out->name, source->name);
+    return -1;
+}
+
 PyObject *finish(Span *spans, int n, PyObject *result)
 {
     close_spans(spans, n);

@@ -59,6 +59,7 @@ void close_spans(Span *spans, int n);
 
 PyObject *refuse(const char *format, ...); /* raises ValueError, answers NULL */
 int same_count(const Span *a, const Span *b);
+int apart(const Span *source, const Span *out); /* refuses an output that lies over its source */
 PyObject *finish(Span *spans, int n, PyObject *result);
 
 static inline int is_float(Kind kind) { return kind == F32 || kind == F64; }

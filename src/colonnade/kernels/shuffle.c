@@ -180,7 +180,8 @@ static PyObject *run(PyObject *arguments, int undo)
     Span s[2] = {0};
     if (!PyArg_ParseTuple(arguments, "OOn", &source, &target, &size))
         return NULL;
-    if (open_bytes(source, &s[0], "source") < 0 || open_bytes_out(target, &s[1], "out") < 0)
+    if (open_bytes(source, &s[0], "source") < 0 || open_bytes_out(target, &s[1], "out") < 0
+        || apart(&s[0], &s[1]) < 0)
         return finish(s, 2, NULL);
     if (size < 1)
         return finish(s, 2, refuse("item_size is %zd, expected at least 1", size));

@@ -1,7 +1,8 @@
 /* Row numbers in the order of their values: a stable radix sort, a byte at a time from the lowest.
  *
  * Values become unsigned numbers of the same order first: the sign of integers is turned over; of floats, all bits of
- * negative ones. -0.0 equals 0.0; NaN comes last, all NaN being equal. A byte that all values share costs nothing.
+ * negative ones. -0.0 equals 0.0; NaN comes last, all NaN being equal. A byte that all values share costs nothing, and
+ * values that are in order already are only looked at.
  */
 #include "native.h"
 
@@ -131,6 +132,50 @@ static void make_long(const Span *values, Long *pairs, size_t (*counts)[RADIX])
 #undef MAKE
 }
 
+/* Whether values are in order already, none of them NaN. */
+#define ORDER_LOOP(T, KIND)                                       \
+    static int ordered_##KIND(const T *values, Py_ssize_t n)      \
+    {                                                             \
+        if (values[0] != values[0])                               \
+            return 0;                                             \
+        for (Py_ssize_t i = 1; i < n; i++)                        \
+            if (!(values[i - 1] <= values[i]))                    \
+                return 0;                                         \
+        return 1;                                                 \
+    }
+ORDER_LOOP(int8_t, I8)
+ORDER_LOOP(int16_t, I16)
+ORDER_LOOP(int32_t, I32)
+ORDER_LOOP(int64_t, I64)
+ORDER_LOOP(uint8_t, U8)
+ORDER_LOOP(uint16_t, U16)
+ORDER_LOOP(uint32_t, U32)
+ORDER_LOOP(uint64_t, U64)
+ORDER_LOOP(float, F32)
+ORDER_LOOP(double, F64)
+
+static int is_ordered(const Span *values)
+{
+#define TEST(T, KIND) case KIND: return ordered_##KIND((const T *)values->bytes, values->count);
+    switch (values->kind) {
+        TEST(int8_t, I8) TEST(int16_t, I16) TEST(int32_t, I32) TEST(int64_t, I64) TEST(uint8_t, U8)
+        TEST(uint16_t, U16) TEST(uint32_t, U32) TEST(uint64_t, U64) TEST(float, F32) TEST(double, F64)
+    default: return 0;
+    }
+#undef TEST
+}
+
+static int put_all_rows(Span *out)
+{
+    for (Py_ssize_t i = 0; i < out->count; i++) {
+        if (out->kind == U32)
+            ((uint32_t *)out->bytes)[i] = (uint32_t)i;
+        else
+            ((int64_t *)out->bytes)[i] = i;
+    }
+    return 0;
+}
+
 #define PUT_ROWS(pairs, T)                     \
     for (size_t i = 0; i < n; i++)             \
         ((T *)out->bytes)[i] = (T)(pairs)[i].row;
@@ -189,9 +234,12 @@ static PyObject *argsort(PyObject *Py_UNUSED(module), PyObject *arguments)
     if (s[1].kind == U32 && (uint64_t)s[0].count > UINT32_MAX)
         return finish(s, 2, refuse("out is too narrow for %zd rows", s[0].count));
     Py_BEGIN_ALLOW_THREADS
-    if (s[0].count)
-        status = s[0].size <= 4 && (uint64_t)s[0].count <= UINT32_MAX ? sort_short(&s[0], &s[1], counts)
-                                                                      : sort_long(&s[0], &s[1], counts);
+    if (!s[0].count || is_ordered(&s[0]))
+        status = put_all_rows(&s[1]);
+    else if (s[0].size <= 4 && (uint64_t)s[0].count <= UINT32_MAX)
+        status = sort_short(&s[0], &s[1], counts);
+    else
+        status = sort_long(&s[0], &s[1], counts);
     Py_END_ALLOW_THREADS
     return finish(s, 2, status < 0 ? PyErr_NoMemory() : Py_NewRef(Py_None));
 }

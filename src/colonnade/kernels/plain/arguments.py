@@ -95,6 +95,12 @@ def check_count(array: Array, name: str, count: int) -> None:
         raise ValueError(f"{name} has {len(array)} items, expected {count}")
 
 
+def check_apart(source: Array, out: Array) -> None:
+    """Refuse an output that lies over its source."""
+    if np.may_share_memory(source, out):
+        raise ValueError("out must not lie over source")
+
+
 def check_item_size(size: int) -> None:
     if size < 1:
         raise ValueError(f"item_size is {size}, expected at least 1")

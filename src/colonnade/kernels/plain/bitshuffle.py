@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from colonnade.kernels.plain.arguments import Bytes, Readable, open_bytes
+from colonnade.kernels.plain.arguments import Bytes, Readable, check_apart, open_bytes
 
 
 def bit_shuffle(source: Readable, out: Readable, item_size: int, block_items: int, /) -> None:
@@ -23,6 +23,7 @@ def bit_unshuffle(source: Readable, out: Readable, item_size: int, block_items: 
 
 def _turn(source: Readable, out: Readable, item_size: int, block_items: int, undo: bool) -> None:
     given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
+    check_apart(given, made)
     if item_size < 1 or len(given) % item_size:
         raise ValueError(f"source has {len(given)} bytes, no whole number of items of {item_size}")
     if block_items < 8 or block_items % 8:

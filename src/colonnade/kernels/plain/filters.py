@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from colonnade.kernels.plain.arguments import Bytes, Readable, check_item_size, open_bytes
+from colonnade.kernels.plain.arguments import Bytes, Readable, check_apart, check_item_size, open_bytes
 
 
 def _open_pair(source: Readable, out: Readable, item_size: int) -> tuple[Bytes, Bytes]:
     given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
+    check_apart(given, made)
     check_item_size(item_size)
     if len(given) != len(made):
         raise ValueError(f"out has {len(made)} bytes, expected {len(given)}")
