@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from colonnade import kernels
 from colonnade.columns.missing import Mask
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.leaf import Among, BoundLeaf, Domain, Interval, Key, Missing, NotANumber, Pattern, Test
@@ -177,9 +178,9 @@ class NumberKeys(Keys):
     def ordered(self) -> Places:
         present = self.present
         if present.all():
-            return np.argsort(self.values, kind="stable").astype(np.int64)
+            return _in_order(self.values)
         places = np.flatnonzero(present)
-        return places[np.argsort(self.values[places], kind="stable")]
+        return places[_in_order(self.values[places])]
 
     def key(self, place: int) -> Key:
         found: Key = self.values[place : place + 1].tolist()[0]  # also of whole numbers of any length
@@ -209,6 +210,16 @@ class NumberKeys(Keys):
     def array(self) -> pa.Array:
         mask = self.missing if self.missing.any() else None
         return pa.array(np.ascontiguousarray(self.values), mask=mask)
+
+
+def _in_order(values: Numbers) -> Places:
+    """The places of numbers in increasing order, equal ones by place."""
+    if values.dtype.kind not in "iuf" or values.itemsize not in (1, 2, 4, 8) or values.dtype.str[1:] == "f2":
+        return np.argsort(values, kind="stable").astype(np.int64)
+    native = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+    places = np.empty(len(native), dtype=np.int64)
+    kernels.argsort(native, places)
+    return places
 
 
 class ByteKeys(Keys):

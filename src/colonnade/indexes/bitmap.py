@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from colonnade import kernels
 from colonnade.columns.key_images import image_to_keys, keys_to_image
 from colonnade.columns.keys import Keys, Places, join
 from colonnade.columns.missing import Mask
@@ -79,24 +80,11 @@ class Values:
         return bool((whole == np.arange(len(self.keys))).all())
 
 
-def make_bits(codes: Places, n_values: int) -> Bytes:
-    """The bits of some rows, which begin at a whole byte: one line a value."""
-    bits = np.zeros((n_values, -(-len(codes) // 8)), dtype=np.uint8)
-    rows = np.flatnonzero(codes >= 0)
-    np.bitwise_or.at(bits, (codes[rows], rows // 8), (1 << (rows % 8)).astype(np.uint8))
-    return bits
-
-
-def make_bits_by_value(codes: Places, n_values: int) -> Bytes:
-    """The same, faster where values are few."""
-    return np.array([np.packbits(codes == value, bitorder="little") for value in range(n_values)], dtype=np.uint8)
-
-
 def bits_of(codes: Places, n_values: int) -> Bytes:
-    """The bits of some rows, by the cheaper way."""
-    if n_values == 0:
-        return np.zeros((0, -(-len(codes) // 8)), dtype=np.uint8)
-    return make_bits_by_value(codes, n_values) if n_values <= 64 else make_bits(codes, n_values)
+    """The bits of some rows, which begin at a whole byte: one line a value."""
+    bits = np.empty((n_values, -(-len(codes) // 8)), dtype=np.uint8)
+    kernels.code_bits(codes, n_values, bits)
+    return bits
 
 
 class BitmapBuilder(Builder):
@@ -236,8 +224,7 @@ class BitmapIndex(Index):
     def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
         if isinstance(leaf.test, Missing):
             return None
-        bits = np.unpackbits(self._mask(self.values().truth(leaf)), count=self.column.n_rows, bitorder="little")
-        rows = Selection.from_mask(bits.view(bool))
+        rows = _rows_of(self._mask(self.values().truth(leaf)), self.column.n_rows)
         return Found(rows, rows if self._is_complete() else Selection.of(0, self.column.n_rows))
 
     def count(self, leaf: BoundLeaf, source: KeySource) -> int | None:
@@ -313,5 +300,13 @@ def _hull(rows: Selection, n_rows: int) -> tuple[int, int]:
     return int(rows.starts[0]) // 8 * 8, min(-(-int(rows.stops[-1]) // 8) * 8, n_rows)
 
 
+def _rows_of(bits: Bytes, n_rows: int) -> Selection:
+    """The rows that have their bit."""
+    n_ranges = kernels.bits_range_count(bits, n_rows)
+    starts, stops = np.empty(n_ranges, dtype=np.int64), np.empty(n_ranges, dtype=np.int64)
+    kernels.bits_ranges(bits, n_rows, 0, starts, stops)
+    return Selection(starts, stops)
+
+
 def _popcount(bits: Bytes) -> int:
-    return int(np.bitwise_count(bits).sum())
+    return kernels.bits_count(bits, 8 * len(bits))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from colonnade import kernels
 from colonnade.columns.keys import Keys, NumberKeys, make_keys
 from colonnade.h5 import attributes
 from colonnade.h5.matrices import create_matrix, matrix_shape, resize_matrix, write_matrix
@@ -28,7 +29,6 @@ from colonnade.indexes.base import (
     chunk_keys,
     digest,
 )  # fmt: skip
-from colonnade.indexes.murmur import Words, murmur3_x64_128
 from colonnade.leaf import BoundLeaf
 from colonnade.model import ColumnInfo
 from colonnade.selection import Selection
@@ -42,47 +42,49 @@ MOST_HASHES = 64
 LARGEST_FILTER = 1 << 28
 
 
-def hashes(keys: Keys, width: int) -> tuple[Words, Words]:
-    """h_a and h_b of the present keys. Numbers are hashed little-endian, as wide as the column; -0.0 as 0.0."""
-    present = np.flatnonzero(keys.present)
-    if isinstance(keys, NumberKeys):
-        kind = keys.values.dtype.kind
-        room = next((size for size in (1, 2, 4) if width <= size), 8)
-        values = keys.values[present].astype(f"<{kind}{room}")
-        if kind == "f":
-            values = values + values.dtype.type(0)  # -0.0 + 0.0 is 0.0
-        rows = values.view("u1").reshape(len(values), room)[:, :width]
-        return murmur3_x64_128(rows, 0)[0], murmur3_x64_128(rows, SECOND_SEED)[1]
-    return _hash_bytes(keys.take(present))
+def _items(keys: NumberKeys, width: int) -> np.ndarray[Any, Any]:
+    """Present numbers as they are hashed: little-endian, as wide as the column; -0.0 as 0.0."""
+    kind, present = keys.values.dtype.kind, keys.present
+    room = next((size for size in (1, 2, 4) if width <= size), 8)
+    values: np.ndarray[Any, Any] = (keys.values if present.all() else keys.values[present]).astype(f"<{kind}{room}")
+    if kind == "f":
+        values += values.dtype.type(0)  # -0.0 + 0.0 is 0.0
+    return values if room == width else np.ascontiguousarray(values.view("u1").reshape(-1, room)[:, :width])
 
 
-def _hash_bytes(keys: Keys) -> tuple[Words, Words]:
-    """Byte strings, those of one length together."""
+def _strings(keys: Keys) -> tuple[Any, Any]:
+    """The offsets and the data of byte keys."""
     array = keys.array
-    offsets = np.frombuffer(array.buffers()[1], dtype="i4")[array.offset : array.offset + len(array) + 1]
-    data = np.frombuffer(array.buffers()[2] or b"", dtype="u1")
-    lengths = np.diff(offsets)
-    low, high = np.empty(len(array), dtype=np.uint64), np.empty(len(array), dtype=np.uint64)
-    for length in np.unique(lengths).tolist():
-        places = np.flatnonzero(lengths == length)
-        rows = data[offsets[places][:, None] + np.arange(length)] if length else np.zeros((len(places), 0), "u1")
-        low[places] = murmur3_x64_128(rows, 0)[0]
-        high[places] = murmur3_x64_128(rows, SECOND_SEED)[1]
-    return low, high
+    _, offsets, data = array.buffers()
+    if not len(array) or offsets is None:
+        return np.zeros(1, dtype=np.int32), b""
+    return np.frombuffer(offsets, dtype=np.int32)[array.offset : array.offset + len(array) + 1], data or b""
 
 
 def bit_places(keys: Keys, width: int, k: int, m_bits: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """For each present key, its k bits."""
-    low, high = hashes(keys, width)
+    n_keys = int(np.count_nonzero(keys.present))
+    low, high, unused = (np.empty(n_keys, dtype=np.uint64) for _ in range(3))
+    if isinstance(keys, NumberKeys):
+        items = _items(keys, width)
+        kernels.hash_items(items, width, 0, low, unused)
+        kernels.hash_items(items, width, SECOND_SEED, unused, high)
+    else:
+        offsets, data = _strings(keys.take(np.flatnonzero(keys.present)))
+        kernels.hash_strings(offsets, data, 0, low, unused)
+        kernels.hash_strings(offsets, data, SECOND_SEED, unused, high)
     steps = np.arange(k, dtype=np.uint64)
     return ((low[:, None] + steps * high[:, None]) % np.uint64(m_bits)).astype(np.int64)
 
 
 def make_filter(keys: Keys, width: int, k: int, m_bits: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """The filter of one chunk."""
-    bits = np.zeros(m_bits, dtype=bool)
-    bits[bit_places(keys, width, k, m_bits).reshape(-1)] = True
-    return np.packbits(bits, bitorder="little")
+    """The filter of one chunk, with the present keys."""
+    bits = np.zeros(m_bits // 8, dtype=np.uint8)
+    if isinstance(keys, NumberKeys):
+        kernels.bloom_add_items(_items(keys, width), width, None, k, bits)
+    else:
+        kernels.bloom_add_strings(*_strings(keys), keys.present, k, bits)
+    return bits
 
 
 def choose_size(n_keys: int, error_rate: float) -> tuple[int, int]:

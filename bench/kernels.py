@@ -1,0 +1,221 @@
+"""Every kernel in its C form against its NumPy form, in one run: GB/s or million rows a second, and the ratio.
+
+    python -m bench.kernels [--rows 262144] [--times 9] [--only word]
+
+Bytes are those of the values in memory (what a filter gives, what a comparison reads). Processor time, the best of
+several runs in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bench.timing import Took, run_in_turns, timed
+from colonnade.kernels import _native as native
+from colonnade.kernels import plain
+
+RNG = np.random.default_rng(1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, its arguments, and what it is measured by: bytes, or rows."""
+
+    title: str
+    kernel: str
+    arguments: tuple[Any, ...]
+    n_bytes: int = 0
+    n_rows: int = 0
+
+
+def empty(count: int, kind: str = "u1") -> Any:
+    return np.zeros(count, kind)
+
+
+def filters(n: int) -> Iterator[Case]:
+    for size in (2, 4, 8, 3):
+        data = RNG.integers(0, 256, n * size, dtype="u1")
+        yield Case(f"shuffle {size}", "shuffle", (data, empty(n * size), size), n * size)
+        yield Case(f"unshuffle {size}", "unshuffle", (data, empty(n * size), size), n * size)
+    for size in (1, 4, 8):
+        data, block = RNG.integers(0, 256, n * size, dtype="u1"), max(8192 // size // 8 * 8, 128)
+        yield Case(f"bit_shuffle {size}", "bit_shuffle", (data, empty(n * size), size, block), n * size)
+        yield Case(f"bit_unshuffle {size}", "bit_unshuffle", (data, empty(n * size), size, block), n * size)
+    yield Case("fletcher32", "fletcher32", (data,), len(data))
+
+
+def packing(n: int) -> Iterator[Case]:
+    for kind, bits in (("i8", 22), ("i8", 16), ("i4", 10), ("i1", 4)):
+        size = int(kind[1])
+        values = RNG.integers(0, 1 << bits, n).astype(kind) if bits < 8 * size else RNG.integers(0, 7, n).astype(kind)
+        chunk = empty(n * size + 22)
+        used = native.encode_scaleoffset(values, chunk, None)
+        yield Case(f"encode_scaleoffset {kind}, {bits} bits", "encode_scaleoffset", (values, chunk, None), n * size)
+        whole = (chunk[:used].copy(), empty(n, kind), None, 0)
+        yield Case(f"decode_scaleoffset {kind}, {bits} bits", "decode_scaleoffset", whole, n * size)
+        filled = (*whole[:2], bytes(size), 0)
+        yield Case(f"decode_scaleoffset {kind}, {bits} bits, fill", "decode_scaleoffset", filled, n * size)
+    floats = empty(n, "f8")
+    chunk = (20).to_bytes(4, "little") + b"\x08" + bytes(16) + RNG.bytes(n * 20 // 8 + 1)
+    yield Case("decode_scaleoffset f8, 20 bits", "decode_scaleoffset", (chunk, floats, None, 2), n * 8)
+    rows = RNG.integers(0, n, n // 10)
+    some = (chunk, n, rows, empty(len(rows), "i8"), None, 0)
+    yield Case("decode_scaleoffset_rows i8", "decode_scaleoffset_rows", some, n_rows=len(rows))
+    yield Case("decode_nbit 4, 12 bits", "decode_nbit", (RNG.bytes(n * 2), empty(n * 4), 4, 12, 3, False), n * 4)
+
+
+def comparing(n: int) -> Iterator[Case]:
+    mask, rows = empty(n), empty(n, "i8")
+    for kind in ("i1", "i4", "i8", "f4", "f8"):
+        values = RNG.integers(-100, 100, n).astype(kind)
+        number = float if kind[0] == "f" else int
+        size = values.nbytes
+        for low, share in ((number(98), "1 %"), (number(0), "50 %")):
+            asked = (values, low, None, False, False)
+            yield Case(f"range_rows {kind}, {share}", "range_rows", (*asked, 0, rows), size)
+        yield Case(f"range_mask {kind}", "range_mask", (*asked, mask), size)
+        yield Case(f"range_count {kind}", "range_count", asked, size)
+        wanted = np.arange(-5, 5).astype(kind)
+        yield Case(f"among_mask {kind}, 3", "among_mask", (values, wanted[:3].copy(), mask), size)
+        yield Case(f"among_mask {kind}, 10", "among_mask", (values, wanted, mask), size)
+    many = np.arange(-100, 100, 4).astype("f8")
+    yield Case("among_rows f8, 50", "among_rows", (values, many, 0, rows), size)
+    yield Case("among_count f8, 50", "among_count", (values, many), size)
+    yield Case("item_mask 8", "item_mask", (values, bytes(8), mask), size)
+    yield Case("nan_mask f8", "nan_mask", (values, mask), size)
+    a, b = (RNG.random(n) < 0.5).view("u1"), (RNG.random(n) < 0.1).view("u1")
+    yield Case("mask_and", "mask_and", (a, b, mask), n)
+    yield Case("mask_or", "mask_or", (a, b, mask), n)
+    yield Case("mask_not", "mask_not", (a, mask), n)
+    yield Case("mask_count", "mask_count", (a,), n)
+    yield Case("mask_rows, 10 %", "mask_rows", (b, 0, rows), n_rows=n)
+    yield Case("mask_bits", "mask_bits", (a, empty(-(-n // 8))), n)
+    yield Case("bits_mask", "bits_mask", (RNG.integers(0, 256, n // 8, dtype="u1"), mask[: n // 8 * 8]), n)
+
+
+def totals(n: int) -> Iterator[Case]:
+    for size in (4, 8, 12):
+        data, rows = RNG.integers(0, 256, n * size, dtype="u1"), RNG.integers(0, n, n)
+        yield Case(f"take {size}, any order", "take", (data, size, rows, empty(n * size)), n_rows=n)
+        yield Case(f"take {size}, in order", "take", (data, size, np.sort(rows), empty(n * size)), n_rows=n)
+    codes = RNG.integers(0, 16, n).astype("u1")
+    missing = (RNG.random(n) < 0.1).view("u1")
+    for kind in ("i4", "i8", "f4", "f8"):
+        values = (RNG.standard_normal(n) * 1000).astype(kind)
+        yield Case(f"least_greatest {kind}", "least_greatest", (values, None), values.nbytes)
+        yield Case(f"total {kind}", "total", (values, None), values.nbytes)
+        yield Case(f"total {kind}, 10 % missing", "total", (values, missing), values.nbytes)
+        sums = empty(32, "f8" if kind[0] == "f" else "i8")
+        group = (codes, values, None, sums, empty(16, "i8"), empty(16, "i8"))
+        yield Case(f"group_totals {kind}, 16 groups", "group_totals", (*group, None, None), n_rows=n)
+        ends = (empty(16, kind), empty(16, kind))
+        yield Case(f"group_totals {kind}, with ends", "group_totals", (*group, *ends), n_rows=n)
+
+
+def strings(n: int) -> Iterator[Case]:
+    lengths = RNG.integers(5, 21, n)
+    texts = [b"x" * length for length in lengths.tolist()]
+    fixed = np.array(texts, "S20")
+    offsets, data = np.concatenate(([0], np.cumsum(lengths))).astype("i4"), np.frombuffer(b"".join(texts), "u1")
+    for padding in (0, 1):
+        made = (fixed, 20, padding, 2, None, empty(n + 1, "i4"), empty(20 * n))
+        yield Case(f"fixed_to_arrow 20, padding {padding}, UTF-8", "fixed_to_arrow", made, n_rows=n)
+    yield Case("arrow_to_fixed 20", "arrow_to_fixed", (offsets, data, 20, 1, None, empty(20 * n)), n_rows=n)
+    yield Case("check_text UTF-8", "check_text", (offsets, data, 2, None), n_rows=n)
+    yield from heap(min(n, 60_000), texts)
+
+
+def heap(n: int, texts: list[bytes]) -> Iterator[Case]:
+    """Collections of 4096 bytes, as HDF5 makes them for short strings."""
+    parts, references, index = [b"GCOL\1\0\0\0" + (4096).to_bytes(8, "little")], [], 0
+    for text in texts[:n]:
+        part = b"\1\0\0\0\0\0" + len(text).to_bytes(8, "little") + text.ljust(-(-len(text) // 8) * 8, b"\0")
+        if len(parts[-1]) + len(part) + 2 > 4096:
+            parts[-1] = parts[-1].ljust(4096, b"\0")
+            parts.append(b"GCOL\1\0\0\0" + (4096).to_bytes(8, "little"))
+            index = 0
+        index += 1
+        parts[-1] += index.to_bytes(2, "little") + part
+        address = 4096 * (len(parts) - 1)
+        references.append(len(text).to_bytes(4, "little") + address.to_bytes(8, "little") + index.to_bytes(4, "little"))
+    parts[-1] = parts[-1].ljust(4096, b"\0")
+    whole, places, slots = b"".join(parts), np.arange(len(parts)) * 4096, empty(len(parts), "i8")
+    native.heap_slots(whole, places, slots)
+    firsts = np.concatenate(([0], np.cumsum(slots)))
+    starts, sizes, offsets = empty(firsts[-1], "i8"), empty(firsts[-1], "i8"), empty(n + 1, "i4")
+    yield Case("heap_slots", "heap_slots", (whole, places, slots), n_rows=n)
+    yield Case("heap_objects", "heap_objects", (whole, places, firsts, starts, sizes), n_rows=n)
+    native.heap_objects(whole, places, firsts, starts, sizes)
+    common = (whole, places.astype("u8"), firsts, starts, sizes, b"".join(references), 1, True, offsets)
+    yield Case("heap_offsets", "heap_offsets", common, n_rows=n)
+    native.heap_offsets(*common)
+    yield Case("heap_data", "heap_data", (*common, empty(int(offsets[-1]))), n_rows=n)
+
+
+def indexes(n: int) -> Iterator[Case]:
+    out = empty(n, "i8")
+    for kind in ("i4", "i8", "f8"):
+        values = (RNG.standard_normal(n) * 1e8).astype(kind)
+        yield Case(f"argsort {kind}", "argsort", (values, out), n_rows=n)
+    yield Case("argsort i8, 1000 values", "argsort", (RNG.integers(0, 1000, n), out), n_rows=n)
+    for n_values in (4, 64, 1000):
+        codes = RNG.integers(0, n_values, n)
+        title = f"code_bits i8, {n_values} values"
+        yield Case(title, "code_bits", (codes, n_values, empty(n_values * -(-n // 8))), n_rows=n)
+    bits = np.packbits(RNG.random(n) < 0.1, bitorder="little")
+    yield Case("bits_count", "bits_count", (bits, n), n_rows=n)
+    yield Case("bits_rows, 10 %", "bits_rows", (bits, n, 0, out), n_rows=n)
+    yield Case("bits_range_count, 10 %", "bits_range_count", (bits, n), n_rows=n)
+    yield Case("bits_ranges, 10 %", "bits_ranges", (bits, n, 0, out.copy(), out.copy()), n_rows=n)
+    values, chunk = RNG.integers(0, 1 << 62, n), min(n, 65_536)
+    yield Case("hash_items 8", "hash_items", (values, 8, 0, empty(n, "u8"), empty(n, "u8")), n_rows=n)
+    few = values[:chunk].copy()
+    yield Case("bloom_add_items 8", "bloom_add_items", (few, 8, None, 7, empty(78_000)), n_rows=chunk)
+    yield Case("bloom_test_items 8", "bloom_test_items", (few, 8, 7, empty(78_000), empty(chunk)), n_rows=chunk)
+    lengths = RNG.integers(5, 21, chunk)
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype("i4")
+    text = RNG.bytes(int(offsets[-1]))
+    halves = (empty(chunk, "u8"), empty(chunk, "u8"))
+    yield Case("hash_strings", "hash_strings", (offsets, text, 0, *halves), n_rows=chunk)
+    may = (offsets, text, 7, np.full(78_000, 255, "u1"), empty(chunk))
+    yield Case("bloom_test_strings", "bloom_test_strings", may, n_rows=chunk)
+    yield Case("bloom_add_strings", "bloom_add_strings", (offsets, text, None, 7, empty(78_000)), n_rows=chunk)
+
+
+FAMILIES: list[Callable[[int], Iterator[Case]]] = [filters, packing, comparing, totals, strings, indexes]
+
+
+def run(form: Any, case: Case) -> Took:
+    took = Took()
+    with timed(took):
+        getattr(form, case.kernel)(*case.arguments)
+    return took
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rows", type=int, default=262_144)
+    parser.add_argument("--times", type=int, default=9)
+    parser.add_argument("--only", default="")
+    asked = parser.parse_args(arguments)
+    print(f"{'kernel':42}  {'C':>10}  {'NumPy':>10}  {'':8} ratio")
+    for family in FAMILIES:
+        for case in family(asked.rows):
+            if asked.only not in case.title:
+                continue
+            runs = run_in_turns({"c": partial(run, native, case), "numpy": partial(run, plain, case)}, asked.times)
+            c, numpy = runs["c"].best_cpu, runs["numpy"].best_cpu
+            amount, unit = (case.n_bytes / 1e9, "GB/s") if case.n_bytes else (case.n_rows / 1e6, "Mrow/s")
+            print(f"{case.title:42}  {amount / c:10.2f}  {amount / numpy:10.2f}  {unit:8} {numpy / c:5.1f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

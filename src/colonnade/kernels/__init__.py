@@ -1,0 +1,24 @@
+"""The few hot loops. Each has a NumPy form (`plain`), which says what it computes, and a C form (`_native`).
+
+Both take the same arguments by place, write into buffers that the caller gives, and refuse malformed input with a
+ValueError; what stands in an output then means nothing. The C form needs no GIL while it works, so threads may
+share the work. `FORM` says which is in use: "c" where it was compiled, else "numpy". The environment decides
+otherwise with COLONNADE_KERNELS=numpy, or =c, which is an error where there is none.
+"""
+
+from __future__ import annotations
+
+import os
+
+from colonnade.kernels.plain import *  # noqa: F403
+
+FORM = "numpy"
+_wanted = os.environ.get("COLONNADE_KERNELS", "")
+if _wanted != "numpy":
+    try:
+        from colonnade.kernels._native import *  # noqa: F403
+
+        FORM = "c"
+    except ImportError:
+        if _wanted == "c":
+            raise

@@ -1,0 +1,229 @@
+/* Bits: bit r % 8 of byte r // 8, counted from the lowest, is row r. A line of whole bytes for each value. */
+#include "native.h"
+
+/* The first row whose code names no value, or -1. A negative code is no value. */
+#define LINE_LOOP(T, KIND)                                                                                  \
+    static Py_ssize_t lines_##KIND(const T *codes, Py_ssize_t n, uint64_t n_values, uint8_t *out, Py_ssize_t line) \
+    {                                                                                                       \
+        for (Py_ssize_t i = 0; i < n; i++) {                                                                \
+            T code = codes[i];                                                                              \
+            if ((T)-1 < 0 && (int64_t)code < 0)                                                             \
+                continue;                                                                                   \
+            if (UNLIKELY((uint64_t)code >= n_values))                                                       \
+                return i;                                                                                   \
+            out[(Py_ssize_t)code * line + i / 8] |= (uint8_t)(1u << (i % 8));                               \
+        }                                                                                                   \
+        return -1;                                                                                          \
+    }
+LINE_LOOP(int8_t, I8)
+LINE_LOOP(int16_t, I16)
+LINE_LOOP(int32_t, I32)
+LINE_LOOP(int64_t, I64)
+LINE_LOOP(uint8_t, U8)
+LINE_LOOP(uint16_t, U16)
+LINE_LOOP(uint32_t, U32)
+LINE_LOOP(uint64_t, U64)
+
+static Py_ssize_t make_lines(const Span *codes, uint64_t n_values, uint8_t *out, Py_ssize_t line)
+{
+#define MAKE(T, KIND) case KIND: return lines_##KIND((const T *)codes->bytes, codes->count, n_values, out, line);
+    switch (codes->kind) {
+        MAKE(int8_t, I8) MAKE(int16_t, I16) MAKE(int32_t, I32) MAKE(int64_t, I64)
+        MAKE(uint8_t, U8) MAKE(uint16_t, U16) MAKE(uint32_t, U32) MAKE(uint64_t, U64)
+    default: return 0;
+    }
+#undef MAKE
+}
+
+static PyObject *code_bits(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *codes, *out;
+    Py_ssize_t n_values, wrong = -1;
+    Span s[2] = {0};
+    if (!PyArg_ParseTuple(arguments, "OnO", &codes, &n_values, &out))
+        return NULL;
+    if (open_values(codes, &s[0], "codes") < 0 || open_bytes_out(out, &s[1], "out") < 0)
+        return finish(s, 2, NULL);
+    if (is_float(s[0].kind))
+        return finish(s, 2, refuse("codes must hold integers"));
+    Py_ssize_t line = s[0].count / 8 + (s[0].count % 8 != 0);
+    if (n_values < 0 || product(n_values, line) != s[1].n_bytes)
+        return finish(s, 2, refuse("out has %zd bytes, expected %zd lines of %zd", s[1].n_bytes, n_values, line));
+    Py_BEGIN_ALLOW_THREADS
+    if (s[1].n_bytes)
+        memset(s[1].bytes, 0, (size_t)s[1].n_bytes);
+    wrong = make_lines(&s[0], (uint64_t)n_values, s[1].bytes, line);
+    Py_END_ALLOW_THREADS
+    if (wrong >= 0)
+        return finish(s, 2, refuse("codes names a value in row %zd that is not among the %zd", wrong, n_values));
+    return finish(s, 2, Py_NewRef(Py_None));
+}
+
+/* -- reading bits: all functions take as many rows as they are told, bits behind them are not looked at -- */
+
+/* Up to 64 bits from row `from` on, a multiple of 64; rows behind the last are 0. */
+static inline uint64_t word_at(const uint8_t *bits, Py_ssize_t from, Py_ssize_t n)
+{
+    Py_ssize_t left = n - from;
+    uint64_t word = 0;
+    if (left >= 64)
+        return load64(bits + from / 8);
+    memcpy(&word, bits + from / 8, (size_t)((left + 7) / 8));
+    return word & (((uint64_t)1 << left) - 1);
+}
+
+#if defined(__GNUC__) && defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
+__attribute__((target_clones("popcnt", "default")))
+#endif
+static Py_ssize_t count_all(const uint8_t *bits, Py_ssize_t n)
+{
+    Py_ssize_t count = 0;
+    for (Py_ssize_t i = 0; i < n; i += 64)
+        count += count_bits(word_at(bits, i, n));
+    return count;
+}
+
+static Py_ssize_t rows_of_bits(const uint8_t *bits, Py_ssize_t n, int64_t base, int64_t *out, Py_ssize_t room)
+{
+    Py_ssize_t found = 0;
+    for (Py_ssize_t i = 0; i < n; i += 64) {
+        uint64_t word = word_at(bits, i, n);
+        if (room - found < 64 && room - found < count_bits(word))
+            return -1;
+        if (word == UINT64_MAX) {
+            for (int j = 0; j < 64; j++)
+                out[found + j] = base + i + j;
+            found += 64;
+            continue;
+        }
+        for (; word; word &= word - 1)
+            out[found++] = base + i + lowest_bit(word);
+    }
+    return found;
+}
+
+/* Ranges of rows; -1 where there is too little room; starts may be NULL to count only. */
+static Py_ssize_t ranges_of_bits(const uint8_t *bits, Py_ssize_t n, int64_t base, int64_t *starts, int64_t *stops,
+                                 Py_ssize_t room)
+{
+    Py_ssize_t found = 0, i = 0;
+    int inside = 0;
+    for (; i < n; i += 64) {
+        uint64_t word = word_at(bits, i, n), edges = word ^ (word << 1 | (uint64_t)inside);
+        for (; edges; edges &= edges - 1) {
+            int64_t row = base + i + lowest_bit(edges);
+            if (inside) {
+                if (starts)
+                    stops[found] = row;
+                found++;
+            }
+            else if (starts) {
+                if (found >= room)
+                    return -1;
+                starts[found] = row;
+            }
+            inside = !inside;
+        }
+    }
+    if (inside) {
+        if (starts)
+            stops[found] = base + n;
+        found++;
+    }
+    return found;
+}
+
+static int open_bits(PyObject *object, Span *span, Py_ssize_t n_rows)
+{
+    if (open_bytes(object, span, "bits") < 0)
+        return -1;
+    if (n_rows < 0 || n_rows / 8 + (n_rows % 8 != 0) > span->n_bytes) {
+        refuse("bits has %zd bytes, too few for %zd rows", span->n_bytes, n_rows);
+        return -1;
+    }
+    return 0;
+}
+
+static int check_base(long long base, Py_ssize_t n_rows)
+{
+    if (base >= 0 && base <= INT64_MAX - n_rows)
+        return 0;
+    refuse("base is %lld, which no row can have", base);
+    return -1;
+}
+
+static PyObject *bits_count(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *bits;
+    Py_ssize_t n, count;
+    Span s = {0};
+    if (!PyArg_ParseTuple(arguments, "On", &bits, &n))
+        return NULL;
+    if (open_bits(bits, &s, n) < 0)
+        return finish(&s, 1, NULL);
+    Py_BEGIN_ALLOW_THREADS
+    count = count_all(s.bytes, n);
+    Py_END_ALLOW_THREADS
+    return finish(&s, 1, PyLong_FromSsize_t(count));
+}
+
+static PyObject *bits_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *bits, *out;
+    Py_ssize_t n, found;
+    long long base;
+    Span s[2] = {0};
+    if (!PyArg_ParseTuple(arguments, "OnLO", &bits, &n, &base, &out))
+        return NULL;
+    if (open_bits(bits, &s[0], n) < 0 || open_kind_out(out, &s[1], "out", I64) < 0 || check_base(base, n) < 0)
+        return finish(s, 2, NULL);
+    Py_BEGIN_ALLOW_THREADS
+    found = rows_of_bits(s[0].bytes, n, base, (int64_t *)s[1].bytes, s[1].count);
+    Py_END_ALLOW_THREADS
+    if (found < 0)
+        return finish(s, 2, refuse("out has room for %zd rows, which is too few", s[1].count));
+    return finish(s, 2, PyLong_FromSsize_t(found));
+}
+
+static PyObject *bits_range_count(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *bits;
+    Py_ssize_t n, count;
+    Span s = {0};
+    if (!PyArg_ParseTuple(arguments, "On", &bits, &n))
+        return NULL;
+    if (open_bits(bits, &s, n) < 0)
+        return finish(&s, 1, NULL);
+    Py_BEGIN_ALLOW_THREADS
+    count = ranges_of_bits(s.bytes, n, 0, NULL, NULL, 0);
+    Py_END_ALLOW_THREADS
+    return finish(&s, 1, PyLong_FromSsize_t(count));
+}
+
+static PyObject *bits_ranges(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *bits, *starts, *stops;
+    Py_ssize_t n, found;
+    long long base;
+    Span s[3] = {0};
+    if (!PyArg_ParseTuple(arguments, "OnLOO", &bits, &n, &base, &starts, &stops))
+        return NULL;
+    if (open_bits(bits, &s[0], n) < 0 || open_kind_out(starts, &s[1], "starts", I64) < 0
+        || open_kind_out(stops, &s[2], "stops", I64) < 0 || same_count(&s[1], &s[2]) < 0 || check_base(base, n) < 0)
+        return finish(s, 3, NULL);
+    Py_BEGIN_ALLOW_THREADS
+    found = ranges_of_bits(s[0].bytes, n, base, (int64_t *)s[1].bytes, (int64_t *)s[2].bytes, s[1].count);
+    Py_END_ALLOW_THREADS
+    if (found < 0)
+        return finish(s, 3, refuse("starts has room for %zd ranges, which is too few", s[1].count));
+    return finish(s, 3, PyLong_FromSsize_t(found));
+}
+
+PyMethodDef bitmap_functions[] = {
+    {"code_bits", code_bits, METH_VARARGS, NULL},
+    {"bits_count", bits_count, METH_VARARGS, NULL},
+    {"bits_rows", bits_rows, METH_VARARGS, NULL},
+    {"bits_range_count", bits_range_count, METH_VARARGS, NULL},
+    {"bits_ranges", bits_ranges, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

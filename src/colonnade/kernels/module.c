@@ -1,0 +1,23 @@
+/* colonnade.kernels._native: the C form of the kernels. What each one does is said in plain/. */
+#include "native.h"
+
+static int add_functions(PyObject *module)
+{
+    PyMethodDef *families[] = {
+        shuffle_functions, checksum_functions, compare_functions, mask_functions, take_functions,
+        total_functions, group_functions, string_functions, heap_functions, packing_functions,
+        sort_functions, bitmap_functions, hash_functions, bitshuffle_functions,
+    };
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (PyModule_AddFunctions(module, families[i]) < 0)
+            return -1;
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, add_functions}, {0, NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_native", "The C form of the kernels.", 0, NULL, slots, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__native(void) { return PyModuleDef_Init(&definition); }

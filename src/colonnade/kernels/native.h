@@ -1,0 +1,126 @@
+/* What the C files of the kernels share: buffers that are opened and checked, and a few words.
+ *
+ * Rules of every kernel:
+ * 1. Lengths, item sizes, alignment and indices are checked before memory is touched: bytes come from hostile files.
+ * 2. The loop runs without the GIL and touches no Python object.
+ * 3. A number that is checked is loaded once, into a local: another thread may change the buffer meanwhile.
+ * 4. Malformed input is a ValueError; what stands in the output then means nothing.
+ */
+#ifndef COLONNADE_NATIVE_H
+#define COLONNADE_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Simple loops are compiled twice, for the processor at hand: 256-bit vectors where it has them. */
+#if defined(__GNUC__) && defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) \
+    && (!defined(__clang__) || __clang_major__ >= 14)
+#define WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define WIDE
+#endif
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#error "the C form is written for little-endian machines; the NumPy form serves others"
+#endif
+
+typedef enum { I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, OTHER } Kind;
+
+/* A buffer that is open. Zeroed, it may be closed too. */
+typedef struct {
+    Py_buffer view;
+    const char *name;    /* the argument, for messages */
+    uint8_t *bytes;
+    Py_ssize_t n_bytes;
+    Py_ssize_t count;    /* items */
+    Py_ssize_t size;     /* bytes of an item */
+    Kind kind;
+    int swapped;         /* items are big-endian */
+} Span;
+
+/* Each answers 0, or -1 with an exception set. */
+int open_bytes(PyObject *object, Span *span, const char *name);        /* any contiguous buffer, read */
+int open_bytes_out(PyObject *object, Span *span, const char *name);    /* any contiguous buffer, written */
+int open_values(PyObject *object, Span *span, const char *name);       /* native numbers, aligned */
+int open_values_out(PyObject *object, Span *span, const char *name);
+int open_any_order_out(PyObject *object, Span *span, const char *name);/* numbers of either byte order, written */
+int open_mask(PyObject *object, Span *span, const char *name);         /* one byte an item, not 0 is true */
+int open_mask_out(PyObject *object, Span *span, const char *name);
+int open_optional_mask(PyObject *object, Span *span, const char *name, Py_ssize_t count); /* None: bytes is NULL */
+int open_kind(PyObject *object, Span *span, const char *name, Kind kind);
+int open_kind_out(PyObject *object, Span *span, const char *name, Kind kind);
+void close_spans(Span *spans, int n);
+
+PyObject *refuse(const char *format, ...); /* raises ValueError, answers NULL */
+int same_count(const Span *a, const Span *b);
+int apart(const Span *source, const Span *out); /* refuses an output that lies over its source */
+PyObject *finish(Span *spans, int n, PyObject *result);
+
+static inline int is_float(Kind kind) { return kind == F32 || kind == F64; }
+static inline int is_signed(Kind kind) { return kind <= I64; }
+
+/* a * b for lengths: -1 where it does not fit. */
+static inline Py_ssize_t product(Py_ssize_t a, Py_ssize_t b)
+{
+    return (a < 0 || b < 0 || (b > 0 && a > PY_SSIZE_T_MAX / b)) ? -1 : a * b;
+}
+
+static inline uint64_t load64(const uint8_t *p) { uint64_t v; memcpy(&v, p, 8); return v; }
+static inline uint32_t load32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return v; }
+static inline uint16_t load16(const uint8_t *p) { uint16_t v; memcpy(&v, p, 2); return v; }
+static inline void store64(uint8_t *p, uint64_t v) { memcpy(p, &v, 8); }
+
+#if defined(__GNUC__)
+#define swap64(v) __builtin_bswap64(v)
+#define swap32(v) __builtin_bswap32(v)
+#define swap16(v) __builtin_bswap16(v)
+#define lowest_bit(v) __builtin_ctzll(v)
+#define count_bits(v) __builtin_popcountll(v)
+#define UNLIKELY(c) __builtin_expect(!!(c), 0)
+#else
+static inline uint64_t swap64(uint64_t v)
+{
+    v = (v & 0x00FF00FF00FF00FFull) << 8 | (v >> 8 & 0x00FF00FF00FF00FFull);
+    v = (v & 0x0000FFFF0000FFFFull) << 16 | (v >> 16 & 0x0000FFFF0000FFFFull);
+    return v << 32 | v >> 32;
+}
+static inline uint32_t swap32(uint32_t v) { return (uint32_t)(swap64(v) >> 32); }
+static inline uint16_t swap16(uint16_t v) { return (uint16_t)(v << 8 | v >> 8); }
+static inline int lowest_bit(uint64_t v) { int n = 0; while (!(v & 1)) { v >>= 1; n++; } return n; }
+static inline int count_bits(uint64_t v)
+{
+    v -= v >> 1 & 0x5555555555555555ull;
+    v = (v & 0x3333333333333333ull) + (v >> 2 & 0x3333333333333333ull);
+    v = (v + (v >> 4)) & 0x0F0F0F0F0F0F0F0Full;
+    return (int)(v * 0x0101010101010101ull >> 56);
+}
+#define UNLIKELY(c) (c)
+#endif
+
+/* Bytes of a mask as 0 and 1. */
+static inline uint64_t truths(uint64_t w)
+{
+    return (((w & 0x7F7F7F7F7F7F7F7Full) + 0x7F7F7F7F7F7F7F7Full) | w) >> 7 & 0x0101010101010101ull;
+}
+/* Eight bytes of 0 and 1 as eight bits, the first byte lowest. */
+static inline unsigned packed8(uint64_t w) { return (unsigned)(w * 0x0102040810204080ull >> 56); }
+
+/* Row numbers of true bytes; -1 where `room` is too small. In masks.c. */
+Py_ssize_t rows_of_mask(const uint8_t *mask, Py_ssize_t n, int64_t base, int64_t *out, Py_ssize_t room);
+/* Byte planes of items to items (undo) or back, see shuffle.c. */
+void move_planes(const uint8_t *in, uint8_t *out, Py_ssize_t n_bytes, Py_ssize_t size, int undo);
+/* How many bytes are not 0. */
+Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n);
+
+/* The functions of each file. */
+extern PyMethodDef shuffle_functions[], checksum_functions[], bitshuffle_functions[], packing_functions[],
+    compare_functions[], mask_functions[], take_functions[], total_functions[], group_functions[], string_functions[],
+    heap_functions[], hash_functions[], sort_functions[], bitmap_functions[];
+
+#endif

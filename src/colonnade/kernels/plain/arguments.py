@@ -1,0 +1,119 @@
+"""Arguments of kernels, checked: buffers as arrays, in the way the C form opens them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Readable = Any  # anything with a contiguous buffer: bytes, memoryview, mmap, NumPy arrays, Arrow buffers
+NUMBERS = frozenset(f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)) | {"f4", "f8"}
+
+
+def open_array(thing: Readable, name: str, writable: bool = False) -> Array:
+    """The array of a contiguous buffer, flat."""
+    try:
+        view = memoryview(thing)
+    except (TypeError, ValueError, BufferError):
+        view = None
+    if view is None or not view.c_contiguous or (writable and view.readonly):
+        raise ValueError(f"{name} must be a contiguous buffer{' that can be written' if writable else ''}")
+    if "O" in view.format:
+        raise ValueError(f"{name} must not hold Python objects")
+    array = thing if isinstance(thing, np.ndarray) else np.asarray(view)
+    return array.reshape(-1)
+
+
+def open_bytes(thing: Readable, name: str, writable: bool = False) -> Bytes:
+    """The bytes of any buffer."""
+    array = open_array(thing, name, writable)
+    return array.view(np.uint8) if array.itemsize else np.empty(0, dtype=np.uint8)
+
+
+def open_values(thing: Readable, name: str, writable: bool = False, any_order: bool = False) -> Array:
+    """Numbers of this machine's byte order, aligned."""
+    array = open_array(thing, name, writable)
+    if array.dtype.kind == "b":
+        array = array.view(np.uint8)
+    if array.dtype.str[1:] not in NUMBERS:
+        raise ValueError(f"{name} must hold integers or floats of 1, 2, 4 or 8 bytes")
+    if not array.dtype.isnative and not any_order:
+        raise ValueError(f"{name} must be in the byte order of this machine")
+    if len(array) and array.ctypes.data % array.itemsize:
+        raise ValueError(f"{name} must be aligned")
+    return array
+
+
+def open_kind(thing: Readable, name: str, kind: str, writable: bool = False) -> Array:
+    """Numbers of exactly this type."""
+    array = open_values(thing, name, writable)
+    if array.dtype != np.dtype(kind):
+        raise ValueError(f"{name} must hold {np.dtype(kind)}")
+    return array
+
+
+def open_mask(thing: Readable, name: str, writable: bool = False) -> Bytes:
+    """One byte an item, not 0 is true."""
+    array = open_array(thing, name, writable)
+    if array.itemsize != 1:
+        raise ValueError(f"{name} must hold one byte an item")
+    return array.view(np.uint8)
+
+
+def open_optional_mask(thing: Readable | None, name: str, count: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """A mask of this length; nothing is true where there is none."""
+    if thing is None:
+        return np.zeros(count, dtype=bool)
+    mask = open_mask(thing, name)
+    check_count(mask, name, count)
+    truth: np.ndarray[Any, np.dtype[np.bool_]] = mask != 0
+    return truth
+
+
+def open_offsets(thing: Readable, writable: bool = False) -> Array:
+    """Arrow's offsets: one more than there are rows."""
+    offsets = open_values(thing, "offsets", writable)
+    if offsets.dtype.str[1:] not in ("i4", "i8"):
+        raise ValueError("offsets must hold int32 or int64")
+    if not len(offsets):
+        raise ValueError("offsets is empty, expected one more than rows")
+    return offsets
+
+
+def check_offsets(offsets: Array, n_bytes: int) -> None:
+    """Refuse offsets that decrease or leave the data."""
+    wrong = (offsets[:-1] < 0) | (offsets[1:] < offsets[:-1]) | (offsets[1:] > n_bytes)
+    if wrong.any():
+        raise ValueError(f"offsets of row {int(np.argmax(wrong))} do not lie in the data")
+
+
+def check_count(array: Array, name: str, count: int) -> None:
+    """Refuse an array of another length."""
+    if len(array) != count:
+        raise ValueError(f"{name} has {len(array)} items, expected {count}")
+
+
+def check_apart(source: Array, out: Array) -> None:
+    """Refuse an output that lies over its source."""
+    if np.may_share_memory(source, out):
+        raise ValueError("out must not lie over source")
+
+
+def check_item_size(size: int) -> None:
+    if size < 1:
+        raise ValueError(f"item_size is {size}, expected at least 1")
+
+
+def check_base(base: int, count: int) -> None:
+    if not 0 <= base <= 2**63 - 1 - count:
+        raise ValueError(f"base is {base}, which no row can have")
+
+
+def put_rows(rows: Array, out: Array) -> int:
+    """Write row numbers to the beginning of `out`."""
+    if len(rows) > len(out):
+        raise ValueError(f"out has room for {len(out)} rows, which is too few")
+    out[: len(rows)] = rows
+    return len(rows)

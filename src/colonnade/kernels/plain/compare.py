@@ -1,0 +1,179 @@
+"""NumPy form: values compared, and masks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from colonnade.kernels.plain.arguments import (
+    Array,
+    Readable,
+    check_base,
+    check_count,
+    open_bytes,
+    open_kind,
+    open_mask,
+    open_values,
+    put_rows,
+)
+
+Truth = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def range_mask(
+    values: Readable, low: float | None, high: float | None, low_open: bool, high_open: bool, out: Readable, /
+) -> None:
+    """1 where a value lies between the bounds (None: no bound), else 0. NaN lies nowhere."""
+    given = open_values(values, "values")
+    truth = _in_range(given, low, high, low_open, high_open)
+    _put_mask(truth, out)
+
+
+def range_rows(
+    values: Readable,
+    low: float | None,
+    high: float | None,
+    low_open: bool,
+    high_open: bool,
+    base: int,
+    out: Readable,
+    /,
+) -> int:
+    """Numbers (int64, the first row is `base`) of the rows between the bounds, and how many there are."""
+    given = open_values(values, "values")
+    return _put_rows(_in_range(given, low, high, low_open, high_open), base, out)
+
+
+def range_count(values: Readable, low: float | None, high: float | None, low_open: bool, high_open: bool, /) -> int:
+    """How many values lie between the bounds."""
+    return int(_in_range(open_values(values, "values"), low, high, low_open, high_open).sum())
+
+
+def among_mask(values: Readable, wanted: Readable, out: Readable, /) -> None:
+    """1 where a value is one of `wanted`, which increases and is of the same type."""
+    _put_mask(_among(values, wanted), out)
+
+
+def among_rows(values: Readable, wanted: Readable, base: int, out: Readable, /) -> int:
+    """Numbers of the rows whose value is one of `wanted`."""
+    return _put_rows(_among(values, wanted), base, out)
+
+
+def among_count(values: Readable, wanted: Readable, /) -> int:
+    """How many values are among `wanted`."""
+    return int(_among(values, wanted).sum())
+
+
+def item_mask(source: Readable, item: Readable, out: Readable, /) -> None:
+    """1 where the bytes of an item are those of `item`, such as a fill."""
+    given, wanted, made = open_bytes(source, "source"), open_bytes(item, "item"), open_mask(out, "out", writable=True)
+    if not len(wanted):
+        raise ValueError("item is empty")
+    if len(given) != len(made) * len(wanted):
+        raise ValueError(f"source has {len(given)} bytes, expected {len(made)} items of {len(wanted)}")
+    made[...] = (given.reshape(-1, len(wanted)) == wanted).all(axis=1)
+
+
+def nan_mask(values: Readable, out: Readable, /) -> None:
+    """1 where a value is NaN."""
+    given = open_values(values, "values")
+    _put_mask(given != given, out)  # noqa: PLR0124
+
+
+def mask_and(a: Readable, b: Readable, out: Readable, /) -> None:
+    """1 where both are true."""
+    first, second, made = open_mask(a, "a"), open_mask(b, "b"), open_mask(out, "out", writable=True)
+    check_count(second, "b", len(first))
+    check_count(made, "out", len(first))
+    made[...] = (first != 0) & (second != 0)
+
+
+def mask_or(a: Readable, b: Readable, out: Readable, /) -> None:
+    """1 where one is true."""
+    first, second, made = open_mask(a, "a"), open_mask(b, "b"), open_mask(out, "out", writable=True)
+    check_count(second, "b", len(first))
+    check_count(made, "out", len(first))
+    made[...] = (first != 0) | (second != 0)
+
+
+def mask_not(a: Readable, out: Readable, /) -> None:
+    """1 where it is not true."""
+    first, made = open_mask(a, "a"), open_mask(out, "out", writable=True)
+    check_count(made, "out", len(first))
+    made[...] = first == 0
+
+
+def mask_count(mask: Readable, /) -> int:
+    """How many rows are true."""
+    return int(np.count_nonzero(open_mask(mask, "mask")))
+
+
+def mask_rows(mask: Readable, base: int, out: Readable, /) -> int:
+    """Numbers of the true rows, and how many there are."""
+    return _put_rows(open_mask(mask, "mask") != 0, base, out)
+
+
+def mask_bits(mask: Readable, out: Readable, /) -> None:
+    """A bit a row, the lowest first, as Arrow's validity."""
+    given, made = open_mask(mask, "mask"), open_bytes(out, "out", writable=True)
+    if len(made) != -(-len(given) // 8):
+        raise ValueError(f"out has {len(made)} bytes, expected {-(-len(given) // 8)}")
+    made[...] = np.packbits(given != 0, bitorder="little")
+
+
+def bits_mask(bits: Readable, out: Readable, /) -> None:
+    """Undo `mask_bits`: as many rows as `out` has."""
+    given, made = open_bytes(bits, "bits"), open_mask(out, "out", writable=True)
+    if -(-len(made) // 8) > len(given):
+        raise ValueError(f"bits has {len(given)} bytes, too few for {len(made)} rows")
+    made[...] = np.unpackbits(given, count=len(made), bitorder="little")
+
+
+def _in_range(given: Array, low: float | None, high: float | None, low_open: bool, high_open: bool) -> Truth:
+    inside: Truth = given == given  # noqa: PLR0124 - not NaN
+    if low is not None:
+        bound = _exact(low, given, "low")
+        inside &= given > bound if low_open else given >= bound
+    if high is not None:
+        bound = _exact(high, given, "high")
+        inside &= given < bound if high_open else given <= bound
+    return inside
+
+
+def _exact(bound: Any, given: Array, name: str) -> Any:
+    """The bound as NumPy compares it exactly: it would round a Python float to the array's width."""
+    if given.dtype.kind != "f":
+        if not isinstance(bound, int):
+            raise ValueError(f"{name} must be a whole number or None for integers")
+        return int(bound)
+    if not isinstance(bound, float):
+        raise ValueError(f"{name} must be a float or None for floats")
+    if math.isnan(bound):
+        raise ValueError(f"{name} is NaN, which bounds nothing")
+    return np.float64(bound)
+
+
+def _among(values: Readable, wanted: Readable) -> Truth:
+    given, few = open_values(values, "values"), open_values(wanted, "wanted")
+    if few.dtype != given.dtype:
+        raise ValueError("wanted must be of the type of the values")
+    if not (few == few).all() or not (few[:-1] < few[1:]).all():  # noqa: PLR0124
+        raise ValueError("wanted must increase, without NaN")
+    if not len(few):
+        return np.zeros(len(given), dtype=bool)
+    places = np.minimum(np.searchsorted(few, given), len(few) - 1)
+    return np.asarray(few[places] == given)
+
+
+def _put_mask(truth: Truth, out: Readable) -> None:
+    made = open_mask(out, "out", writable=True)
+    check_count(made, "out", len(truth))
+    made[...] = truth
+
+
+def _put_rows(truth: Truth, base: int, out: Readable) -> int:
+    made = open_kind(out, "out", "i8", writable=True)
+    check_base(base, len(truth))
+    return put_rows(np.flatnonzero(truth) + base, made)

@@ -1,0 +1,52 @@
+"""NumPy form: bytes as HDF5's filters arrange and sum them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from colonnade.kernels.plain.arguments import Bytes, Readable, check_apart, check_item_size, open_bytes
+
+
+def _open_pair(source: Readable, out: Readable, item_size: int) -> tuple[Bytes, Bytes]:
+    given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
+    check_apart(given, made)
+    check_item_size(item_size)
+    if len(given) != len(made):
+        raise ValueError(f"out has {len(made)} bytes, expected {len(given)}")
+    return given, made
+
+
+def shuffle(source: Readable, out: Readable, item_size: int, /) -> None:
+    """Byte 0 of every item, then byte 1, and so on; bytes that fill no item are copied behind (HDF5 filter 2)."""
+    given, made = _open_pair(source, out, item_size)
+    whole = len(given) // item_size * item_size
+    made[:whole].reshape(item_size, -1)[...] = given[:whole].reshape(-1, item_size).T
+    made[whole:] = given[whole:]
+
+
+def unshuffle(source: Readable, out: Readable, item_size: int, /) -> None:
+    """Undo `shuffle`."""
+    given, made = _open_pair(source, out, item_size)
+    whole = len(given) // item_size * item_size
+    made[:whole].reshape(-1, item_size)[...] = given[:whole].reshape(item_size, -1).T
+    made[whole:] = given[whole:]
+
+
+def fletcher32(source: Readable, /) -> int:
+    """The checksum of HDF5's filter 3: sums over big-endian 16-bit words, an odd last byte as the high one."""
+    given = open_bytes(source, "source")
+    if len(given) % 2:
+        given = np.append(given, np.uint8(0))
+    words = given.view(">u2").astype(np.uint64)
+    first = second = 0
+    for start in range(0, len(words), 1 << 16):
+        block = words[start : start + (1 << 16)]
+        weighted = int((block * np.arange(len(block), 0, -1, dtype=np.uint64)).sum())
+        second = _fold(second + first * len(block) + weighted)
+        first = _fold(first + int(block.sum()))
+    return second << 16 | first
+
+
+def _fold(total: int) -> int:
+    """Modulo 65535, where only nothing at all is 0."""
+    return (total - 1) % 65535 + 1 if total else 0

@@ -1,0 +1,163 @@
+"""NumPy form: numbers packed into the bits they need, as HDF5's scale-offset (filter 6) and n-bit (filter 5) do.
+
+Both pack without gaps, the highest bit of each number first. The head of a scale-offset chunk:
+
+| byte | what |
+| --- | --- |
+| 0 | bits of a number (4 bytes) |
+| 4 | size of the minimum (1 byte) |
+| 5 | minimum, then zeros |
+| 21 | packed numbers |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from colonnade.kernels.plain.arguments import Array, Bytes, Readable, check_count, open_bytes, open_kind, open_values
+
+HEADER = 21
+
+
+def decode_scaleoffset(chunk: Readable, out: Readable, fill: Readable | None, decimals: int, /) -> None:
+    """Undo scale-offset: integers or (D-scale) floats of `out`'s type and byte order.
+
+    `fill` is its bytes in little-endian order where the filter was told one; `decimals` matters for floats alone. (A
+    filter that was told as many bits as the type has stores elements as they are, without a head: not for this.)
+    """
+    made = open_values(out, "out", writable=True, any_order=True)
+    made[...] = _decode(open_bytes(chunk, "chunk"), len(made), None, made.dtype, fill, decimals)
+
+
+def decode_scaleoffset_rows(
+    chunk: Readable, n_items: int, rows: Readable, out: Readable, fill: Readable | None, decimals: int, /
+) -> None:
+    """The same for the rows (int64) of a chunk of `n_items` alone; the others are not decoded."""
+    if n_items < 0:
+        raise ValueError(f"n_items is {n_items}, expected at least 0")
+    made = open_values(out, "out", writable=True, any_order=True)
+    places = open_kind(rows, "rows", "i8")
+    check_count(made, "out", len(places))
+    made[...] = _decode(open_bytes(chunk, "chunk"), n_items, places, made.dtype, fill, decimals)
+
+
+def _decode(chunk: Bytes, n: int, places: Array | None, dtype: Any, fill: Readable | None, decimals: int) -> Array:
+    native = dtype.newbyteorder("=")
+    if len(chunk) < HEADER:
+        raise ValueError(f"chunk has {len(chunk)} bytes, fewer than its header")
+    bits = int.from_bytes(chunk[:4].tobytes(), "little")
+    if bits > 8 * native.itemsize:
+        raise ValueError(f"chunk says numbers have {bits} bits, the type has {8 * native.itemsize}")
+    data = chunk[HEADER:]
+    _check_bits(data, n, bits)
+    mark = None if fill is None else open_bytes(fill, "fill")
+    if mark is not None and len(mark) != native.itemsize:
+        raise ValueError(f"fill must have {native.itemsize} bytes")
+    if places is None:
+        places = np.arange(n)
+    wrong = (places < 0) | (places >= n)
+    if wrong.any():
+        raise ValueError(f"rows names a row at place {int(np.argmax(wrong))} that is not among the {n}")
+    if bits == 8 * native.itemsize:
+        found: Array = data[: n * native.itemsize].view(native.newbyteorder("<"))[places]
+        return found
+    minimum = chunk[5 : 5 + min(int(chunk[4]), 8)].tobytes().ljust(8, b"\0")[: native.itemsize]
+    numbers = _unpack(data, bits, places)
+    values = _scale(numbers, minimum, native, decimals)
+    if mark is not None:
+        values[numbers == (1 << bits) - 1] = mark.view(native)[0]
+    return values
+
+
+def _scale(numbers: Array, minimum: bytes, dtype: Any, decimals: int) -> Array:
+    """Numbers above a minimum as values."""
+    least = np.frombuffer(minimum, dtype)[0]
+    if dtype.kind != "f":
+        unsigned = f"u{dtype.itemsize}"
+        with np.errstate(over="ignore"):
+            values: Array = (numbers.astype(unsigned) + np.frombuffer(minimum, unsigned)[0]).view(dtype)
+        return values
+    with np.errstate(all="ignore"):
+        whole = numbers.astype(np.int64).astype(dtype)
+        try:
+            scale = 10.0**decimals
+        except OverflowError:
+            scale = float("inf")
+        found: Array = whole / dtype.type(scale) + least
+    return found
+
+
+def _check_bits(data: Bytes, n: int, bits: int) -> None:
+    if -(-n * bits // 8) > len(data):
+        raise ValueError(f"chunk has {len(data)} bytes of numbers, too few for {n} of {bits} bits")
+
+
+def _unpack(data: Bytes, bits: int, places: Array) -> Array:
+    """The numbers at these places, a bit of each at a time."""
+    numbers: Array = np.zeros(len(places), dtype=np.uint64)
+    if bits == 0 or not len(places):
+        return numbers
+    one, seven = np.uint64(1), np.uint64(7)
+    first = places.astype(np.uint64) * np.uint64(bits)
+    for bit in range(bits):
+        at = first + np.uint64(bit)
+        byte = data[(at >> np.uint64(3)).astype(np.int64)].astype(np.uint64)
+        numbers = numbers << one | byte >> (seven - (at & seven)) & one
+    return numbers
+
+
+def encode_scaleoffset(values: Readable, out: Readable, fill: Readable | None, /) -> int:
+    """Integers packed by scale-offset into `out`, which is 22 bytes longer than them; how many bytes were used.
+
+    0 when they need all bits of their type: HDF5 1.14.4 and later could not read them, so a chunk is then
+    stored without the filter. `fill`, its bytes in little-endian order, is what the filter was told.
+    """
+    given, made = open_values(values, "values"), open_bytes(out, "out", writable=True)
+    mark = None if fill is None else open_bytes(fill, "fill")
+    if given.dtype.kind == "f":
+        raise ValueError("values must hold integers")
+    if mark is not None and len(mark) != given.itemsize:
+        raise ValueError(f"fill must have {given.itemsize} bytes")
+    if len(made) < HEADER + 1 + given.nbytes:
+        raise ValueError(f"out has {len(made)} bytes, expected at least 22 more than the values")
+    is_fill = np.zeros(len(given), dtype=bool) if mark is None else given == mark.view(given.dtype)[0]
+    present = given[~is_fill]
+    low, high = (int(present.min()), int(present.max())) if len(present) else (0, 0)
+    full = 8 * given.itemsize
+    bits = (high - low + (0 if mark is None else 1)).bit_length()
+    if high - low > (1 << full) - 3 or bits >= full:
+        return 0
+    used = HEADER + 1 + len(given) * bits // 8
+    made[:used] = 0
+    made[0], made[4] = bits, 8
+    made[5:13] = np.frombuffer((low & (2**64 - 1)).to_bytes(8, "little"), np.uint8)
+    numbers = given.astype(np.uint64) - np.uint64(low & (2**64 - 1))
+    numbers[is_fill] = (1 << bits) - 1
+    packed = _pack(numbers, bits)
+    made[HEADER : HEADER + len(packed)] = packed
+    return used
+
+
+def _pack(numbers: Array, bits: int) -> Bytes:
+    if bits == 0:
+        return np.empty(0, dtype=np.uint8)
+    steps = np.arange(bits - 1, -1, -1, dtype=np.uint64)
+    return np.packbits((numbers[:, None] >> steps & np.uint64(1)).astype(np.uint8))
+
+
+def decode_nbit(
+    chunk: Readable, out: Readable, item_size: int, precision: int, offset: int, big_endian: bool, /
+) -> None:
+    """Undo n-bit of atomic elements: `precision` bits put at bit `offset` of each element of 1, 2, 4 or 8 bytes, the
+    others 0 (a sign is not extended)."""
+    data, made = open_bytes(chunk, "chunk"), open_bytes(out, "out", writable=True)
+    if item_size not in (1, 2, 4, 8) or len(made) % item_size:
+        raise ValueError(f"out has {len(made)} bytes, no whole number of items of {item_size}")
+    if precision < 1 or offset < 0 or precision + offset > 8 * item_size:
+        raise ValueError(f"{precision} bits from bit {offset} on do not lie in {item_size} bytes")
+    n = len(made) // item_size
+    _check_bits(data, n, precision)
+    numbers = _unpack(data, precision, np.arange(n)) << np.uint64(offset)
+    made[...] = numbers.astype(f"{'>' if big_endian else '<'}u{item_size}").view(np.uint8)

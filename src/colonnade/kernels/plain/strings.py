@@ -1,0 +1,120 @@
+"""NumPy form: fixed-length strings to Arrow and back; text checked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from colonnade.kernels.plain.arguments import (
+    Array,
+    Bytes,
+    Readable,
+    check_offsets,
+    open_bytes,
+    open_offsets,
+    open_optional_mask,
+)
+
+TERMINATED, NULLS, SPACES = 0, 1, 2
+ANYTHING, ASCII, UTF8 = 0, 1, 2
+
+
+def fixed_to_arrow(
+    source: Readable,
+    width: int,
+    padding: int,
+    check: int,
+    missing: Readable | None,
+    offsets: Readable,
+    data: Readable,
+    /,
+) -> tuple[int, int]:
+    """Strings without their padding: their bytes in all, and the first row that fails the check, or -1.
+
+    `padding`: TERMINATED, NULLS, SPACES; `check`: ANYTHING, ASCII, UTF8. `data` is as long as `source`, or longer.
+    Missing rows become empty and are not checked.
+    """
+    given, ends, made = open_bytes(source, "source"), open_offsets(offsets, True), open_bytes(data, "data", True)
+    _check_code(padding, "padding")
+    _check_code(check, "check")
+    n = len(ends) - 1
+    left_out = open_optional_mask(missing, "missing", n)
+    if width < 1 or len(given) != n * width:
+        raise ValueError(f"source has {len(given)} bytes, expected {n} strings of {width}")
+    if len(made) < len(given):
+        raise ValueError(f"data has {len(made)} bytes, expected at least {len(given)}")
+    rows = given.reshape(n, width)
+    lengths = np.where(left_out, 0, _trimmed(rows, padding))
+    whole = np.concatenate(([0], np.cumsum(lengths)))
+    if whole[-1] > np.iinfo(ends.dtype).max:
+        raise ValueError("the strings have more bytes than offsets of 32 bits can count")
+    ends[...] = whole
+    size = int(whole[-1])
+    made[:size] = rows[np.arange(width) < lengths[:, None]]
+    return size, _first_bad(ends, made, check, left_out)
+
+
+def arrow_to_fixed(
+    offsets: Readable, data: Readable, width: int, padding: int, missing: Readable | None, out: Readable, /
+) -> int:
+    """Strings padded to `width`, missing rows empty: the first row that is too long, or -1. A terminated string
+    needs a byte for its NUL."""
+    ends, given, made = open_offsets(offsets), open_bytes(data, "data"), open_bytes(out, "out", True)
+    _check_code(padding, "padding")
+    n = len(ends) - 1
+    left_out = open_optional_mask(missing, "missing", n)
+    if width < 1 or len(made) != n * width:
+        raise ValueError(f"out has {len(made)} bytes, expected {n} strings of {width}")
+    lengths = np.where(left_out, 0, np.diff(ends.astype(np.int64)))
+    too_long = np.flatnonzero(lengths > (width - 1 if padding == TERMINATED else width))
+    n_checked = int(too_long[0]) + 1 if len(too_long) else n
+    check_offsets(ends[: n_checked + 1], len(given))
+    if len(too_long):
+        return int(too_long[0])
+    rows = made.reshape(n, width)
+    rows[...] = ord(" ") if padding == SPACES else 0
+    inside = np.arange(width) < lengths[:, None]
+    places = ends[:-1].astype(np.int64)[:, None] + np.arange(width)
+    rows[inside] = given[places[inside]]
+    return -1
+
+
+def check_text(offsets: Readable, data: Readable, check: int, missing: Readable | None, /) -> int:
+    """The first row that is not ASCII, or not UTF-8, or -1. Missing rows are not checked."""
+    ends, given = open_offsets(offsets), open_bytes(data, "data")
+    _check_code(check, "check")
+    left_out = open_optional_mask(missing, "missing", len(ends) - 1)
+    check_offsets(ends, len(given))
+    return _first_bad(ends, given, check, left_out)
+
+
+def _check_code(value: int, name: str) -> None:
+    if not 0 <= value <= 2:
+        raise ValueError(f"{name} is {value}, expected 0 to 2")
+
+
+def _trimmed(rows: Bytes, padding: int) -> Array:
+    """The length of each row without its padding."""
+    found: Array
+    if padding == TERMINATED:
+        ends = rows == 0
+        found = np.where(ends.any(axis=1), ends.argmax(axis=1), rows.shape[1])
+    else:
+        kept = rows[:, ::-1] != (ord(" ") if padding == SPACES else 0)
+        found = np.where(kept.any(axis=1), rows.shape[1] - kept.argmax(axis=1), 0)
+    return found
+
+
+def _first_bad(offsets: Array, data: Bytes, check: int, left_out: Array) -> int:
+    if check == ANYTHING:
+        return -1
+    high = np.concatenate(([0], np.cumsum(data >= 0x80)))
+    wide = offsets.astype(np.int64)
+    suspects = np.flatnonzero((high[wide[1:]] > high[wide[:-1]]) & ~left_out)
+    for row in suspects.tolist():
+        if check == ASCII:
+            return int(row)
+        try:
+            data[wide[row] : wide[row + 1]].tobytes().decode("utf-8")
+        except UnicodeDecodeError:
+            return int(row)
+    return -1

@@ -1,0 +1,173 @@
+"""Sorting, bitmaps, hashes, Bloom filters and bitshuffle: both forms agree, and with others that compute the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import hdf5plugin
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.laws.both_forms import REFUSED, agree, bytes_of, kinds_and_numbers, masks
+from tests.laws.raw_chunks import raw_chunk
+
+
+@given(kinds_and_numbers(), st.sampled_from(["u4", "i8", "u8"]))
+def test_argsort(values: np.ndarray[Any, Any], kind: str) -> None:
+    out = np.zeros(len(values), kind)
+    agree("argsort", values, out)
+    rows = sorted(range(len(values)), key=lambda row: (values[row] != values[row], values[row]))  # stable
+    if not (values != values).any():  # noqa: PLR0124
+        assert out.tolist() == rows
+
+
+def test_argsort_of_many() -> None:
+    rng = np.random.default_rng(3)
+    for kind in ("i8", "f8", "f4", "u2", "i4"):
+        values = rng.integers(-1 << 62, 1 << 62, 100_000).view("u1")[: 100_000 * int(kind[1])].view(kind)
+        agree("argsort", values, np.zeros(100_000, "i8"))
+
+
+@given(st.data(), st.integers(0, 700), st.sampled_from([1, 3, 70, 300]))
+def test_code_bits(data: st.DataObject, n: int, n_values: int) -> None:
+    rng = np.random.default_rng(n)
+    kind = data.draw(st.sampled_from(["i2", "i4", "i8", "u2", "u8"]))
+    codes = rng.integers(-1 if kind[0] == "i" else 0, n_values, n).astype(kind)
+    out = np.full((n_values, -(-n // 8)), 255, "u1")
+    agree("code_bits", codes, n_values, out)
+    unpacked = np.unpackbits(out, axis=1, count=n, bitorder="little")
+    assert (unpacked == (codes == np.arange(n_values)[:, None])).all()
+    for line in out[:3]:
+        check_bits(line.copy(), n)
+    if n:
+        codes[-1] = n_values
+        assert agree("code_bits", codes, n_values, out) == REFUSED
+
+
+@given(st.data(), st.integers(0, 700))
+def test_bits(data: st.DataObject, n: int) -> None:
+    mask = masks(data.draw, n)
+    bits = np.packbits(mask != 0, bitorder="little")
+    check_bits(bits, n)
+    if n % 8:
+        bits[-1] |= 128  # a bit behind the last row
+        check_bits(bits, n)
+
+
+def check_bits(bits: np.ndarray[Any, Any], n: int) -> None:
+    rows = np.flatnonzero(np.unpackbits(bits, count=n, bitorder="little"))
+    assert agree("bits_count", bits, n) == len(rows)
+    out = np.zeros(len(rows), "i8")
+    agree("bits_rows", bits, n, 100, out)
+    assert (out == rows + 100).all()
+    count = agree("bits_range_count", bits, n)
+    starts, stops = np.zeros(count, "i8"), np.zeros(count, "i8")
+    assert agree("bits_ranges", bits, n, 100, starts, stops) == count
+    parts = [np.arange(a, b) for a, b in zip(starts, stops, strict=True)]
+    assert [row for part in parts for row in part.tolist()] == out.tolist()
+    if count:
+        assert agree("bits_ranges", bits, n, 100, starts[1:].copy(), stops[1:].copy()) == REFUSED
+        assert agree("bits_rows", bits, n, 100, out[1:].copy()) == REFUSED
+
+
+KNOWN = {  # of the reference implementation: seed, text, digest
+    (0, b""): "00000000000000000000000000000000",
+    (0, b"The quick brown fox jumps over the lazy dog"): "e34bbc7bbc071b6c7a433ca9c49a9347",
+    (0, b"hello"): "cbd8a7b341bd9b025b1e906a48ae1d19",
+}
+
+
+@pytest.mark.parametrize(("seed", "text"), KNOWN)
+def test_known_hashes(seed: int, text: bytes) -> None:
+    low, high = np.zeros(1, "u8"), np.zeros(1, "u8")
+    agree("hash_strings", np.array([0, len(text)], "i4"), text, seed, low, high)
+    assert f"{int(low[0]):016x}{int(high[0]):016x}" == KNOWN[seed, text]
+
+
+@given(st.data(), st.integers(1, 40), st.integers(0, 2**64 - 1))
+def test_hashes_and_filters_of_items(data: st.DataObject, size: int, seed: int) -> None:
+    source = bytes_of(data.draw, 400)
+    source = source[: len(source) // size * size].copy()
+    n = len(source) // size
+    agree("hash_items", source, size, seed, np.zeros(n, "u8"), np.zeros(n, "u8"))
+    present = data.draw(st.sampled_from([None, masks(data.draw, n)]))
+    k, n_bytes = data.draw(st.integers(1, 20)), data.draw(st.integers(1, 1500))
+    bits = np.zeros(n_bytes, "u1")
+    agree("bloom_add_items", source, size, present, k, bits)
+    may = np.zeros(n, "u1")
+    agree("bloom_test_items", source, size, k, bits, may)
+    assert may[np.ones(n, bool) if present is None else present != 0].all()
+
+
+@given(st.data(), st.lists(st.binary(max_size=40), max_size=30), st.sampled_from(["i4", "i8"]))
+def test_hashes_and_filters_of_strings(data: st.DataObject, texts: list[bytes], kind: str) -> None:
+    offsets, whole = np.cumsum([0, *map(len, texts)]).astype(kind), b"".join(texts)
+    n = len(texts)
+    low, high = np.zeros(n, "u8"), np.zeros(n, "u8")
+    agree("hash_strings", offsets, whole, 7, low, high)
+    present = data.draw(st.sampled_from([None, masks(data.draw, n)]))
+    bits, may = np.zeros(99, "u1"), np.zeros(n, "u1")
+    agree("bloom_add_strings", offsets, whole, present, 5, bits)
+    agree("bloom_test_strings", offsets, whole, 5, bits, may)
+    assert may[np.ones(n, bool) if present is None else present != 0].all()
+    wrong = np.array(data.draw(st.lists(st.integers(-2, len(whole) + 2), min_size=1, max_size=5)), kind)
+    n = len(wrong) - 1
+    agree("hash_strings", wrong, whole, 7, np.zeros(n, "u8"), np.zeros(n, "u8"))
+    agree("bloom_add_strings", wrong, whole, None, 5, bits, exact=False)
+    agree("bloom_test_strings", wrong, whole, 5, bits, np.zeros(n, "u1"))
+
+
+@given(st.data(), st.sampled_from([1, 2, 3, 4, 8, 9]), st.sampled_from([8, 24, 128, 1024]))
+def test_bitshuffle_and_back(data: st.DataObject, size: int, block: int) -> None:
+    source = bytes_of(data.draw)
+    source = source[: len(source) // size * size].copy()
+    out, back = np.empty_like(source), np.empty_like(source)
+    agree("bit_shuffle", source, out, size, block)
+    agree("bit_unshuffle", out, back, size, block)
+    assert back.tobytes() == source.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["u1", "i2", "f4", "f8", "V6"])
+@pytest.mark.parametrize("n", [5, 8, 1000, 20_011])
+def test_bitshuffle_is_that_of_the_filter(tmp_path: Path, kind: str, n: int) -> None:
+    size = np.dtype(kind).itemsize
+    rows = np.random.default_rng(n).integers(0, 256, n * size, dtype="u1").view(kind)
+    raw = raw_chunk(tmp_path, rows, **hdf5plugin.Bitshuffle(cname="none"))
+    out = np.empty(len(raw), "u1")
+    agree("bit_unshuffle", raw, out, size, max(8192 // size // 8 * 8, 128))
+    assert out.tobytes() == rows.tobytes()
+
+
+u1 = np.zeros(16, "u1")
+u8 = np.zeros(2, "u8")
+MALFORMED = {
+    "rows of another type": ("argsort", u8, np.zeros(2, "i4")),
+    "rows too few": ("argsort", u8, np.zeros(1, "i8")),
+    "lines too few": ("code_bits", np.zeros(9, "i8"), 3, np.zeros(5, "u1")),
+    "codes that are floats": ("code_bits", np.zeros(8), 1, np.zeros(1, "u1")),
+    "code too large": ("code_bits", np.full(8, 2**63, "u8"), 1, np.zeros(1, "u1")),
+    "bits too few": ("bits_count", u1, 129),
+    "rows below 0": ("bits_count", u1, -1),
+    "base too large": ("bits_rows", u1, 128, 2**63 - 5, np.zeros(128, "i8")),
+    "seed too large": ("hash_items", u1, 8, 2**64, u8.copy(), u8.copy()),
+    "seed below 0": ("hash_items", u1, 8, -1, u8.copy(), u8.copy()),
+    "items do not fit": ("hash_items", u1, 7, 0, u8.copy(), u8.copy()),
+    "halves too few": ("hash_items", u1, 4, 0, u8.copy(), u8.copy()),
+    "filter empty": ("bloom_add_items", u1, 8, None, 1, u1[:0].copy()),
+    "no hash": ("bloom_test_items", u1, 8, 0, u1.copy(), np.zeros(2, "u1")),
+    "too many hashes": ("bloom_test_items", u1, 8, 1025, u1.copy(), np.zeros(2, "u1")),
+    "filter read-only": ("bloom_add_items", u1, 8, None, 1, b"abc"),
+    "block of 12": ("bit_shuffle", u1, u1.copy(), 1, 12),
+    "block of 0": ("bit_unshuffle", u1, u1.copy(), 1, 0),
+    "items cut": ("bit_unshuffle", u1, u1.copy(), 3, 8),
+    "out too short": ("bit_unshuffle", u1, u1[:8].copy(), 2, 8),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_input_is_refused(name: str) -> None:
+    kernel, *arguments = MALFORMED[name]
+    assert agree(kernel, *arguments) == REFUSED

@@ -1,0 +1,158 @@
+"""Scale-offset and n-bit: both forms agree with each other and with HDF5."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.laws.both_forms import REFUSED, agree, numbers
+from tests.laws.raw_chunks import raw_chunk, raw_chunk_of_type
+
+INTEGERS = [f"{order}{sign}{size}" for order in "<>" for sign in "iu" for size in (1, 2, 4, 8)]
+
+
+def little(fill: Any, kind: str) -> bytes:
+    return np.array([fill], np.dtype(kind).newbyteorder("<")).tobytes()
+
+
+def decode(chunk: Any, kind: str, n: int, fill: bytes | None, decimals: int = 0) -> Any:
+    """All rows, and the same row by row: both must agree."""
+    out = np.zeros(n, kind)
+    if agree("decode_scaleoffset", chunk, out, fill, decimals) == REFUSED:
+        return REFUSED
+    rows = np.random.default_rng(n).integers(0, n, 50 if n else 0)
+    some = np.zeros(len(rows), kind)
+    assert agree("decode_scaleoffset_rows", chunk, n, rows, some, fill, decimals) is None
+    assert some.tobytes() == out[rows].tobytes()
+    return out
+
+
+@pytest.mark.parametrize("kind", INTEGERS)
+@pytest.mark.parametrize("n", [1, 5, 1000])
+def test_integers_of_hdf5(tmp_path: Path, kind: str, n: int) -> None:
+    info = np.iinfo(kind)
+    rng = np.random.default_rng(n)
+    for bits in range(0, 8 * info.dtype.itemsize, 1 if n == 1000 else 7):
+        low = info.min if bits % 2 else int(info.max) - (1 << bits) + 1
+        rows = (rng.integers(0, 1 << bits, n, dtype="u8").astype(object) + low).astype(kind)
+        for fill in (None, rows[0], 3):
+            chunk = raw_chunk(tmp_path, rows, scaleoffset=0, fillvalue=fill)
+            told = little(0 if fill is None else fill, kind)  # HDF5 tells the filter its default fill, 0
+            if int.from_bytes(chunk[:4].tobytes(), "little") < 8 * info.dtype.itemsize:
+                assert decode(chunk, kind, n, told).tobytes() == rows.tobytes()
+            check_encoding(tmp_path, rows, told, chunk)
+
+
+def check_encoding(folder: Path, rows: Any, told: bytes, chunk: Any) -> None:
+    """What we write is what HDF5 writes, and what it reads back, unless all bits are needed."""
+    native = rows.astype(rows.dtype.newbyteorder("="))
+    out = np.zeros(rows.nbytes + 22, "u1")
+    used = agree("encode_scaleoffset", native, out, told)
+    if used == 0:
+        assert int.from_bytes(chunk[:4].tobytes(), "little") == 8 * rows.dtype.itemsize
+        return
+    assert out[:used].tobytes() == chunk.tobytes()
+
+
+def test_hdf5_reads_what_is_written(tmp_path: Path) -> None:
+    rows = np.random.default_rng(1).integers(-50, 3000, 777)
+    out = np.zeros(rows.nbytes + 22, "u1")
+    used = agree("encode_scaleoffset", rows, out, little(0, "i8"))
+    with h5py.File(tmp_path / "w.h5", "w") as file:
+        made = file.create_dataset("x", (777,), "i8", chunks=(777,), scaleoffset=0)
+        made.id.write_direct_chunk((0,), out[:used].tobytes())
+    with h5py.File(tmp_path / "w.h5") as file:
+        assert (file["x"][:] == rows).all()
+
+
+@pytest.mark.parametrize("kind", ["<f4", "<f8", ">f4", ">f8"])
+@pytest.mark.parametrize("decimals", [0, 2, 5])
+def test_floats_of_hdf5(tmp_path: Path, kind: str, decimals: int) -> None:
+    rng = np.random.default_rng(decimals)
+    for n, width in ((1, 1.0), (7, 0.0), (1000, 100.0), (1000, 9000.0)):
+        rows = (rng.random(n) * width - 20).round(decimals).astype(kind)
+        for fill in (None, float(rows[0])):
+            chunk = raw_chunk(tmp_path, rows, scaleoffset=decimals, fillvalue=fill)
+            with h5py.File(tmp_path / "one.h5") as file:
+                truth = file["x"][:]
+            told = little(0 if fill is None else fill, kind)
+            assert decode(chunk, kind, n, told, decimals).tobytes() == truth.tobytes()
+
+
+@given(st.data(), st.sampled_from(INTEGERS))
+def test_any_integers_and_back(data: st.DataObject, kind: str) -> None:
+    rows = data.draw(numbers(kind[1:]))
+    fill = data.draw(st.sampled_from([None, 0, *rows[:5].tolist()]))
+    told = None if fill is None else little(fill, kind)
+    out = np.zeros(rows.nbytes + 22, "u1")
+    used = agree("encode_scaleoffset", rows, out, told)
+    if used:
+        assert (decode(out[:used].copy(), kind, len(rows), told) == rows).all()
+
+
+@given(st.data(), st.sampled_from([*INTEGERS, "<f4", ">f8"]))
+def test_any_chunk(data: st.DataObject, kind: str) -> None:
+    """Any bytes are an answer or a refusal, in both forms."""
+    size = np.dtype(kind).itemsize
+    bits = data.draw(st.integers(0, 8 * size + 1))
+    head = bits.to_bytes(4, "little") + bytes([data.draw(st.sampled_from([8, 8, 8, 4, 0, 255]))])
+    chunk = head + data.draw(st.binary(min_size=16, max_size=16)) + data.draw(st.binary(max_size=200))
+    fill = data.draw(st.sampled_from([None, bytes(size), b"\1" * size]))
+    n = data.draw(st.integers(0, 60))
+    if kind[1] == "f":
+        chunk = chunk[:5] + np.array([1.5], kind.replace(">", "<")).tobytes().ljust(16, b"\0") + chunk[21:]
+    decode(np.frombuffer(chunk, "u1"), kind, n, fill, data.draw(st.integers(-3, 9)))
+    decode(np.frombuffer(chunk[: data.draw(st.integers(0, len(chunk)))], "u1"), kind, n, fill)
+
+
+@given(st.data(), st.sampled_from([1, 2, 4, 8]))
+def test_any_nbit_chunk(data: st.DataObject, size: int) -> None:
+    precision, offset = data.draw(st.integers(0, 8 * size + 1)), data.draw(st.integers(-1, 8 * size))
+    chunk = data.draw(st.binary(max_size=200))
+    n = data.draw(st.integers(0, 20))
+    agree("decode_nbit", chunk, np.zeros(n * size, "u1"), size, precision, offset, data.draw(st.booleans()))
+
+
+@pytest.mark.parametrize(("size", "precision", "offset"), [(1, 5, 2), (2, 12, 3), (4, 17, 0), (4, 31, 1), (8, 59, 3)])
+@pytest.mark.parametrize("big_endian", [False, True])
+def test_nbit_of_hdf5(tmp_path: Path, size: int, precision: int, offset: int, big_endian: bool) -> None:
+    kind = {1: h5py.h5t.STD_U8LE, 2: h5py.h5t.STD_U16LE, 4: h5py.h5t.STD_U32LE, 8: h5py.h5t.STD_U64LE}[size].copy()
+    kind.set_order(h5py.h5t.ORDER_BE if big_endian else h5py.h5t.ORDER_LE)
+    kind.set_precision(precision)
+    kind.set_offset(offset)
+    rows = np.random.default_rng(size).integers(0, 1 << precision, 500, dtype=f"u{size}")
+    chunk = raw_chunk_of_type(tmp_path, rows, kind, 5)
+    out = np.zeros(500 * size, "u1")
+    agree("decode_nbit", chunk, out, size, precision, offset, big_endian)
+    stored = out.view(f"{'>' if big_endian else '<'}u{size}").astype("u8")
+    assert (stored == rows.astype("u8") << np.uint64(offset)).all()
+
+
+u8 = np.zeros(4, "u8")
+MALFORMED = {
+    "no head": ("decode_scaleoffset", bytes(20), u8.copy(), None, 0),
+    "too many bits": ("decode_scaleoffset", b"\x41\0\0\0\x08" + bytes(99), u8.copy(), None, 0),
+    "numbers cut": ("decode_scaleoffset", b"\x20\0\0\0\x08" + bytes(16 + 15), u8.copy(), None, 0),
+    "fill of another size": ("decode_scaleoffset", b"\1\0\0\0\x08" + bytes(99), u8.copy(), bytes(4), 0),
+    "rows below 0": ("decode_scaleoffset_rows", bytes(30), 4, np.array([-1]), u8[:1].copy(), None, 0),
+    "rows beyond": ("decode_scaleoffset_rows", bytes(30), 4, np.array([4]), u8[:1].copy(), None, 0),
+    "items below 0": ("decode_scaleoffset_rows", bytes(30), -1, np.array([0]), u8[:1].copy(), None, 0),
+    "floats are not encoded": ("encode_scaleoffset", np.zeros(3), np.zeros(99, "u1"), None),
+    "no room": ("encode_scaleoffset", u8, np.zeros(32 + 21, "u1"), None),
+    "precision 0": ("decode_nbit", bytes(9), np.zeros(8, "u1"), 4, 0, 0, False),
+    "bits beyond": ("decode_nbit", bytes(9), np.zeros(8, "u1"), 4, 31, 2, False),
+    "item size 3": ("decode_nbit", bytes(9), np.zeros(9, "u1"), 3, 3, 2, False),
+    "n-bit cut": ("decode_nbit", bytes(1), np.zeros(8, "u1"), 4, 5, 0, False),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_input_is_refused(name: str) -> None:
+    kernel, *arguments = MALFORMED[name]
+    assert agree(kernel, *arguments) == REFUSED
