@@ -1,4 +1,4 @@
-"""The rows that every peer stores, and the questions that are asked of them: the same for one number of rows and a seed.
+"""The rows that every peer stores and the questions asked of them: always the same for so many rows and a seed.
 
     ts      int64     a step of 1000 a row, and up to 5000 of disorder: nearly sorted
     energy  float64   normal

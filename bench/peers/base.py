@@ -1,8 +1,8 @@
 """What every peer offers: one method a row of the table. What a peer cannot do stays as it is here, and answers None.
 
-An answer is what a user would go on with: a column as an Arrow array (NumPy where a library knows no Arrow), rows as an
-Arrow table or a dict of arrays, a number, or a dict of numbers by group. `prepare` makes the files unless they are there
-already, and opens them: opening is not part of any measurement, and files stay open between the questions.
+An answer is what a user would go on with: a column as an Arrow array (NumPy where a library knows no Arrow), rows as
+an Arrow table or a dict of arrays, a number, or a dict of numbers by group. `prepare` makes the files unless they are
+there already, and opens them: opening is no part of any measurement, and files stay open between the questions.
 """
 
 from __future__ import annotations

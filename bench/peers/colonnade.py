@@ -25,7 +25,13 @@ INDEXES = {
     "label": ["bitmap"],
 }
 BATCH_ROWS = 1_048_576
-REUSE = "COLONNADE_BENCH_REUSE"  # set: a file written by other sources of colonnade is taken too
+_reused = False
+
+
+def reuse_files() -> None:
+    """From now on take a file that other sources of colonnade have written, too."""
+    global _reused  # noqa: PLW0603 - a switch of the command line
+    _reused = True
 
 
 class Colonnade(Peer):
@@ -48,7 +54,7 @@ class Colonnade(Peer):
             return Sizes(path.stat().st_size - indexes, indexes)
 
         marks: list[str | Path] = [Path(__file__), str(self.versions())]
-        if not os.environ.get(REUSE):
+        if not _reused:
             marks += sorted(Path(colonnade.__file__).parent.rglob("*.py"))
         self.made = made_once(folder, self.name, marks, make, note)
         self.file = colonnade.open(self.made.folder / "events.h5")

@@ -1,8 +1,8 @@
 """h5py by hand: a dataset a column in chunks of 65,536 rows, with the plugin filters that suit each.
 
-What a careful user would write without a library for tables: text by codes and words, ts with shuffle and Zstandard, small
-codes with bitshuffle and LZ4, noise without a filter. There are no indexes: a search reads the column that is searched
-and takes the rows of the others.
+What a careful user would write without a library for tables: text by codes and words, ts with shuffle and Zstandard,
+small codes with bitshuffle and LZ4, noise without a filter. There are no indexes: a search reads the column that is
+searched and takes the rows of the others.
 """
 
 from __future__ import annotations

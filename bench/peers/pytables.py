@@ -1,8 +1,8 @@
 """PyTables: a table of records with completely sorted indexes (CSI) of ts, id and name.
 
 Not compressed: with Blosc the file was a quarter smaller and everything but small ranges took twice as long and more.
-Labels are kept as numbers of an enumeration, as its manual advises. What it has no words for (means by group) is done in
-NumPy on columns.
+Labels are kept as numbers of an enumeration, as its manual advises. What it has no words for (means by group) is done
+in NumPy on columns.
 """
 
 from __future__ import annotations

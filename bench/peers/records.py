@@ -1,4 +1,4 @@
-"""Arrow columns as the fixed-width NumPy elements that PyTables and h5py store: text padded with zeros, labels by code."""
+"""Arrow columns as the fixed-width NumPy elements of PyTables and h5py: text padded with zeros, labels by code."""
 
 from __future__ import annotations
 

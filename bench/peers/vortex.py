@@ -1,7 +1,7 @@
 """Vortex: one file with the compressor's own choice of encodings, mapped into memory.
 
-The compact encodings (`VortexWriteOptions.compact`) were smaller by a fifth and two to eight times slower. Text leaves as
-Arrow views; where codes serve better (a dictionary, groups), the scan is asked for a dictionary type.
+The compact encodings (`VortexWriteOptions.compact`) were smaller by a fifth and two to eight times slower. Text leaves
+as Arrow views; where codes serve better (a dictionary, groups), the scan is asked for a dictionary type.
 """
 
 from __future__ import annotations
