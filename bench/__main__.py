@@ -39,7 +39,11 @@ def arguments_from(words: Sequence[str]) -> argparse.Namespace:
         "--rows", type=int, default=ROWS, help="rows of the table, such as 1_000_000 (default 20_000_000)"
     )
     parser.add_argument("--seed", type=int, default=1, help="another number makes other rows (default 1)")
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_REPEATS} repeats instead of {REPEATS}")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"{QUICK_REPEATS} repeats instead of {REPEATS}, fewer rows written and appended",
+    )
     parser.add_argument("--repeats", type=int, help="so many repeats; the best one counts")
     parser.add_argument("--threads", type=int, default=2, help="cores for everyone (default 2)")
     parser.add_argument("--only", metavar="ROW,...", help="only these rows of the table: see --list")
@@ -154,12 +158,12 @@ def main(words: Sequence[str]) -> int:
     machine.hold_to(asked.threads)
     from bench import chart, report
     from bench.peers import colonnade
-    from bench.workload import Workload
+    from bench.workload import FEW_APPENDS, FEW_WRITTEN, Workload
 
     if asked.reuse:
         colonnade.reuse_files()
     repeats = asked.repeats or (QUICK_REPEATS if asked.quick else REPEATS)
-    workload = Workload(asked.rows, asked.seed)
+    workload = Workload(asked.rows, asked.seed, *((FEW_WRITTEN, FEW_APPENDS) if asked.quick else ()))
     folder = (asked.folder or default_folder()) / f"rows-{asked.rows}-seed-{asked.seed}"
     folder.mkdir(parents=True, exist_ok=True)
     kinds, rows = chosen_peers(asked.peers), chosen_rows(asked.only)

@@ -19,22 +19,42 @@ NAMES_WIDTH, NUMBER_WIDTH = 142, 76
 TOP = 92
 OPEN_END = 7
 
-STYLE = """
-  svg { --back: #ffffff; --ink: #1f2328; --faint: #59636e; --line: #d1d9e0; --ours: #0f766e; --other: #a8b3bf; }
-  @media (prefers-color-scheme: dark) {
-    svg { --back: #0d1117; --ink: #f0f6fc; --faint: #9198a1; --line: #3d444d; --ours: #2dd4bf; --other: #57606a; }
-  }
-  text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; fill: var(--ink); }
-  .title { font-size: 20px; font-weight: 600; }
-  .note, .name, .number { fill: var(--faint); }
-  .head { font-size: 13px; font-weight: 600; }
-  .name { text-anchor: end; }
-  .number { font-variant-numeric: tabular-nums; }
-  .ours { fill: var(--ink); font-weight: 600; }
-  .bar { fill: var(--other); }
-  .bar.ours { fill: var(--ours); }
-  .back { fill: var(--back); }
-  .axis { stroke: var(--line); }
+LIGHT = {
+    "back": "#ffffff",
+    "ink": "#1f2328",
+    "faint": "#59636e",
+    "line": "#d1d9e0",
+    "ours": "#0f766e",
+    "other": "#a8b3bf",
+}
+DARK = {
+    "back": "#0d1117",
+    "ink": "#f0f6fc",
+    "faint": "#9198a1",
+    "line": "#3d444d",
+    "ours": "#2dd4bf",
+    "other": "#57606a",
+}
+
+
+def _colours(of: dict[str, str]) -> str:
+    """Colours without CSS variables, which not every reader of SVG knows."""
+    return (
+        f"text {{ fill: {of['ink']} }} .note, .name:not(.ours), .number:not(.ours) {{ fill: {of['faint']} }} "
+        f".bar {{ fill: {of['other']} }} .bar.ours {{ fill: {of['ours']} }} "
+        f".back {{ fill: {of['back']} }} .axis {{ stroke: {of['line']} }}"
+    )
+
+
+STYLE = f"""
+  text {{ font: 12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif }}
+  .title {{ font-size: 20px; font-weight: 600 }}
+  .head {{ font-size: 13px; font-weight: 600 }}
+  .name {{ text-anchor: end }}
+  .number {{ font-variant-numeric: tabular-nums }}
+  .ours {{ font-weight: 600 }}
+  {_colours(LIGHT)}
+  @media (prefers-color-scheme: dark) {{ {_colours(DARK)} }}
 """
 
 

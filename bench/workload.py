@@ -26,9 +26,9 @@ BLOCK_ROWS = 131_072
 BATCH_BLOCKS = 8
 MOST_NAMES = 1_000_000
 ROWS_A_NAME = 20
-MOST_WRITTEN = 1_000_000
+MOST_WRITTEN, FEW_WRITTEN = 1_000_000, 250_000
 APPEND_ROWS = 10_000
-MOST_APPENDS = 100
+MOST_APPENDS, FEW_APPENDS = 100, 20
 FIRST_TS = 1_700_000_000_000
 TS_STEP = 1000
 TS_DISORDER = 5000
@@ -68,6 +68,8 @@ class Workload:
 
     rows: int
     seed: int = 1
+    most_written: int = MOST_WRITTEN
+    most_appends: int = MOST_APPENDS
 
     # -- the rows --
 
@@ -97,13 +99,13 @@ class Workload:
 
     @cached_property
     def written(self) -> pa.Table:
-        """The rows that the writing of a new file is measured with: the first million."""
-        return pa.Table.from_batches(list(Workload(min(self.rows, MOST_WRITTEN), self.seed).batches())).combine_chunks()
+        """The rows that the writing of a new file is measured with: the first million, or fewer."""
+        return pa.table(next(self.batches())).slice(0, self.most_written)
 
     @cached_property
     def appended(self) -> list[pa.RecordBatch]:
-        """The rows that appending is measured with: a hundred times ten thousand."""
-        times = max(1, min(MOST_APPENDS, self.rows // APPEND_ROWS))
+        """The rows that appending is measured with: up to a hundred times ten thousand."""
+        times = max(1, min(self.most_appends, self.rows // APPEND_ROWS))
         return self.written.slice(0, times * APPEND_ROWS).to_batches(max_chunksize=APPEND_ROWS)
 
     @property

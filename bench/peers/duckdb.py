@@ -40,7 +40,7 @@ class _DuckDB(Peer):
         return self.ask(column).column(0)
 
     def mean(self, column: str) -> Answer:
-        return self.con.execute(f"select avg({column}) from {self.source}").fetchone()[0]
+        return self.con.sql(f"select avg({column}) from {self.source}").fetchall()[0][0]
 
     def between(self, column: str, low: int, high: int, columns: Sequence[str]) -> Answer:
         return self.ask(", ".join(columns), f"where {column} >= {low} and {column} < {high}")
@@ -49,13 +49,13 @@ class _DuckDB(Peer):
         return self.ask(", ".join(columns), f"where {column} = {quoted(value)}")
 
     def count(self, column: str, value: str) -> Answer:
-        return self.con.execute(f"select count(*) from {self.source} where {column} = {quoted(value)}").fetchone()[0]
+        return self.con.sql(f"select count(*) from {self.source} where {column} = {quoted(value)}").fetchall()[0][0]
 
     def over_and_equal(self, over: tuple[str, float], equal: tuple[str, str], columns: Sequence[str]) -> Answer:
         return self.ask(", ".join(columns), f"where {over[0]} > {over[1]} and {equal[0]} = {quoted(equal[1])}")
 
     def mean_by(self, column: str, by: str) -> Answer:
-        return dict(self.con.execute(f"select {by}, avg({column}) from {self.source} group by {by}").fetchall())
+        return dict(self.con.sql(f"select {by}, avg({column}) from {self.source} group by {by}").fetchall())
 
 
 def quoted(value: int | str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.peers.base import Answer, Note, Peer, Sizes, made_once
-from bench.peers.records import label_codes
+from bench.peers.records import CODES, label_codes
 from bench.workload import LABELS, SCHEMA, Workload
 
 CHUNK_ROWS = 65_536
@@ -151,6 +151,6 @@ class H5pyByHand(Peer):
     def read_back(self, path: Path) -> dict[str, Any]:
         with self.h5.File(path) as file:
             found: dict[str, Any] = {name: file[name][:] for name in SCHEMA.names}
-            found["label"] = np.array(LABELS)[found["label"]]
+            found["label"] = CODES.take(pa.array(found["label"]))
             found["name"] = file["words"][:][found["name"]]
         return found

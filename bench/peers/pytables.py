@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.peers.base import Answer, Note, Peer, Sizes, made_once
-from bench.peers.records import NAME_BYTES, label_codes, padded
+from bench.peers.records import CODES, NAME_BYTES, label_codes, padded
 from bench.workload import LABELS, Workload
 
 INDEXED = ("ts", "id", "name")
@@ -122,4 +122,6 @@ class PyTables(Peer):
     def read_back(self, path: Path) -> dict[str, Any]:
         with self.tables.open_file(path) as file:
             found = file.root.events.read()
-        return {name: np.array(LABELS)[found[name]] if name == "label" else found[name] for name in DTYPE.names or ()}
+        return {
+            name: CODES.take(pa.array(found[name])) if name == "label" else found[name] for name in DTYPE.names or ()
+        }
