@@ -100,7 +100,7 @@ def _longest(bars: list[Bar]) -> float:
 
 
 def _panel(line: Line, bars: list[Bar], x: int, y: int) -> str:
-    unit = "MB" if line.row.key == "size" else "ms"
+    unit = "" if line.row.key == "size" else "ms"  # that title says it
     zero, room, longest = x + NAMES_WIDTH, PANEL_WIDTH - NAMES_WIDTH - NUMBER_WIDTH, _longest(bars)
     parts = [
         f'<text class="head" x="{x}" y="{y + 12}">{escape(line.heading)} <tspan class="note">{unit}</tspan></text>'

@@ -14,7 +14,7 @@ others, and a table of any size needs memory for a few blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -77,12 +77,13 @@ class Workload:
         """One column, whole."""
         return pa.chunked_array([self._block(name, number) for number in range(self._blocks)], SCHEMA.field(name).type)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, about a million at a time."""
+    def batches(self, names: Sequence[str] = SCHEMA.names) -> Iterator[pa.RecordBatch]:
+        """All rows, or some columns of them, about a million at a time."""
+        schema = pa.schema([SCHEMA.field(name) for name in names])
         for first in range(0, self._blocks, BATCH_BLOCKS):
             blocks = range(first, min(first + BATCH_BLOCKS, self._blocks))
-            columns = [pa.concat_arrays([self._block(name, number) for number in blocks]) for name in SCHEMA.names]
-            yield pa.record_batch(columns, schema=SCHEMA)
+            columns = [pa.concat_arrays([self._block(name, number) for number in blocks]) for name in names]
+            yield pa.record_batch(columns, schema=schema)
 
     def reader(self, seen: Callable[[int], None] | None = None) -> pa.RecordBatchReader:
         """The batches as a stream of Arrow; `seen` is told the rows given so far."""
