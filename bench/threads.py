@@ -3,7 +3,7 @@
     python -m bench.threads [--rows 10_000_000] [--times 5]
 
 Each of the two takes every second part of the rows, of a column with filters and of one without. Processes share
-nothing, so that nothing keeps them from running at once: what threads take longer by the clock is time spent waiting for
+nothing, so nothing keeps them from running at once: what threads take longer by the clock is time spent waiting for
 each other (for the lock of HDF5, for the interpreter). Exits 1 when the ratio is over the limit.
 """
 
@@ -34,22 +34,26 @@ COLUMNS = tuple(OPTIONS)
 Sums = tuple[float, ...]
 
 
-def decode(table: cn.Table, worker: int, workers: int = WORKERS) -> Sums:
-    """Read the parts of one worker; the sums of what was read tell that it was all there."""
+def decode(path: Path, worker: int) -> Sums:
+    """Read the parts of one worker; the sums of what was read tell that it was all there.
+
+    The file is opened anew: an open one may keep decoded chunks.
+    """
     totals = [0.0] * len(COLUMNS)
-    for start in range(worker * PART_ROWS, len(table), workers * PART_ROWS):
-        for place, name in enumerate(COLUMNS):
-            totals[place] += pc.sum(table[[name]][start : start + PART_ROWS].to_arrow().column(0)).as_py()
+    with cn.open(path) as file:
+        table = file["events"]
+        for start in range(worker * PART_ROWS, len(table), WORKERS * PART_ROWS):
+            for place, name in enumerate(COLUMNS):
+                totals[place] += pc.sum(table[[name]][start : start + PART_ROWS].to_arrow().column(0)).as_py()
     return tuple(totals)
 
 
-def serve(path: str, worker: int, pipe: Connection) -> None:
+def serve(path: Path, worker: int, pipe: Connection) -> None:
     """One process: decodes whenever it is told to, and says the sums and its processor time."""
-    table = cn.open_table(path, "events")
     while pipe.recv():
         took = Took()
         with timed(took):
-            sums = decode(table, worker)
+            sums = decode(path, worker)
         pipe.send((sums, took.cpu))
 
 
@@ -61,7 +65,7 @@ class Processes:
         self.pipes, self.children = [], []
         for worker in range(WORKERS):
             ours, theirs = context.Pipe()
-            child = context.Process(target=serve, args=(str(path), worker, theirs), daemon=True)
+            child = context.Process(target=serve, args=(path, worker, theirs), daemon=True)
             child.start()
             self.pipes.append(ours)
             self.children.append(child)
@@ -80,17 +84,17 @@ class Processes:
             child.join()
 
 
-def run_threads(tables: list[cn.Table], pool: ThreadPoolExecutor) -> tuple[Took, list[Sums]]:
+def run_threads(path: Path, pool: ThreadPoolExecutor) -> tuple[Took, list[Sums]]:
     took = Took()
     with timed(took):
-        answers = list(pool.map(decode, tables, range(len(tables))))
+        answers = list(pool.map(partial(decode, path), range(WORKERS)))
     return took, answers
 
 
-def run_alone(table: cn.Table) -> tuple[Took, list[Sums]]:
+def run_alone(path: Path) -> tuple[Took, list[Sums]]:
     took = Took()
     with timed(took):
-        answers = [decode(table, worker) for worker in range(WORKERS)]
+        answers = [decode(path, worker) for worker in range(WORKERS)]
     return took, answers
 
 
@@ -110,13 +114,12 @@ def write(path: Path, rows: int) -> None:
 
 def compare(path: Path, times: int, limit: float) -> bool:
     """One after the other, in two threads, in two processes."""
-    tables = [cn.open_table(path, "events") for _ in range(WORKERS)]
     processes = Processes(path)
-    expected = run_alone(tables[0])[1]
+    expected = run_alone(path)[1]
     with ThreadPoolExecutor(WORKERS) as pool:
         actions = {
-            "one thread": partial(checked, partial(run_alone, tables[0]), expected),
-            "two threads": partial(checked, partial(run_threads, tables, pool), expected),
+            "one thread": partial(checked, partial(run_alone, path), expected),
+            "two threads": partial(checked, partial(run_threads, path, pool), expected),
             "two processes": partial(checked, processes.run, expected),
         }
         for action in actions.values():
