@@ -1,4 +1,4 @@
-"""The comparison with peers can be believed: right answers agree, wrong ones are noticed, a missing peer is no fault."""
+"""The comparison with peers can be believed: right answers agree, wrong ones are noticed, one missing is no fault."""
 
 from __future__ import annotations
 
