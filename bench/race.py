@@ -90,7 +90,8 @@ def run_row(row: Row, peers: Sequence[Peer], workload: Workload, repeats: int) -
         return Line(row, row.heading(workload), {peer.name: Cell(sizes=peer.sizes()) for peer in peers})
     expected = row.expected(workload)
     cells = {peer.name: Cell() for peer in peers}
-    quick, slow = {}, {}
+    quick: dict[str, Callable[[], Took]] = {}
+    slow: dict[str, Callable[[], Took]] = {}
     for peer in peers:
         cell = cells[peer.name]
         seconds = _warm_up(row, peer, workload, expected, cell)

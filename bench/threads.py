@@ -18,7 +18,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,8 +28,8 @@ from bench.workload import SCHEMA, Workload
 
 WORKERS = 2
 PART_ROWS = 524_288
-OPTIONS = {"ts": {"filters": "shuffle+deflate"}, "energy": {"filters": "none"}}
-COLUMNS = tuple(OPTIONS)
+FILTERS = {"ts": "shuffle+deflate", "energy": "none"}
+COLUMNS = tuple(FILTERS)
 Sums = tuple[float, ...]
 
 
@@ -108,8 +107,7 @@ def checked(run: Callable[[], tuple[Took, list[Sums]]], expected: list[Sums]) ->
 def write(path: Path, rows: int) -> None:
     schema = pa.schema([SCHEMA.field(name) for name in COLUMNS])
     reader = pa.RecordBatchReader.from_batches(schema, Workload(rows).batches(COLUMNS))
-    options: dict[str, Any] = {name: cn.column(**how) for name, how in OPTIONS.items()}
-    cn.write(path, reader, table="events", columns=options)
+    cn.write(path, reader, table="events", columns={name: cn.column(filters=how) for name, how in FILTERS.items()})
 
 
 def compare(path: Path, times: int, limit: float) -> bool:

@@ -107,7 +107,7 @@ class Workload:
     def appended(self) -> list[pa.RecordBatch]:
         """The rows that appending is measured with: up to a hundred times ten thousand."""
         times = max(1, min(self.most_appends, self.rows // APPEND_ROWS))
-        return self.written.slice(0, times * APPEND_ROWS).to_batches(max_chunksize=APPEND_ROWS)
+        return list(self.written.slice(0, times * APPEND_ROWS).to_batches(max_chunksize=APPEND_ROWS))
 
     @property
     def _blocks(self) -> int:

@@ -22,6 +22,7 @@ INDEXED = ("ts", "id", "name")  # label has 16 values: no index of DuckDB helps 
 class _DuckDB(Peer):
     packages: ClassVar[tuple[str, ...]] = ("duckdb",)
     source: str
+    con: Any
 
     def connect(self, path: Path | None = None, read_only: bool = False) -> Any:
         import duckdb

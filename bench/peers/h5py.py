@@ -94,7 +94,7 @@ class H5pyByHand(Peer):
         return words.codes(batch[name]) if name == "name" else np.asarray(batch[name])
 
     def read(self, name: str) -> Column:
-        return self.file[name][:]
+        return np.asarray(self.file[name][:])
 
     def scan(self, column: str) -> Answer:
         return self.scan_dictionary(column).cast(pa.string()) if column == "name" else pa.array(self.read(column))

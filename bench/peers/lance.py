@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,8 +16,8 @@ from bench.peers.base import Answer, Note, Peer, Sizes, bytes_under, made_once
 from bench.peers.pyarrow import means
 from bench.workload import Workload
 
-VERSION = "2.1"  # scans numbers in half the time that "stable" takes
-INDEXES = {"ts": "BTREE", "id": "BTREE", "name": "BTREE", "label": "BITMAP"}
+VERSION: Literal["2.1"] = "2.1"  # scans numbers in half the time that "stable" takes
+INDEXES: dict[str, Any] = {"ts": "BTREE", "id": "BTREE", "name": "BTREE", "label": "BITMAP"}
 
 
 class Lance(Peer):

@@ -50,7 +50,7 @@ WORDS = {
 
 def made(folder: Path, layout: str, workload: Workload, note: Note) -> Made:
     """The file of one layout, shared by all its readers."""
-    marks = [Path(__file__), str(installed_version("pyarrow"))]
+    marks: list[str | Path] = [Path(__file__), str(installed_version("pyarrow"))]
     return made_once(folder, f"parquet-{layout}", marks, partial(_make, layout, workload), note)
 
 

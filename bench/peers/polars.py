@@ -58,7 +58,7 @@ class _Polars(Peer):
         return dict(self.frame.group_by(by).agg(self.pl.col(column).mean()).collect().iter_rows())
 
     def write(self, rows: pa.Table, path: Path) -> Answer:
-        frame = self.pl.from_arrow(rows)
+        frame = self.pl.DataFrame(rows)
         if self.kind == "default":
             frame.write_parquet(path)
         else:
@@ -68,7 +68,7 @@ class _Polars(Peer):
     def append(self, batches: Sequence[pa.RecordBatch], path: Path) -> Answer:
         path.mkdir()
         for number, batch in enumerate(batches):
-            self.pl.from_arrow(batch).write_parquet(parquet.part(path, number), compression="lz4")
+            self.pl.DataFrame(batch).write_parquet(parquet.part(path, number), compression="lz4")
         return True
 
     def read_back(self, path: Path) -> pa.Table:
