@@ -10,6 +10,7 @@ Exits 1 when an answer is wrong or a peer fails. bench/README.md says how it was
 from __future__ import annotations
 
 import argparse
+import getpass
 import json
 import sys
 import tempfile
@@ -147,7 +148,7 @@ def compare(
 
 
 def default_folder() -> Path:
-    return Path(tempfile.gettempdir()) / "colonnade-bench"
+    return Path(tempfile.gettempdir()) / f"colonnade-bench-{getpass.getuser()}"
 
 
 def main(words: Sequence[str]) -> int:

@@ -24,6 +24,7 @@ from bench.workload import Workload
 
 Answer = Any
 Note = Callable[[str], None]
+DIGEST_BYTES = 6
 
 
 @dataclass(frozen=True)
@@ -132,12 +133,15 @@ def installed_version(package: str) -> str | None:
 def made_once(folder: Path, name: str, marks: Sequence[str | Path], make: Callable[[Path], Sizes], note: Note) -> Made:
     """Files that are made in a folder of their own, unless that is there: complete, and of the same marks.
 
+    Files of other marks are removed then: they are of no more use, and large.
     marks: what the files depend on: versions as text, source files by their content.
     """
     place = folder / f"{name}-{_digest([Path(bench.workload.__file__), Path(__file__), *marks])}"
     said = place / "made.json"
     if not said.exists():
         note(f"making files: {name}")
+        for stale in folder.glob(f"{name}-{'[0-9a-f]' * 2 * DIGEST_BYTES}"):
+            shutil.rmtree(stale)
         aside = place.with_name(f"{place.name}.part")
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(parents=True)
@@ -151,7 +155,7 @@ def made_once(folder: Path, name: str, marks: Sequence[str | Path], make: Callab
 
 
 def _digest(marks: Sequence[str | Path]) -> str:
-    digest = hashlib.blake2b(digest_size=6)
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for mark in marks:
         digest.update(mark.read_bytes() if isinstance(mark, Path) else mark.encode())
     return digest.hexdigest()

@@ -17,6 +17,7 @@ from bench import chart, report
 from bench.__main__ import arguments_from, chosen_peers, chosen_rows, compare
 from bench.answers import difference
 from bench.peers import PEERS, Peer
+from bench.peers.base import Sizes, bytes_under, made_once
 from bench.peers.colonnade import Colonnade
 from bench.peers.duckdb import DuckDBNative, DuckDBSmall
 from bench.peers.h5py import H5pyByHand
@@ -172,6 +173,18 @@ def test_files_are_made_once_and_anew_for_another_workload(folder: Path) -> None
         peer.prepare(place, workload, said.append)
         peer.close()
     assert said == ["making files: parquet-small"] * 2
+
+
+def test_files_of_other_versions_are_removed(tmp_path: Path) -> None:
+    def make(place: Path) -> Sizes:
+        (place / "rows").write_bytes(b"abc")
+        return Sizes(bytes_under(place))
+
+    made = [made_once(tmp_path, "one", [version], make, lambda _said: None) for version in ("1", "1", "2")]
+    other = made_once(tmp_path, "one-more", ["1"], make, lambda _said: None)
+    assert made[0] == made[1] != made[2]
+    assert sorted(tmp_path.iterdir()) == sorted([made[2].folder, other.folder])
+    assert made[2].sizes == Sizes(3)
 
 
 def test_the_command_line_says_what_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
