@@ -58,7 +58,7 @@ def in_range(table: cn.Table, workload: Workload) -> pa.Table:
 
 
 def look_up(table: cn.Table, workload: Workload) -> pa.Table:
-    return table.where(cn.col("id") == workload.searched_id).to_arrow()
+    return table.where(cn.col("id") == workload.searched_ids[0]).to_arrow()
 
 
 def rows_where(workload: Workload, mask: Any) -> pa.Table:
@@ -71,7 +71,7 @@ def expected_range(workload: Workload) -> pa.Table:
 
 
 def expected_look_up(workload: Workload) -> pa.Table:
-    return rows_where(workload, pc.equal(workload.column("id"), workload.searched_id))
+    return rows_where(workload, pc.equal(workload.column("id"), workload.searched_ids[0]))
 
 
 WORK = (

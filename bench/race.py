@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +30,8 @@ class Cell:
 
     runs: Runs | None = None
     calls: int = 1
+    turn: int = field(default=0, compare=False)
+    """Calls so far: what says which value is searched next."""
     sizes: Sizes | None = None
     problem: str | None = None
 
@@ -104,12 +106,12 @@ def run_row(row: Row, peers: Sequence[Peer], workload: Workload, repeats: int) -
     return Line(row, row.heading(workload), cells)
 
 
-def _warm_up(row: Row, peer: Peer, workload: Workload, expected: object, cell: Cell) -> float | None:
+def _warm_up(row: Row, peer: Peer, workload: Workload, expected: list[object], cell: Cell) -> float | None:
     """Seconds of a call that was not the first; None when there is nothing to measure."""
     for _ in range(2):
         took = Took()
         try:
-            answer = row.once(peer, workload, 1, took)
+            answer = _ask(row, peer, workload, cell, took)
         except Exception as error:  # noqa: BLE001 - as above
             cell.problem = _said(error)
             return None
@@ -123,21 +125,28 @@ def _warm_up(row: Row, peer: Peer, workload: Workload, expected: object, cell: C
     return took.wall
 
 
-def _run(row: Row, peer: Peer, workload: Workload, expected: object, cell: Cell) -> Took:
+def _run(row: Row, peer: Peer, workload: Workload, expected: list[object], cell: Cell) -> Took:
     """One run that counts."""
     settle()
     took = Took()
     gc.disable()
     try:
-        answer = row.once(peer, workload, cell.calls, took)
+        answer = _ask(row, peer, workload, cell, took)
     finally:
         gc.enable()
     _check(answer, expected, cell)
     return took
 
 
-def _check(answer: object, expected: object, cell: Cell) -> None:
-    wrong = difference(answer, expected)
+def _ask(row: Row, peer: Peer, workload: Workload, cell: Cell, took: Took) -> object:
+    turns = range(cell.turn, cell.turn + cell.calls)
+    cell.turn = turns.stop
+    return row.once(peer, workload, turns, took)
+
+
+def _check(answer: object, expected: list[object], cell: Cell) -> None:
+    """Compare with the right answer to the last question."""
+    wrong = difference(answer, expected[(cell.turn - 1) % len(expected)])
     if wrong:
         cell.problem = f"wrong answer: {wrong}"
 

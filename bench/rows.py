@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,18 @@ import pyarrow.compute as pc
 
 from bench.peers import Peer
 from bench.timing import Took, timed
-from bench.workload import COUNTED_LABEL, ENERGY_OVER, SEARCHED_LABEL, Workload
+from bench.workload import (
+    COUNTED_LABEL,
+    ENERGY_OVER,
+    FIRST_TS,
+    SCHEMA,
+    SEARCHED_LABEL,
+    SEARCHES,
+    TS_DISORDER,
+    TS_STEP,
+    Range,
+    Workload,
+)
 
 RANGE_COLUMNS = ("ts", "energy", "id")
 ID_COLUMNS = ("ts", "energy", "id")
@@ -33,29 +44,46 @@ class Row:
         """The title, where it must say how much was done."""
         return self.title
 
-    def expected(self, workload: Workload) -> Any:
-        """The right answer, from the workload itself."""
+    def expected(self, workload: Workload) -> list[Any]:
+        """The right answers, from the workload itself: one for each form of the question, asked one after the other."""
         raise NotImplementedError
 
-    def once(self, peer: Peer, workload: Workload, calls: int, took: Took) -> Any:
-        """The answer after so many calls, which are added to `took`; None when the peer cannot."""
+    def once(self, peer: Peer, workload: Workload, turns: range, took: Took) -> Any:
+        """The answer to the last of several calls, which are added to `took`; None when the peer cannot."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Question(Row):
-    """Rows or a number out of a table that is there."""
+    """Rows or a number out of a table that is there, always in the same form."""
 
     ask: Callable[[Peer, Workload], Any]
     expect: Callable[[Workload], Any]
 
-    def expected(self, workload: Workload) -> Any:
+    def expected(self, workload: Workload) -> list[Any]:
+        return [self.expect(workload)]
+
+    def once(self, peer: Peer, workload: Workload, turns: range, took: Took) -> Any:
+        with timed(took):
+            for _ in turns:
+                answer = self.ask(peer, workload)
+        return answer
+
+
+@dataclass(frozen=True)
+class Search(Row):
+    """A few rows out of a table that is there; another value at each call, so that no answer can be a kept one."""
+
+    ask: Callable[[Peer, Workload, int], Any]
+    expect: Callable[[Workload], list[Any]]
+
+    def expected(self, workload: Workload) -> list[Any]:
         return self.expect(workload)
 
-    def once(self, peer: Peer, workload: Workload, calls: int, took: Took) -> Any:
+    def once(self, peer: Peer, workload: Workload, turns: range, took: Took) -> Any:
         with timed(took):
-            for _ in range(calls):
-                answer = self.ask(peer, workload)
+            for turn in turns:
+                answer = self.ask(peer, workload, turn % SEARCHES)
         return answer
 
 
@@ -70,13 +98,13 @@ class Writing(Row):
     def heading(self, workload: Workload) -> str:
         return self.words(workload)
 
-    def expected(self, workload: Workload) -> Any:
-        return self.rows(workload)
+    def expected(self, workload: Workload) -> list[Any]:
+        return [self.rows(workload)]
 
-    def once(self, peer: Peer, workload: Workload, calls: int, took: Took) -> Any:
+    def once(self, peer: Peer, workload: Workload, turns: range, took: Took) -> Any:
         path = peer.made.folder.parent / f"{peer.name}-written"
         answer = None
-        for _ in range(calls):
+        for _ in turns:
             _remove(path)
             with timed(took):
                 done = self.store(peer, workload, path)
@@ -90,8 +118,8 @@ class Writing(Row):
 class Size(Row):
     """Bytes on the disk; nothing is timed."""
 
-    def expected(self, workload: Workload) -> Any:
-        return None
+    def expected(self, workload: Workload) -> list[Any]:
+        return []
 
 
 def _remove(path: Path) -> None:
@@ -108,15 +136,24 @@ def _matching(workload: Workload, columns: tuple[str, ...], mask: Any) -> pa.Tab
     return pa.table({name: workload.column(name).filter(mask) for name in columns}).combine_chunks()
 
 
-def _in_range(workload: Workload, share: float) -> pa.Table:
-    asked = workload.ts_range(share)
-    ts = workload.column("ts")
-    mask = pc.and_(pc.greater_equal(ts, asked.low), pc.less(ts, asked.high))
-    return _matching(workload, RANGE_COLUMNS, mask)
+def _in_ranges(workload: Workload, ranges: Sequence[Range]) -> list[pa.Table]:
+    """The rows of each range. Disorder is small, so that only rows about their places are looked at."""
+    rows = pa.table({name: workload.column(name) for name in RANGE_COLUMNS})
+    near = TS_DISORDER // TS_STEP + 1
+    found = []
+    for asked in ranges:
+        first = max(0, (asked.low - FIRST_TS) // TS_STEP - near)
+        about = rows.slice(first, (asked.high - asked.low) // TS_STEP + 2 * near)
+        ts = about.column("ts")
+        matches = about.filter(pc.and_(pc.greater_equal(ts, asked.low), pc.less(ts, asked.high)))
+        found.append(matches.combine_chunks())
+    return found
 
 
-def _with_value(workload: Workload, column: str, value: int | str, columns: tuple[str, ...]) -> pa.Table:
-    return _matching(workload, columns, pc.equal(workload.column(column), value))
+def _with_values(workload: Workload, column: str, values: Sequence[int | str], columns: tuple[str, ...]) -> list[Any]:
+    among = pc.is_in(workload.column(column), value_set=pa.array(values, SCHEMA.field(column).type))
+    rows = _matching(workload, columns, among)
+    return [rows.filter(pc.equal(rows.column(column), value)) for value in values]
 
 
 def _both(workload: Workload) -> pa.Table:
@@ -146,12 +183,20 @@ def _scan(key: str, title: str, column: str) -> Question:
     return Question(key, title, lambda peer, _workload: peer.scan(column), lambda workload: workload.column(column))
 
 
-def _range(key: str, share: float) -> Question:
-    def ask(peer: Peer, workload: Workload) -> Any:
-        asked = workload.ts_range(share)
-        return peer.between("ts", asked.low, asked.high, RANGE_COLUMNS)
+def _range(key: str, share: float, places: int) -> Search:
+    """Ranges at so many places, evenly over the table."""
 
-    return Question(key, f"ts range {share * 100:g} %, 3 columns", ask, lambda workload: _in_range(workload, share))
+    def asked(workload: Workload, place: int) -> Range:
+        return workload.ts_range(share, (place % places + 0.5) / places)
+
+    def ask(peer: Peer, workload: Workload, turn: int) -> Any:
+        wanted = asked(workload, turn)
+        return peer.between("ts", wanted.low, wanted.high, RANGE_COLUMNS)
+
+    def expect(workload: Workload) -> list[pa.Table]:
+        return _in_ranges(workload, [asked(workload, place) for place in range(places)])
+
+    return Search(key, f"ts range {share * 100:g} %, 3 columns", ask, expect)
 
 
 ROWS: tuple[Row, ...] = (
@@ -165,20 +210,20 @@ ROWS: tuple[Row, ...] = (
         lambda workload: workload.column("name"),
     ),
     Question("mean", "mean(energy)", lambda peer, _workload: peer.mean("energy"), _mean),
-    _range("range-0.001", 0.00001),
-    _range("range-1", 0.01),
-    _range("range-50", 0.5),
-    Question(
+    _range("range-0.001", 0.00001, SEARCHES),
+    _range("range-1", 0.01, 16),
+    _range("range-50", 0.5, 1),
+    Search(
         "id",
         "id = v, 3 columns",
-        lambda peer, workload: peer.equal("id", workload.searched_id, ID_COLUMNS),
-        lambda workload: _with_value(workload, "id", workload.searched_id, ID_COLUMNS),
+        lambda peer, workload, turn: peer.equal("id", workload.searched_ids[turn], ID_COLUMNS),
+        lambda workload: _with_values(workload, "id", workload.searched_ids, ID_COLUMNS),
     ),
-    Question(
+    Search(
         "name",
         "name = v, 3 columns",
-        lambda peer, workload: peer.equal("name", workload.searched_name, NAME_COLUMNS),
-        lambda workload: _with_value(workload, "name", workload.searched_name, NAME_COLUMNS),
+        lambda peer, workload, turn: peer.equal("name", workload.searched_names[turn], NAME_COLUMNS),
+        lambda workload: _with_values(workload, "name", workload.searched_names, NAME_COLUMNS),
     ),
     Question("count", "count(label = x)", lambda peer, _workload: peer.count("label", COUNTED_LABEL), _count),
     Question(

@@ -32,6 +32,7 @@ MOST_APPENDS, FEW_APPENDS = 100, 20
 FIRST_TS = 1_700_000_000_000
 TS_STEP = 1000
 TS_DISORDER = 5000
+SEARCHES = 256  # different values to search for: some libraries keep the answers to questions they were asked before
 ENERGY_OVER = 1.5  # one row in fifteen; with SEARCHED_LABEL three in a thousand
 LABELS = (
     "photon", "electron", "muon", "pion", "proton", "neutron", "kaon", "tau",
@@ -155,22 +156,25 @@ class Workload:
 
     # -- the questions --
 
-    def ts_range(self, share: float) -> Range:
-        """A range that so great a share of the rows is in, away from both ends."""
-        low = FIRST_TS + TS_STEP * int(self.rows * min(0.4, (1 - share) / 2))
+    def ts_range(self, share: float, place: float = 0.5) -> Range:
+        """A range that so great a share of the rows is in; place: from 0, at the start, to 1, at the end."""
+        low = FIRST_TS + TS_STEP * int(self.rows * (1 - share) * place)
         return Range(low, low + max(1, int(self.rows * share)) * TS_STEP)
 
     @cached_property
-    def searched_id(self) -> int:
-        return int(self._value_at("id", 0.618))
+    def searched_ids(self) -> list[int]:
+        """Ids that are there, of rows all over the table."""
+        return self._values_all_over("id")
 
     @cached_property
-    def searched_name(self) -> str:
-        return str(self._value_at("name", 0.382))
+    def searched_names(self) -> list[str]:
+        """Names that are there, of rows all over the table."""
+        return self._values_all_over("name")
 
-    def _value_at(self, column: str, share: float) -> Any:
-        number, row = divmod(int(self.rows * share), BLOCK_ROWS)
-        return self._block(column, number)[row].as_py()
+    def _values_all_over(self, column: str) -> list[Any]:
+        rows = [int(self.rows * (place + 0.5) / SEARCHES) for place in range(SEARCHES)]
+        blocks = {number: self._block(column, number) for number in {row // BLOCK_ROWS for row in rows}}
+        return [blocks[row // BLOCK_ROWS][row % BLOCK_ROWS].as_py() for row in rows]
 
 
 MAKERS: dict[str, Callable[[Workload, Random, int], pa.Array]] = {

@@ -8,6 +8,7 @@ searched and takes the rows of the others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,17 +28,18 @@ class Words:
     """The distinct names so far, and the codes of more of them."""
 
     def __init__(self) -> None:
-        self.known: pa.Array = pa.array([], pa.string())
+        self.known: dict[str, int] = {}
 
     def codes(self, texts: pa.Array | pa.ChunkedArray) -> Column:
-        import pyarrow.compute as pc
+        whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+        encoded = whole.dictionary_encode()
+        known = self.known
+        numbers = [known.setdefault(word, len(known)) for word in encoded.dictionary.to_pylist()]
+        return np.asarray(np.array(numbers, "i4")[encoded.indices.to_numpy()])
 
-        found = pc.index_in(texts, self.known)
-        if found.null_count:
-            new = pc.unique(texts.filter(pc.is_null(found)))
-            self.known = pa.concat_arrays([self.known, new])
-            found = pc.index_in(texts, self.known)
-        return np.asarray(found)
+    def since(self, count: int) -> list[str]:
+        """The words after the first so many."""
+        return list(islice(self.known, count, None))
 
 
 class H5pyByHand(Peer):
@@ -82,9 +84,9 @@ class H5pyByHand(Peer):
                     file[name].resize((stored + batch.num_rows,))
                     file[name][stored:] = self.elements(batch, name, words)
                 stored += batch.num_rows
-                fresh = words.known[len(texts) :]
+                fresh = words.since(len(texts))
                 texts.resize((len(words.known),))
-                texts[len(texts) - len(fresh) :] = np.array(fresh.to_pylist(), "S20")
+                texts[len(texts) - len(fresh) :] = np.array(fresh, "S20")
                 if flush:
                     file.flush()
 

@@ -24,7 +24,7 @@ from bench.peers.h5py import H5pyByHand
 from bench.peers.polars import PolarsDefault
 from bench.peers.pyarrow import PyArrowSmall
 from bench.rows import ROWS
-from bench.workload import LABELS, SCHEMA, Workload
+from bench.workload import LABELS, SCHEMA, SEARCHES, Workload
 from rich.console import Console
 
 WORKLOAD = Workload(20_000)
@@ -161,7 +161,8 @@ def test_the_workload_is_always_the_same_and_what_it_says() -> None:
     assert set(whole["label"].to_pylist()) == set(LABELS)
     names = set(whole["name"].to_pylist())
     assert len(names) == 1000 and {len(name) for name in names} == set(range(5, 21))
-    assert WORKLOAD.searched_id in whole["id"].to_pylist() and WORKLOAD.searched_name in names
+    assert set(WORKLOAD.searched_ids) <= set(whole["id"].to_pylist()) and set(WORKLOAD.searched_names) <= names
+    assert len(set(WORKLOAD.searched_ids)) == SEARCHES
 
 
 def test_files_are_made_once_and_anew_for_another_workload(folder: Path) -> None:
