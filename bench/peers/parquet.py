@@ -2,8 +2,8 @@
 
 All rows keep their order, which is nearly that of ts already: row groups hardly overlap in ts. The tuned ones
 join what did best in trials at 3 million rows (README.md): text by dictionary, ts by deltas, noise (energy, id)
-neither encoded nor compressed, page indexes, and Bloom filters where one value is searched. Small row groups (those of DuckDB) suit
-searches and ranges; large ones, whose dictionaries repeat less, suit text and size.
+neither encoded nor compressed, page indexes, and Bloom filters where one value is searched. Small row groups (those
+of DuckDB) suit searches and ranges; large ones, whose dictionaries repeat less, suit text and size.
 """
 
 from __future__ import annotations
