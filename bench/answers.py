@@ -1,0 +1,98 @@
+"""Whether an answer is the right one: compared value by value with what the workload itself says, never with a peer.
+
+Forms may differ (Arrow arrays of any text type, dictionaries, NumPy arrays), values may not. Only sums may differ, in
+the last digits, since they depend on the order of adding. Rows that were searched may come in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isclose
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+TOLERANCE = 1e-9
+
+
+def difference(answer: Any, expected: Any) -> str | None:
+    """What is wrong with an answer, in words; None when it is right."""
+    if isinstance(expected, pa.ChunkedArray):
+        return _of_columns(answer, expected)
+    if isinstance(expected, pa.Table):
+        return _of_rows(answer, expected)
+    if isinstance(expected, dict):
+        return _of_groups(answer, expected)
+    if isinstance(expected, float):
+        return None if _near(answer, expected) else f"{answer!r} instead of {expected!r}"
+    return None if answer == expected else f"{answer!r} instead of {expected!r}"
+
+
+def _near(one: float, other: float) -> bool:
+    return isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+
+
+def _of_groups(answer: Mapping[str, float], expected: Mapping[str, float]) -> str | None:
+    if set(answer) != set(expected):
+        return f"groups {sorted(answer)} instead of {sorted(expected)}"
+    wrong = [name for name in expected if not _near(answer[name], expected[name])]
+    return f"{wrong[0]}: {answer[wrong[0]]!r} instead of {expected[wrong[0]]!r}" if wrong else None
+
+
+def _of_columns(answer: Any, expected: pa.ChunkedArray) -> str | None:
+    if len(answer) != len(expected):
+        return f"{len(answer):,} values instead of {len(expected):,}"
+    found = as_column(answer, expected.type)
+    if found.equals(expected):
+        return None
+    row = _first_difference(found, expected)
+    return f"row {row:,}: {found[row].as_py()!r} instead of {expected[row].as_py()!r}"
+
+
+def _first_difference(one: pa.ChunkedArray, other: pa.ChunkedArray) -> int:
+    """By halves: the part before `low` is the same in both."""
+    low, high = 0, len(other)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if one.slice(low, middle - low).equals(other.slice(low, middle - low)):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _of_rows(answer: Any, expected: pa.Table) -> str | None:
+    names = answer.column_names if isinstance(answer, pa.Table) else list(answer)
+    if names != expected.column_names:
+        return f"columns {names} instead of {expected.column_names}"
+    lengths = {len(answer[name]) for name in names}
+    if lengths != {expected.num_rows}:
+        return f"{sorted(lengths)} rows instead of {expected.num_rows:,}"
+    found = pa.table({name: as_column(answer[name], expected.schema.field(name).type) for name in names})
+    if found.equals(expected):
+        return None
+    order = [(name, "ascending") for name in names]
+    found, sorted_expected = found.sort_by(order), expected.sort_by(order)
+    wrong = [name for name in names if not found[name].equals(sorted_expected[name])]
+    if not wrong:
+        return None
+    return f"column {wrong[0]}, rows in order: {_of_columns(found[wrong[0]], sorted_expected[wrong[0]])}"
+
+
+def as_column(values: Any, kind: pa.DataType) -> pa.ChunkedArray:
+    """Values of any form as an Arrow column of one type."""
+    if isinstance(values, np.ndarray):
+        values = pa.array(values.tolist() if values.dtype.kind in "UOT" else values)
+    if isinstance(values, pa.Array):
+        values = pa.chunked_array([values])
+    if pa.types.is_dictionary(values.type):
+        values = pa.chunked_array(
+            [_with_words(chunk, kind) for chunk in values.chunks], pa.dictionary(pa.int32(), kind)
+        )
+    return values.cast(kind)
+
+
+def _with_words(chunk: pa.DictionaryArray, kind: pa.DataType) -> pa.DictionaryArray:
+    """The same dictionary with words of this type: not all of Arrow can take text out of views."""
+    return pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), chunk.dictionary.cast(kind))

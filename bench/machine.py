@@ -1,0 +1,55 @@
+"""What was measured on, and holding all peers to the same number of cores."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+
+def hold_to(threads: int) -> None:
+    """Give this process so many cores, and tell libraries that count them in their own way.
+
+    To be called before the libraries are imported.
+    """
+    for name in (
+        "POLARS_MAX_THREADS",
+        "LANCE_CPU_THREADS",
+        "NUMEXPR_MAX_THREADS",
+        "OMP_NUM_THREADS",
+        "RAYON_NUM_THREADS",
+    ):
+        os.environ[name] = str(threads)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    import pyarrow
+
+    pyarrow.set_cpu_count(threads)
+
+
+def facts() -> dict[str, object]:
+    """The machine in a few words."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gb": _memory_gb(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "load": [round(one, 2) for one in os.getloadavg()] if hasattr(os, "getloadavg") else None,
+    }
+
+
+def _processor() -> str:
+    path = Path("/proc/cpuinfo")
+    if path.exists():
+        for line in path.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory_gb() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
+    except (AttributeError, ValueError, OSError):
+        return None

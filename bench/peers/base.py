@@ -1,0 +1,168 @@
+"""What every peer offers: one method a row of the table. What a peer cannot do stays as it is here, and answers None.
+
+An answer is what a user would go on with: a column as an Arrow array (NumPy where a library knows no Arrow), rows as
+an Arrow table or a dict of arrays, a number, or a dict of numbers by group. `prepare` makes the files unless they are
+there already, and opens them: opening is no part of any measurement, and files stay open between the questions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+import bench.workload
+from bench.workload import Workload
+
+Answer = Any
+Note = Callable[[str], None]
+DIGEST_BYTES = 6
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes on the disk: of the rows, and of the search indexes beside them."""
+
+    data: int
+    indexes: int = 0
+
+
+@dataclass(frozen=True)
+class Made:
+    """Files of a peer that are complete."""
+
+    folder: Path
+    sizes: Sizes
+    seconds: float
+
+
+class Peer:
+    """One library with one layout of its files."""
+
+    name: ClassVar[str]
+    """Short, for --peers and the JSON: duckdb-native."""
+    family: ClassVar[str]
+    """The column of the printed table; of peers of one family the best is shown."""
+    packages: ClassVar[tuple[str, ...]]
+    """The distributions it needs."""
+    layout: ClassVar[str]
+    """How the rows are kept, in a few words."""
+
+    def __init__(self, threads: int = 2) -> None:
+        self.threads = threads
+        self.made: Made
+
+    @classmethod
+    def versions(cls) -> dict[str, str | None]:
+        """The installed versions of what it needs; None for what is missing."""
+        return {package: installed_version(package) for package in cls.packages}
+
+    @classmethod
+    def available(cls) -> bool:
+        return all(cls.versions().values())
+
+    def prepare(self, folder: Path, workload: Workload, note: Note = lambda _said: None) -> None:
+        """Make the files in the folder unless they are there, and open them."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close what `prepare` has opened."""
+
+    def scan(self, column: str) -> Answer:
+        """A whole column in memory."""
+        return None
+
+    def scan_dictionary(self, column: str) -> Answer:
+        """A whole column of text in memory, as codes and their words."""
+        return None
+
+    def mean(self, column: str) -> Answer:
+        return None
+
+    def between(self, column: str, low: int, high: int, columns: Sequence[str]) -> Answer:
+        """Some columns of the rows of low <= column < high."""
+        return None
+
+    def equal(self, column: str, value: int | str, columns: Sequence[str]) -> Answer:
+        """Some columns of the rows that have this value."""
+        return None
+
+    def count(self, column: str, value: str) -> Answer:
+        """How many rows have this value."""
+        return None
+
+    def over_and_equal(self, over: tuple[str, float], equal: tuple[str, str], columns: Sequence[str]) -> Answer:
+        """Some columns of the rows with one column over a limit and another of a value."""
+        return None
+
+    def mean_by(self, column: str, by: str) -> Answer:
+        """The mean of one column for each value of another."""
+        return None
+
+    def write(self, rows: pa.Table, path: Path) -> Answer:
+        """Write a new file, or folder, without search indexes. Anything but None when done."""
+        return None
+
+    def append(self, batches: Sequence[pa.RecordBatch], path: Path) -> Answer:
+        """Write the first batch to a new file, append the others one by one; each can be read when it is appended."""
+        return None
+
+    def read_back(self, path: Path) -> pa.Table | dict[str, Any]:
+        """All that was written or appended, in the order it was given."""
+        raise NotImplementedError
+
+    def sizes(self) -> Sizes | None:
+        return self.made.sizes
+
+
+def installed_version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def made_once(folder: Path, name: str, marks: Sequence[str | Path], make: Callable[[Path], Sizes], note: Note) -> Made:
+    """Files that are made in a folder of their own, unless that is there: complete, and of the same marks.
+
+    Files of other marks are removed then: they are of no more use, and large.
+    marks: what the files depend on: versions as text, source files by their content.
+    """
+    place = folder / f"{name}-{_digest([Path(bench.workload.__file__), Path(__file__), *marks])}"
+    said = place / "made.json"
+    if not said.exists():
+        note(f"making files: {name}")
+        for stale in folder.glob(f"{name}-{'[0-9a-f]' * 2 * DIGEST_BYTES}"):
+            shutil.rmtree(stale)
+        aside = place.with_name(f"{place.name}.part")
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        started = time.perf_counter()
+        sizes = make(aside)
+        facts = {"sizes": asdict(sizes), "seconds": round(time.perf_counter() - started, 2)}
+        (aside / said.name).write_text(json.dumps(facts))
+        aside.rename(place)
+    facts = json.loads(said.read_text())
+    return Made(place, Sizes(**facts["sizes"]), facts["seconds"])
+
+
+def _digest(marks: Sequence[str | Path]) -> str:
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for mark in marks:
+        digest.update(mark.read_bytes() if isinstance(mark, Path) else mark.encode())
+    return digest.hexdigest()
+
+
+def bytes_under(path: Path) -> int:
+    """The bytes of a file, or of all files of a folder."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(each.stat().st_size for each in path.rglob("*") if each.is_file())

@@ -1,0 +1,128 @@
+"""colonnade through its public face: text by categories, filters as it chooses them, all four kinds of index.
+
+`aggregate` is used where a table has it: `table.aggregate([("energy", "mean")], by="label")`, answering as pyarrow's
+`group_by(...).aggregate(...)` does. Until then sums are made by pyarrow, batch by batch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bench.peers.base import Answer, Note, Peer, Sizes, made_once
+from bench.peers.pyarrow import means
+from bench.workload import Workload
+
+INDEXES = {
+    "ts": ["sorted_rows", "chunk_minmax"],
+    "id": ["sorted_rows", "chunk_bloom"],
+    "name": ["sorted_rows", "chunk_bloom"],
+    "label": ["bitmap"],
+}
+BATCH_ROWS = 1_048_576
+_reused = False
+
+
+def reuse_files() -> None:
+    """From now on take a file that other sources of colonnade have written, too."""
+    global _reused  # noqa: PLW0603 - a switch of the command line
+    _reused = True
+
+
+class Colonnade(Peer):
+    name: ClassVar[str] = "colonnade"
+    family: ClassVar[str] = "colonnade"
+    packages: ClassVar[tuple[str, ...]] = ("colonnade",)
+    layout: ClassVar[str] = "a HEP001 table, label and name by categories, indexes of ts, id, name and label"
+
+    def prepare(self, folder: Path, workload: Workload, note: Note = lambda _said: None) -> None:
+        import colonnade
+
+        self.cn = colonnade
+        os.environ["COLONNADE_CACHE"] = str(folder / "receipts")  # what makes indexes trusted stays beside the files
+
+        def make(place: Path) -> Sizes:
+            path = place / "events.h5"
+            colonnade.write(path, workload.reader(), table="events", columns=self.options(), index=INDEXES)
+            with colonnade.open(path) as file:
+                indexes = sum(index.bytes for index in file["events"].indexes)
+            return Sizes(path.stat().st_size - indexes, indexes)
+
+        marks: list[str | Path] = [Path(__file__), str(self.versions())]
+        if not _reused:
+            marks += sorted(Path(colonnade.__file__).parent.rglob("*.py"))
+        self.made = made_once(folder, self.name, marks, make, note)
+        self.file = colonnade.open(self.made.folder / "events.h5")
+        self.table = self.file["events"]
+        if not all(index.trusted for index in self.table.indexes):  # the receipts know the file by its place
+            note("verifying indexes: colonnade")
+            if self.table.verify_indexes():
+                raise RuntimeError("an index of colonnade does not match its column")
+
+    def options(self) -> dict[str, Any]:
+        return {"label": self.cn.column(categories=True), "name": self.cn.column(categories=True)}
+
+    def close(self) -> None:
+        self.file.close()
+
+    def scan(self, column: str) -> Answer:
+        values = self.table[column].to_arrow()
+        return values.cast(pa.string()) if pa.types.is_dictionary(values.type) else values
+
+    def scan_dictionary(self, column: str) -> Answer:
+        return self.table[column].to_arrow()
+
+    def mean(self, column: str) -> Answer:
+        if hasattr(self.table, "aggregate"):
+            return self.table.aggregate([(column, "mean")]).column(0)[0].as_py()
+        total, count = 0.0, 0
+        for batch in self.table.select(column).batches(rows=BATCH_ROWS):
+            total += pc.sum(batch.column(0)).as_py()
+            count += batch.num_rows
+        return total / count
+
+    def between(self, column: str, low: int, high: int, columns: Sequence[str]) -> Answer:
+        named = self.cn.col(column)
+        return self.table.where((named >= low) & (named < high)).select(columns).to_arrow()
+
+    def equal(self, column: str, value: int | str, columns: Sequence[str]) -> Answer:
+        return self.table.where(self.cn.col(column) == value).select(columns).to_arrow()
+
+    def count(self, column: str, value: str) -> Answer:
+        return self.table.where(self.cn.col(column) == value).count()
+
+    def over_and_equal(self, over: tuple[str, float], equal: tuple[str, str], columns: Sequence[str]) -> Answer:
+        wanted = (self.cn.col(over[0]) > over[1]) & (self.cn.col(equal[0]) == equal[1])
+        return self.table.where(wanted).select(columns).to_arrow()
+
+    def mean_by(self, column: str, by: str) -> Answer:
+        if hasattr(self.table, "aggregate"):
+            return means(self.table.aggregate([(column, "mean")], by=by), by)
+        parts = []
+        for batch in self.table.select(by, column).batches(rows=BATCH_ROWS):
+            sums = pa.table(batch).group_by(by).aggregate([(column, "sum"), (column, "count")])
+            parts.append(sums.set_column(sums.column_names.index(by), by, sums.column(by).cast(pa.string())))
+        sums = pa.concat_tables(parts).group_by(by).aggregate([(f"{column}_sum", "sum"), (f"{column}_count", "sum")])
+        mean = pc.divide(sums.column(f"{column}_sum_sum"), sums.column(f"{column}_count_sum"))
+        return means(pa.table({by: sums.column(by), "mean": mean}), by)
+
+    def write(self, rows: pa.Table, path: Path) -> Answer:
+        with self.cn.open(path, "w", durability="fast") as file:  # no peer syncs either
+            file.create("events", rows, columns=self.options())
+        return True
+
+    def append(self, batches: Sequence[pa.RecordBatch], path: Path) -> Answer:
+        self.write(pa.table(batches[0]), path)
+        with self.cn.open(path, "r+", durability="fast") as file:
+            table = file["events"]
+            for batch in batches[1:]:
+                table.append(batch)
+        return True
+
+    def read_back(self, path: Path) -> pa.Table:
+        return self.cn.read(path, "events")

@@ -1,0 +1,165 @@
+"""Every row asked of every peer, in turns: times, and whether the answers are right."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from bench.answers import difference
+from bench.peers import Peer
+from bench.peers.base import Sizes
+from bench.rows import Row, Size
+from bench.timing import Runs, Took, run_in_turns
+from bench.workload import Workload
+
+OURS = "colonnade"
+SLOW = 3.0  # seconds; what takes longer is run twice only
+NO_SECOND_WARM_UP = 0.1  # seconds
+SHORT = 0.02  # seconds; what takes less is called several times in one run
+MOST_CALLS = 50
+Told = Callable[[str], None]
+
+
+@dataclass
+class Cell:
+    """One row of one peer. Without runs, sizes and a problem: the peer cannot do it."""
+
+    runs: Runs | None = None
+    calls: int = 1
+    turn: int = field(default=0, compare=False)
+    """Calls so far: what says which value is searched next."""
+    sizes: Sizes | None = None
+    problem: str | None = None
+
+    @property
+    def cpu(self) -> float | None:
+        """Milliseconds on the processor of one call, best run; megabytes for the row of sizes."""
+        if self.problem:
+            return None
+        if self.sizes:
+            return self.sizes.data / 1e6
+        return self.runs.best_cpu / self.calls * 1000 if self.runs else None
+
+    @property
+    def wall(self) -> float | None:
+        """Milliseconds by the clock of one call, best run."""
+        return self.runs.best_wall / self.calls * 1000 if self.runs and not self.problem else None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of all peers."""
+
+    row: Row
+    heading: str
+    cells: dict[str, Cell]
+
+    def best_peer(self, by_wall: bool = False) -> str | None:
+        """The name of the peer, other than colonnade, that does it best."""
+        values = {name: cell.wall if by_wall else cell.cpu for name, cell in self.cells.items() if name != OURS}
+        known = {name: value for name, value in values.items() if value is not None}
+        return min(known, key=lambda name: known[name]) if known else None
+
+    def ratio(self, by_wall: bool = False) -> float | None:
+        """colonnade to the best peer: under 1 is ahead."""
+        ours, best = self.cells.get(OURS), self.best_peer(by_wall)
+        if ours is None or best is None:
+            return None
+        theirs = self.cells[best]
+        one, other = (ours.wall, theirs.wall) if by_wall else (ours.cpu, theirs.cpu)
+        return one / other if one is not None and other else None
+
+
+def prepare(peers: Sequence[Peer], folder: Path, workload: Workload, tell: Told) -> dict[str, str]:
+    """Make or find the files of all; what went wrong, by peer."""
+    problems = {}
+    for peer in peers:
+        tell(peer.name)
+        try:
+            peer.prepare(folder, workload, tell)
+        except Exception as error:  # noqa: BLE001 - a peer that fails is reported, the others are measured
+            problems[peer.name] = f"could not make its files: {_said(error)}"
+    return problems
+
+
+def run_row(row: Row, peers: Sequence[Peer], workload: Workload, repeats: int) -> Line:
+    """One row: a warm-up of each, whose answer is checked, then all in turns."""
+    if isinstance(row, Size):
+        return Line(row, row.heading(workload), {peer.name: Cell(sizes=peer.sizes()) for peer in peers})
+    expected = row.expected(workload)
+    cells = {peer.name: Cell() for peer in peers}
+    quick: dict[str, Callable[[], Took]] = {}
+    slow: dict[str, Callable[[], Took]] = {}
+    for peer in peers:
+        cell = cells[peer.name]
+        seconds = _warm_up(row, peer, workload, expected, cell)
+        if seconds is not None:
+            cell.calls = max(1, min(MOST_CALLS, int(SHORT / seconds)))
+            (slow if seconds > SLOW else quick)[peer.name] = partial(_run, row, peer, workload, expected, cell)
+    for actions, times in ((quick, repeats), (slow, min(2, repeats))):
+        for name, runs in run_in_turns(actions, times).items():
+            cells[name].runs = runs
+    return Line(row, row.heading(workload), cells)
+
+
+def _warm_up(row: Row, peer: Peer, workload: Workload, expected: list[object], cell: Cell) -> float | None:
+    """Seconds of a call that was not the first; None when there is nothing to measure."""
+    for _ in range(2):
+        took = Took()
+        try:
+            answer = _ask(row, peer, workload, cell, took)
+        except Exception as error:  # noqa: BLE001 - as above
+            cell.problem = _said(error)
+            return None
+        if answer is None or answer is NotImplemented:
+            return None
+        _check(answer, expected, cell)
+        if cell.problem:
+            return None
+        if took.wall > NO_SECOND_WARM_UP:
+            break
+    return took.wall
+
+
+def _run(row: Row, peer: Peer, workload: Workload, expected: list[object], cell: Cell) -> Took:
+    """One run that counts."""
+    settle()
+    took = Took()
+    gc.disable()
+    try:
+        answer = _ask(row, peer, workload, cell, took)
+    finally:
+        gc.enable()
+    _check(answer, expected, cell)
+    return took
+
+
+def _ask(row: Row, peer: Peer, workload: Workload, cell: Cell, took: Took) -> object:
+    turns = range(cell.turn, cell.turn + cell.calls)
+    cell.turn = turns.stop
+    return row.once(peer, workload, turns, took)
+
+
+def _check(answer: object, expected: list[object], cell: Cell) -> None:
+    """Compare with the right answer to the last question."""
+    wrong = difference(answer, expected[(cell.turn - 1) % len(expected)])
+    if wrong:
+        cell.problem = f"wrong answer: {wrong}"
+
+
+def settle() -> None:
+    """Wait until threads of the one before have nothing left to do: their time would be counted as the next one's."""
+    for _ in range(25):
+        before = time.process_time()
+        time.sleep(0.002)
+        if time.process_time() - before < 0.0002:
+            return
+
+
+def _said(error: Exception) -> str:
+    first = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {first[0] if first else ''}"
