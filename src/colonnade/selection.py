@@ -5,7 +5,7 @@ Every operation works on whole arrays of ranges, so that millions of ranges are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,14 @@ class Selection:
         """All rows of the chosen chunks."""
         whole = cls.from_mask(chosen)
         return cls(whole.starts * chunk_rows, np.minimum(whole.stops * chunk_rows, n_rows))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Selection]) -> Selection:
+        """Selections that follow each other, as one."""
+        parts = [part for part in parts if part]
+        if not parts:
+            return cls.none()
+        return _joined(np.concatenate([part.starts for part in parts]), np.concatenate([part.stops for part in parts]))
 
     @property
     def count(self) -> int:
@@ -147,6 +155,13 @@ def _overlaid(a: Selection, b: Selection, depth: int) -> Selection:
     """The rows that at least `depth` of two selections hold."""
     if not a or not b:
         return Selection.none() if depth == 2 else (a if a else b)
+    for one, other in ((a, b), (b, a)):
+        if len(one.starts) == 1:  # mostly one of them is a range
+            start, stop = int(one.starts[0]), int(one.stops[0])
+            if depth == 2:
+                return other.within(start, stop)
+            if start <= other.starts[0] and other.stops[-1] <= stop:
+                return one
     places = np.concatenate((a.starts, b.starts, a.stops, b.stops))
     steps = np.repeat([1, -1], [len(a.starts) + len(b.starts), len(a.stops) + len(b.stops)])
     order = np.lexsort((-steps, places))  # where one range ends and another begins, the beginning comes first

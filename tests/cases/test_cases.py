@@ -19,6 +19,7 @@ from h5py import h5i
 
 import colonnade as cn
 from colonnade.h5 import capi
+from colonnade.h5.chunks import Chunk, ChunkSource
 
 FOLDER = Path(__file__).parent
 LINE = re.compile(r"(?P<word>\w+)\s*(?P<rest>.*)")
@@ -159,6 +160,11 @@ class Watch:
         name = h5i.get_name(dataset).decode()
         self.ranges.setdefault(name, []).append((int(first[0]), int(last[0])))
 
+    def note_chunk(self, dataset: Any, number: int, chunk_rows: int) -> None:
+        """A chunk that was read past the library."""
+        first = number * chunk_rows
+        self.ranges.setdefault(h5i.get_name(dataset).decode(), []).append((first, first + chunk_rows - 1))
+
     def chunks(self, name: str, chunk_rows: int) -> set[int]:
         """The chunks of a column of which an element was read."""
         ranges = self.ranges.get(f"/t/{name}", [])
@@ -174,7 +180,14 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         noted.note(dataset, file_space)
         before(dataset, memory_type, memory_space, file_space, address)
 
+    find_before = ChunkSource._find
+
+    def find(source: ChunkSource, number: int) -> Chunk:
+        noted.note_chunk(source._dataset, number, source._chunk_rows)
+        return find_before(source, number)
+
     monkeypatch.setattr(capi, "read", read)
+    monkeypatch.setattr(ChunkSource, "_find", find)
     return noted
 
 

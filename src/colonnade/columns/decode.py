@@ -15,13 +15,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from colonnade import kernels
 from colonnade.columns.extension import ComplexType, complex_array
-from colonnade.columns.missing import Mask, find_missing
+from colonnade.columns.missing import Mask, find_missing, find_missing_strings, has_none_missing
 from colonnade.errors import CorruptError
+from colonnade.h5.chunks import new_array
 from colonnade.h5.datasets import Image
 from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.heap import Strings
 from colonnade.model import StoredType, shown_name
 
 
@@ -29,7 +31,7 @@ def decode(image: Image, stored: StoredType, kind: pa.DataType, fill: bytes | No
     """The elements as an Arrow array; what is not as it should be is a CorruptError with its row."""
     if pa.types.is_null(kind):
         return pa.nulls(len(image))
-    missing = None if fill is None else find_missing(image, stored, fill)
+    missing = None if fill is None or has_none_missing(image, stored, fill) else find_missing(image, stored, fill)
     if stored.kind == "boolean" and len(stored.members) == 3:
         named = image == dict(stored.members)["MISSING"]
         missing = named if missing is None else missing | named
@@ -145,12 +147,30 @@ def _decode_enum(image: Image, stored: StoredType, missing: Mask | None) -> pa.A
 
 
 def _decode_string(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.Array:
-    """Fixed-length strings: take off the trailing NULs, all in Arrow."""
-    width = image.dtype.itemsize
-    bytes_ = np.ascontiguousarray(image).view("u1")
-    padded = pa.Array.from_buffers(pa.binary(width), len(image), [_validity(missing), pa.py_buffer(bytes_)])
-    text = as_text(padded.cast(pa.binary()))
-    text = pc.ascii_rtrim(text, characters="\0")
+    """Fixed-length strings: take off the trailing NULs."""
+    offsets, data = new_array(len(image) + 1, np.dtype("i4")), new_array(image.nbytes, np.dtype("u1"))
+    source = np.ascontiguousarray(image).view("u1")
+    size, bad = kernels.fixed_to_arrow(source, image.itemsize, kernels.NULLS, kernels.UTF8, missing, offsets, data)
+    if bad >= 0:
+        raise _corrupt("bytes", bad, "UTF-8 text", bytes(image[bad])[:60])
+    buffers = [_validity(missing), pa.py_buffer(offsets), pa.py_buffer(data[:size])]
+    text = pa.Array.from_buffers(pa.string(), len(image), buffers)
+    return _text_to_decimal(text, kind) if pa.types.is_decimal(kind) else text
+
+
+def decode_strings(strings: Strings, kind: pa.DataType, fill: bytes | None) -> pa.Array:
+    """Text or bytes of variable length that were read as Arrow holds them."""
+    buffers = [None, pa.py_buffer(strings.offsets), pa.py_buffer(strings.data)]
+    array = pa.Array.from_buffers(pa.binary(), len(strings.offsets) - 1, buffers)
+    missing = None if fill is None else find_missing_strings(strings, array, fill)
+    if missing is not None:
+        array = pa.Array.from_buffers(pa.binary(), len(array), [_validity(missing), *buffers[1:]])
+    if pa.types.is_binary(kind):
+        return array
+    bad = kernels.check_text(strings.offsets, strings.data, kernels.UTF8, missing)
+    if bad >= 0:
+        raise _corrupt("bytes", bad, "UTF-8 text", array[bad].as_py()[:60])
+    text = array.view(pa.string())
     return _text_to_decimal(text, kind) if pa.types.is_decimal(kind) else text
 
 

@@ -227,7 +227,8 @@ class ByteKeys(Keys):
 
     def __init__(self, array: pa.Array) -> None:
         self._array = array
-        self.missing = array.is_null().to_numpy(zero_copy_only=False)
+        none = not array.null_count
+        self.missing = np.zeros(len(array), bool) if none else array.is_null().to_numpy(zero_copy_only=False)
         self.nan = np.zeros(len(array), dtype=bool)
 
     def passing(self, test: Test) -> Mask:
@@ -241,6 +242,8 @@ class ByteKeys(Keys):
         raise TypeError(f"bytes cannot be tested for {test}")
 
     def _in_interval(self, test: Interval) -> Mask:
+        if test.low is not None and test.low == test.high and not (test.low_open or test.high_open):
+            return _mask(pc.equal(self._array, pa.scalar(test.low, pa.binary())))
         inside = np.ones(len(self._array), dtype=bool)
         if test.low is not None:
             compare = pc.greater if test.low_open else pc.greater_equal

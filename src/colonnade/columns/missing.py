@@ -12,9 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from colonnade import kernels
 from colonnade.h5.datasets import Image, follow_pointers, with_length
 from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.heap import Strings
 from colonnade.model import StoredType
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -40,6 +44,24 @@ def find_missing(image: Image, stored: StoredType, fill: bytes) -> Mask:
     rows = np.ascontiguousarray(image).view("u1").reshape(len(image), dtype.itemsize)
     equal: Mask = (rows == np.frombuffer(fill, dtype="u1")).all(axis=1)
     return equal
+
+
+def has_none_missing(image: Image, stored: StoredType, fill: bytes) -> bool:
+    """Whether it takes no more than a look to see that no element equals the fill."""
+    dtype = memory_dtype(stored)
+    if dtype.kind not in "iuf" or (dtype.itemsize == 2 and dtype.kind == "f") or stored.has_pointers:
+        return False
+    value = np.frombuffer(fill, dtype=dtype)[0].item()
+    return value == value and not kernels.range_count(image, value, value, False, False)  # noqa: PLR0124 - not NaN
+
+
+def find_missing_strings(strings: Strings, array: pa.Array, fill: bytes) -> Mask | None:
+    """Which strings equal the fill; None when none does. `array` holds the same as Arrow."""
+    lengths = np.diff(strings.offsets)
+    found: Mask = lengths == len(fill)
+    if fill and found.any():
+        found = np.asarray(pc.equal(array, pa.scalar(fill, pa.binary())).to_numpy(zero_copy_only=False))
+    return found if found.any() else None
 
 
 def _text_at(pointer: int) -> bytes:

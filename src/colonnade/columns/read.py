@@ -7,17 +7,20 @@ stays bounded however long the column is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.decode import decode, decode_codes
+from colonnade.columns.decode import decode, decode_codes, decode_strings
 from colonnade.columns.keys import Keys, decimal_keys, domain_of, join, keys_of
 from colonnade.columns.mapping import arrow_type, value_type
 from colonnade.errors import CorruptError, FormatError
-from colonnade.h5.datasets import describe_dataset, reading, stored_bytes
+from colonnade.h5.chunks import ChunkSource, RowNumbers, open_source, raw_dtype
+from colonnade.h5.datasets import Image, describe_dataset, reading, stored_bytes
 from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.heap import HeapSource, Strings, open_heap
 from colonnade.h5.references import follow_reference
 from colonnade.leaf import Domain
 from colonnade.model import ColumnInfo, StoredType
@@ -26,54 +29,113 @@ PIECE_BYTES = 8 << 20
 FARTHEST_APART = 64 << 20  # bytes between two wanted rows of a chunk beyond which they are read one by one
 
 
-class ColumnReader:
-    """One column of an open file: its description, its dataset, its categories once they are read."""
+Raw = Image | Strings
+"""Rows as they are read: elements in memory form, or bytes of variable length."""
 
-    def __init__(self, column: ColumnInfo, dataset: Any, categories: Any = None) -> None:
+
+class ColumnReader:
+    """One column of an open file: its description, its dataset, its categories once they are read.
+
+    Several threads may read at the same time; `n_threads` says how many it is good for.
+    """
+
+    def __init__(self, column: ColumnInfo, dataset: Any, categories: Any = None, n_threads: int = 1) -> None:
         self.column = column
         self.kind = arrow_type(column)
         self._dataset = dataset
         self._categories_dataset = categories
         self._categories: pa.Array | None = None
+        self._source: ChunkSource | HeapSource | None = None
+        if column.problem is None and column.storage == "chunked":
+            self._source = open_heap(dataset, column.type, column.filters) or open_source(
+                dataset, raw_dtype(column.type), column.filters
+            )
+        self.n_threads = n_threads if self._source is not None else 1  # the library works for one at a time
 
     def read(self, start: int, count: int, step: int = 1) -> pa.Array:
         """The rows start, start+step, ..., count of them, as one Arrow array."""
-        column = self.column
-        if column.problem is not None:
-            raise FormatError(f"column {column.name!r} cannot be read: {column.problem}", column=column.name)
-        with reading(self._dataset, column, start, count, step) as image:
-            try:
-                if column.categories is None:
-                    return decode(image, column.type, self.kind, column.fill)
-                codes = decode_codes(image, len(self.categories()), column.fill)
-                return pa.DictionaryArray.from_arrays(codes, self.categories(), ordered=self.kind.ordered)
-            except CorruptError as error:
-                raise _in_column(error, column.name, start, step) from error
+        with self._raw(start, count, step) as raw, self._told(lambda place: start + place * step):
+            return self._decode(raw)
+
+    def take(self, rows: RowNumbers) -> pa.Array:
+        """These rows, in increasing order and each once; only the chunks that hold them are read."""
+        raw = self._take_raw(rows)
+        if raw is None:
+            parts = self._parts(rows, self.read)
+            return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+        with self._told(lambda place: int(rows[place])):
+            return self._decode(raw)
 
     def keys(self, start: int, count: int) -> Keys:
         """What these rows are compared by; only for columns that have a `domain`."""
+        with self._raw(start, count) as raw, self._told(lambda place: start + place):
+            return self._decode_keys(raw)
+
+    def take_keys(self, rows: RowNumbers) -> Keys:
+        """The keys of these rows, which are increasing and distinct."""
+        raw = self._take_raw(rows)
+        if raw is None:
+            return join(self._parts(rows, self.keys))
+        with self._told(lambda place: int(rows[place])):
+            return self._decode_keys(raw)
+
+    # -- rows as they are stored --
+
+    @contextmanager
+    def _raw(self, start: int, count: int, step: int = 1) -> Iterator[Raw]:
+        """These rows: past the library where that can be."""
         column = self.column
         if column.problem is not None:
             raise FormatError(f"column {column.name!r} cannot be read: {column.problem}", column=column.name)
-        with reading(self._dataset, column, start, count) as image:
-            try:
-                array = self._key_array(image)
-                return decimal_keys(array) if pa.types.is_decimal(array.type) else keys_of(array)
-            except CorruptError as error:
-                raise _in_column(error, column.name, start, 1) from error
+        raw = self._source.read(start, count) if self._source is not None and step == 1 else None
+        if raw is not None:
+            yield raw
+            return
+        with reading(self._dataset, column, start, count, step) as image:
+            yield image
 
-    def _key_array(self, image: Any) -> pa.Array:
+    def _take_raw(self, rows: RowNumbers) -> Raw | None:
+        """Rows that lie apart, past the library; None where that cannot be, or they do not lie apart."""
+        if self._source is None or (len(rows) and int(rows[-1]) - int(rows[0]) + 1 == len(rows)):
+            return None
+        return self._source.take(rows)
+
+    @contextmanager
+    def _told(self, row_of: Callable[[int], int]) -> Iterator[None]:
+        """Errors inside count the rows that are read; give them on with the column's name and the table's row."""
+        try:
+            yield
+        except CorruptError as error:
+            raise _in_column(error, self.column.name, row_of) from error
+
+    def _decode(self, raw: Raw) -> pa.Array:
         column = self.column
+        if isinstance(raw, Strings):
+            return decode_strings(raw, self.kind, column.fill)
+        if column.categories is None:
+            return decode(raw, column.type, self.kind, column.fill)
+        codes = decode_codes(raw, len(self.categories()), column.fill)
+        return pa.DictionaryArray.from_arrays(codes, self.categories(), ordered=self.kind.ordered)
+
+    def _decode_keys(self, raw: Raw) -> Keys:
+        array = self._key_array(raw)
+        return decimal_keys(array) if pa.types.is_decimal(array.type) else keys_of(array)
+
+    def _key_array(self, raw: Raw) -> pa.Array:
+        column = self.column
+        if isinstance(raw, Strings):
+            array = decode_strings(raw, self.kind, column.fill)
+            return array if self.is_decimal_text else array.cast(pa.binary())
         if column.categories is not None:
-            codes = decode_codes(image, column.categories.n_categories, column.fill)
-            return codes.cast(pa.from_numpy_dtype(image.dtype))
+            codes = decode_codes(raw, column.categories.n_categories, column.fill)
+            return codes.cast(pa.from_numpy_dtype(raw.dtype))
         if column.type.kind in ("integer", "bitfield", "float"):
-            return decode(image, column.type, pa.from_numpy_dtype(image.dtype), column.fill)
-        array = decode(image, column.type, self.kind, column.fill)
+            return decode(raw, column.type, pa.from_numpy_dtype(raw.dtype), column.fill)
+        array = decode(raw, column.type, self.kind, column.fill)
         if column.type.kind == "boolean":
             return array.cast(pa.int8())
         if column.type.kind == "enum":
-            return pa.array(image, mask=array.is_null().to_numpy(zero_copy_only=False))
+            return pa.array(raw, mask=array.is_null().to_numpy(zero_copy_only=False))
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         return array if self.is_decimal_text else array.cast(pa.binary())
@@ -94,10 +156,6 @@ class ColumnReader:
         fill = self.column.fill
         return None if fill is None else int(np.frombuffer(fill, dtype=memory_dtype(self.column.type))[0])
 
-    def take_keys(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Keys:
-        """The keys of these rows, which are increasing and distinct."""
-        return join(self._parts(rows, self.keys))
-
     @property
     def stored_bytes(self) -> int:
         """Bytes that the rows take in the file."""
@@ -115,24 +173,19 @@ class ColumnReader:
                 raise FormatError(f"column {self.column.name!r} has no categories", column=self.column.name)
             info = describe_dataset(self._categories_dataset)
             kind = value_type(found.type, found.units, found.arrow_type)
-            with reading(self._categories_dataset, info, 0, found.n_categories) as image:
-                try:
+            heap = open_heap(self._categories_dataset, info.type, info.filters)
+            strings = heap.read(0, found.n_categories) if heap is not None else None
+            try:
+                if strings is not None:
+                    self._categories = decode_strings(strings, kind, None)
+                    return self._categories
+                with reading(self._categories_dataset, info, 0, found.n_categories) as image:
                     self._categories = decode(image, found.type, kind)
-                except CorruptError as error:
-                    raise _in_column(error, f"{self.column.name} (categories)", 0, 1) from error
+            except CorruptError as error:
+                raise _in_column(error, f"{self.column.name} (categories)", lambda place: place) from error
         return self._categories
 
-    def pieces(self, start: int, stop: int) -> Iterator[pa.Array]:
-        """The rows start to stop in arrays of at most a few MiB that end at chunk edges."""
-        for first, last in cut(start, stop, self.column.grid.chunk_rows, self.column.type):
-            yield self.read(first, last - first)
-
-    def take(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
-        """These rows, in increasing order and each once; only the chunks that hold them are read."""
-        parts = self._parts(rows, self.read)
-        return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
-
-    def _parts(self, rows: np.ndarray[Any, np.dtype[np.int64]], read: Callable[[int, int], Any]) -> list[Any]:
+    def _parts(self, rows: RowNumbers, read: Callable[[int, int], Any]) -> list[Any]:
         """What `read` gives for the rows of each chunk that holds any."""
         if len(rows) == 0:
             return [read(0, 0)]
@@ -160,12 +213,12 @@ def cut(start: int, stop: int, chunk_rows: int, stored: StoredType) -> Iterator[
         start = edge
 
 
-def _in_column(error: CorruptError, name: str, start: int, step: int) -> CorruptError:
+def _in_column(error: CorruptError, name: str, row_of: Callable[[int], int]) -> CorruptError:
     """The same error with the column's name and the row counted from the table's first."""
     within = error.facts.get("row")
     if not isinstance(within, int):
         return CorruptError(f"column {name!r}: {error.message}", **{**error.facts, "column": name})
-    row = start + within * step
+    row = row_of(within)
     facts = {**error.facts, "row": row, "column": name}
     found, expected = error.facts.get("found"), error.facts.get("expected")
     return CorruptError(f"column {name!r}, row {row}: found {found!r}, expected {expected}", **facts)

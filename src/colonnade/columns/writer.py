@@ -60,6 +60,7 @@ from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.filters import known_filters, parse_filters
 from colonnade.h5.links import rename, unlink
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, shown_name
+from colonnade.threads import default_threads
 
 LARGEST_CHUNK_BYTES = 2**32
 ROOM_FOR_FILL = 16
@@ -221,6 +222,7 @@ class ColumnWriter:
         """Write what is left, and say how the column is stored."""
         if self._n_waiting:
             self._flush(self._n_waiting)
+        self._drain()
         coder = self._coder
         if coder is not None:
             self._make_fit(pa.nulls(0, pa.int64()), self._n_written)
@@ -303,10 +305,15 @@ class ColumnWriter:
         self._refuse_dangling(encoded.image)
         self._n_written += len(values)
 
+    def _drain(self) -> None:
+        """Make sure that what was written is in the dataset."""
+        if self._sink is not None:
+            self._sink[1].drain()
+
     def _open_sink(self) -> RowSink:
         """Where rows go: the dataset as it is now, which may have taken the place of another."""
         if self._sink is None or self._sink[0] is not self._dataset:
-            self._sink = (self._dataset, RowSink(self._dataset, self._form.stored))
+            self._sink = (self._dataset, RowSink(self._dataset, self._form.stored, default_threads()))
         return self._sink[1]
 
     def _refuse_dangling(self, image: Any) -> None:
@@ -435,6 +442,7 @@ class ColumnWriter:
 
     def _written_values(self) -> Iterator[pa.Array]:
         """The rows written so far, as values, a few MiB at a time."""
+        self._drain()
         if self._dataset is None:
             return
         form, info = self._form, describe_dataset(self._dataset)

@@ -44,6 +44,7 @@ _READ = _bind("H5Dread", _HID, _HID, _HID, _HID, _HID, ctypes.c_void_p)
 _WRITE = _bind("H5Dwrite", _HID, _HID, _HID, _HID, _HID, ctypes.c_void_p)
 _SET_FILL = _bind("H5Pset_fill_value", _HID, _HID, ctypes.c_void_p)
 _GET_FILL = _bind("H5Pget_fill_value", _HID, _HID, ctypes.c_void_p)
+_CHUNK_OPTIONS = _bind("H5Pget_chunk_opts", _HID, ctypes.POINTER(ctypes.c_uint))
 _RECLAIM = _bind("H5Dvlen_reclaim", _HID, _HID, _HID, ctypes.c_void_p)
 _READ_ATTRIBUTE = _bind("H5Aread", _HID, _HID, ctypes.c_void_p)
 _WRITE_ATTRIBUTE = _bind("H5Awrite", _HID, _HID, ctypes.c_void_p)
@@ -175,3 +176,10 @@ def add_datatype_path(options: Any, path: bytes) -> None:
     with phil:
         if _ADD_DATATYPE_PATH(options.id, path) < 0:
             raise _failure("name the datatype")
+
+
+def skips_partial_chunks(creation: Any) -> bool:
+    """Whether the chunk at the end, which the rows do not fill, is stored without filters."""
+    options = ctypes.c_uint(0)
+    with phil:
+        return _CHUNK_OPTIONS(creation.id, ctypes.byref(options)) < 0 or bool(options.value & 2)

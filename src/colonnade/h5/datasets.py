@@ -7,9 +7,12 @@ element points elsewhere (variable length), the array is good only inside `readi
 from __future__ import annotations
 
 import ctypes
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import h5py
@@ -18,17 +21,20 @@ from h5py import h5d, h5f, h5i, h5p, h5r, h5s
 
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
+from colonnade.h5.apply import Packer
 from colonnade.h5.attributes import BROKEN
+from colonnade.h5.chunks import raw_dtype
 from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
 from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.stored import read_stored, stored_size
+from colonnade.h5.undo import SCALE_OFFSET, Data
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
+from colonnade.threads import begin
 
 Image = np.ndarray[Any, np.dtype[Any]]
 
 LARGEST_CHUNK = 4 << 20
-PLAIN_KINDS = ("integer", "float", "boolean", "enum", "string", "opaque")
 MOST_AT_ONCE = 2 << 30
 _STORAGES: dict[int, Storage] = {
     h5d.COMPACT: "compact",
@@ -290,34 +296,86 @@ def _reclaim_rows(in_memory: Any, image: Image, owned: Any) -> None:
 
 
 class RowSink:
-    """A dataset that rows are written to, as long as it is open."""
+    """A dataset that rows are written to, as long as it is open.
 
-    def __init__(self, dataset: Any, stored: StoredType) -> None:
-        in_file = dataset.get_type()
+    Whole chunks are filtered here, by several threads, and go to the file as they are. `write` may be ahead of the
+    file: `drain` catches up.
+    """
+
+    def __init__(self, dataset: Any, stored: StoredType, n_threads: int = 1) -> None:
         creation = dataset.get_create_plist()
+        filters = describe_filters(creation)
         self._dataset = dataset
-        self._in_memory = memory_type(in_file, stored, writing=True)
-        # Whole chunks without filters go to the file as they are; HDF5 would copy them on the way.
-        direct = stored.kind in PLAIN_KINDS and creation.get_layout() == h5d.CHUNKED and not creation.get_nfilters()
-        numbers = in_file.get_super() if stored.kind in ("boolean", "enum") else in_file
-        self._chunk_rows = creation.get_chunk()[0] if direct and self._in_memory.equal(numbers) else 0
+        self._in_memory = memory_type(dataset.get_type(), stored, writing=True)
+        self._n_threads = n_threads
+        self._waiting: deque[tuple[int, Future[tuple[Data, int]]]] = deque()
+        self._packer = Packer(filters)
+        self._dtype = raw_dtype(replace(stored, padding="null") if stored.padding == "terminated" else stored)
+        direct = creation.get_layout() == h5d.CHUNKED and self._dtype is not None and self._packer.is_known
+        self._chunk_rows = creation.get_chunk()[0] if direct and not capi.skips_partial_chunks(creation) else 0
+        # HDF5 itself would write chunks of scale-offset that it cannot read.
+        self._always = bool(self._chunk_rows) and any(step.id == SCALE_OFFSET for step in filters)
 
     def write(self, start: int, image: Image, count: int) -> None:
-        """Write `count` elements in memory form from row `start` on; the dataset is long enough."""
-        if count == 0:
+        """Take `count` elements in memory form, from row `start` on; the dataset is long enough."""
+        at = 0
+        while at < count:
+            step = min(self._chunk_rows - (start + at) % self._chunk_rows, count - at) if self._chunk_rows else count
+            part = image[at : at + step]
+            if step == self._chunk_rows:
+                self._send(start + at, part)
+            elif self._always:
+                self._write_partial(start + at, part)
+            else:
+                self._write_by_library(start + at, part)
+            at += step
+
+    def _send(self, start: int, image: Image) -> None:
+        """A whole chunk."""
+        data = np.ascontiguousarray(image).astype(self._dtype, copy=False).view(np.uint8)
+        if self._packer.is_empty:
+            self._dataset.write_direct_chunk((start,), data)
             return
-        if count == self._chunk_rows and start % count == 0:
-            self._dataset.write_direct_chunk((start,), image)
-            return
+        self._waiting.append((start, begin(partial(self._packer.pack, data), self._n_threads)))
+        while len(self._waiting) > 2 * self._n_threads:
+            self._put(*self._waiting.popleft())
+
+    def drain(self) -> None:
+        """Put everything that was written into the file."""
+        while self._waiting:
+            self._put(*self._waiting.popleft())
+
+    def _put(self, start: int, packed: Future[tuple[Data, int]]) -> None:
+        data, mask = packed.result()
+        self._dataset.write_direct_chunk((start,), data, filter_mask=mask)
+
+    def _write_partial(self, start: int, image: Image) -> None:
+        """Rows of a chunk whose other rows stay as they are; behind the last one it holds the fill."""
+        self.drain()
+        first = start // self._chunk_rows * self._chunk_rows
+        count = min(self._chunk_rows, self._dataset.shape[0] - first)
+        info = describe_dataset(self._dataset)
+        whole = np.zeros(self._chunk_rows, dtype=image.dtype)
+        if info.fill is not None:
+            whole[...] = np.frombuffer(info.fill, dtype=image.dtype)[0]
+        with reading(self._dataset, info, first, count) as old:
+            whole[:count] = old
+        whole[start - first : start - first + len(image)] = image
+        self._send(first, whole)
+
+    def _write_by_library(self, start: int, image: Image) -> None:
+        self.drain()
         file_space = self._dataset.get_space()
-        file_space.select_hyperslab((start,), (count,))
-        capi.write(self._dataset, self._in_memory, h5s.create_simple((count,)), file_space, image.ctypes.data)
+        file_space.select_hyperslab((start,), (len(image),))
+        capi.write(self._dataset, self._in_memory, h5s.create_simple((len(image),)), file_space, image.ctypes.data)
 
 
 def write_rows(dataset: Any, stored: StoredType, start: int, image: Image, count: int) -> None:
     """Write `count` elements in memory form from row `start` on; the dataset is long enough."""
     if count:
-        RowSink(dataset, stored).write(start, image, count)
+        sink = RowSink(dataset, stored)
+        sink.write(start, image, count)
+        sink.drain()
 
 
 def resize(dataset: Any, n_rows: int) -> None:

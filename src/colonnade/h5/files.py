@@ -22,6 +22,7 @@ import h5py
 from h5py import h5f, h5fd, h5p
 
 from colonnade.errors import ConflictError, CorruptError, FormatError, UsageError
+from colonnade.h5.chunks import know_journaled
 from colonnade.h5.copying import creation_like
 from colonnade.h5.disk import Disk
 from colonnade.h5.journal import Durability, JournaledFile, journal_path, roll_back
@@ -438,7 +439,9 @@ def _access_list(stream: JournaledFile) -> Any:
 
 
 def _open_through(stream: JournaledFile, name: str, flags: int) -> h5py.File:
-    return h5py.File(h5f.open(os.fsencode(name), flags, fapl=_access_list(stream)))
+    file_id = h5f.open(os.fsencode(name), flags, fapl=_access_list(stream))
+    know_journaled(file_id, stream)
+    return h5py.File(file_id)
 
 
 def _create_aside(path: Path, large_root: bool, care: Care) -> FileHandle:
@@ -471,6 +474,7 @@ def _create(path: Path, large_root: bool, care: Care, lock: WriterLock | None) -
         creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
     journaled = JournaledFile(aside, DISK, care.durability, create=True)
     handle = h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))
+    know_journaled(handle, journaled)
     return FileHandle(h5py.File(handle), str(path), journaled=journaled, lock=lock, aside=aside)
 
 

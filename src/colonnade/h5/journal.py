@@ -119,7 +119,7 @@ class JournaledFile(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         view = memoryview(buffer).cast("B")
-        data = self._read(self._position, len(view))
+        data = self.read_at(self._position, len(view))
         view[: len(data)] = data
         self._position += len(data)
         return len(data)
@@ -164,7 +164,8 @@ class JournaledFile(io.RawIOBase):
 
     # -- pages --
 
-    def _read(self, start: int, n_bytes: int) -> bytes:
+    def read_at(self, start: int, n_bytes: int) -> bytes:
+        """Bytes as they are now, changes that are not committed among them; fewer where the file ends."""
         n_bytes = max(0, min(n_bytes, self._length - start))
         data = self._disk.read(self._file, n_bytes, start)
         if not self._pages:

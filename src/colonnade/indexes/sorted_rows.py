@@ -40,6 +40,7 @@ from colonnade.selection import Selection
 KIND = "SORTED_ROWS"
 BLOCK = 65_536
 MOST_POINTS = 64
+MOST_KNOWN = 4096
 
 
 def row_type(n_rows: int) -> StoredType:
@@ -93,13 +94,17 @@ class SortedRowsIndex(Index):
     def __post_init__(self) -> None:
         self.kind = KIND
         self._part: Part | None = None
+        self._read_tails: tuple[int, int] | None = None
+        self.known: dict[int, Keys] = {}  # keys at places of the order that searches came by
 
     @property
     def _tails(self) -> tuple[int, int]:
         """How many rows are missing, and how many NaN."""
-        nan = (attributes.read_integers(self.dataset, "nan_tail_length") or [-1])[0]
-        fill = (attributes.read_integers(self.dataset, "fill_tail_length") or [-1])[0]
-        return (nan, fill) if fill_is_nan(self.column) else (fill, nan)
+        if self._read_tails is None:
+            nan = (attributes.read_integers(self.dataset, "nan_tail_length") or [-1])[0]
+            fill = (attributes.read_integers(self.dataset, "fill_tail_length") or [-1])[0]
+            self._read_tails = (nan, fill) if fill_is_nan(self.column) else (fill, nan)
+        return self._read_tails
 
     @property
     def n_values(self) -> int:
@@ -195,7 +200,7 @@ class SortedRowsIndex(Index):
         if changed.within(0, min(n_before, n_rows)) or n_rows * max(column.type.size, 8) > options.memory:
             return self._sort_anew(source, options)
         order = self._cut(n_rows) if n_rows < n_before else self._merged(source, n_before)
-        self._part = None
+        self._part = self._read_tails = None
         try:
             resize(self.dataset, n_rows)
         except BROKEN:
@@ -204,7 +209,7 @@ class SortedRowsIndex(Index):
         return self.dataset
 
     def _sort_anew(self, source: KeySource, options: Options) -> Any:
-        self._part = None
+        self._part = self._read_tails = None
         resize(self.dataset, source.column.n_rows)
         with sorter(options.memory) as order:
             for chunk, keys in chunk_keys(source, range(source.column.grid.n_chunks)):
@@ -268,11 +273,13 @@ class _Search:
 
     def __init__(self, index: SortedRowsIndex, source: KeySource) -> None:
         self._index, self._source = index, source
-        self._known: dict[int, Keys] = {}
+        self._known = index.known
 
     def _at(self, place: int) -> Keys:
         """The key of the row at a place of the order."""
         if place not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
             row = int(self._index.rows(place, place + 1)[0])
             self._known[place] = self._source.keys(row, 1)
         return self._known[place]

@@ -100,15 +100,17 @@ class _LeafBinder:
     def _among_codes(self, negated: bool) -> Test:
         """The codes of the categories for which the leaf is true."""
         if self._reader.column.categories is not None:
-            values, numbers = self._reader.categories(), list(range(len(self._reader.categories())))
+            values = self._reader.categories()
+            numbers = np.arange(len(values))
         else:
             members = sorted((number, name) for name, number in self._reader.column.type.members)
             members = [pair for pair in members if pair[0] != self._reader.fill_number]
-            values, numbers = pa.array([name for _, name in members], pa.string()), [number for number, _ in members]
+            values = pa.array([name for _, name in members], pa.string())
+            numbers = np.array([number for number, _ in members], dtype=np.int64)
         keys = self._value_keys(values)
         dtype = keys.values.dtype if isinstance(keys, NumberKeys) else np.dtype("S1")
         truth = keys.truth(BoundLeaf(self._leaf.column, self._test(values.type, dtype), negated))
-        return Among(tuple(sorted(number for number, true in zip(numbers, truth, strict=True) if true)))
+        return Among(tuple(numbers[truth].tolist()))
 
     def _value_keys(self, values: pa.Array) -> Keys:
         """The keys of an array of values of any type that can be compared."""

@@ -16,6 +16,7 @@ from colonnade.leaf import AllOf, Bound, BoundLeaf, Missing
 from colonnade.model import ColumnInfo
 from colonnade.query.bind import columns_of
 from colonnade.selection import Selection
+from colonnade.threads import in_order
 
 Readers = Callable[[str], ColumnReader]
 FEWEST_ROWS = 65_536
@@ -25,15 +26,16 @@ WINDOW_BYTES = 16 << 20
 
 def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:
     """The rows that match, a window at a time; windows without a match are left out."""
-    step = window_rows([readers(name).column for name in columns_of(tree)])
+    tested = [readers(name) for name in columns_of(tree)]
     unsure = found.may - found.sure
-    for start, stop in found.may.windows(step):
-        rows = found.sure.within(start, stop)
-        untested = unsure.within(start, stop)
-        if untested:
-            rows = rows | true_rows(tree, untested, readers)
-        if rows:
-            yield rows
+
+    def match(window: tuple[int, int]) -> Selection:
+        rows, untested = found.sure.within(*window), unsure.within(*window)
+        return rows | true_rows(tree, untested, readers) if untested else rows
+
+    windows = found.may.windows(window_rows([reader.column for reader in tested]))
+    n_threads = max((reader.n_threads for reader in tested), default=1)
+    yield from (rows for rows in in_order(match, windows, n_threads) if rows)
 
 
 def window_rows(columns: Sequence[ColumnInfo]) -> int:

@@ -7,15 +7,16 @@ with repeats). Only the chunks that hold these rows are read, a few MiB at a tim
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.read import PIECE_BYTES, ColumnReader
+from colonnade.columns.read import PIECE_BYTES, ColumnReader, cut
 from colonnade.errors import UsageError
+from colonnade.threads import in_order
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 Rows = range | RowNumbers
@@ -28,7 +29,8 @@ def read_column(reader: ColumnReader, rows: Rows) -> pa.ChunkedArray:
             f"{len(rows):,} rows of column {reader.column.name!r} do not fit into memory: take fewer, or use batches()",
             column=reader.column.name,
         )
-    return pa.chunked_array(list(_pieces(reader, rows)), type=reader.kind)
+    pieces = in_order(lambda read: read(), _pieces(reader, rows), reader.n_threads)
+    return pa.chunked_array(list(pieces), type=reader.kind)
 
 
 @cache
@@ -40,17 +42,20 @@ def _memory() -> int:
         return 1 << 40
 
 
-def _pieces(reader: ColumnReader, rows: Rows) -> Iterator[pa.Array]:
+def _pieces(reader: ColumnReader, rows: Rows) -> Iterator[Callable[[], pa.Array]]:
+    """What reads the rows, a few MiB at a time."""
+    column = reader.column
     if len(rows) == 0:
         return
     if not isinstance(rows, range):
-        yield _take(reader, rows)
+        yield partial(_take, reader, rows)
     elif rows.step == 1:
-        yield from reader.pieces(rows.start, rows.stop)
+        for first, last in cut(rows.start, rows.stop, column.grid.chunk_rows, column.type):
+            yield partial(reader.read, first, last - first)
     else:
-        most = max(1, PIECE_BYTES // max(reader.column.type.size, 1))
+        most = max(1, PIECE_BYTES // max(column.type.size, 1))
         for first in range(0, len(rows), most):
-            yield _stride(reader, rows[first : first + most])
+            yield partial(_stride, reader, rows[first : first + most])
 
 
 def _stride(reader: ColumnReader, rows: range) -> pa.Array:
@@ -84,6 +89,10 @@ def empty_columns(n_rows: int) -> pa.Table:
 
 def read_parts(readers: Sequence[ColumnReader], parts: Iterator[Rows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """A batch for each part of the rows."""
-    for part in parts:
-        table = read_table(readers, part, schema).combine_chunks()
-        yield from table.to_batches()
+
+    def read(part: Rows) -> list[pa.RecordBatch]:
+        batches: list[pa.RecordBatch] = read_table(readers, part, schema).combine_chunks().to_batches()
+        return batches
+
+    for batches in in_order(read, parts, readers[0].n_threads if readers else 1):
+        yield from batches

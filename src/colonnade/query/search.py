@@ -85,6 +85,9 @@ class Search:
 
     def rows(self) -> Rows:
         """The rows that match, in the order asked for."""
+        if self._is_plain and self._limit is None:
+            whole = Selection.joined(list(self._selections()))
+            return range(int(whole.starts[0]), int(whole.stops[0])) if len(whole.starts) == 1 else whole.rows()
         if self._is_plain:
             parts = list(self.parts(1 << 22))
             return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)

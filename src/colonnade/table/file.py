@@ -25,6 +25,7 @@ from colonnade.model import Progress, TableInfo
 from colonnade.predicate import Predicate
 from colonnade.repack import NewStorage, repack
 from colonnade.table.table import Table
+from colonnade.threads import default_threads
 from colonnade.trust import Receipts, Trust, file_state, load_receipts, save_receipts
 from colonnade.writing import Draft, Mode, check_options, check_place, create, prepare
 
@@ -40,6 +41,7 @@ def open(  # noqa: A001 - the name is the public contract
     timeout: float = 10.0,
     locking: Locking = "auto",
     trust: Trust = "verified",
+    n_threads: int | None = None,
 ) -> File:
     """Open an HDF5 file: a path, an open h5py.File or group, a binary file object, or an fsspec URL.
 
@@ -48,10 +50,13 @@ def open(  # noqa: A001 - the name is the public contract
     durability: "full" syncs every commit to the disk, "fast" leaves that to the operating system.
     timeout: seconds to wait for another writer. locking: "none" where no locks are wanted.
     trust: which search indexes queries believe: "verified" those built here or verified, "always" all, "never" none.
+    n_threads: threads that read and unpack chunks; as many as there are cores, or as $COLONNADE_THREADS says.
     """
+    if n_threads is not None and n_threads < 1:
+        raise UsageError(f"n_threads must be at least 1, not {n_threads}")
     if trust not in ("verified", "always", "never"):
         raise UsageError(f"trust must be 'verified', 'always' or 'never', not {trust!r}")
-    return File(open_file(target, mode, care=Care(durability, timeout, locking)), trust)
+    return File(open_file(target, mode, care=Care(durability, timeout, locking)), trust, n_threads)
 
 
 def open_table(target: Target, table: str | None = None, mode: FileMode = "r", *, trust: Trust = "verified") -> Table:
@@ -140,8 +145,9 @@ def _append_to(target: Target, table: str, data: Any, progress: Progress | None)
 class File:
     """An open HDF5 file with tables in it, beside whatever else it holds."""
 
-    def __init__(self, handle: FileHandle, trust: Trust = "verified") -> None:
+    def __init__(self, handle: FileHandle, trust: Trust = "verified", n_threads: int | None = None) -> None:
         self._handle = handle
+        self._n_threads = n_threads if n_threads is not None else default_threads()
         self._trust: Trust = trust
         self._in_transaction = False
         self._spoiled = False

@@ -158,10 +158,14 @@ class Query(Readable):
         self._rows = rows
         self._predicate = predicate
         self._limit = limit
+        self._bound: tuple[int, Bound] | None = None
 
     def _with(self, **changed: Any) -> Query:
         kept = {"names": self._names, "rows": self._rows, "predicate": self._predicate, "limit": self._limit}
-        return Query(self._table, **{**kept, **changed})
+        query = Query(self._table, **{**kept, **changed})
+        if "predicate" not in changed:
+            query._bound = self._bound
+        return query
 
     @property
     def columns(self) -> list[str]:
@@ -237,15 +241,19 @@ class Query(Readable):
         return self._with(rows=self._table._file._consistent(self._found_rows), predicate=None, limit=None)
 
     def _tree(self) -> Bound:
-        table = self._table
+        """The predicate bound to the columns, as they are in this state of the file."""
+        table, generation = self._table, self._table._file._handle.generation
         assert self._predicate is not None  # asked by the caller
-        return bind(self._predicate, table.info.by_name, table._reader, f"table {table.path}")
+        if self._bound is None or self._bound[0] != generation or table._file._handle.writable:
+            tree = bind(self._predicate, table.info.by_name, table._reader, f"table {table.path}")
+            self._bound = table._file._handle.generation, tree
+        return self._bound[1]
 
     def _search(self) -> Search:
         """The search for the rows that match, in the file as it is now."""
         table = self._table
         tree = None if self._predicate is None else self._tree()
-        indexes = table._indexes().open() if tree is not None else []
+        indexes = table._search_indexes() if tree is not None else []
         trust = table._file._trust
         return Search(tree, self._known_rows(), self._limit, indexes, trust, table._reader, self._predicate)
 

@@ -12,7 +12,7 @@ from colonnade import changes
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.indexes.base import Options
-from colonnade.indexing import Indexes
+from colonnade.indexing import Indexes, OpenIndex
 from colonnade.model import ColumnInfo, Finding, IndexInfo, Progress, TableInfo
 from colonnade.query.stats import ColumnStats, column_stats
 from colonnade.show import table_text
@@ -35,6 +35,7 @@ class Table(Readable):
         self._file = file
         self._asked_path = path
         self._opened: dict[str, ColumnReader] = {}
+        self._open_indexes: Sequence[OpenIndex] | None = None
         self._generation = -1
         self._writers: changes.Writers | None = None
         self._writers_of = -2
@@ -135,6 +136,7 @@ class Table(Readable):
         """
 
         def verify() -> list[Finding]:
+            self._open_indexes = None
             indexes, findings = self._indexes(), []
             for done, (info, wrong) in enumerate(indexes.verify()):
                 path = f"{self._info.path.rstrip('/')}/_search_indexes/{info.name}"
@@ -177,6 +179,15 @@ class Table(Readable):
 
         return self._file._consistent(read)
 
+    def _search_indexes(self) -> Sequence[OpenIndex]:
+        """The open search indexes, for queries. As long as nobody can change the file, what is read of them is kept."""
+        if self._file._handle.writable:
+            return self._indexes().open()
+        self._look()
+        if self._open_indexes is None:
+            self._open_indexes = self._indexes().open()
+        return self._open_indexes
+
     def _indexes(self) -> Indexes:
         self._look()
         return Indexes(self._group, self._layout, self._info, self._file._receipts_now())
@@ -198,6 +209,7 @@ class Table(Readable):
             return
         self._group, self._layout, self._info = self._file._consistent(lambda: self._file._describe(self._asked_path))
         self._opened.clear()
+        self._open_indexes = None
         self._generation = self._file._handle.generation
 
     @property
@@ -304,7 +316,8 @@ class Table(Readable):
                     "that is open for reading: open it with mode 'r'",
                     feature="virtual dataset in a file open for changes",
                 )
-            reader = ColumnReader(column, *self._layout.open_column(self._group, column))
+            dataset, categories = self._layout.open_column(self._group, column)
+            reader = ColumnReader(column, dataset, categories, self._file._n_threads)
             self._opened[name] = reader
         return reader
 

@@ -22,8 +22,8 @@ from colonnade.columns.mapping import BINARY, arrow_type, implied_units, named_t
 from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
-from colonnade.h5.attributes import LARGEST_IN_HEADER
-from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, write_rows
+from colonnade.h5.attributes import BROKEN, LARGEST_IN_HEADER
+from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, describe_dataset, resize, write_rows
 from colonnade.h5.links import create_group, exists, open_dataset, rename, unlink
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe
@@ -133,9 +133,10 @@ def _names_fill(dataset: Any, before: ColumnInfo) -> bool:
 
 
 def _extend_categories(group: Any, column: WrittenColumn, before: ColumnInfo) -> None:
-    """Write the categories dataset anew when it has grown."""
+    """Add new categories to those that are there; where that cannot be, write all of them anew."""
     assert column.categories is not None and before.categories is not None
-    if len(column.categories) == before.categories.n_categories:
+    n_before = before.categories.n_categories
+    if len(column.categories) == n_before or _add_categories(group, before.categories.name, column, n_before):
         return
     if before.categories.name and exists(group, before.categories.name):
         unlink(group, before.categories.name)
@@ -266,6 +267,25 @@ def _with_missing_line(text: str | None, before: str | None, column: ColumnInfo)
     if not before.endswith(line):
         return text
     return f"{text}\n{line}" if text else line
+
+
+def _add_categories(group: Any, name: str | None, column: WrittenColumn, n_before: int) -> bool:
+    """Put text behind the categories that a dataset of this name has; False where it cannot take it."""
+    dataset = open_dataset(group, name) if name else None
+    assert column.categories is not None  # the caller asked
+    new = column.categories.slice(n_before)
+    if dataset is None or not pa.types.is_string(new.type) or pc.any(pc.match_substring(new, "\0")).as_py():
+        return False
+    info = describe_dataset(dataset)
+    if info.type.kind != "text" or info.chunk_rows is None or info.shape != (n_before,):
+        return False
+    try:
+        resize(dataset, n_before + len(new))
+    except BROKEN:
+        return False
+    encoded = encode(new, info.type, None, column.name)
+    write_rows(dataset, info.type, n_before, encoded.image, len(new))
+    return True
 
 
 def _write_categories(group: Any, column: WrittenColumn) -> Any:

@@ -1,0 +1,111 @@
+"""Byte filters applied outside the HDF5 library, and so outside its lock: the other way of `undo`.
+
+What comes out is what the library would write, or what it reads as the same. A filter that does not make a chunk
+smaller, or cannot hold it, is skipped for that chunk: its bit in the mask says so.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade import kernels
+from colonnade.h5.undo import SCALE_OFFSET, Data, as_view, is_copy, scale_offset_form
+from colonnade.model import FilterInfo
+
+Apply = Callable[[Data, Sequence[int]], Data | None]
+"""Data and the filter's options to filtered data; None when the filter is to be skipped."""
+
+
+class Packer:
+    """The filters of a dataset, applied to whole chunks. Safe to be used by several threads."""
+
+    def __init__(self, filters: Sequence[FilterInfo]) -> None:
+        self._steps = [(step.id, APPLY.get(step.id), step.options) for step in filters]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._steps
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every filter can be applied here."""
+        return all(
+            apply is not None and (number != SCALE_OFFSET or _is_whole(options))
+            for number, apply, options in self._steps
+        )
+
+    def pack(self, data: Data) -> tuple[Data, int]:
+        """The bytes to be stored for a chunk, and the mask of the filters that were skipped."""
+        mask = 0
+        for place, (_, apply, options) in enumerate(self._steps):
+            assert apply is not None  # asked before, by is_known
+            made = apply(data, options)
+            if made is None:
+                mask |= 1 << place
+            else:
+                data = made
+        return data, mask
+
+
+def _shuffle(data: Data, options: Sequence[int]) -> Data | None:
+    made = np.empty(len(data), dtype=np.uint8)
+    kernels.shuffle(data, made, options[0])
+    return made
+
+
+def _add_fletcher32(data: Data, options: Sequence[int]) -> Data | None:
+    return bytes(data) + kernels.fletcher32(data).to_bytes(4, "little")
+
+
+@cache
+def _deflater() -> Any:
+    """isal's form of zlib, which is faster, where it is installed."""
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return None
+    return isal_zlib
+
+
+def _deflate(data: Data, options: Sequence[int]) -> Data | None:
+    level = options[0] if options else 6
+    fast = _deflater() if 1 <= level <= 3 else None
+    made = zlib.compress(as_view(data), level) if fast is None else fast.compress(data, 1)
+    return made if len(made) < len(data) else None
+
+
+def _pack_zstd(data: Data, options: Sequence[int]) -> Data | None:
+    level = options[0] if options else 3
+    made = memoryview(pa.Codec("zstd", compression_level=level).compress(pa.py_buffer(data)))
+    return made if len(made) < len(data) else None
+
+
+def _is_whole(options: Sequence[int]) -> bool:
+    """Whether scale-offset packs integers, to as few bits as they need, or keeps them as they are."""
+    return len(options) > 7 and options[3] == 0 and (options[1] == 0 or is_copy(options))
+
+
+def _pack_scale_offset(data: Data, options: Sequence[int]) -> Data | None:
+    """Integers alone. Those that need all bits of their type are not packed: recent libraries could not read them."""
+    if is_copy(options):
+        return data
+    dtype, fill, _ = scale_offset_form(options)
+    values = np.frombuffer(data, dtype=dtype).astype(dtype.newbyteorder("="), copy=False)
+    made = np.empty(values.nbytes + 22, dtype=np.uint8)
+    size = kernels.encode_scaleoffset(values, made, fill)
+    return made[:size] if 0 < size < values.nbytes else None
+
+
+APPLY: dict[int, Apply] = {
+    1: _deflate,
+    2: _shuffle,
+    3: _add_fletcher32,
+    SCALE_OFFSET: _pack_scale_offset,
+    32015: _pack_zstd,
+}

@@ -1,0 +1,243 @@
+"""Rows of a chunked dataset, read past the HDF5 library.
+
+The library says where the chunks are, once a dataset; their bytes come straight from the file, and filters are
+undone here (see `undo`), outside the library's lock: threads can read at the same time. Only elements that lie in the
+file as they do in memory, up to their byte order, are read so. Whatever is not plain, and whatever fails, is
+left to the library: None is given back, and the caller asks it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import pyarrow as pa
+from h5py import h5d, h5f, h5fd, h5g, h5i
+
+from colonnade import kernels
+from colonnade.h5 import capi
+from colonnade.h5.attributes import BROKEN
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.journal import JournaledFile
+from colonnade.h5.undo import Bytes, Pipeline, scale_offset_form
+from colonnade.model import FilterInfo, StoredType
+
+Image = np.ndarray[Any, np.dtype[Any]]
+RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
+JOURNALED: WeakValueDictionary[tuple[int, int], JournaledFile] = WeakValueDictionary()
+"""Files that are open for changes here, by HDF5's number for them."""
+_SLACK = 1 << 16  # bytes by which filters may make a chunk longer
+_FEW_CHUNKS = 16
+
+
+_BYTE = np.dtype("u1")
+
+
+def new_array(count: int, dtype: np.dtype[Any]) -> Image:
+    """An array of undefined content, from Arrow's pool: memory that was used before costs no page faults."""
+    return np.frombuffer(pa.allocate_buffer(count * dtype.itemsize), dtype=dtype, count=count)
+
+
+def raw_dtype(stored: StoredType) -> np.dtype[Any] | None:
+    """The elements as they lie in the file, if that is how they lie in memory, up to their byte order."""
+    dtype = memory_dtype(stored)
+    number = stored.item if stored.kind in ("boolean", "enum") else stored
+    if number.kind == "opaque" or (number.kind == "string" and number.padding == "null"):
+        return dtype
+    if number.kind not in ("integer", "bitfield", "float") or dtype.kind == "V" or dtype.itemsize != stored.size:
+        return None
+    if number.kind == "integer" and number.precision != 8 * number.size:
+        return None
+    if number.kind == "float" and (number.mantissa, number.exponent) not in ((10, 5), (23, 8), (52, 11)):
+        return None
+    return dtype.newbyteorder(">" if number.order == "big" else "<")
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Where a chunk is: its address and bytes in the file, and the filters it has skipped."""
+
+    address: int
+    size: int
+    mask: int
+
+
+class ChunkSource:
+    """A dataset whose rows can be read past the library.
+
+    `frozen`: nobody writes to the file as long as it is open, so that chunks stay where they are.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        file: int | JournaledFile,
+        dtype: np.dtype[Any],
+        chunk_rows: int,
+        pipeline: Pipeline,
+        frozen: bool,
+    ) -> None:
+        self._dataset = dataset
+        self._file = file
+        self._dtype = dtype
+        self._chunk_rows = chunk_rows
+        self._chunk_bytes = chunk_rows * dtype.itemsize
+        self._pipeline = pipeline
+        self._frozen = frozen
+        self._known: dict[int, Chunk] = {}
+        self._all_known = False
+
+    def read(self, start: int, count: int) -> Image | None:
+        """The rows from `start` on, in memory form; None when the library must read them."""
+        out = new_array(count, self._dtype)
+        numbers = range(start // self._chunk_rows, -(-(start + count) // self._chunk_rows)) if count else range(0)
+        try:
+            self._look(len(numbers))
+            for number in numbers:
+                first = number * self._chunk_rows
+                low, high = max(start, first), min(start + count, first + self._chunk_rows)
+                self._read_chunk(self._find(number), low - first, out[low - start : high - start])
+        except (ValueError, *BROKEN):
+            return None
+        return self._in_memory(out)
+
+    def take(self, rows: RowNumbers) -> Image | None:
+        """These rows, which increase."""
+        out = new_array(len(rows), self._dtype)
+        numbers = rows // self._chunk_rows
+        edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
+        try:
+            self._look(len(edges) - 1)
+            for begin, end in pairwise(edges):
+                if begin < end:
+                    number = int(numbers[begin])
+                    places = rows[begin:end] - number * self._chunk_rows
+                    self._take_from(self._find(number), places, out[begin:end])
+        except (ValueError, *BROKEN):
+            return None
+        return self._in_memory(out)
+
+    def _in_memory(self, image: Image) -> Image:
+        native = self._dtype.newbyteorder("=")
+        return image if self._dtype == native else image.byteswap(inplace=True).view(native)
+
+    # -- where chunks are --
+
+    def _look(self, n_wanted: int) -> None:
+        """Make sure that what is known of the chunks is true, and learn of all where many are wanted."""
+        if not self._dataset.valid:
+            raise ValueError("the file was closed")
+        if not self._frozen:
+            h5f.flush(h5i.get_file_id(self._dataset))
+            self._known, self._all_known = {}, False
+        if n_wanted > _FEW_CHUNKS and not self._all_known:
+            known: dict[int, Chunk] = {}
+
+            def note(info: Any) -> None:
+                number = info.chunk_offset[0] // self._chunk_rows
+                known[number] = Chunk(info.byte_offset, info.size, info.filter_mask)
+
+            self._dataset.chunk_iter(note)
+            self._known, self._all_known = known, True
+
+    def _find(self, number: int) -> Chunk:
+        chunk = self._known.get(number)
+        if chunk is None:
+            info = self._dataset.get_chunk_info_by_coord((number * self._chunk_rows,))
+            if info.byte_offset is None:
+                raise ValueError("a chunk was never written")
+            chunk = self._known[number] = Chunk(info.byte_offset, info.size, info.filter_mask)
+        if chunk.size > 2 * self._chunk_bytes + _SLACK:
+            raise ValueError("a chunk is far longer than it can be")
+        return chunk
+
+    # -- one chunk --
+
+    def _read_chunk(self, chunk: Chunk, first: int, out: Image) -> None:
+        """The rows of a chunk from `first` on."""
+        target = out.view(np.uint8)
+        begin = first * self._dtype.itemsize
+        if self._pipeline.is_empty:
+            if chunk.size != self._chunk_bytes:
+                raise ValueError("a chunk without filters has another length")
+            self.load(chunk.address + begin, target)
+            return
+        data = new_array(chunk.size, _BYTE)
+        self.load(chunk.address, data)
+        if len(target) == self._chunk_bytes:
+            self._pipeline.undo(data, chunk.mask, target)
+            return
+        whole = new_array(self._chunk_bytes, _BYTE)
+        self._pipeline.undo(data, chunk.mask, whole)
+        target[...] = whole[begin : begin + len(target)]
+
+    def _take_from(self, chunk: Chunk, places: RowNumbers, out: Image) -> None:
+        """Rows of a chunk, by the cheapest way."""
+        first, last = int(places[0]), int(places[-1]) + 1
+        if last - first == len(places):
+            self._read_chunk(chunk, first, out)
+            return
+        packed = self._pipeline.scale_offset
+        if packed is not None and not chunk.mask and 4 * len(places) < self._chunk_rows:
+            data = new_array(chunk.size, _BYTE)
+            self.load(chunk.address, data)
+            dtype, fill, decimals = scale_offset_form(packed)
+            kernels.decode_scaleoffset_rows(data, self._chunk_rows, places, out.view(dtype), fill, decimals)
+            return
+        if not self._pipeline.is_empty:
+            first, last = 0, self._chunk_rows
+        span = new_array(last - first, self._dtype)
+        self._read_chunk(chunk, first, span)
+        kernels.take(span, self._dtype.itemsize, places - first, out)
+
+    def load(self, address: int, target: Bytes) -> None:
+        """Bytes of the file."""
+        if isinstance(self._file, JournaledFile):
+            data = self._file.read_at(address, len(target))
+            target[: len(data)] = np.frombuffer(data, dtype=np.uint8)
+            done = len(data)
+        else:
+            done, view = 0, target.data
+            while done < len(target):
+                n_bytes = os.preadv(self._file, [view[done:]], address + done)
+                if not n_bytes:
+                    break
+                done += n_bytes
+        if done < len(target):
+            raise ValueError("the file ends inside a chunk")
+
+
+def open_source(dataset: Any, dtype: np.dtype[Any] | None, filters: Sequence[FilterInfo]) -> ChunkSource | None:
+    """A way to the rows of a dataset, whose elements are such, past the library; None where there is none."""
+    creation = dataset.get_create_plist()
+    if dtype is None or creation.get_layout() != h5d.CHUNKED or len(dataset.shape) != 1:
+        return None
+    chunk_rows = int(creation.get_chunk()[0])
+    pipeline = Pipeline(filters, chunk_rows * dtype.itemsize)
+    file_id = h5i.get_file_id(dataset)
+    file = _file_of(file_id)
+    if not pipeline.is_known or capi.skips_partial_chunks(creation) or file is None:
+        return None
+    return ChunkSource(dataset, file, dtype, chunk_rows, pipeline, file_id.get_intent() == h5f.ACC_RDONLY)
+
+
+def know_journaled(file_id: Any, journaled: JournaledFile) -> None:
+    """Note through what a file is open for changes, for its rows to be read from."""
+    JOURNALED[h5g.get_objinfo(file_id).fileno] = journaled
+
+
+def _file_of(file_id: Any) -> int | JournaledFile | None:
+    """What the bytes of a file can be read from."""
+    if file_id.get_create_plist().get_userblock():
+        return None
+    driver = file_id.get_access_plist().get_driver()
+    if driver == h5fd.SEC2:
+        return int(file_id.get_vfd_handle())
+    if driver == h5fd.fileobj_driver:
+        return JOURNALED.get(h5g.get_objinfo(file_id).fileno)
+    return None

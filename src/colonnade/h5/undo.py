@@ -1,0 +1,250 @@
+"""Byte filters undone outside the HDF5 library, and so outside its lock.
+
+One function a filter: data as stored in, data as it was before the filter out. The last one writes straight into
+the place where the rows are wanted. What cannot be undone here, or is not as it should be, is a ValueError: the
+library then reads the chunk, and says what is wrong with it. To add a filter: a function, and a line in UNDO.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade import kernels
+from colonnade.model import FilterInfo
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Data = bytes | Bytes | memoryview
+Undo = Callable[[Data, Sequence[int], Bytes | None, int | None], Data]
+"""Data, the filter's options, where to put the result (None: anywhere), its size where it is known."""
+
+_LIMIT = 1 << 28  # bytes of a chunk that are unpacked here at most
+SCALE_OFFSET = 6
+_SO_INT = 2
+_BIT_BY_BIT = (SCALE_OFFSET, 32008)  # the library is quicker than the NumPy form of these
+
+
+class Pipeline:
+    """The filters of a dataset. Safe to be used by several threads."""
+
+    def __init__(self, filters: Sequence[FilterInfo], chunk_bytes: int) -> None:
+        self._steps = [(step.id, UNDO.get(step.id), step.options) for step in filters]
+        self._chunk_bytes = chunk_bytes
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._steps
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every filter can be undone here."""
+        slow = kernels.FORM != "c" and any(number in _BIT_BY_BIT for number, _, _ in self._steps)
+        return self._chunk_bytes <= _LIMIT and not slow and all(undo is not None for _, undo, _ in self._steps)
+
+    @property
+    def scale_offset(self) -> Sequence[int] | None:
+        """The options of a scale-offset filter that is alone, and packs: single rows can then be unpacked."""
+        if len(self._steps) != 1 or self._steps[0][0] != SCALE_OFFSET or is_copy(self._steps[0][2]):
+            return None
+        return self._steps[0][2]
+
+    def undo(self, data: Data, mask: int, out: Bytes) -> None:
+        """Put the bytes of a whole chunk into `out`; `mask` has a bit for each filter that it has skipped."""
+        steps = [step for place, step in enumerate(self._steps) if not mask >> place & 1]
+        for place in range(len(steps) - 1, -1, -1):
+            _, undo, options = steps[place]
+            assert undo is not None  # asked before, by is_known
+            size = _size_before(steps[:place], self._chunk_bytes)
+            data = undo(data, options, out if place == 0 else None, size)
+        if data is not out:
+            given = np.frombuffer(data, dtype=np.uint8)
+            if len(given) != len(out):
+                raise ValueError(f"a chunk has {len(given)} bytes, expected {len(out)}")
+            out[...] = given
+
+
+def as_view(data: Data) -> memoryview:
+    """The bytes, whatever holds them."""
+    return data.data if isinstance(data, np.ndarray) else memoryview(data)
+
+
+def _size_before(steps: Sequence[tuple[int, Any, Any]], chunk_bytes: int) -> int | None:
+    """Bytes that a chunk has after these filters; None where that depends on the data."""
+    size = chunk_bytes
+    for number, _, _ in steps:
+        if number == 3:
+            size += 4
+        elif number != 2:
+            return None
+    return size
+
+
+def _unshuffle(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    made = np.empty(len(data), dtype=np.uint8) if out is None else out
+    kernels.unshuffle(data, made, options[0])
+    return made
+
+
+def _check_fletcher32(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    """The last four bytes are the checksum; HDF5 before 1.6.3 wrote its halves with their bytes swapped."""
+    if len(data) < 4:
+        raise ValueError("a chunk is shorter than its checksum")
+    view = as_view(data)
+    kept, sums = view[:-4], bytes(view[-4:])
+    found = kernels.fletcher32(kept).to_bytes(4, "little")
+    swapped = bytes((found[1], found[0], found[3], found[2]))
+    if sums not in (found, swapped):
+        raise ValueError("a chunk does not match its checksum")
+    return kept
+
+
+@cache
+def _inflater() -> Any:
+    """isal's form of zlib, which is faster, where it is installed."""
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return zlib
+    return isal_zlib
+
+
+def _inflate(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    unpacker = _inflater().decompressobj()
+    try:
+        made: bytes = unpacker.decompress(data, size if size is not None else _LIMIT)
+        if not unpacker.eof:  # the checksum at the end may still be outstanding
+            made += unpacker.decompress(unpacker.unconsumed_tail, 1)
+    except _inflater().error as error:
+        raise ValueError(f"deflated bytes cannot be unpacked: {error}") from error
+    if not unpacker.eof or (size is not None and len(made) != size):
+        raise ValueError("deflated bytes are cut off, or unpack to more than a chunk")
+    return made
+
+
+def _unpack(codec: str) -> Undo:
+    def unpack(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+        if size is None:
+            raise ValueError("it is not known how many bytes this unpacks to")
+        return decompress(codec, data, size)
+
+    return unpack
+
+
+def decompress(codec: str, data: Data, size: int) -> memoryview:
+    """Exactly so many bytes, unpacked by Arrow."""
+    try:
+        made = memoryview(pa.decompress(pa.py_buffer(data), size, codec))
+    except (OSError, pa.ArrowException) as error:
+        raise ValueError(f"{codec} bytes cannot be unpacked: {error}") from error
+    if len(made) != size:
+        raise ValueError(f"{codec} bytes unpack to {len(made)} bytes, expected {size}")
+    return made
+
+
+def _unpack_lz4(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    """Head: bytes in all (8) and of a block (4), big-endian. Each block is led by its stored size."""
+    view = as_view(data)
+    total, block = int.from_bytes(view[:8], "big"), int.from_bytes(view[8:12], "big")
+    if size is None or total != size or (block < 1 and total):
+        raise ValueError("the head of an lz4 chunk makes no sense")
+    made = np.empty(size, dtype=np.uint8) if out is None or len(out) != size else out
+    at, done = 12, 0
+    while done < size:
+        stored, wanted = int.from_bytes(view[at : at + 4], "big"), min(block, size - done)
+        part = view[at + 4 : at + 4 + stored]
+        if len(part) != stored:
+            raise ValueError("an lz4 chunk is cut off")
+        made[done : done + wanted] = np.frombuffer(
+            part if stored == wanted else decompress("lz4_raw", part, wanted), dtype=np.uint8
+        )
+        at, done = at + 4 + stored, done + wanted
+    return made
+
+
+def _undo_bitshuffle(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    """Options: version (2), bytes of an item, items of a block (0: the usual number), compressor."""
+    if size is None or len(options) < 4 or options[2] < 1:
+        raise ValueError("the options of bitshuffle make no sense")
+    item, compressor = options[2], options[4] if len(options) > 4 else 0
+    if compressor not in (0, 2, 3):
+        raise ValueError(f"bitshuffle with compressor {compressor} is undone by the library")
+    block = options[3] or max(8192 // item // 8 * 8, 128)
+    made = np.empty(size, dtype=np.uint8) if out is None else out
+    if compressor:
+        codec = "lz4_raw" if compressor == 2 else "zstd"
+        data, block = _unpack_blocks(as_view(data), codec, item, size)
+    kernels.bit_unshuffle(data, made, item, block)
+    return made
+
+
+def _unpack_blocks(view: memoryview, codec: str, item: int, size: int) -> tuple[Data, int]:
+    """The bits of all blocks, and the items of one. Head: bytes in all (8) and of a block (4), big-endian; each block
+    is led by its stored size; items behind the last 8 are kept as they are."""
+    total, block = int.from_bytes(view[:8], "big"), int.from_bytes(view[8:12], "big")
+    if total != size or block < 1 or block % (8 * item):
+        raise ValueError("the head of a bitshuffle chunk makes no sense")
+    packed = np.empty(size, dtype=np.uint8)
+    at, done, end = 12, 0, size // (8 * item) * (8 * item)
+    while done < end:
+        stored, wanted = int.from_bytes(view[at : at + 4], "big"), min(block, end - done)
+        part = decompress(codec, view[at + 4 : at + 4 + stored], wanted)
+        packed[done : done + wanted] = np.frombuffer(part, dtype=np.uint8)
+        at, done = at + 4 + stored, done + wanted
+    rest = view[at : at + size - end]
+    if len(rest) != size - end:
+        raise ValueError("a bitshuffle chunk is cut off")
+    packed[end:] = np.frombuffer(rest, dtype=np.uint8)
+    return packed, block // item
+
+
+def is_copy(options: Sequence[int]) -> bool:
+    """Whether scale-offset was told to keep all bits, and so keeps elements as they are."""
+    return options[0] == _SO_INT and options[1] == 8 * options[4]
+
+
+def scale_offset_form(options: Sequence[int]) -> tuple[np.dtype[Any], bytes | None, int]:
+    """From the options of scale-offset: type of the elements, the fill it was told, decimals of floats."""
+    if len(options) < 8 or options[4] not in (1, 2, 4, 8):
+        raise ValueError("the options of scale-offset make no sense")
+    kind = "f" if options[3] == 1 else "i" if options[5] else "u"
+    dtype = np.dtype(f"{'>' if options[6] else '<'}{kind}{options[4]}")
+    fill = b"".join(int(word).to_bytes(4, "little") for word in options[8:])[: options[4]] if options[7] else None
+    if fill is not None and len(fill) != options[4]:
+        raise ValueError("the options of scale-offset lack the fill")
+    decimals = options[1] - (1 << 32) if options[1] >= 1 << 31 else options[1]
+    return dtype, fill, decimals
+
+
+def _undo_scale_offset(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    if is_copy(options):
+        return data
+    if size is None:
+        raise ValueError("it is not known how many bytes this unpacks to")
+    dtype, fill, decimals = scale_offset_form(options)
+    made = np.empty(size, dtype=np.uint8) if out is None else out
+    kernels.decode_scaleoffset(data, made.view(dtype), fill, decimals)
+    return made
+
+
+def _undo_n_bit(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    """Only where all bits count, and it has done nothing."""
+    if len(options) < 2 or not options[1]:
+        raise ValueError("n-bit is undone by the library")
+    return data
+
+
+UNDO: dict[int, Undo] = {
+    1: _inflate,
+    2: _unshuffle,
+    3: _check_fletcher32,
+    5: _undo_n_bit,
+    SCALE_OFFSET: _undo_scale_offset,
+    32004: _unpack_lz4,
+    32008: _undo_bitshuffle,
+    32015: _unpack("zstd"),
+}

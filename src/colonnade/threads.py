@@ -1,0 +1,88 @@
+"""Work shared among threads, its results in order.
+
+One pool for each number of threads, made when it is first needed. As many threads as cores by default, or as
+COLONNADE_THREADS says.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_POOLS: dict[int, ThreadPoolExecutor] = {}
+_HERE = threading.local()
+
+
+def default_threads() -> int:
+    """As many as there are cores for this process."""
+    asked = os.environ.get("COLONNADE_THREADS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # pragma: no cover
+
+
+def in_order(work: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
+    """What `work` gives for each item, in their order. A few are worked at ahead of the one that is asked for.
+
+    Inside such work it is done at once: threads never wait for each other.
+    """
+    if n_threads < 2 or getattr(_HERE, "works", False):
+        yield from map(work, items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    items = iter(items)
+    first = next(items, None)
+    second = next(items, None)
+    if second is None:
+        if first is not None:
+            yield work(first)
+        return
+    pool = _pool(n_threads)
+    assert first is not None  # there is a second
+    waiting.extend((pool.submit(work, first), pool.submit(work, second)))
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > 2 * n_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for one in waiting:
+            one.cancel()
+        for one in waiting:
+            if not one.cancelled():
+                one.exception()  # whatever it reads must not be closed under it
+
+
+def begin(work: Callable[[], Result], n_threads: int) -> Future[Result]:
+    """Work that is done in another thread, or at once where there is none to spare."""
+    if n_threads > 1 and not getattr(_HERE, "works", False):
+        return _pool(n_threads).submit(work)
+    done: Future[Result] = Future()
+    done.set_result(work())
+    return done
+
+
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    pool = _POOLS.get(n_threads)
+    if pool is None:
+        pool = _POOLS[n_threads] = ThreadPoolExecutor(n_threads, "colonnade", _begin)
+    return pool
+
+
+def _begin() -> None:
+    _HERE.works = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_POOLS.clear)
