@@ -1,7 +1,6 @@
 """colonnade through its public face: text by categories, filters as it chooses them, all four kinds of index.
 
-`aggregate` is used where a table has it: `table.aggregate([("energy", "mean")], by="label")`, answering as pyarrow's
-`group_by(...).aggregate(...)` does. Until then sums are made by pyarrow, batch by batch.
+What is written and appended in a race keeps names, of which nearly every row has another, as text of a fixed length.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bench.peers.base import Answer, Note, Peer, Sizes, made_once
 from bench.peers.pyarrow import means
@@ -24,7 +22,6 @@ INDEXES = {
     "name": ["sorted_rows", "chunk_bloom"],
     "label": ["bitmap"],
 }
-BATCH_ROWS = 1_048_576
 _reused = False
 
 
@@ -78,13 +75,7 @@ class Colonnade(Peer):
         return self.table[column].to_arrow()
 
     def mean(self, column: str) -> Answer:
-        if hasattr(self.table, "aggregate"):
-            return self.table.aggregate([(column, "mean")]).column(0)[0].as_py()
-        total, count = 0.0, 0
-        for batch in self.table.select(column).batches(rows=BATCH_ROWS):
-            total += pc.sum(batch.column(0)).as_py()
-            count += batch.num_rows
-        return total / count
+        return self.table.aggregate(mean=(column, "mean"))["mean"]
 
     def between(self, column: str, low: int, high: int, columns: Sequence[str]) -> Answer:
         named = self.cn.col(column)
@@ -101,19 +92,11 @@ class Colonnade(Peer):
         return self.table.where(wanted).select(columns).to_arrow()
 
     def mean_by(self, column: str, by: str) -> Answer:
-        if hasattr(self.table, "aggregate"):
-            return means(self.table.aggregate([(column, "mean")], by=by), by)
-        parts = []
-        for batch in self.table.select(by, column).batches(rows=BATCH_ROWS):
-            sums = pa.table(batch).group_by(by).aggregate([(column, "sum"), (column, "count")])
-            parts.append(sums.set_column(sums.column_names.index(by), by, sums.column(by).cast(pa.string())))
-        sums = pa.concat_tables(parts).group_by(by).aggregate([(f"{column}_sum", "sum"), (f"{column}_count", "sum")])
-        mean = pc.divide(sums.column(f"{column}_sum_sum"), sums.column(f"{column}_count_sum"))
-        return means(pa.table({by: sums.column(by), "mean": mean}), by)
+        return means(self.table.aggregate(mean=(column, "mean"), by=by), by)
 
     def write(self, rows: pa.Table, path: Path) -> Answer:
         with self.cn.open(path, "w", durability="fast") as file:  # no peer syncs either
-            file.create("events", rows, columns=self.options())
+            file.create("events", rows, columns={"label": self.cn.column(categories=True)})
         return True
 
     def append(self, batches: Sequence[pa.RecordBatch], path: Path) -> Answer:

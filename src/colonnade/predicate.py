@@ -339,7 +339,8 @@ def value_text(value: Any) -> str:
     if isinstance(value, (datetime, date, time)):
         return f"'{value.isoformat()}'"
     if isinstance(value, timedelta):
-        return f"'{value.total_seconds()!r} s'"
+        parts = value // timedelta(microseconds=1)  # a float of seconds would lose some
+        return f"'{parts} us'" if parts % 10**6 else f"'{parts // 10**6} s'"
     return "'" + str(value).replace("'", "''") + "'"
 
 

@@ -155,6 +155,8 @@ def _overlaid(a: Selection, b: Selection, depth: int) -> Selection:
     """The rows that at least `depth` of two selections hold."""
     if not a or not b:
         return Selection.none() if depth == 2 else (a if a else b)
+    if a is b:
+        return a
     for one, other in ((a, b), (b, a)):
         if len(one.starts) == 1:  # mostly one of them is a range
             start, stop = int(one.starts[0]), int(one.stops[0])

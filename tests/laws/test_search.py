@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +19,6 @@ from typing import Any
 from unittest.mock import patch
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, note, settings
@@ -33,7 +31,6 @@ from colonnade.query import match, plan
 from tests.laws.oracle import Cell, Joined, Leaf, Node, cells, matching
 from tests.laws.predicates import (
     FAMILIES,
-    OPEN_BUGS,
     TWO_COLUMNS,
     WORLDS,
     Column,
@@ -53,8 +50,6 @@ from tests.laws.predicates import (
 )
 from tests.laws.test_round_trip import same
 
-if "warning of Bloom filters" in OPEN_BUGS:
-    pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 KINDS = ["chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom"]
 EXAMPLES = max(6, settings.default.max_examples // 30)
 PREDICATES = 8
@@ -232,8 +227,6 @@ def text_says_the_same(node: Node, table: list[Column]) -> bool:
     if isinstance(node, Leaf):
         kind = next(column for column in table if column.name == node.column).value_kind
         odd: list[type] = [Decimal] if pa.types.is_floating(kind) else []
-        odd += [np.datetime64] if "text of NumPy hours" in OPEN_BUGS else []
-        odd += [timedelta] if "text of long durations" in OPEN_BUGS else []
         return not any(isinstance(value.given, tuple(odd)) for value in node.values)
     return all(text_says_the_same(part, table) for part in (node.parts if isinstance(node, Joined) else [node.part]))
 
@@ -348,8 +341,6 @@ def update(data: st.DataObject, file: cn.File, model: Model) -> Model:
 
 def truncate(data: st.DataObject, file: cn.File, model: Model) -> Model:
     keep = data.draw(st.integers(0, model.n_rows))
-    if "truncate inside a chunk" in OPEN_BUGS:
-        keep = 0
     file["t"].truncate(keep)
     return Model({n: replace(c, items=c.items[:keep]) for n, c in model.columns.items()}, model.indexes)
 

@@ -17,7 +17,7 @@ from colonnade.columns.decode import decode, decode_codes, decode_strings
 from colonnade.columns.keys import Keys, decimal_keys, domain_of, join, keys_of
 from colonnade.columns.mapping import arrow_type, value_type
 from colonnade.errors import CorruptError, FormatError
-from colonnade.h5.chunks import ChunkSource, RowNumbers, open_source, raw_dtype
+from colonnade.h5.chunks import ChunkSource, RowNumbers, by_chunk, open_source, raw_dtype
 from colonnade.h5.datasets import Image, describe_dataset, reading, stored_bytes
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.heap import HeapSource, Strings, open_heap
@@ -189,10 +189,9 @@ class ColumnReader:
         """What `read` gives for the rows of each chunk that holds any."""
         if len(rows) == 0:
             return [read(0, 0)]
-        chunks = rows // self.column.grid.chunk_rows
-        edges = np.flatnonzero(np.diff(chunks)) + 1
         parts = []
-        for group in np.split(rows, edges):
+        for _, begin, end in by_chunk(rows, self.column.grid.chunk_rows):
+            group = rows[begin:end]
             first, last = int(group[0]), int(group[-1])
             if last - first + 1 == len(group):
                 parts.append(read(first, len(group)))

@@ -9,9 +9,8 @@ left to the library: None is given back, and the caller asks it.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -56,6 +55,16 @@ def raw_dtype(stored: StoredType) -> np.dtype[Any] | None:
     if number.kind == "float" and (number.mantissa, number.exponent) not in ((10, 5), (23, 8), (52, 11)):
         return None
     return dtype.newbyteorder(">" if number.order == "big" else "<")
+
+
+def by_chunk(rows: RowNumbers, chunk_rows: int) -> Iterator[tuple[int, int, int]]:
+    """Of each chunk that holds some of these rows, which increase: its number, and from where to where they are."""
+    at, n_rows = 0, len(rows)
+    while at < n_rows:
+        number = int(rows[at]) // chunk_rows
+        end = at + int(np.searchsorted(rows[at : at + chunk_rows], (number + 1) * chunk_rows))
+        yield number, at, end
+        at = end
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +118,12 @@ class ChunkSource:
     def take(self, rows: RowNumbers) -> Image | None:
         """These rows, which increase."""
         out = new_array(len(rows), self._dtype)
-        numbers = rows // self._chunk_rows
-        edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
         try:
-            self._look(len(edges) - 1)
-            for begin, end in pairwise(edges):
-                if begin < end:
-                    number = int(numbers[begin])
-                    places = rows[begin:end] - number * self._chunk_rows
-                    self._take_from(self._find(number), places, out[begin:end])
+            parts = list(by_chunk(rows, self._chunk_rows))
+            self._look(len(parts))
+            for number, begin, end in parts:
+                places = rows[begin:end] - number * self._chunk_rows
+                self._take_from(self._find(number), places, out[begin:end])
         except (ValueError, *BROKEN):
             return None
         return self._in_memory(out)

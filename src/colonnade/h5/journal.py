@@ -39,6 +39,7 @@ import io
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -55,6 +56,7 @@ MOST_HELD = 64 << 20  # bytes of pages, old and new, kept in memory before they 
 MOST_AT_ONCE = 256  # pages written with one call
 
 
+@lru_cache(maxsize=64)
 def journal_path(path: Path) -> Path:
     """Where the journal of a file is."""
     return path.with_name(path.name + "-journal")

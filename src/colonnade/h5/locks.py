@@ -15,6 +15,7 @@ import os
 import random
 import socket
 import time
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +35,7 @@ _BEAR = 5  # disturbed reads that a reader bears before it asks to be left alone
 _PATIENCE = 5.0  # seconds that a commit waits for such readers, at most
 
 
+@lru_cache(maxsize=64)
 def lock_path(path: Path) -> Path:
     """Where the lock of a file is."""
     return path.with_name(path.name + "-lock")

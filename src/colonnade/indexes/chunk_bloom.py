@@ -213,5 +213,6 @@ def make_column_keys(points: tuple[Any, ...], column: ColumnInfo, source: KeySou
     """Points of a leaf as keys as wide as the column's; a float that the width cannot hold is in no chunk."""
     like = source.keys(0, 0)
     if isinstance(like, NumberKeys) and like.values.dtype.kind == "f":
-        points = tuple(p for p in points if float(like.values.dtype.type(p)) == p)
+        with np.errstate(over="ignore"):  # what is too large for the width becomes infinite, and so another
+            points = tuple(p for p in points if float(like.values.dtype.type(p)) == p)
     return make_keys(points, like)

@@ -39,6 +39,12 @@ _SECONDS: dict[str, int | Fraction] = {
 }
 
 
+_NUMPY_SECONDS = {
+    "W": Fraction(7 * 86400), "D": Fraction(86400), "h": Fraction(3600), "m": Fraction(60), "s": Fraction(1),
+    **{unit: Fraction(1, 1000**power) for power, unit in enumerate(("ms", "us", "ns", "ps", "fs", "as"), 1)},
+}  # fmt: skip
+
+
 def is_ordered_type(kind: pa.DataType) -> bool:
     """Whether values of an Arrow type can be compared with values of a predicate."""
     types = pa.types
@@ -119,7 +125,7 @@ def _as_time(value: Any, kind: pa.DataType, refuse: Refusal) -> Fraction:
 
 def _duration(value: Any, refuse: Refusal) -> Fraction:
     if isinstance(value, np.timedelta64):
-        return Fraction(int(value.astype("timedelta64[ns]").astype("i8")), 10**9)
+        return _counted(value, refuse)
     if isinstance(value, timedelta):
         whole = value // timedelta(microseconds=1)
         return Fraction(whole, 10**6) + Fraction(getattr(value, "nanoseconds", 0), 10**9)
@@ -127,6 +133,14 @@ def _duration(value: Any, refuse: Refusal) -> Fraction:
     if match is None:
         raise refuse(f"{_told(value)}, but with a duration such as '1.5 s' or a timedelta")
     return Fraction(match["number"]) * _SECONDS[match["unit"].lower()]
+
+
+def _counted(value: np.datetime64 | np.timedelta64, refuse: Refusal) -> Fraction:
+    """A NumPy time as exact seconds, whatever it counts: nanoseconds of 64 bits end in 2262."""
+    unit, step = np.datetime_data(value.dtype)
+    if np.isnat(value) or unit not in _NUMPY_SECONDS:
+        raise refuse(f"{value!r}, whose length is not told")
+    return int(value.astype("i8")) * step * _NUMPY_SECONDS[unit]
 
 
 def _time_of_day(value: Any, refuse: Refusal) -> Fraction:
@@ -153,7 +167,8 @@ def _since_epoch(value: Any, zoned: bool, refuse: Refusal) -> Fraction:
     if isinstance(value, np.datetime64):
         if np.isnat(value):
             raise refuse("NaT")
-        return Fraction(int(value.astype("datetime64[ns]").astype("i8")), 10**9)
+        months = np.datetime_data(value.dtype)[0] in ("Y", "M")
+        return _counted(value.astype("datetime64[D]") if months else value, refuse)
     if isinstance(value, datetime):
         return _from_datetime(value, zoned, refuse)
     if isinstance(value, date):

@@ -67,8 +67,7 @@ def _stride(reader: ColumnReader, rows: range) -> pa.Array:
 
 
 def _take(reader: ColumnReader, rows: RowNumbers) -> pa.Array:
-    increasing = bool((np.diff(rows) > 0).all())
-    if increasing:
+    if bool((rows[1:] > rows[:-1]).all()):
         return reader.take(rows)
     distinct, places = np.unique(rows, return_inverse=True)
     return reader.take(distinct).take(pa.array(places))

@@ -200,6 +200,20 @@ class File:
                 wish.disturbed()
         raise ConflictError(f"{self.name} was changed again and again while it was read", path=self.name)
 
+    @contextmanager
+    def _steady(self) -> Iterator[None]:
+        """Look for a commit of others once, and not again inside: for what reads no rows."""
+        handle = self._handle
+        if handle.held:
+            yield
+            return
+        handle.refresh()
+        handle.held = True
+        try:
+            yield
+        finally:
+            handle.held = False
+
     def __getitem__(self, path: str) -> Table:
         """The table at a path."""
         self._check_open()

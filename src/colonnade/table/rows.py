@@ -52,17 +52,19 @@ class Readable:
             raise UsageError(f"where takes a predicate, such as col('x') > 3 or 'x > 3', not {predicate!r}")
         whole = parsed if query._predicate is None else query._predicate & parsed
         narrowed = query._with(predicate=whole)
-        narrowed._tree()  # what does not suit the columns is refused here
+        with query._table._file._steady():
+            narrowed._tree()  # what does not suit the columns is refused here
         return narrowed
 
     def select(self, *columns: str | Sequence[str]) -> Query:
         """These columns, in this order."""
         query = self._query()
         names: list[Any] = [name for item in columns for name in (item if isinstance(item, (list, tuple)) else [item])]
-        for name in names:
-            if not isinstance(name, str):
-                raise UsageError(f"columns are chosen by name, not by {name!r}; rows with [10:20] or .take([...])")
-            query._table._column(name)
+        with query._table._file._steady():
+            for name in names:
+                if not isinstance(name, str):
+                    raise UsageError(f"columns are chosen by name, not by {name!r}; rows with [10:20] or .take([...])")
+                query._table._column(name)
         return query._with(names=tuple(names))
 
     def head(self, n: int = 5) -> Query:
