@@ -31,16 +31,46 @@ def decode(image: Image, stored: StoredType, kind: pa.DataType, fill: bytes | No
     """The elements as an Arrow array; what is not as it should be is a CorruptError with its row."""
     if pa.types.is_null(kind):
         return pa.nulls(len(image))
+    missing = _missing_rows(image, stored, fill)
+    return _decode(image, _without_mark(stored, fill), kind, missing)
+
+
+def decode_numbers(image: Image, stored: StoredType, fill: bytes | None) -> tuple[Image, Mask | None]:
+    """The elements as the numbers they are kept as, and which are missing; None when none is. Checked as `decode` does.
+
+    Only for integers, bitfields, floats, booleans and enums.
+    """
+    missing = _missing_rows(image, stored, fill)
+    if stored.kind == "boolean":
+        _check_boolean(image, missing)
+    elif stored.kind == "enum":
+        members = [value for _, value in _without_mark(stored, fill).members]
+        if sorted(members) != list(range(len(members))) or not _all_below(image, len(members), missing):
+            _decode_enum(image, _without_mark(stored, fill), missing)
+    return image, missing
+
+
+def _missing_rows(image: Image, stored: StoredType, fill: bytes | None) -> Mask | None:
+    """Which elements are missing; None when none is."""
     missing = None if fill is None or has_none_missing(image, stored, fill) else find_missing(image, stored, fill)
     if stored.kind == "boolean" and len(stored.members) == 3:
         named = image == dict(stored.members)["MISSING"]
         missing = named if missing is None else missing | named
-    if missing is not None and not missing.any():
-        missing = None
-    if stored.kind == "enum" and fill is not None:  # its names are the same whether rows are missing or not
-        mark = int(np.frombuffer(fill, dtype=memory_dtype(stored))[0])
-        stored = replace(stored, members=tuple(member for member in stored.members if member[1] != mark))
-    return _decode(image, stored, kind, missing)
+    return missing if missing is not None and missing.any() else None
+
+
+def _without_mark(stored: StoredType, fill: bytes | None) -> StoredType:
+    """An enum without the member that marks missing rows: its names are the same whether rows are missing or not."""
+    if stored.kind != "enum" or fill is None:
+        return stored
+    mark = int(np.frombuffer(fill, dtype=memory_dtype(stored))[0])
+    return replace(stored, members=tuple(member for member in stored.members if member[1] != mark))
+
+
+def _all_below(image: Image, count: int, missing: Mask | None) -> bool:
+    """Whether all elements that are not missing are among 0 to count - 1."""
+    least, greatest, _, _ = kernels.least_greatest(np.ascontiguousarray(image), missing)
+    return least is None or (least >= 0 and greatest < count)
 
 
 def _decode(image: Image, stored: StoredType, kind: pa.DataType, missing: Mask | None) -> pa.Array:
@@ -119,13 +149,17 @@ def _rows_of(row_of: Callable[[int], int]) -> Iterator[None]:
 
 
 def _decode_boolean(image: Image, missing: Mask | None) -> pa.Array:
+    _check_boolean(image, missing)
+    return pa.array(image == 1, mask=missing)
+
+
+def _check_boolean(image: Image, missing: Mask | None) -> None:
     strange = (image != 0) & (image != 1)
     if missing is not None:
         strange &= ~missing
     if strange.any():
         row = int(np.argmax(strange))
         raise _corrupt("boolean", row, "0 (FALSE) or 1 (TRUE)", int(image[row]))
-    return pa.array(image == 1, mask=missing)
 
 
 def _decode_enum(image: Image, stored: StoredType, missing: Mask | None) -> pa.Array:
@@ -277,14 +311,22 @@ def _decode_compound(image: Image, stored: StoredType, kind: pa.DataType, missin
 
 def decode_codes(image: Image, n_categories: int, fill: bytes | None) -> pa.Array:
     """Codes of a categorical: -1 (or the fill of unsigned codes) is missing, others must name a category."""
+    _, missing = decode_code_numbers(image, n_categories, fill)
+    width = "i8" if image.dtype.itemsize > 4 else "i4"
+    codes = image if missing is None else np.where(missing, 0, image)
+    return pa.array(codes.astype(width), mask=missing)
+
+
+def decode_code_numbers(image: Image, n_categories: int, fill: bytes | None) -> tuple[Image, Mask | None]:
+    """Codes of a categorical as they are kept, checked, and which are missing; None when none is."""
     dtype = image.dtype
-    missing: Mask = image == -1 if dtype.kind == "i" else np.zeros(len(image), dtype=bool)
+    missing: Mask | None = image == -1 if dtype.kind == "i" else None
     if dtype.kind == "u" and fill is not None:
         missing = image == np.frombuffer(fill, dtype=dtype)[0]
-    wild = ~missing & ((image < 0) | (image >= n_categories))
-    if wild.any():
-        row = int(np.argmax(wild))
+    if missing is not None and not missing.any():
+        missing = None
+    if not _all_below(image, n_categories, missing):
+        wild = (image < 0) | (image >= n_categories)
+        row = int(np.argmax(wild if missing is None else wild & ~missing))
         raise _corrupt("code", row, f"a code of the {n_categories} categories", int(image[row]))
-    width = "i8" if dtype.itemsize > 4 else "i4"
-    codes = np.where(missing, 0, image).astype(width)
-    return pa.array(codes, mask=missing if missing.any() else None)
+    return image, missing

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from decimal import Context
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from colonnade.model import StoredType
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 Places = np.ndarray[Any, np.dtype[np.int64]]
+_EXACT = Context(prec=200)  # the usual one rounds to 28 digits
 
 
 def domain_of(stored: StoredType) -> Domain | None:
@@ -118,9 +119,13 @@ def keys_of(array: pa.Array) -> Keys:
 
 def decimal_keys(array: pa.Array) -> Keys:
     """Decimals of any number of digits as whole numbers of their last digit's unit."""
-    exact = Context(prec=100)  # the usual one rounds to 28 digits
-    numbers = [0 if value is None else int(value.scaleb(array.type.scale, exact)) for value in array.to_pylist()]
+    numbers = [0 if value is None else int(value.scaleb(array.type.scale, _EXACT)) for value in array.to_pylist()]
     return NumberKeys(np.array(numbers, dtype=object), array.is_null().to_numpy(zero_copy_only=False))
+
+
+def keys_to_decimals(numbers: Sequence[int], scale: int) -> list[Decimal]:
+    """Whole numbers of the last digit's unit as decimals."""
+    return [Decimal(number).scaleb(-scale, _EXACT) for number in numbers]
 
 
 def make_keys(keys: Sequence[Key], like: Keys) -> Keys:

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.decode import decode, decode_codes, decode_strings
-from colonnade.columns.keys import Keys, decimal_keys, domain_of, join, keys_of
+from colonnade.columns.decode import decode, decode_code_numbers, decode_codes, decode_numbers, decode_strings
+from colonnade.columns.key_images import keys_to_image
+from colonnade.columns.keys import Keys, NumberKeys, Numbers, decimal_keys, domain_of, join, keys_of, keys_to_decimals
 from colonnade.columns.mapping import arrow_type, value_type
+from colonnade.columns.missing import Mask
 from colonnade.errors import CorruptError, FormatError
 from colonnade.h5.chunks import ChunkSource, RowNumbers, by_chunk, open_source, raw_dtype
 from colonnade.h5.datasets import Image, describe_dataset, reading, stored_bytes
@@ -79,6 +81,39 @@ class ColumnReader:
         with self._told(lambda place: int(rows[place])):
             return self._decode_keys(raw)
 
+    def numbers(self, start: int, count: int) -> tuple[Numbers, Mask | None]:
+        """These rows as the numbers they are kept as, and which are missing (None: none is); if `has_numbers`."""
+        with self._raw(start, count) as raw, self._told(lambda place: start + place):
+            return self._decode_numbers(raw)
+
+    def take_numbers(self, rows: RowNumbers) -> tuple[Numbers, Mask | None]:
+        """The same of these rows, which are increasing and distinct."""
+        if len(rows) and int(rows[-1]) - int(rows[0]) + 1 == len(rows):
+            return self.numbers(int(rows[0]), len(rows))
+        raw = self._take_raw(rows)
+        if raw is None:
+            keys = self.take_keys(rows)
+            assert isinstance(keys, NumberKeys)  # by has_numbers
+            return keys.values, keys.missing if keys.missing.any() else None
+        with self._told(lambda place: int(rows[place])):
+            return self._decode_numbers(raw)
+
+    def values(self, keys: Keys) -> pa.Array:
+        """The values that these keys stand for; missing where a key is."""
+        places = np.flatnonzero(~keys.missing)
+        present = keys.take(places)
+        if self.is_decimal_text:
+            assert isinstance(present, NumberKeys)  # as decimal_keys gives them
+            array = pa.array(keys_to_decimals(present.values.tolist(), self.kind.scale), self.kind)
+        else:
+            image, _kept = keys_to_image(present, self.column.type)
+            array = self._decode(image)
+        if len(places) == len(keys):
+            return array
+        spread = np.zeros(len(keys), dtype=np.int64)
+        spread[places] = np.arange(len(places))
+        return array.take(pa.array(spread, mask=keys.missing))
+
     # -- rows as they are stored --
 
     @contextmanager
@@ -117,6 +152,13 @@ class ColumnReader:
         codes = decode_codes(raw, len(self.categories()), column.fill)
         return pa.DictionaryArray.from_arrays(codes, self.categories(), ordered=self.kind.ordered)
 
+    def _decode_numbers(self, raw: Raw) -> tuple[Numbers, Mask | None]:
+        column = self.column
+        assert not isinstance(raw, Strings)  # by has_numbers
+        if column.categories is not None:
+            return decode_code_numbers(raw, column.categories.n_categories, column.fill)
+        return decode_numbers(raw, column.type, column.fill)
+
     def _decode_keys(self, raw: Raw) -> Keys:
         array = self._key_array(raw)
         return decimal_keys(array) if pa.types.is_decimal(array.type) else keys_of(array)
@@ -144,6 +186,11 @@ class ColumnReader:
     def domain(self) -> Domain | None:
         """What rows are compared by; None when they cannot be."""
         return "integer" if self.is_decimal_text else domain_of(self.column.type)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether rows are kept as numbers that a machine counts with."""
+        return domain_of(self.column.type) in ("integer", "float")
 
     @property
     def is_decimal_text(self) -> bool:

@@ -11,7 +11,7 @@ from colonnade.indexes.base import Found
 from colonnade.indexing import OpenIndex
 from colonnade.leaf import Bound, BoundLeaf
 from colonnade.predicate import Predicate
-from colonnade.query.match import matches
+from colonnade.query.match import MOST_ROWS, matches
 from colonnade.query.plan import ALWAYS, Plan, Planner, describe_reads
 from colonnade.query.scan import RowNumbers, Rows
 from colonnade.selection import Selection
@@ -104,22 +104,30 @@ class Search:
             rows = np.asarray(self.rows(), dtype=np.int64)
             yield from (rows[first : first + most] for first in range(0, len(rows), most))
             return
-        left = self._limit
         waiting: list[RowNumbers] = []
         n_waiting = 0
-        for selection in self._selections() if left != 0 else ():
-            rows = selection.rows() if left is None else selection.rows()[:left]
-            left = None if left is None else left - len(rows)
+        for rows in self.windows():
             waiting.append(rows)
             n_waiting += len(rows)
             while n_waiting >= most:
                 whole = np.concatenate(waiting)
                 yield whole[:most]
                 waiting, n_waiting = [whole[most:]], n_waiting - most
-            if left == 0:
-                break
         if n_waiting:
             yield np.concatenate(waiting)
+
+    def windows(self) -> Iterator[RowNumbers]:
+        """The same, a window at a time as they are found: most end where chunks do."""
+        if not self._is_plain:
+            yield from self.parts(MOST_ROWS)
+            return
+        left = self._limit
+        for selection in self._selections() if left != 0 else ():
+            rows = selection.rows() if left is None else selection.rows()[:left]
+            yield rows
+            left = None if left is None else left - len(rows)
+            if left == 0:
+                break
 
 
 def _as_selection(rows: Rows) -> Selection:

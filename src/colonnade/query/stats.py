@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from colonnade.columns.decode import decode, decode_codes
-from colonnade.columns.key_images import keys_to_image
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, join, keys_of
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError
@@ -66,7 +63,7 @@ class ColumnStats:
 
 
 @dataclass
-class _Known:
+class Known:
     """What is known of a column in terms of its keys; `ends` are the least and the greatest key."""
 
     n_missing: int = 0
@@ -90,31 +87,45 @@ def _ends(keys: Keys) -> Keys:
 
 def column_stats(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust, seen: Seen) -> ColumnStats:
     """What the values of a column are like; from `indexes`, those of the whole table, where one knows it."""
-    mine = [one for one in indexes if one.info.column == reader.column.name and _is_believed(one, trust)]
     if reader.domain is None:
-        return _stats(reader, _Known(_count_missing(reader, seen)), "read")
+        return _stats(reader, Known(_count_missing(reader, seen)), "read")
+    found = known_to_indexes(reader, indexes, trust)
+    if found is None:
+        return _stats(reader, _read(reader, seen), "read")
+    known, kind = found
+    known.distinct = known.distinct or _bound_of_distinct(reader, _mine(reader, indexes, trust))
+    seen(reader.column.n_rows)
+    return _stats(reader, known, kind)
+
+
+def known_to_indexes(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust) -> tuple[Known, str] | None:
+    """What an index that may be believed knows of a column, and the kind of that index; None when none knows."""
+    mine = _mine(reader, indexes, trust)
     for kind, ask in _ASKED.items():
         for one in mine:
             known = _answer(ask, one.index, reader) if one.info.kind == kind else None
             if known is not None:
-                known.distinct = known.distinct or _bound_of_distinct(reader, mine)
-                seen(reader.column.n_rows)
-                return _stats(reader, known, kind)
-    return _stats(reader, _read(reader, seen), "read")
+                return known, kind
+    return None
+
+
+def _mine(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust) -> list[OpenIndex]:
+    """The indexes of a column that may be believed."""
+    return [one for one in indexes if one.info.column == reader.column.name and _is_believed(one, trust)]
 
 
 def _is_believed(one: OpenIndex, trust: Trust) -> bool:
     return one.index is not None and trust != "never" and (trust == "always" or one.info.trusted)
 
 
-def _stats(reader: ColumnReader, known: _Known, source: str) -> ColumnStats:
+def _stats(reader: ColumnReader, known: Known, source: str) -> ColumnStats:
     ends = known.ends if _is_ordered(reader) else None
     return ColumnStats(
         column=reader.column,
         n_missing=known.n_missing,
         n_nan=known.n_nan if reader.domain == "float" else None,
-        least=None if ends is None else _value(reader, ends.take(np.array([0]))),
-        greatest=None if ends is None else _value(reader, ends.take(np.array([1]))),
+        least=None if ends is None else reader.values(ends.take(np.array([0]))),
+        greatest=None if ends is None else reader.values(ends.take(np.array([1]))),
         distinct=known.distinct,
         source=source,
     )
@@ -125,21 +136,10 @@ def _is_ordered(reader: ColumnReader) -> bool:
     return not pa.types.is_dictionary(reader.kind) or bool(reader.kind.ordered)
 
 
-def _value(reader: ColumnReader, key: Keys) -> pa.Array:
-    """One key as a value of the column."""
-    column, kind = reader.column, reader.kind
-    if isinstance(key, NumberKeys) and reader.is_decimal_text:
-        return pa.array([Decimal(f"{key.values[0]}E{-kind.scale}")], kind)
-    image, _kept = keys_to_image(key, column.type)
-    if column.categories is not None:
-        return reader.categories().take(decode_codes(image, column.categories.n_categories, column.fill))
-    return decode(image, column.type, kind)
-
-
 # -- from an index --
 
 
-def _answer(ask: Callable[..., _Known | None], index: Index | None, reader: ColumnReader) -> _Known | None:
+def _answer(ask: Callable[..., Known | None], index: Index | None, reader: ColumnReader) -> Known | None:
     """What an index knows; None when it does not, or is not what it claims."""
     try:
         return ask(index, reader)
@@ -147,7 +147,7 @@ def _answer(ask: Callable[..., _Known | None], index: Index | None, reader: Colu
         return None
 
 
-def _ask_bitmap(index: BitmapIndex, reader: ColumnReader) -> _Known | None:
+def _ask_bitmap(index: BitmapIndex, reader: ColumnReader) -> Known | None:
     """The values whose bits are on for some row; not asked where reading the column is cheaper."""
     column, values = reader.column, index.values()
     if len(values) > 8 * max(column.type.size, 1):
@@ -160,32 +160,32 @@ def _ask_bitmap(index: BitmapIndex, reader: ColumnReader) -> _Known | None:
             return None
         counts[place] = found
     n_nan = int(counts[values.nan].sum())
-    known = _Known(column.n_rows - int(counts.sum()), n_nan)
+    known = Known(column.n_rows - int(counts.sum()), n_nan)
     known.widen(values.take(np.flatnonzero(counts)))
     known.distinct = Distinct(int((counts > 0).sum()), "exactly")
     return known
 
 
-def _ask_minmax(index: MinMaxIndex, _reader: ColumnReader) -> _Known | None:
+def _ask_minmax(index: MinMaxIndex, _reader: ColumnReader) -> Known | None:
     low, high, counts = index.bounds()
     some = np.flatnonzero(counts["n"] > counts["nan_count"] + counts["fill_count"])
-    known = _Known(int(counts["fill_count"].sum()), int(counts["nan_count"].sum()))
+    known = Known(int(counts["fill_count"].sum()), int(counts["nan_count"].sum()))
     known.widen(join([low.take(some), high.take(some)]))
     return known
 
 
-def _ask_sorted(index: SortedRowsIndex, reader: ColumnReader) -> _Known | None:
+def _ask_sorted(index: SortedRowsIndex, reader: ColumnReader) -> Known | None:
     n = index.n_values
     rows = index.rows(0, 1).tolist() + index.rows(n - 1, n).tolist() if n else index.rows(0, 0).tolist()
     name = reader.column.name
     n_missing, n_nan = (index.count(BoundLeaf(name, test), reader) for test in (Missing(), NotANumber()))
-    known = _Known(n_missing or 0, n_nan or 0)
+    known = Known(n_missing or 0, n_nan or 0)
     for row in rows:
         known.widen(reader.keys(row, 1))
     return known
 
 
-_ASKED: dict[str, Callable[..., _Known | None]] = {
+_ASKED: dict[str, Callable[..., Known | None]] = {
     "bitmap": _ask_bitmap,
     "chunk_minmax": _ask_minmax,
     "sorted_rows": _ask_sorted,
@@ -197,7 +197,7 @@ def _bound_of_distinct(reader: ColumnReader, indexes: Sequence[OpenIndex]) -> Di
     bounds = [] if reader.column.categories is None else [reader.column.categories.n_categories]
     for one in indexes:
         if isinstance(one.index, BitmapIndex) and one.info.trusted:
-            known = _answer(lambda index, _: _Known(len(index.values())), one.index, reader)
+            known = _answer(lambda index, _: Known(len(index.values())), one.index, reader)
             bounds += [] if known is None else [known.n_missing]
     return Distinct(min(bounds), "at most") if bounds else None
 
@@ -205,8 +205,8 @@ def _bound_of_distinct(reader: ColumnReader, indexes: Sequence[OpenIndex]) -> Di
 # -- from the column --
 
 
-def _read(reader: ColumnReader, seen: Seen) -> _Known:
-    known, distinct = _Known(), _DistinctKeys()
+def _read(reader: ColumnReader, seen: Seen) -> Known:
+    known, distinct = Known(), _DistinctKeys()
     n_rows, step = reader.column.n_rows, window_rows([reader.column])
     for start in range(0, n_rows, step):
         keys = reader.keys(start, min(step, n_rows - start))
