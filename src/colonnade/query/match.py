@@ -38,13 +38,13 @@ def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:
     yield from (rows for rows in in_order(match, windows, n_threads) if rows)
 
 
-def window_rows(columns: Sequence[ColumnInfo]) -> int:
-    """Rows of a window: whole chunks of the longest, so that none is read twice, and not too few."""
+def window_rows(columns: Sequence[ColumnInfo], most: int = MOST_ROWS) -> int:
+    """Rows of a window: whole chunks of the longest, so that none is read twice, not too few and about `most`."""
     longest = max((column.grid.chunk_rows for column in columns), default=FEWEST_ROWS)
     if any(column.type.has_pointers for column in columns):
         return longest
     width = max(1, sum(column.type.size for column in columns))
-    wanted = max(FEWEST_ROWS if width < 256 else 1, min(MOST_ROWS, WINDOW_BYTES // width))
+    wanted = max(FEWEST_ROWS if width < 256 else 1, min(most, WINDOW_BYTES // width))
     return max(1, wanted // longest) * longest
 
 

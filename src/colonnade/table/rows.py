@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -20,10 +21,12 @@ from colonnade.leaf import Bound
 from colonnade.model import ColumnInfo, shown_name
 from colonnade.parse import parse
 from colonnade.predicate import Predicate
+from colonnade.query.aggregate import Aggregation, group_names, wanted_values
 from colonnade.query.bind import bind
 from colonnade.query.plan import Plan
 from colonnade.query.scan import Rows, read_column, read_parts, read_table
 from colonnade.query.search import Search
+from colonnade.query.stats import Known, known_to_indexes
 from colonnade.show import table_html, table_text
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 
 
 BATCH_ROWS = 65_536
+Wish = str | tuple[str, str]
+"""A value that `aggregate` is asked for: "count", or a column and a function."""
 
 
 class Readable:
@@ -124,6 +129,52 @@ class Readable:
             return read_parts(query._readers(), query._row_parts(rows), query.schema)
 
         return self._query()._table._file._unchanged(start)
+
+    @overload
+    def aggregate(
+        self, by_column: Mapping[str, str | Sequence[str]] | None = None, /, *, by: None = None, **named: Wish
+    ) -> dict[str, Any]: ...
+    @overload
+    def aggregate(
+        self, by_column: Mapping[str, str | Sequence[str]] | None = None, /, *, by: str | Sequence[str], **named: Wish
+    ) -> pa.Table: ...
+    def aggregate(
+        self,
+        by_column: Mapping[str, str | Sequence[str]] | None = None,
+        /,
+        *,
+        by: str | Sequence[str] | None = None,
+        **named: Wish,
+    ) -> Any:
+        """Counts, sums, means, least and greatest values of columns; no column is read whole.
+
+        `t.aggregate(n="count", top=("energy", "max"))` is the dict `{"n": ..., "top": ...}`: a name is given to the
+        number of rows, "count", or to the function of a column. `t.aggregate({"energy": ["min", "mean"]})` names
+        them itself: "energy_min", "energy_mean". Functions: count (values that are not missing), min, max, sum, mean.
+
+        by: a column, or several. The result is then a pyarrow.Table: these columns, then what is wanted, one row a
+        group, in increasing order, NaN behind the numbers and missing last.
+
+        Missing values are skipped, and all but a count of no value are missing (None). A NaN makes sums and means NaN;
+        min and max skip it. Sums of whole numbers are exact: Python's own in a dict; in a table int64, or uint64
+        of unsigned ones, and a DataError where that is too small.
+        """
+        wanted, groups = wanted_values(by_column, named), group_names(by)
+
+        def read() -> Any:
+            query = self._query()
+            table = query._table
+            asked = Aggregation(wanted, groups, table._reader)
+            rows = query._known_rows() if query._predicate is None else query._search()
+            indexes = cache(lambda: table._indexes().open())
+
+            def from_index(reader: ColumnReader) -> Known | None:
+                found = known_to_indexes(reader, indexes(), table._file._trust)
+                return None if found is None else found[0]
+
+            return asked.result(rows, from_index)
+
+        return self._query()._table._file._consistent(read)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         query = self._query()

@@ -1,0 +1,337 @@
+"""Counts, sums, means, least and greatest values of columns, of all rows or by group, without reading a column whole.
+
+In: what is wanted, the rows (all, some, or those that a search finds), columns. Out: a dict of values, or a table of
+one row a group. A window of rows is read and worked at in each thread, its totals are put together in order. Memory: a
+few windows, and the totals of the groups.
+
+| function | of | gives |
+| --- | --- | --- |
+| count | rows, or values of any column | int64 |
+| min, max | whatever has an order | the column's type; NaN only where there is nothing else |
+| sum | whole numbers, booleans, decimals, durations | exact: int64, uint64 of unsigned ones; decimal; duration |
+| sum | floats | float64; NaN where a value is |
+| mean | whole numbers, booleans, decimals, floats | float64; NaN where a value is |
+
+Missing values are skipped; all but a count of no value are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from colonnade.columns.keys import Keys, NumberKeys, join, keys_to_decimals
+from colonnade.columns.read import ColumnReader
+from colonnade.columns.values import python_values
+from colonnade.errors import DataError, UsageError
+from colonnade.model import shown_name
+from colonnade.query.groups import groups_of, same_groups
+from colonnade.query.plan import may_miss
+from colonnade.query.scan import Rows
+from colonnade.query.search import Search
+from colonnade.query.stats import Known
+from colonnade.query.totals import Counts, Needs, Totals, merge_totals, totals_of
+from colonnade.query.window import Window, windows_of
+from colonnade.threads import in_order
+
+FUNCTIONS = ("count", "min", "max", "sum", "mean")
+MOST_WAITING = 1 << 16  # groups of windows that are not yet put together
+Readers = Callable[[str], ColumnReader]
+FromIndex = Callable[[ColumnReader], Known | None]
+"""What an index that may be believed knows of a whole column."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One value that is asked for: its name, the function, and the column it is of (None: rows are counted)."""
+
+    name: str
+    function: str
+    column: str | None
+
+
+def wanted_values(by_column: Mapping[str, str | Sequence[str]] | None, named: Mapping[str, object]) -> list[Wanted]:
+    """What is asked for: `{"x": "mean"}` gives "x_mean"; a name is given to ("x", "mean") or to "count"."""
+    wanted = [
+        Wanted(f"{column}_{_known_function(function)}", function, column)
+        for column, functions in (by_column or {}).items()
+        for function in ([functions] if isinstance(functions, str) else functions)
+    ]
+    for name, item in named.items():
+        if item == "count":
+            wanted.append(Wanted(name, "count", None))
+        elif isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], str):
+            wanted.append(Wanted(name, _known_function(item[1]), item[0]))
+        else:
+            raise UsageError(f"{name} must be ('column', 'function') or 'count', not {item!r}", name=name)
+    return wanted
+
+
+def _known_function(function: object) -> str:
+    if function not in FUNCTIONS:
+        raise UsageError(f"there is no function {function!r}; there are {', '.join(FUNCTIONS)}", function=function)
+    return str(function)
+
+
+def group_names(by: str | Sequence[str] | None) -> list[str]:
+    """The names of the columns to group by."""
+    names = [by] if isinstance(by, str) else list(by or ())
+    if by is not None and (not names or not all(isinstance(name, str) for name in names)):
+        raise UsageError(f"by must be the name of a column, or a list of such, not {by!r}", by=by)
+    return names
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is known of some rows: of each group its key in each column, its rows, and the totals of each column."""
+
+    keys: list[Keys]
+    rows: Counts
+    totals: list[Totals]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def _merge(parts: Sequence[_Part], ranks: Mapping[int, Keys] | None = None) -> _Part:
+    """The same groups put together, in increasing order of their keys; `ranks`: keys to order columns by instead."""
+    keys = [join([part.keys[i] for part in parts]) for i in range(len(parts[0].keys))]
+    ordered = [(ranks or {}).get(i, one) for i, one in enumerate(keys)]
+    ids, places = same_groups(ordered, sum(map(len, parts)))
+    rows = np.zeros(len(places), np.int64)
+    np.add.at(rows, ids, np.concatenate([part.rows for part in parts]))
+    totals = [[part.totals[i] for part in parts] for i in range(len(parts[0].totals))]
+    return _Part([one.take(places) for one in keys], rows, [merge_totals(one, ids, len(places)) for one in totals])
+
+
+class Aggregation:
+    """Values that are wanted of the columns of a table, all rows together or by group."""
+
+    def __init__(self, wanted: Sequence[Wanted], by: Sequence[str], readers: Readers) -> None:
+        self._wanted = wanted
+        self._by = [readers(name) for name in by]
+        self._readers: dict[str, ColumnReader] = {}
+        self._needs: dict[str, Needs] = {}
+        _check_names(wanted, by)
+        for reader in self._by:
+            if reader.domain is None:
+                raise _unsuited("by", reader, "its values cannot be compared")
+        for one in wanted:
+            if one.column is not None:
+                self._need(readers(one.column), one.function)
+
+    def _need(self, reader: ColumnReader, function: str) -> None:
+        why = _refusal(reader, function)
+        if why is not None:
+            raise _unsuited(function, reader, why)
+        name = reader.column.name
+        if function == "count" and not may_miss(reader.column):
+            return  # as many as there are rows
+        before = self._needs.get(name, Needs(False, False))
+        self._readers[name] = reader
+        self._needs[name] = Needs(before.sums or function in ("sum", "mean"), before.ends or function in ("min", "max"))
+
+    def result(self, rows: Rows | Search, from_index: FromIndex) -> dict[str, Any] | pa.Table:
+        """The values, of these rows."""
+        if self._by:
+            part, names = self._sorted(self._read(rows, list(self._readers))), list(self._readers)
+            return self._table(part, dict(zip(names, part.totals, strict=True)))
+        known = self._known(rows, from_index)
+        names = [name for name in self._readers if name not in known]
+        if names:
+            part = self._read(rows, names)
+        else:
+            part = _Part([], np.array([rows.count() if isinstance(rows, Search) else len(rows)], np.int64), [])
+        return self._dict(part.rows, {**known, **dict(zip(names, part.totals, strict=True))})
+
+    # -- totals --
+
+    def _known(self, rows: Rows | Search, from_index: FromIndex) -> dict[str, Totals]:
+        """The totals that indexes know, where all rows of the table are asked for."""
+        found = {}
+        for name, reader in self._readers.items():
+            whole = isinstance(rows, range) and rows == range(reader.column.n_rows)
+            known = from_index(reader) if whole and not self._needs[name].sums and reader.domain is not None else None
+            if known is not None:
+                found[name] = _totals_of_known(reader, known)
+        return found
+
+    def _read(self, rows: Rows | Search, names: Sequence[str]) -> _Part:
+        """The totals of these columns, window by window."""
+        readers = [*self._by, *(self._readers[name] for name in names)]
+        windows: Iterator[Rows] = (
+            rows.windows() if isinstance(rows, Search) else windows_of(rows, [reader.column for reader in readers])
+        )
+
+        def work(rows: Rows) -> _Part:
+            return self._window(Window.of(rows), names)
+
+        parts: list[_Part] = []
+        for part in in_order(work, windows, max(reader.n_threads for reader in readers)):
+            parts.append(part)
+            if len(parts) > 2 and sum(map(len, parts)) > 2 * len(parts[0]) + MOST_WAITING:
+                parts = [_merge(parts)]
+        return _merge(parts or [work(range(0))])
+
+    def _window(self, window: Window, names: Sequence[str]) -> _Part:
+        groups = groups_of(self._by, window) if self._by else None
+        totals = [totals_of(self._readers[name], window, self._needs[name], groups) for name in names]
+        if groups is None:
+            return _Part([], np.array([len(window)], np.int64), totals)
+        full = (one.n_values for one in totals if one.n_values.sum() == len(window))
+        rows = next(full, None)
+        if rows is None:
+            rows = np.bincount(groups.codes, minlength=groups.n)
+        used = np.flatnonzero(rows)
+        return _Part([keys.take(used) for keys in groups.keys], rows[used], [one.take(used) for one in totals])
+
+    def _sorted(self, part: _Part) -> _Part:
+        """The groups in increasing order of their values; so far they are in that of their keys."""
+        ranks = {
+            place: _label_ranks(reader.values(keys))
+            for place, (reader, keys) in enumerate(zip(self._by, part.keys, strict=True))
+            if pa.types.is_dictionary(reader.kind) and not reader.kind.ordered
+        }
+        return _merge([part], ranks) if ranks else part
+
+    # -- results --
+
+    def _table(self, part: _Part, totals: Mapping[str, Totals]) -> pa.Table:
+        arrays = [reader.values(keys) for reader, keys in zip(self._by, part.keys, strict=True)]
+        arrays += [self._array(one, part.rows, totals) for one in self._wanted]
+        names = [shown_name(reader.column.name) for reader in self._by] + [one.name for one in self._wanted]
+        return pa.Table.from_arrays(arrays, names=names)
+
+    def _dict(self, rows: Counts, totals: Mapping[str, Totals]) -> dict[str, Any]:
+        found = {}
+        for one in self._wanted:
+            values = self._values(one, rows, totals)
+            found[one.name] = python_values(values)[0] if isinstance(values, pa.Array) else values[0]
+        return found
+
+    def _array(self, one: Wanted, rows: Counts, totals: Mapping[str, Totals]) -> pa.Array:
+        values = self._values(one, rows, totals)
+        if isinstance(values, pa.Array):
+            return values
+        assert one.column is not None  # rows are counted in an array
+        kind = _sum_type(self._readers[one.column].kind)
+        try:
+            return pa.array(values, kind)
+        except (pa.ArrowInvalid, OverflowError) as error:
+            raise _too_large(one, kind) from error
+
+    def _values(self, one: Wanted, rows: Counts, totals: Mapping[str, Totals]) -> pa.Array | list[Any]:
+        """What is wanted, of each group. Exact sums are Python values: those of the table's type may be too small."""
+        if one.column is None or one.column not in totals:
+            return pa.array(rows)
+        reader, found = self._readers[one.column], totals[one.column]
+        if one.function == "count":
+            return pa.array(found.n_values)
+        if one.function in ("min", "max"):
+            return _end(reader, found, one.function)
+        none = found.n_values == 0
+        if pa.types.is_floating(reader.kind):
+            sums = found.float_sums()
+            divided = sums / np.maximum(found.n_values, 1) if one.function == "mean" else sums
+            return pa.array(divided, mask=none)
+        if one.function == "mean":
+            return pa.array(_means(reader, found), pa.float64(), mask=none)
+        return _exact_sums(one, reader, found)
+
+
+def _check_names(wanted: Sequence[Wanted], by: Sequence[str]) -> None:
+    names = [*by, *(one.name for one in wanted)]
+    if not names:
+        raise UsageError("name what is wanted: aggregate(n='count', top=('x', 'max')), or aggregate({'x': 'mean'})")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two columns of the result would be called {twice!r}", name=twice)
+
+
+def _unsuited(function: str, reader: ColumnReader, why: str) -> UsageError:
+    name, kind = reader.column.name, str(reader.kind)
+    message = f"{function} does not suit column {name!r}, which is {kind}: {why}"
+    return UsageError(message, column=name, type=kind, function=function)
+
+
+def _refusal(reader: ColumnReader, function: str) -> str | None:
+    """Why a function cannot be had of a column; None when it can."""
+    kind = reader.kind
+    if function == "count" or pa.types.is_null(kind):
+        return None
+    if function in ("min", "max"):
+        if pa.types.is_dictionary(kind) and not kind.ordered:
+            return "its categories have no order"
+        return None if reader.domain is not None else "its values have no order"
+    if pa.types.is_duration(kind):
+        return None if function == "sum" else "only numbers have a mean"
+    suits = pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal
+    return None if reader.domain is not None and any(suit(kind) for suit in suits) else "only numbers are added"
+
+
+def _totals_of_known(reader: ColumnReader, known: Known) -> Totals:
+    """What an index knows of a column, as totals of one group."""
+    n_values = reader.column.n_rows - known.n_missing - known.n_nan
+    counts, nans = np.array([n_values], np.int64), np.array([known.n_nan], np.int64)
+    if known.ends is not None:
+        return Totals(counts, nans, None, known.ends.take(np.array([0])), known.ends.take(np.array([1])))
+    nothing = totals_of(reader, Window(range(0)), Needs(False, True), None)
+    return replace(nothing, counts=counts, nans=nans)
+
+
+def _label_ranks(values: pa.DictionaryArray) -> Keys:
+    """The order of values that are kept by categories, as numbers; equal ones have the same."""
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    coded = values.dictionary_decode().dictionary_encode()
+    ranks = np.zeros(len(coded.dictionary), np.int64)
+    ranks[pc.array_sort_indices(coded.dictionary).to_numpy()] = np.arange(len(ranks))
+    found = np.zeros(len(values), np.int64)
+    found[~missing] = ranks[coded.indices.drop_null().to_numpy()]
+    return NumberKeys(found, missing)
+
+
+def _end(reader: ColumnReader, found: Totals, function: str) -> pa.Array:
+    """The least or the greatest values; NaN of a group that has nothing else."""
+    keys = found.least if function == "min" else found.greatest
+    assert keys is not None  # asked for
+    only_nan = (found.counts == 0) & (found.nans > 0)
+    if isinstance(keys, NumberKeys) and only_nan.any():
+        keys = NumberKeys(np.where(only_nan, np.nan, keys.values), keys.missing & ~only_nan)
+    return reader.values(keys)
+
+
+def _means(reader: ColumnReader, found: Totals) -> np.ndarray[Any, Any]:
+    """Exact sums divided, rounded once."""
+    scale = reader.kind.scale if pa.types.is_decimal(reader.kind) else 0
+    up, down = 10 ** max(-scale, 0), 10 ** max(scale, 0)
+    pairs = zip(found.whole_sums(), found.n_values.tolist(), strict=True)
+    return np.array([total * up / (max(count, 1) * down) for total, count in pairs], dtype=np.float64)
+
+
+def _exact_sums(one: Wanted, reader: ColumnReader, found: Totals) -> pa.Array | list[Any]:
+    """Sums of whole numbers, booleans, decimals and durations; None of no value."""
+    kind, sums = reader.kind, found.whole_sums()
+    values: list[Any] = list(keys_to_decimals(sums, kind.scale)) if pa.types.is_decimal(kind) else list(sums)
+    values = [value if count else None for value, count in zip(values, found.n_values.tolist(), strict=True)]
+    if not pa.types.is_duration(kind):
+        return values
+    try:
+        return pa.array(values, pa.int64()).view(kind)
+    except (pa.ArrowInvalid, OverflowError) as error:
+        raise _too_large(one, kind) from error
+
+
+def _sum_type(kind: pa.DataType) -> pa.DataType:
+    """The type of exact sums in a table."""
+    if pa.types.is_decimal(kind):
+        return pa.decimal256(76, kind.scale) if kind.bit_width > 128 else pa.decimal128(38, kind.scale)
+    return pa.uint64() if pa.types.is_unsigned_integer(kind) or pa.types.is_boolean(kind) else pa.int64()
+
+
+def _too_large(one: Wanted, kind: pa.DataType) -> DataError:
+    return DataError(f"the sum of column {one.column!r} in a group is larger than {kind} can hold", column=one.column)

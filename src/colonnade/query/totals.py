@@ -1,0 +1,204 @@
+"""What is known of the values of a column, a group a line: how many, their sum, the least and the greatest.
+
+Totals of a window are made in one go over its rows; those of several windows are then put together. Whole numbers
+are added exactly, floats as float64 with what each addition loses added up apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from colonnade import kernels
+from colonnade.columns.keys import Keys, NumberKeys, Numbers, Places, join
+from colonnade.columns.missing import Mask
+from colonnade.columns.read import ColumnReader
+from colonnade.query.groups import Groups, take_or_miss
+from colonnade.query.window import Window
+
+Counts = np.ndarray[Any, np.dtype[np.int64]]
+_LOW = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What must be known of a column beside how many values there are."""
+
+    sums: bool
+    ends: bool
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Of each group: how many values are numbers, how many are NaN, their sum, the least and the greatest key.
+
+    sums: None where nobody asks. Of floats, two numbers a group: the sum, and what is to be added to it. Of whole
+    numbers the low and the high half of 128 bits, or one number of any length. Keys of a group without any are missing.
+    """
+
+    counts: Counts
+    nans: Counts
+    sums: Numbers | None = None
+    least: Keys | None = None
+    greatest: Keys | None = None
+
+    @property
+    def n_values(self) -> Counts:
+        return self.counts + self.nans
+
+    def take(self, places: Places) -> Totals:
+        """The totals of these groups."""
+        return Totals(
+            self.counts[places],
+            self.nans[places],
+            None if self.sums is None else self.sums[places],
+            None if self.least is None else self.least.take(places),
+            None if self.greatest is None else self.greatest.take(places),
+        )
+
+    def whole_sums(self) -> list[int]:
+        """The sums of whole numbers, exactly."""
+        assert self.sums is not None  # asked for
+        if self.sums.ndim == 1:
+            return [int(number) for number in self.sums]
+        halves = self.sums.view(np.uint64)[:, 0].tolist(), self.sums[:, 1].tolist()
+        return [(high << 64) + low for low, high in zip(*halves, strict=True)]
+
+    def float_sums(self) -> Numbers:
+        """The sums of floats; NaN where a value is."""
+        assert self.sums is not None  # asked for
+        with np.errstate(all="ignore"):
+            found = np.where(np.isfinite(self.sums[:, 0]), self.sums[:, 0] + self.sums[:, 1], self.sums[:, 0])
+        return np.where(self.nans > 0, np.nan, found)
+
+
+# -- of a window --
+
+
+def totals_of(reader: ColumnReader, window: Window, needs: Needs, groups: Groups | None) -> Totals:
+    """The totals of a column by group, or (None) of all rows of the window as one group."""
+    if not needs.sums and not needs.ends:
+        return _counted(window.missing(reader), len(window), groups)
+    if not reader.has_numbers:
+        return _of_keys(window.keys(reader), needs, groups)
+    values, missing = window.numbers(reader)
+    values = np.ascontiguousarray(values, dtype="f4" if values.dtype == np.float16 else values.dtype)
+    return _of_all(values, missing, needs) if groups is None else _of_groups(values, missing, needs, groups)
+
+
+def _counted(missing: Mask | None, n_rows: int, groups: Groups | None) -> Totals:
+    if groups is None:
+        counts = np.array([n_rows - (0 if missing is None else int(missing.sum()))], dtype=np.int64)
+    else:
+        counts = np.bincount(groups.codes if missing is None else groups.codes[~missing], minlength=groups.n)
+    return Totals(counts, np.zeros_like(counts))
+
+
+def _of_all(values: Numbers, missing: Mask | None, needs: Needs) -> Totals:
+    sums, n, n_nan = None, 0, 0
+    ends: list[Keys | None] = [None, None]
+    if needs.sums:
+        total, n, n_nan = kernels.total(values, missing)
+        is_float = values.dtype.kind == "f"
+        sums = np.array([[total, 0.0]]) if is_float else _halves([total])
+    if needs.ends:
+        *found, n, n_nan = kernels.least_greatest(values, missing)
+        none = np.array([found[0] is None])
+        ends = [NumberKeys(np.array([0 if end is None else end], values.dtype), none) for end in found]
+    return Totals(np.array([n], np.int64), np.array([n_nan], np.int64), sums, *ends)
+
+
+def _halves(numbers: Sequence[int]) -> Numbers:
+    """Whole numbers as the low and the high half of 128 bits."""
+    halves = [(number & (2**64 - 1), number >> 64 & (2**64 - 1)) for number in numbers]
+    return np.array(halves, dtype=np.uint64).view(np.int64)
+
+
+def _of_groups(values: Numbers, missing: Mask | None, needs: Needs, groups: Groups) -> Totals:
+    counts, nans = np.zeros(groups.n, np.int64), np.zeros(groups.n, np.int64)
+    sums = np.zeros(2 * groups.n, "f8" if values.dtype.kind == "f" else "i8")
+    ends = [np.zeros(groups.n, values.dtype) if needs.ends else None for _ in range(2)]
+    kernels.group_totals(groups.codes, values, missing, sums, counts, nans, *ends)
+    keys = [None if end is None else NumberKeys(end, counts == 0) for end in ends]
+    return Totals(counts, nans, sums.reshape(-1, 2), *keys)
+
+
+def _of_keys(keys: Keys, needs: Needs, groups: Groups | None) -> Totals:
+    """Of bytes, and of whole numbers of any length."""
+    ids = np.zeros(len(keys), np.int64) if groups is None else groups.codes
+    n, present, sums = 1 if groups is None else groups.n, ~keys.missing, None
+    counts = np.bincount(ids[present], minlength=n)
+    if needs.sums:
+        assert isinstance(keys, NumberKeys)  # bytes are not added
+        sums = np.zeros(n, dtype=object)
+        np.add.at(sums, ids[present], keys.values[present])
+    ends = _ends(keys, ids, n) if needs.ends else (None, None)
+    return Totals(counts, np.zeros(n, np.int64), sums, *ends)
+
+
+def _ends(keys: Keys, ids: Numbers, n: int) -> tuple[Keys, Keys]:
+    """The least and the greatest key of each of n groups; missing where there is none."""
+    if n == 1:
+        places = keys.least_and_greatest()
+        none = np.array([places is None])
+        return tuple(take_or_miss(keys, np.array([place]), none) for place in places or (0, 0))  # type: ignore[return-value]
+    known, ranks = keys.distinct()
+    present = ranks >= 0
+    least, greatest = np.full(n, len(known), np.int64), np.full(n, -1, np.int64)
+    np.minimum.at(least, ids[present], ranks[present])
+    np.maximum.at(greatest, ids[present], ranks[present])
+    return take_or_miss(known, least, greatest < 0), take_or_miss(known, greatest, greatest < 0)
+
+
+# -- of several windows --
+
+
+def merge_totals(parts: Sequence[Totals], ids: Places, n: int) -> Totals:
+    """The totals of n groups, from those of parts; `ids` says of each line of each part which group it is of."""
+    counts, nans = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    np.add.at(counts, ids, np.concatenate([part.counts for part in parts]))
+    np.add.at(nans, ids, np.concatenate([part.nans for part in parts]))
+    sums = [part.sums for part in parts if part.sums is not None]
+    least = [part.least for part in parts if part.least is not None]
+    greatest = [part.greatest for part in parts if part.greatest is not None]
+    return Totals(
+        counts,
+        nans,
+        _merge_sums(np.concatenate(sums), ids, n) if sums else None,
+        _ends(join(least), ids, n)[0] if least else None,
+        _ends(join(greatest), ids, n)[1] if greatest else None,
+    )
+
+
+def _merge_sums(sums: Numbers, ids: Places, n: int) -> Numbers:
+    if sums.ndim == 1:
+        found = np.zeros(n, dtype=object)
+        np.add.at(found, ids, sums)
+        return found
+    return _add_floats(sums, ids, n) if sums.dtype.kind == "f" else _add_halves(sums, ids, n)
+
+
+def _add_floats(sums: Numbers, ids: Places, n: int) -> Numbers:
+    added, counts, nans = np.zeros(2 * n), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    kernels.group_totals(ids, np.ascontiguousarray(sums[:, 0]), None, added, counts, nans, None, None)
+    merged = added.reshape(-1, 2)
+    merged[nans > 0, 0] = np.nan  # infinities of both signs
+    merged[:, 1] += np.bincount(ids, weights=sums[:, 1], minlength=n)
+    return merged
+
+
+def _add_halves(sums: Numbers, ids: Places, n: int) -> Numbers:
+    """Numbers of 128 bits added, the low half in two quarters that cannot overflow."""
+    low, high = sums.view(np.uint64)[:, 0], sums[:, 1]
+    quarters = np.zeros((n, 2), np.int64)
+    np.add.at(quarters[:, 0], ids, (low & np.uint64(_LOW)).astype(np.int64))
+    np.add.at(quarters[:, 1], ids, (low >> np.uint64(32)).astype(np.int64))
+    upper = quarters[:, 1] + (quarters[:, 0] >> 32)
+    merged = np.zeros((n, 2), np.int64)
+    np.add.at(merged[:, 1], ids, high)
+    merged[:, 1] += upper >> 32
+    merged[:, 0] = (quarters[:, 0] & _LOW) | (upper << 32)
+    return merged

@@ -1,0 +1,86 @@
+"""Rows that are worked at together, and what columns hold in them.
+
+Windows end where chunks do, so that no chunk is decoded twice; what a window reads is gone when it has been worked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from colonnade.columns.keys import Keys, Numbers, Places
+from colonnade.columns.missing import Mask
+from colonnade.columns.read import ColumnReader
+from colonnade.model import ColumnInfo
+from colonnade.query.match import window_rows
+from colonnade.query.scan import Rows
+
+MOST_ROWS = 1 << 18  # of a window: a column of them stays in the processor's cache
+
+
+@dataclass(frozen=True)
+class Window:
+    """Some rows: a range without gaps, or increasing numbers. `places`: where each of the rows asked for is in them."""
+
+    rows: Rows
+    places: Places | None = None
+
+    @classmethod
+    def of(cls, rows: Rows) -> Window:
+        """These rows, in any order and with repeats."""
+        if isinstance(rows, range) and rows.step == 1:
+            return cls(rows)
+        numbers = np.asarray(rows, dtype=np.int64)
+        if (np.diff(numbers) > 0).all():
+            return cls(numbers)
+        distinct, places = np.unique(numbers, return_inverse=True)
+        return cls(distinct, places.astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.rows) if self.places is None else len(self.places)
+
+    def numbers(self, reader: ColumnReader) -> tuple[Numbers, Mask | None]:
+        """What a column that `has_numbers` holds, and which rows are missing; None when none is."""
+        if isinstance(self.rows, range):
+            return reader.numbers(self.rows.start, len(self.rows))
+        values, missing = reader.take_numbers(self.rows)
+        if self.places is None:
+            return values, missing
+        return values[self.places], None if missing is None else missing[self.places]
+
+    def keys(self, reader: ColumnReader) -> Keys:
+        """The keys of a column that has a `domain`."""
+        if isinstance(self.rows, range):
+            return reader.keys(self.rows.start, len(self.rows))
+        keys = reader.take_keys(self.rows)
+        return keys if self.places is None else keys.take(self.places)
+
+    def missing(self, reader: ColumnReader) -> Mask | None:
+        """Which rows of any column are missing; None when none is."""
+        if reader.has_numbers:
+            return self.numbers(reader)[1]
+        rows = self.rows
+        array = reader.read(rows.start, len(rows)) if isinstance(rows, range) else reader.take(rows)
+        if not array.null_count:
+            return None
+        missing: Mask = array.is_null().to_numpy(zero_copy_only=False)
+        return missing if self.places is None else missing[self.places]
+
+
+def windows_of(rows: Rows, columns: Sequence[ColumnInfo]) -> Iterator[Rows]:
+    """All of these rows in parts that suit the columns, in increasing order."""
+    step = window_rows(columns, MOST_ROWS)
+    if isinstance(rows, range) and rows.step == 1:
+        start = rows.start
+        while start < rows.stop:
+            edge = min((start // step + 1) * step, rows.stop)
+            yield range(start, edge)
+            start = edge
+        return
+    if isinstance(rows, range):
+        upward: Rows = rows if rows.step > 0 else rows[::-1]
+    else:
+        upward = np.sort(rows)
+    yield from (upward[first : first + step] for first in range(0, len(upward), step))

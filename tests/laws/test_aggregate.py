@@ -1,0 +1,349 @@
+"""Aggregation gives what one row after another, added up in plain Python, gives; and what Arrow's group_by gives.
+
+The oracle works on the cells of `tests.laws.oracle` and shares no code with colonnade. Windows are made short, so that
+small tables have many of them, and the numbers of groups that may lie idle few, so that every way to number is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from fractions import Fraction
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+import colonnade as cn
+from colonnade.columns import read
+from colonnade.query import aggregate, groups, match
+from tests.laws.oracle import cells
+from tests.laws.predicates import FAMILIES, Column, as_predicate, columns, is_nan, nodes, tables
+from tests.laws.test_search import expected_rows, wanted_indexes, written
+
+FUNCTIONS = ["count", "min", "max", "sum", "mean"]
+ANYTHING = [kind for family in FAMILIES.values() for kind in family]
+EXAMPLES = max(20, settings.default.max_examples)
+
+
+@contextmanager
+def short_windows(wanted: bool) -> Iterator[None]:
+    """Limits that only large tables meet are met by small ones."""
+    with ExitStack() as stack:
+        if wanted:
+            for home, name, value in (
+                (match, "FEWEST_ROWS", 4),
+                (match, "WINDOW_BYTES", 64),
+                (read, "PIECE_BYTES", 16),
+                (read, "FARTHEST_APART", 16),
+                (groups, "MOST_NUMBERS", 3),
+                (aggregate, "MOST_WAITING", 5),
+            ):
+                stack.enter_context(patch.object(home, name, value))
+        yield
+
+
+# -- the oracle --
+
+
+def suits(function: str, kind: pa.DataType) -> bool:
+    """Whether a function can be had of a type, as the README says."""
+    if function == "count":
+        return True
+    if function in ("min", "max"):
+        return not pa.types.is_dictionary(kind) or kind.ordered
+    numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return numbers or pa.types.is_boolean(kind) or (pa.types.is_duration(kind) and function == "sum")
+
+
+def places_in_order(column: Column) -> list[Any]:
+    """What each row is ordered by: the place of its category where these have an order, else its cell."""
+    if pa.types.is_dictionary(column.kind) and column.kind.ordered:
+        return [None if code is None else Fraction(code) for code in column.array_of(column.items).indices.to_pylist()]
+    return column.cells
+
+
+def least_row(column: Column, rows: Sequence[int], function: str) -> int | None:
+    """A row that holds the least or the greatest value; NaN only where there is nothing else; None without a value."""
+    order = places_in_order(column)
+    best = None
+    for row in rows:
+        if order[row] is None:
+            continue
+        if best is None or is_nan(order[best]):
+            best = row
+        elif not is_nan(order[row]) and (order[row] < order[best] if function == "min" else order[row] > order[best]):
+            best = row
+    return best
+
+
+def added(found: Sequence[Any]) -> Any:
+    """The sum: exact, or an infinity, or NaN."""
+    odd = [cell for cell in found if isinstance(cell, float)]
+    if any(map(math.isnan, odd)) or len(set(odd)) > 1:
+        return math.nan
+    return odd[0] if odd else sum(found, Fraction(0))
+
+
+def expected(function: str, column: Column, rows: Sequence[int]) -> Any:
+    """What a function gives, as a cell."""
+    found: list[Any] = [column.cells[row] for row in rows if column.cells[row] is not None]
+    if function == "count":
+        return Fraction(len(found))
+    if not found:
+        return None
+    if function in ("min", "max"):
+        row = least_row(column, rows, function)
+        assert row is not None
+        return column.cells[row]
+    total = added(found)
+    return total / len(found) if function == "mean" else total
+
+
+def group_of(table: Sequence[Column], row: int) -> tuple[Any, ...]:
+    """What rows of one group have in common."""
+    return tuple("nan" if is_nan(column.cells[row]) else column.cells[row] for column in table)
+
+
+def group_order(table: Sequence[Column], row: int) -> tuple[Any, ...]:
+    """Groups in increasing order of their values, NaN behind the numbers, missing last."""
+    order = [places_in_order(column)[row] for column in table]
+    return tuple((2, 0) if one is None else (1, 0) if is_nan(one) else (0, one) for one in order)
+
+
+def expected_groups(by: Sequence[Column], rows: Sequence[int]) -> list[list[int]]:
+    """The rows of each group, in the order of the groups."""
+    found: dict[Any, list[int]] = {}
+    for row in rows:
+        found.setdefault(group_of(by, row), []).append(row)
+    return sorted(found.values(), key=lambda members: group_order(by, members[0]))
+
+
+def is_right(got: Any, truth: Any, function: str, column: Column, rows: Sequence[int]) -> bool:
+    """Whether a cell is what is expected; sums of floats up to what float64 loses."""
+    if got is None or truth is None or is_nan(got) or is_nan(truth):
+        return (got is None, is_nan(got)) == (truth is None, is_nan(truth))
+    if function in ("sum", "mean") and pa.types.is_floating(column.kind):
+        sizes: Any = [abs(cell) for row in rows if (cell := column.cells[row]) is not None]
+        if truth in (math.inf, -math.inf):
+            return bool(got == truth)
+        size = sum(sizes)
+        return size > 1e307 or abs(Fraction(got) - truth) <= size * Fraction(1, 10**15) + Fraction(1, 10**320)
+    if function == "mean":
+        return bool(got == Fraction(float(truth)))
+    return bool(got == truth)
+
+
+# -- what is asked --
+
+
+def asked_of(table: Sequence[Column]) -> dict[str, tuple[str, str]]:
+    """Every function that suits, of every column."""
+    return {
+        f"{function} {column.name}": (column.name, function)
+        for column in table
+        for function in FUNCTIONS
+        if suits(function, column.kind)
+    }
+
+
+@st.composite
+def row_choices(draw: st.DrawFn, table: list[Column]) -> tuple[Any, list[int], str]:
+    """A way to choose rows of a table, the rows it gives, and its name."""
+    n = len(table[0].items)
+    every = range(n)
+    how = draw(st.sampled_from(["all", "all", "slice", "stride", "take", "where", "where", "where in rows", "first"]))
+    node = draw(nodes(table))
+    true = expected_rows(node, table)
+    cut = slice(draw(st.integers(0, n)), draw(st.integers(0, n)))
+    if how == "slice":
+        return (lambda t: t[cut]), list(every[cut]), how
+    if how == "stride":
+        step = draw(st.sampled_from([2, 3, -1, -2]))
+        return (lambda t: t[::step]), list(every[::step]), how
+    if how == "take":
+        numbers = draw(st.lists(st.integers(0, n - 1), max_size=12)) if n else []
+        return (lambda t: t.take(numbers)), numbers, how
+    if how == "where":
+        return (lambda t: t.where(as_predicate(node))), true, f"{how} {as_predicate(node)}"
+    if how == "where in rows":
+        kept = [row for row in every[cut] if row in set(true)]
+        return (lambda t: t[cut].where(as_predicate(node))), kept, f"{how} {as_predicate(node)}"
+    if how == "first":
+        return (lambda t: t.where(as_predicate(node))[:3]), true[:3], how
+    return (lambda t: t), list(every), how
+
+
+def wrong_cells(
+    got: Sequence[Any], name: str, function: str, column: Column, members: Sequence[Sequence[int]]
+) -> list[str]:
+    """What is not as expected, a group a line."""
+    assert len(got) == len(members), f"{name}: {len(got)} groups, expected {len(members)}"
+    lines = []
+    for cell, rows in zip(got, members, strict=True):
+        truth = expected(function, column, rows)
+        if not is_right(cell, truth, function, column, rows):
+            lines.append(f"{name} of rows {list(rows)}: {cell}, expected {truth}")
+    return lines
+
+
+def without_large_sums(asked: dict[str, tuple[str, str]], table: Sequence[Column], members: Any) -> dict[str, Any]:
+    """Leave out sums that their type cannot hold: those are refused (see tests.rooms.test_aggregate)."""
+    by_name = {column.name: column for column in table}
+    kept = {}
+    for name, (column, function) in asked.items():
+        kind = by_name[column].kind
+        if function == "sum" and not pa.types.is_floating(kind):
+            unit = 1
+            if pa.types.is_decimal(kind):
+                low = high = 10 ** (38 if kind.bit_width <= 128 else 76) - 1
+                unit = Fraction(1, 10**kind.scale) if kind.scale >= 0 else Fraction(10**-kind.scale)
+                low = -high
+            elif pa.types.is_unsigned_integer(kind) or pa.types.is_boolean(kind):
+                low, high = 0, 2**64 - 1
+            else:
+                low, high = -(2**63), 2**63 - 1
+            if pa.types.is_duration(kind):
+                unit = Fraction(1, {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit])
+            sums = [expected("sum", by_name[column], rows) for rows in members]
+            if any(total is not None and not low <= total / unit <= high for total in sums):
+                continue
+        kept[name] = (column, function)
+    return kept
+
+
+# -- the laws --
+
+
+def table_strategy(draw: Any) -> list[Column]:
+    """A table of any types, or mostly of numbers to be added up."""
+    kinds = draw(st.sampled_from([ANYTHING, FAMILIES["integers"], FAMILIES["floats"], FAMILIES["categories"]]))
+    return draw(tables(kinds))  # type: ignore[no-any-return]
+
+
+def python_of(column: Column, row: int) -> Any:
+    """The Python value of a row, where Arrow itself can make one."""
+    return column.array_of([column.items[row]]).to_pylist()[0]
+
+
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+def test_values_of_all_rows_are_those_of_one_row_after_another(data: st.DataObject) -> None:
+    """A dict: every function of every column, of rows chosen in every way, with and without indexes."""
+    table = table_strategy(data.draw)
+    choose, rows, how = data.draw(row_choices(table))
+    note(how)
+    asked = without_large_sums(asked_of(table), table, [rows])
+    alone = data.draw(st.booleans())  # a function alone is answered from an index where one knows
+    with (
+        short_windows(data.draw(st.booleans())),
+        written(table, data.draw(wanted_indexes(table))) as path,
+        cn.open_table(path) as opened,
+    ):
+        chosen = choose(opened)
+        if alone:
+            got = {name: chosen.aggregate(**{name: one})[name] for name, one in asked.items()}
+        else:
+            got = chosen.aggregate(n="count", **asked)
+            assert got.pop("n") == len(rows)
+    assert list(got) == list(asked)
+    by_name = {column.name: column for column in table}
+    wrong = []
+    for name, (of, function) in asked.items():
+        column, value = by_name[of], got[name]
+        if function in ("min", "max"):
+            row = least_row(column, rows, function)
+            try:
+                truth = None if row is None else python_of(column, row)
+            except (ValueError, OverflowError, KeyError, pa.ArrowException):
+                continue  # a time that Python cannot hold
+            if not (value == truth or (is_nan(value) and is_nan(truth))):
+                wrong.append(f"{name}: {value!r}, expected {truth!r}")
+        elif not pa.types.is_duration(column.kind) or function == "count":
+            cell = (
+                cells(pa.array([value]))[0] if isinstance(value, float) else None if value is None else Fraction(value)
+            )
+            wrong += wrong_cells([cell], name, function, column, [rows])
+    assert wrong == []
+
+
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+def test_values_of_groups_are_those_of_one_row_after_another(data: st.DataObject) -> None:
+    """A table: groups by one and by two columns, in their order, whatever the type."""
+    table = table_strategy(data.draw)
+    n_rows = len(table[0].items)
+    if len(table) == 1 and data.draw(st.booleans()):
+        table.append(data.draw(columns("key", ANYTHING, n_rows)))
+    choose, rows, how = data.draw(row_choices(table))
+    by = data.draw(st.permutations(table))[: data.draw(st.sampled_from([1, 1, 2]))]
+    note(f"{how}, by {[column.name for column in by]}")
+    members = expected_groups(by, rows)
+    asked = without_large_sums(asked_of(table), table, members)
+    few = data.draw(st.booleans())
+    asked = dict(list(asked.items())[:1]) if few else asked
+    with (
+        short_windows(data.draw(st.booleans())),
+        written(table, data.draw(wanted_indexes(table))) as path,
+        cn.open_table(path) as opened,
+    ):
+        got = choose(opened).aggregate(n="count", **asked, by=[column.name for column in by])
+        schema = opened.schema
+    got.validate(full=True)
+    assert got.column_names == [*(column.name for column in by), "n", *asked]
+    assert got["n"].to_pylist() == [len(one) for one in members]
+    for column in by:
+        assert got.schema.field(column.name).type == schema.field(column.name).type
+        keys = [group_of([column], row)[0] for row in (one[0] for one in members)]
+        assert ["nan" if is_nan(cell) else cell for cell in cells(got[column.name].combine_chunks())] == keys
+    by_name = {column.name: column for column in table}
+    wrong = []
+    for name, (of, function) in asked.items():
+        if function in ("min", "max"):
+            assert got[name].type == schema.field(of).type
+        found = cells(got[name].combine_chunks())
+        wrong += wrong_cells(found, name, function, by_name[of], members)
+    assert wrong == []
+
+
+PEER_KEYS = [pa.int8(), pa.uint16(), pa.int64(), pa.bool_(), pa.string(), pa.timestamp("us"), pa.date32()]
+PEER_VALUES = [pa.int8(), pa.int32(), pa.uint8(), pa.float32(), pa.float64(), pa.bool_()]
+
+
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+def test_arrow_groups_the_same(data: st.DataObject) -> None:
+    """Arrow's own group_by of what the table reads as."""
+    n_rows = data.draw(st.integers(0, 30))
+    keys = [data.draw(columns(name, PEER_KEYS, n_rows)) for name in ("k", "l")][: data.draw(st.integers(1, 2))]
+    value = data.draw(columns("v", PEER_VALUES, n_rows))
+    names = [column.name for column in keys]
+    asked = {name: ("v", name) for name in FUNCTIONS}
+    with (
+        short_windows(data.draw(st.booleans())),
+        written([*keys, value], {}) as path,
+        cn.open_table(path) as opened,
+    ):
+        got = opened.aggregate(**asked, by=names)
+        whole = opened.to_arrow()
+    order = [(name, "ascending") for name in names]
+    peer = whole.group_by(names, use_threads=False).aggregate([("v", name) for name in FUNCTIONS]).sort_by(order)
+    for name in names:
+        assert got[name].to_pylist() == peer[name].to_pylist()
+    size = sum(abs(cell) for cell in map(float, filter(None, value.cells)) if math.isfinite(cell))
+    for name in FUNCTIONS:
+        assert got[name].type == peer[f"v_{name}"].type
+        for mine, other in zip(got[name].to_pylist(), peer[f"v_{name}"].to_pylist(), strict=True):
+            assert is_close(mine, other, size if name in ("sum", "mean") else 0.0), name
+
+
+def is_close(mine: Any, other: Any, size: float) -> bool:
+    """Whether two values are equal; sums of floats up to what Arrow, which adds them one after another, loses."""
+    if not isinstance(other, float) or not isinstance(mine, float):
+        return bool(mine == other)
+    if math.isnan(other) or math.isinf(other) or size > 1e307:
+        return mine == other or (math.isnan(mine) and math.isnan(other)) or size > 1e307
+    return abs(mine - other) <= size * 1e-13
