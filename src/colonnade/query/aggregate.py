@@ -18,14 +18,14 @@ Missing values are skipped; all but a count of no value are missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from colonnade.columns.keys import Keys, NumberKeys, join, keys_to_decimals
+from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, join, keys_to_decimals
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_values
 from colonnade.errors import DataError, UsageError
@@ -57,11 +57,13 @@ class Wanted:
 
 def wanted_values(by_column: Mapping[str, str | Sequence[str]] | None, named: Mapping[str, object]) -> list[Wanted]:
     """What is asked for: `{"x": "mean"}` gives "x_mean"; a name is given to ("x", "mean") or to "count"."""
-    wanted = [
-        Wanted(f"{column}_{_known_function(function)}", function, column)
-        for column, functions in (by_column or {}).items()
-        for function in ([functions] if isinstance(functions, str) else functions)
-    ]
+    wanted = []
+    if by_column is not None and not isinstance(by_column, Mapping):
+        raise UsageError(f"aggregate takes {{'column': 'function'}} or name=('column', 'function'), not {by_column!r}")
+    for column, functions in (by_column or {}).items():
+        several = functions if isinstance(functions, (list, tuple)) else [functions]
+        known = [_known_function(function) for function in several]
+        wanted += [Wanted(f"{column}_{function}", function, column) for function in known]
     for name, item in named.items():
         if item == "count":
             wanted.append(Wanted(name, "count", None))
@@ -80,10 +82,10 @@ def _known_function(function: object) -> str:
 
 def group_names(by: str | Sequence[str] | None) -> list[str]:
     """The names of the columns to group by."""
-    names = [by] if isinstance(by, str) else list(by or ())
+    names = list(by) if isinstance(by, (list, tuple)) else [] if by is None else [by]
     if by is not None and (not names or not all(isinstance(name, str) for name in names)):
         raise UsageError(f"by must be the name of a column, or a list of such, not {by!r}", by=by)
-    return names
+    return [str(name) for name in names]
 
 
 @dataclass(frozen=True)
@@ -280,8 +282,9 @@ def _totals_of_known(reader: ColumnReader, known: Known) -> Totals:
     counts, nans = np.array([n_values], np.int64), np.array([known.n_nan], np.int64)
     if known.ends is not None:
         return Totals(counts, nans, None, known.ends.take(np.array([0])), known.ends.take(np.array([1])))
-    nothing = totals_of(reader, Window(range(0)), Needs(False, True), None)
-    return replace(nothing, counts=counts, nans=nans)
+    numbers = NumberKeys(np.zeros(1), np.array([True]))
+    nothing: Keys = numbers if reader.has_numbers else ByteKeys(pa.nulls(1, pa.binary()))
+    return Totals(counts, nans, None, nothing, nothing)
 
 
 def _label_ranks(values: pa.DictionaryArray) -> Keys:
