@@ -49,8 +49,8 @@ def _one_column(reader: ColumnReader, window: Window) -> Groups:
             least, greatest = 0, -1
         if greatest - least < MOST_NUMBERS:
             return _numbered(values, missing, least, greatest)
-    else:
-        values = np.asarray(values, dtype="f8" if values.dtype.itemsize > 4 else "f4") + 0.0  # -0.0 is 0.0
+    elif values.dtype == np.float16:
+        values = values.astype(np.float32)
     return _met(NumberKeys(values, np.zeros(len(values), dtype=bool) if missing is None else missing))
 
 
