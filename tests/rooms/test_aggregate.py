@@ -218,6 +218,16 @@ def test_sums_of_whole_numbers_are_exact(tmp_path: Path) -> None:
             t.aggregate({"d": "sum"})
 
 
+def test_a_mean_of_whole_numbers_is_rounded_once(tmp_path: Path) -> None:
+    """The sum as a float, divided by 3, would be another float."""
+    values = [665254580340503029, 933955842044160735, 81764416680803268]
+    assert float(sum(values)) / 3 != sum(values) / 3
+    cn.write(tmp_path / "x.h5", {"x": values, "k": [1, 1, 1]}, table="t")
+    with cn.open_table(tmp_path / "x.h5") as t:
+        assert t.aggregate({"x": "mean"}) == {"x_mean": sum(values) / 3}
+        assert t.aggregate({"x": "mean"}, by="k")["x_mean"].to_pylist() == [sum(values) / 3]
+
+
 def test_sums_of_floats_keep_what_addition_loses(tmp_path: Path) -> None:
     values = np.tile([1e16, 1.0, -1e16, 1.0], 50)
     cn.write(tmp_path / "x.h5", {"x": values}, table="t", columns={"x": cn.column(chunk_rows=7)})
