@@ -166,7 +166,7 @@ class Readable:
             table = query._table
             asked = Aggregation(wanted, groups, table._reader)
             rows = query._known_rows() if query._predicate is None else query._search()
-            indexes = cache(lambda: table._indexes().open())
+            indexes = cache(table._search_indexes)
 
             def from_index(reader: ColumnReader) -> Known | None:
                 found = known_to_indexes(reader, indexes(), table._file._trust)
