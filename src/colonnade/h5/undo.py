@@ -104,22 +104,23 @@ def _check_fletcher32(data: Data, options: Sequence[int], out: Bytes | None, siz
 
 
 @cache
-def _inflater() -> Any:
+def fast_zlib() -> Any | None:
     """isal's form of zlib, which is faster, where it is installed."""
     try:
         from isal import isal_zlib
     except ImportError:
-        return zlib
+        return None
     return isal_zlib
 
 
 def _inflate(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
-    unpacker = _inflater().decompressobj()
+    form = fast_zlib() or zlib
+    unpacker = form.decompressobj()
     try:
         made: bytes = unpacker.decompress(data, size if size is not None else _LIMIT)
         if not unpacker.eof:  # the checksum at the end may still be outstanding
             made += unpacker.decompress(unpacker.unconsumed_tail, 1)
-    except _inflater().error as error:
+    except form.error as error:
         raise ValueError(f"deflated bytes cannot be unpacked: {error}") from error
     if not unpacker.eof or (size is not None and len(made) != size):
         raise ValueError("deflated bytes are cut off, or unpack to more than a chunk")
