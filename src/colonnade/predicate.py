@@ -339,8 +339,8 @@ def value_text(value: Any) -> str:
     if isinstance(value, (datetime, date, time)):
         return f"'{value.isoformat()}'"
     if isinstance(value, timedelta):
-        parts = value // timedelta(microseconds=1)  # a float of seconds would lose some
-        return f"'{parts} us'" if parts % 10**6 else f"'{parts // 10**6} s'"
+        seconds = Decimal(value // timedelta(microseconds=1)).scaleb(-6)  # a float would lose some
+        return f"'{seconds.normalize():f} s'"
     return "'" + str(value).replace("'", "''") + "'"
 
 
