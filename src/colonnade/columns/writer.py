@@ -255,12 +255,10 @@ class ColumnWriter:
         """Put values into rows that are there already, given in increasing order; errors count the values."""
         values = self._as_values(array, 0)
         self._make_fit(values, 0)
-        runs = np.split(np.arange(len(rows)), np.flatnonzero(np.diff(rows) != 1) + 1)
-        for run in runs:
-            if len(run):
-                part = values.slice(int(run[0]), len(run))
-                encoded = self._encode(part)
-                write_rows(self._dataset, self._form.stored, int(rows[run[0]]), encoded.image, len(part))
+        if len(values):
+            encoded, sink = self._encode(values), self._open_sink()
+            sink.write_at(rows, encoded.image)
+            sink.drain()
         self._has_missing = self._has_missing or self._holds_missing(values)
 
     @property

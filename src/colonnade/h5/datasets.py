@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import h5py
@@ -23,12 +24,12 @@ from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.apply import Packer
 from colonnade.h5.attributes import BROKEN
-from colonnade.h5.chunks import raw_dtype
+from colonnade.h5.chunks import RowNumbers, by_chunk, raw_dtype
 from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
 from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.stored import read_stored, stored_size
-from colonnade.h5.undo import SCALE_OFFSET, Data
+from colonnade.h5.undo import Data
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
 from colonnade.threads import begin
 
@@ -313,8 +314,8 @@ class RowSink:
         self._dtype = raw_dtype(replace(stored, padding="null") if stored.padding == "terminated" else stored)
         direct = creation.get_layout() == h5d.CHUNKED and self._dtype is not None and self._packer.is_known
         self._chunk_rows = creation.get_chunk()[0] if direct and not capi.skips_partial_chunks(creation) else 0
-        # HDF5 itself would write chunks of scale-offset that it cannot read.
-        self._always = bool(self._chunk_rows) and any(step.id == SCALE_OFFSET for step in filters)
+        # Parts of chunks as well: the library is slower, and would write chunks of scale-offset that it cannot read.
+        self._packs = bool(self._chunk_rows) and not self._packer.is_empty
 
     def write(self, start: int, image: Image, count: int) -> None:
         """Take `count` elements in memory form, from row `start` on; the dataset is long enough."""
@@ -324,11 +325,21 @@ class RowSink:
             part = image[at : at + step]
             if step == self._chunk_rows:
                 self._send(start + at, part)
-            elif self._always:
-                self._write_partial(start + at, part)
+            elif self._packs:
+                self._change(start + at, slice(0, step), part)
             else:
                 self._write_by_library(start + at, part)
             at += step
+
+    def write_at(self, rows: RowNumbers, image: Image) -> None:
+        """Put elements into these rows, which increase."""
+        if self._packs:
+            for _, begin, end in by_chunk(rows, self._chunk_rows):
+                self._change(int(rows[begin]), rows[begin:end] - rows[begin], image[begin:end])
+            return
+        edges = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]
+        for begin, end in pairwise(edges):
+            self.write(int(rows[begin]) if end > begin else 0, image[begin:end], end - begin)
 
     def _send(self, start: int, image: Image) -> None:
         """A whole chunk."""
@@ -349,18 +360,19 @@ class RowSink:
         data, mask = packed.result()
         self._dataset.write_direct_chunk((start,), data, filter_mask=mask)
 
-    def _write_partial(self, start: int, image: Image) -> None:
-        """Rows of a chunk whose other rows stay as they are; behind the last one it holds the fill."""
+    def _change(self, start: int, places: slice | RowNumbers, image: Image) -> None:
+        """Some rows of a chunk, counted from `start`; the others stay. Behind the last row it holds the fill."""
         self.drain()
         first = start // self._chunk_rows * self._chunk_rows
-        count = min(self._chunk_rows, self._dataset.shape[0] - first)
         info = describe_dataset(self._dataset)
         whole = np.zeros(self._chunk_rows, dtype=image.dtype)
         if info.fill is not None:
             whole[...] = np.frombuffer(info.fill, dtype=image.dtype)[0]
-        with reading(self._dataset, info, first, count) as old:
-            whole[:count] = old
-        whole[start - first : start - first + len(image)] = image
+        count = min(self._chunk_rows, self._dataset.shape[0] - first)
+        if self._dataset.get_chunk_info_by_coord((first,)).byte_offset is not None:
+            with reading(self._dataset, info, first, count) as old:
+                whole[:count] = old
+        whole[start - first :][places] = image
         self._send(first, whole)
 
     def _write_by_library(self, start: int, image: Image) -> None:
