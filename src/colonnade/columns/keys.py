@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from colonnade import kernels
 from colonnade.columns.missing import Mask
+from colonnade.columns.strings import equal_to
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.leaf import Among, BoundLeaf, Domain, Interval, Key, Missing, NotANumber, Pattern, Test
 from colonnade.model import StoredType
@@ -240,6 +241,8 @@ class ByteKeys(Keys):
         if isinstance(test, Interval):
             return self._in_interval(test)
         if isinstance(test, Among):
+            if len(test.keys) == 1 and isinstance(test.keys[0], bytes):
+                return equal_to(self._array, test.keys[0])
             wanted = pa.array(test.keys, pa.binary())
             return _mask(pc.is_in(self._array, value_set=wanted))
         if isinstance(test, Pattern):
@@ -248,7 +251,8 @@ class ByteKeys(Keys):
 
     def _in_interval(self, test: Interval) -> Mask:
         if test.low is not None and test.low == test.high and not (test.low_open or test.high_open):
-            return _mask(pc.equal(self._array, pa.scalar(test.low, pa.binary())))
+            assert isinstance(test.low, bytes)  # keys of one column are of one kind
+            return equal_to(self._array, test.low)
         inside = np.ones(len(self._array), dtype=bool)
         if test.low is not None:
             compare = pc.greater if test.low_open else pc.greater_equal

@@ -27,3 +27,20 @@ def holds_nul(values: pa.Array) -> bool:
     ends = np.frombuffer(offsets, dtype=np.int32)
     first, last = int(ends[values.offset]), int(ends[values.offset + len(values)])
     return bool(np.frombuffer(data, dtype="u1")[first:last].min(initial=1) == 0)
+
+
+def equal_to(values: pa.Array, text: bytes) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """The rows whose bytes are these; of missing ones it means nothing. Few rows are left after the first bytes."""
+    found = np.zeros(len(values), dtype=bool)
+    rows = np.flatnonzero(byte_lengths(values) == len(text))
+    _, offsets, data = values.buffers()
+    if len(rows) and text and offsets is not None and data is not None:
+        begins = np.frombuffer(offsets, dtype=np.int32)[values.offset : values.offset + len(values)][rows]
+        content = np.frombuffer(data, dtype=np.uint8)
+        for place, byte in enumerate(text):
+            same = content[begins + place] == byte
+            rows, begins = rows[same], begins[same]
+            if not len(rows):
+                break
+    found[rows] = True
+    return found

@@ -23,7 +23,7 @@ from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.journal import JournaledFile
-from colonnade.h5.undo import Bytes, Pipeline, scale_offset_form
+from colonnade.h5.undo import SCALE_OFFSET_HEAD, Bytes, Pipeline, scale_offset_form
 from colonnade.model import FilterInfo, StoredType
 
 Image = np.ndarray[Any, np.dtype[Any]]
@@ -173,6 +173,9 @@ class ChunkSource:
                 raise ValueError("a chunk without filters has another length")
             self.load(chunk.address + begin, target)
             return
+        if self._pipeline.scale_offset is not None and not chunk.mask and 2 * len(out) < self._chunk_rows:
+            self._unpack_rows(chunk, first, out, self._pipeline.scale_offset)
+            return
         data = new_array(chunk.size, _BYTE)
         self.load(chunk.address, data)
         if len(target) == self._chunk_bytes:
@@ -181,6 +184,27 @@ class ChunkSource:
         whole = new_array(self._chunk_bytes, _BYTE)
         self._pipeline.undo(data, chunk.mask, whole)
         target[...] = whole[begin : begin + len(target)]
+
+    def _unpack_rows(self, chunk: Chunk, first: int, out: Image, options: Sequence[int]) -> None:
+        """Rows of a chunk of scale-offset from `first` on: only the bytes that hold them are read.
+
+        Every eighth row begins with a whole byte, so that head and bytes from there on make a chunk of their own.
+        """
+        head = new_array(SCALE_OFFSET_HEAD, _BYTE)
+        self.load(chunk.address, head)
+        bits = int.from_bytes(head[:4].tobytes(), "little")
+        begin = first // 8 * 8
+        count = first + len(out) - begin
+        skipped, n_bytes = begin * bits // 8, -(-count * bits // 8)
+        if bits > 8 * self._dtype.itemsize or SCALE_OFFSET_HEAD + skipped + n_bytes > chunk.size:
+            raise ValueError("a chunk is shorter than it says")
+        data = new_array(SCALE_OFFSET_HEAD + n_bytes, _BYTE)
+        data[:SCALE_OFFSET_HEAD] = head
+        self.load(chunk.address + SCALE_OFFSET_HEAD + skipped, data[SCALE_OFFSET_HEAD:])
+        dtype, fill, decimals = scale_offset_form(options)
+        made = new_array(count, dtype)
+        kernels.decode_scaleoffset(data, made, fill, decimals)
+        out.view(dtype)[...] = made[first - begin :]
 
     def _take_from(self, chunk: Chunk, places: RowNumbers, out: Image) -> None:
         """Rows of a chunk, by the cheapest way."""

@@ -25,6 +25,7 @@ Undo = Callable[[Data, Sequence[int], Bytes | None, int | None], Data]
 
 _LIMIT = 1 << 28  # bytes of a chunk that are unpacked here at most
 SCALE_OFFSET = 6
+SCALE_OFFSET_HEAD = 21  # bytes before the packed numbers of a chunk
 _SO_INT = 2
 _BIT_BY_BIT = (SCALE_OFFSET, 32008)  # the library is quicker than the NumPy form of these
 
