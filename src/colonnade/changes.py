@@ -7,8 +7,7 @@ refused by row and value when they come; the caller then rolls back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +19,7 @@ from colonnade.columns.plain import plain_array
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_values
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
-from colonnade.errors import DataError, FormatError, UsageError
+from colonnade.errors import DataError, FormatError, UsageError, rows_as
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, family, source_from
 from colonnade.h5.datasets import resize
@@ -217,24 +216,10 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
     writer = table.resume(column)
-    with _places_as(numbers):
+    with rows_as(lambda place: int(numbers[place])):
         writer.overwrite(numbers, _fitting(array.take(pa.array(order)), arrow_type(column), name, 0))
     table.layout.extend(table.group, table.info, [writer.finish()])
     _follow(table, indexes, {name: Selection.from_rows(numbers)})
-
-
-@contextmanager
-def _places_as(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[None]:
-    """Errors raised inside count the values given; give them on with the rows of the table."""
-    try:
-        yield
-    except DataError as error:
-        place = error.facts.get("row")
-        if not isinstance(place, int):
-            raise
-        row = int(numbers[place])
-        message = error.message.replace(f"row {place}", f"row {row}", 1)
-        raise DataError(message, **{**error.facts, "row": row}) from error
 
 
 def row_numbers(rows: Any, n_rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -17,7 +17,8 @@ the message are attributes of the error too, so that programs need not read text
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -107,6 +108,20 @@ class UnsupportedError(ColonnadeError):
 
 class ConflictError(ColonnadeError, OSError):
     """The file is read-only, locked, or changed under us."""
+
+
+@contextmanager
+def rows_as(row_of: Callable[[int], int]) -> Iterator[None]:
+    """Errors about a row that is counted within a part: given on with the row that `row_of` makes of it."""
+    try:
+        yield
+    except ColonnadeError as error:
+        place = error.facts.get("row")
+        if not isinstance(place, int) or row_of(place) == place:
+            raise
+        row = row_of(place)
+        message = error.message.replace(f"row {place}", f"row {row}", 1)
+        raise _rebuild(type(error), message, {**error.facts, "row": row}) from error
 
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:

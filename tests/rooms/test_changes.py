@@ -464,3 +464,15 @@ def test_append_to_booleans_of_any_width(tmp_path: Path, base: str) -> None:
     assert cn.read(path).column("b").to_pylist() == [True, *later]
     with h5py.File(path) as file:
         assert file["table/b"][:].astype(bool).tolist() == [True, *later]
+
+
+def test_a_refused_append_names_the_row_of_the_table(tmp_path: Path) -> None:
+    """Also where the value that cannot be stored lies inside a list, and the rows were taken a chunk at a time."""
+    path = tmp_path / "t.h5"
+    cn.write(path, {"x": pa.array([["a"]] * 10)}, table="t", columns={"x": cn.column(chunk_rows=4)})
+    with cn.open(path, "r+") as file:
+        with pytest.raises(DataError) as refused:
+            file["t"].append({"x": pa.array([["a"]] * 7 + [["a", "b\0c"]])})
+        assert refused.value.row == 17
+        assert "row 17" in str(refused.value)
+        assert len(file["t"]) == 10

@@ -773,6 +773,25 @@ def test_iterators_of_batches(path: Path, make: Callable[[], Iterator[Any]]) -> 
         assert values(found, "index") == ["r1", "r2", "r3"]
 
 
+@pytest.mark.parametrize("filters", ["none", "shuffle+deflate", "scale-offset"])
+@pytest.mark.parametrize(("rows", "chunk_rows"), [(1000, 300), (300, 1000), (65536, 65536), (70_000, 1000)])
+def test_an_iterator_may_fill_the_same_arrays_again(path: Path, rows: int, chunk_rows: int, filters: str) -> None:
+    """Rows that wait for their chunk to be full, or for a thread to pack it, are not those of a later batch."""
+    n_batches = 8
+
+    def batches(first: int, arrow: bool) -> Iterator[Any]:
+        numbers = np.empty(rows, dtype="i8")
+        for batch in range(first, first + n_batches):
+            numbers[:] = np.arange(batch * rows, (batch + 1) * rows)
+            yield pa.record_batch({"x": pa.array(numbers)}) if arrow else {"x": numbers}
+
+    cn.write(path, batches(0, False), table="t", columns={"x": cn.column(chunk_rows=chunk_rows, filters=filters)})
+    with cn.open(path, "r+") as file:
+        file["t"].append(batches(n_batches, True))
+    found = cn.read(path, "t").column("x").to_numpy()
+    assert np.array_equal(found, np.arange(2 * n_batches * rows))
+
+
 def test_an_iterable_is_read_once_and_lazily(path: Path) -> None:
     """Batches are asked for one after another, and each only once."""
     asked = []
@@ -793,6 +812,10 @@ def test_progress_is_told(path: Path) -> None:
     table = pa.table({"x": np.arange(150_000)})
     cn.write(path, table, table="t", progress=lambda done, total: heard.append((done, total)))
     assert heard[-1] == (150_000, 150_000)
+    assert [done for done, _ in heard] == sorted(done for done, _ in heard)
+    heard.clear()
+    cn.write(path, table, table="i", index={"x": "sorted_rows"}, progress=lambda done, all_: heard.append((done, all_)))
+    assert heard[-1] == (300_000, 300_000)  # once to write, once to build the index
     assert [done for done, _ in heard] == sorted(done for done, _ in heard)
     heard.clear()
     cn.write(path, iter(table.to_batches(70_000)), table="u", progress=lambda done, total: heard.append((done, total)))

@@ -1139,3 +1139,16 @@ def test_a_change_of_a_table_with_a_wrong_index(
     with cn.open(path) as file:
         file["t"].verify_indexes()
     assert believed(path) == truth(path)
+
+
+def test_a_verification_is_seen_by_every_table_object(cache: Path, path: Path) -> None:
+    """Two objects of one table share the file: what one has verified, queries of the other believe."""
+    cn.write(
+        path, {"x": np.arange(1000)}, table="t", columns={"x": cn.column(chunk_rows=10)}, index={"x": "chunk_minmax"}
+    )
+    receipt_file(cache, path).unlink()
+    with cn.open(path) as file:
+        one, other = file["t"], file["t"]
+        assert not one.where("x == 5").explain().indexes_used
+        assert not other.verify_indexes()
+        assert one.where("x == 5").explain().indexes_used

@@ -8,8 +8,6 @@ UTF-8, codes and enum values to be ones that mean something.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +17,7 @@ import pyarrow as pa
 from colonnade import kernels
 from colonnade.columns.extension import ComplexType, complex_array
 from colonnade.columns.missing import Mask, find_missing, find_missing_strings, has_none_missing
-from colonnade.errors import CorruptError
+from colonnade.errors import CorruptError, rows_as
 from colonnade.h5.chunks import new_array
 from colonnade.h5.datasets import Image
 from colonnade.h5.datatypes import memory_dtype
@@ -136,18 +134,6 @@ def _corrupt(what: str, row: Any, expected: str, found: object) -> CorruptError:
     )
 
 
-@contextmanager
-def _rows_of(row_of: Callable[[int], int]) -> Iterator[None]:
-    """Errors raised inside count elements; give them on with the row that the element is in."""
-    try:
-        yield
-    except CorruptError as error:
-        element = error.facts.get("row")
-        if not isinstance(element, int):
-            raise
-        raise CorruptError(error.message, **{**error.facts, "row": row_of(element)}) from error
-
-
 def _decode_boolean(image: Image, missing: Mask | None) -> pa.Array:
     _check_boolean(image, missing)
     return pa.array(image == 1, mask=missing)
@@ -262,7 +248,7 @@ def _decode_sequence(image: Image, stored: StoredType, kind: pa.DataType, missin
     dtype = memory_dtype(stored.item)
     data, offsets = _gather(image, dtype.itemsize, missing)
     inner = _as_elements(data, dtype)
-    with _rows_of(lambda element: int(np.searchsorted(offsets, element, "right")) - 1):
+    with rows_as(lambda element: int(np.searchsorted(offsets, element, "right")) - 1):
         values = _decode(inner, stored.item, kind.value_type, None)
     buffers = [_validity(missing), pa.py_buffer(offsets)]
     return pa.Array.from_buffers(pa.list_(values.type), len(image), buffers, children=[values])
@@ -287,7 +273,7 @@ def _decode_array(image: Image, stored: StoredType, kind: pa.DataType, missing: 
     # What stands inside a missing row means nothing, so it is missing too.
     each = int(np.prod(stored.dims))
     inside = None if missing is None else np.repeat(missing, each)
-    with _rows_of(lambda element: element // each):
+    with rows_as(lambda element: element // each):
         values = _decode(flat, stored.item, inner_kind, inside)
     for depth in range(len(stored.dims) - 1, 0, -1):
         values = pa.FixedSizeListArray.from_arrays(values, stored.dims[depth])

@@ -8,8 +8,6 @@ the fill. What the stored type cannot hold is a DataError with column and row.
 from __future__ import annotations
 
 import decimal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +18,7 @@ import pyarrow.compute as pc
 from colonnade.columns.extension import ComplexType, complex_values
 from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.columns.values import python_values
-from colonnade.errors import DataError, UsageError
+from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.h5.datasets import Image, fill_element
 from colonnade.h5.datatypes import SEQUENCE_DTYPE, memory_dtype
 from colonnade.model import StoredType
@@ -168,7 +166,8 @@ def _encode_sequence(array: pa.Array, stored: StoredType, name: str) -> Encoded:
         lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
         values = array.flatten()
         _refuse_inner_missing(values, array, name)
-        with _rows_of_elements(np.cumsum(lengths)):
+        ends = np.cumsum(lengths)
+        with rows_as(lambda element: int(np.searchsorted(ends, element, "right"))):
             elements = _encode(values, stored.item, name)
         inner = np.ascontiguousarray(elements.image)
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]) if len(array) else np.zeros(0, dtype="i8")
@@ -178,20 +177,6 @@ def _encode_sequence(array: pa.Array, stored: StoredType, name: str) -> Encoded:
     image["length"] = lengths
     image["pointer"] = np.where(lengths > 0, starts.astype("u8") * np.uint64(width) + np.uint64(inner.ctypes.data), 0)
     return Encoded(image, kept)
-
-
-@contextmanager
-def _rows_of_elements(ends: np.ndarray[Any, Any]) -> Iterator[None]:
-    """Errors raised inside count elements of sequences; give them on with the row that the element is in."""
-    try:
-        yield
-    except DataError as error:
-        element = error.facts.get("row")
-        if not isinstance(element, int):
-            raise
-        row = int(np.searchsorted(ends, element, "right"))
-        message = error.message.replace(f"row {element}", f"row {row}", 1)
-        raise DataError(message, **{**error.facts, "row": row}) from error
 
 
 def _refuse_inner_missing(values: pa.Array, array: pa.Array, name: str) -> None:

@@ -43,7 +43,7 @@ from colonnade.columns.missing import recommended_fills
 from colonnade.columns.plain import plain_array
 from colonnade.columns.read import cut
 from colonnade.columns.values import python_values
-from colonnade.errors import DataError, UnsupportedError, UsageError
+from colonnade.errors import DataError, UnsupportedError, UsageError, rows_as
 from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
@@ -185,7 +185,7 @@ class ColumnWriter:
         """
         self._group = group
         values = self._as_values(sample, 0)
-        self._form = self._suit(values, 0, more=n_rows is None or n_rows > len(sample))
+        self._form = self._suit(values, more=n_rows is None or n_rows > len(sample))
         stored = self._form.stored
         chunk_rows = self._options.chunk_rows
         if chunk_rows is None:
@@ -296,7 +296,8 @@ class ColumnWriter:
         encoded = self._encode_at_once(values)
         if encoded is None:
             self._make_fit(values, self._n_written)
-            encoded = self._encode(values)
+            with rows_as(lambda place: self._n_written + place):
+                encoded = self._encode(values)
             self._has_missing = self._has_missing or self._holds_missing(values)
         resize(self._dataset, self._n_written + len(values))
         self._open_sink().write(self._n_written, encoded.image, len(values))
@@ -352,16 +353,17 @@ class ColumnWriter:
 
     def _make_fit(self, values: pa.Array, first_row: int) -> None:
         """Change the form, and copy what is written already, if these values need it."""
-        form = self._suit(values, first_row, more=True)
+        with rows_as(lambda place: first_row + place):
+            form = self._suit(values, more=True)
         if form != self._form:
             self._copy_into(form)
 
-    def _suit(self, values: pa.Array, first_row: int, more: bool) -> Form:
-        """The present form if it holds these values too, else the one that does."""
+    def _suit(self, values: pa.Array, more: bool) -> Form:
+        """The present form if it holds these values too, else the one that does. Errors count the values."""
         has_missing = self._has_missing or values.null_count > 0
         if self._coder is not None:
             if self._options.fill is None:
-                self._refuse_missing_without_fill(self._form, values, first_row)
+                self._refuse_missing_without_fill(self._form, values)
             if self._resumed and holds_codes(self._form.stored, len(self._coder.values)):
                 return self._form
             marked = has_missing or len(self._form.stored.members) > len(self._coder.values)
@@ -369,19 +371,19 @@ class ColumnWriter:
         first = self._plan is None
         form = suit_datatype(self._form, values, self._options, self.name, first, more)
         if form.stored.kind == "boolean":
-            self._refuse_missing_without_fill(form, values, first_row)
+            self._refuse_missing_without_fill(form, values)
             asked_fill(self._options, form, self.name)
             return form
-        return self._suit_fill(form, values, first_row)
+        return self._suit_fill(form, values)
 
-    def _suit_fill(self, form: Form, values: pa.Array, first_row: int) -> Form:
+    def _suit_fill(self, form: Form, values: pa.Array) -> Form:
         if self._options.fill is not AUTO:
             form = replace(form, fill=asked_fill(self._options, form, self.name))
-            self._refuse_missing_without_fill(form, values, first_row)
-            self._refuse_fill_among(form, values, first_row)
+            self._refuse_missing_without_fill(form, values)
+            self._refuse_fill_among(form, values)
             return form
         if form.fill is not None and self._resumed and form.fill not in islice(recommended_fills(form.stored), 8):
-            self._refuse_fill_among(form, values, first_row)  # somebody chose it
+            self._refuse_fill_among(form, values)  # somebody chose it
             return form
         if form.fill is not None and list(fills_that_do_not_occur(form, values, [form.fill], self.name)):
             return form
@@ -391,10 +393,10 @@ class ColumnWriter:
         found = self._find_fill(form, values)
         if found is None and has_missing:
             if form.stored.kind == "string" and form.stored.size < ROOM_FOR_FILL:
-                return self._suit_fill(replace(form, stored=stored_string(ROOM_FOR_FILL), fill=None), values, first_row)
+                return self._suit_fill(replace(form, stored=stored_string(ROOM_FOR_FILL), fill=None), values)
             if self._resumed:
-                self._refuse_fill_among(form, values, first_row)
-            self._refuse_missing_without_fill(replace(form, fill=None), values, first_row, always=True)
+                self._refuse_fill_among(form, values)
+            self._refuse_missing_without_fill(replace(form, fill=None), values, always=True)
         return replace(form, fill=found)
 
     def _find_fill(self, form: Form, values: pa.Array) -> bytes | None:
@@ -407,20 +409,18 @@ class ColumnWriter:
             alive = list(fills_that_do_not_occur(form, written, alive, self.name))
         return alive[0] if alive else None
 
-    def _refuse_missing_without_fill(self, form: Form, values: pa.Array, first_row: int, always: bool = False) -> None:
+    def _refuse_missing_without_fill(self, form: Form, values: pa.Array, always: bool = False) -> None:
         if form.fill is not None and self._options.fill is not None:
             return
         if not values.null_count and not always:
             return
-        row = first_row
-        if values.null_count:
-            row += int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+        row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) if values.null_count else 0
         why = "fill=None says that it has none" if self._options.fill is None else (
             f"its type, {form.stored}, has no value to spare for it: cast the column to a wider type, or fill it"
         )  # fmt: skip
         raise DataError(f"column {self.name!r} has a missing value in row {row}, but {why}", column=self.name, row=row)
 
-    def _refuse_fill_among(self, form: Form, values: pa.Array, first_row: int) -> None:
+    def _refuse_fill_among(self, form: Form, values: pa.Array) -> None:
         if form.fill is None or is_nan(form.fill, form):
             return
         present = values.drop_null()
@@ -428,7 +428,7 @@ class ColumnWriter:
         if not equal.any():
             return
         rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-        row = first_row + int(rows[np.argmax(equal)])
+        row = int(rows[np.argmax(equal)])
         value = python_values(present.slice(int(np.argmax(equal)), 1))[0]
         raise DataError(
             f"column {self.name!r}, row {row}: the value {value!r} is the column's fill, so it would read as missing: "

@@ -220,7 +220,14 @@ def _is_batch(value: Any) -> bool:
 def _joined(sources: Iterable[Source], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for number, source in enumerate(sources):
         for batch in source.batches:
-            yield _matched(batch, schema, number)
+            yield _copied(_matched(batch, schema, number))
+
+
+def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch in memory of its own: whoever gives batches one by one may fill the same arrays again for the next,
+    while rows of this one still wait for their chunk to be full."""
+    arrays = [pa.concat_arrays([array, array.slice(0, 0)]) for array in batch.columns]  # of two arrays: always a copy
+    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
 
 def _matched(batch: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.RecordBatch:

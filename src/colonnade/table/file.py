@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TypeVar
@@ -110,7 +111,8 @@ def write(
         arrays, a NumPy record array, or an iterator of such batches (streamed, bounded memory).
     table: where in the file, "/" for the root.
     mode: what if a table is there: "error", "replace", or "append" (the options then are the table's own).
-    progress: called with the rows written so far and the rows in all (None where unknown).
+    progress: called with the rows written so far and the rows in all (None where unknown); with `index`, the rows
+    looked at for each indexed column count as well.
 
     Options: title, description, units_vocabulary (texts); columns={name: colonnade.column(...)};
     labels=[names] or {name: array}, the row labels; index={column: kind or kinds}, the search indexes;
@@ -128,6 +130,18 @@ def write(
     handle = open_file(target, "a", large_root=draft.large_attributes and table.strip("/") == "")
     with File(handle) as file:
         file._write(table, draft, mode, progress)
+
+
+def _told_of_passes(progress: Progress | None, n_passes: int) -> Progress | None:
+    """Tells of rows that are to be looked at several times, the first time now."""
+    if progress is None or n_passes == 1:
+        return progress
+    return lambda done, total: progress(done, None if total is None else n_passes * total)
+
+
+def _told_behind(progress: Progress, before: int, done: int, total: int | None) -> None:
+    """Tells of rows behind those that were told of before."""
+    progress(before + done, None if total is None else before + total)
 
 
 def _append_to(target: Target, table: str, data: Any, progress: Progress | None) -> bool:
@@ -153,6 +167,7 @@ class File:
         self._spoiled = False
         self._receipts: Receipts = {}
         self._receipts_of: int | None = None
+        self._n_verified = 0  # verifications so far: what is open of indexes is trusted as of one of them
 
     @property
     def h5(self) -> Any:
@@ -301,12 +316,13 @@ class File:
     def _write(self, table: str, draft: Draft, mode: Mode, progress: Progress | None) -> None:
         with self._change():
             path = self._absolute(table)
-            create(self._handle.root, path, draft, mode, progress)
+            create(self._handle.root, path, draft, mode, _told_of_passes(progress, 1 + len(draft.index)))
             for place in [place for place in self._receipts if place[0] == path]:
                 del self._receipts[place]
             if draft.index:
                 group, layout, info = self._describe(path)
-                Indexes(group, layout, info, self._receipts).build(draft.index)
+                told = None if progress is None else partial(_told_behind, progress, info.n_rows)
+                Indexes(group, layout, info, self._receipts).build(draft.index, progress=told)
 
     def drop(self, table: str) -> None:
         """Remove a table; what others put into its group stays. One commit."""
@@ -426,6 +442,7 @@ class File:
 
     def _save_verified(self, state: list[int] | None) -> None:
         """After a verification by a reader: keep the receipts, if the file has not changed meanwhile."""
+        self._n_verified += 1
         if self._handle.path is not None and state is not None:
             save_receipts(self._handle.path, self._receipts, state)
 

@@ -35,7 +35,7 @@ class Table(Readable):
         self._file = file
         self._asked_path = path
         self._opened: dict[str, ColumnReader] = {}
-        self._open_indexes: Sequence[OpenIndex] | None = None
+        self._open_indexes: tuple[int, Sequence[OpenIndex]] | None = None
         self._generation = -1
         self._writers: changes.Writers | None = None
         self._writers_of = -2
@@ -136,7 +136,6 @@ class Table(Readable):
         """
 
         def verify() -> list[Finding]:
-            self._open_indexes = None
             indexes, findings = self._indexes(), []
             for done, (info, wrong) in enumerate(indexes.verify()):
                 path = f"{self._info.path.rstrip('/')}/_search_indexes/{info.name}"
@@ -184,9 +183,9 @@ class Table(Readable):
         if self._file._handle.writable:
             return self._indexes().open()
         self._look()
-        if self._open_indexes is None:
-            self._open_indexes = self._indexes().open()
-        return self._open_indexes
+        if self._open_indexes is None or self._open_indexes[0] != self._file._n_verified:
+            self._open_indexes = self._file._n_verified, self._indexes().open()
+        return self._open_indexes[1]
 
     def _indexes(self) -> Indexes:
         self._look()
