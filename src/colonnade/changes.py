@@ -17,6 +17,7 @@ import pyarrow as pa
 from colonnade.columns.mapping import arrow_type, implied_units, plain_type
 from colonnade.columns.plain import plain_array
 from colonnade.columns.read import ColumnReader
+from colonnade.columns.text_writer import column_writer
 from colonnade.columns.values import python_values
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, FormatError, UsageError, rows_as
@@ -90,20 +91,19 @@ def append(
         if progress is not None:
             progress(done, source.n_rows)
     written = [writer.finish() for writer, _ in writers.of_columns]
-    table.layout.extend(table.group, table.info, written)
+    holds = table.layout.extend(table.group, table.info, written)
     _follow(table, indexes, {})
-    return done, _grown(table.info, written, first + done), writers
+    return done, _grown(table.info, written, first + done) if holds else None, writers
 
 
-def _grown(info: TableInfo, written: list[WrittenColumn], n_rows: int) -> TableInfo | None:
-    """The description with more rows; None where more than the number of rows has changed."""
+def _grown(info: TableInfo, written: list[WrittenColumn], n_rows: int) -> TableInfo:
+    """The description with more rows, and as many categories as there are now."""
     named = {column.name: column for column in written}
-    for name, column in named.items():
-        retyped = column.arrow_type not in (None, info.by_name[name].arrow_type)
-        if column.replaced or retyped or column.categories is not None:
-            return None
 
     def grown(column: ColumnInfo) -> ColumnInfo:
+        found, now = column.categories, named[column.name].categories
+        if found is not None and now is not None and len(now) != found.n_categories:
+            column = replace(column, categories=replace(found, n_categories=len(now)))
         return replace(column, n_rows=n_rows)
 
     return replace(info, n_rows=n_rows, columns=tuple(map(grown, info.columns)), labels=tuple(map(grown, info.labels)))
@@ -260,9 +260,11 @@ def _check_length(info: TableInfo, name: str, array: pa.Array) -> None:
         )
 
 
-def _write_whole(group: Any, name: str, array: pa.Array, options: ColumnOptions) -> WrittenColumn:
+def _write_whole(
+    group: Any, name: str, array: pa.Array, options: ColumnOptions, is_label: bool = False
+) -> WrittenColumn:
     """A new dataset with these rows; nothing makes it a column yet."""
-    writer = ColumnWriter(name, array.type, options)
+    writer = column_writer(name, array.type, options, is_label=is_label)
     writer.start(group, array.slice(0, DEFAULT_CHUNK_ROWS), len(array), DEFAULT_CHUNK_ROWS)
     for first in range(0, len(array), DEFAULT_CHUNK_ROWS):
         writer.write(array.slice(first, DEFAULT_CHUNK_ROWS))
@@ -279,7 +281,8 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
     old = f"{name}\x01old"
     rename(table.group, name, old)
     try:
-        written = _write_whole(table.group, name, array, options)
+        is_label = any(label.name == name for label in table.info.labels)
+        written = _write_whole(table.group, name, array, options, is_label)
     except BaseException:  # where there is no journal, this is what takes it back
         if exists(table.group, name):
             unlink(table.group, name)

@@ -295,7 +295,7 @@ class Auto:
 
 
 AUTO = Auto()
-Strings = Literal["auto", "fixed", "variable"]
+Strings = Literal["auto", "fixed", "variable", "categories"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +307,10 @@ class ColumnOptions:
     chunk_rows: rows in a chunk (default: up to 65,536, fewer for small or very wide tables).
     filters: such as "shuffle+deflate:4", "scale-offset", "zstd:3", or "none"; default: tried on
         the first rows, with filters that are built into every HDF5 library.
-    strings: "fixed" or "variable" length; "auto" takes fixed where it does not waste space.
-    categories: True stores text or numbers by categories; a list names them, in their order.
+    strings: "fixed" or "variable" length, or by "categories" (it reads as text all the same, unless dictionaries are
+        asked for); "auto" takes categories where rows repeat, else fixed where it does not waste space.
+    categories: True makes a categorical of text or numbers, which reads as a dictionary; a list names its categories,
+        in their order; False keeps text from being stored by categories.
     ordered: whether the order of the categories means something.
     enum: True stores a categorical as an HDF5 enum instead of codes and a categories dataset.
     """
@@ -333,5 +335,5 @@ class ColumnOptions:
             raise UsageError(f"chunk_rows must be a whole number, not {self.chunk_rows!r}", option="chunk_rows")
         if self.chunk_rows is not None and not 1 <= self.chunk_rows <= 2**31:
             raise UsageError(f"chunk_rows must be at least 1, not {self.chunk_rows}")
-        if self.strings not in ("auto", "fixed", "variable"):
-            raise UsageError(f"strings must be 'auto', 'fixed' or 'variable', not {self.strings!r}")
+        if self.strings not in ("auto", "fixed", "variable", "categories"):
+            raise UsageError(f"strings must be 'auto', 'fixed', 'variable' or 'categories', not {self.strings!r}")

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.mapping import implied_units, plain_type
+from colonnade.columns.text_writer import TextWriter, column_writer
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import ColumnNotFound, DataError, UsageError, nearest_names
 from colonnade.exchange.arrays import array_from
@@ -48,8 +49,8 @@ class Draft:
 
     source: Source
     layout: Layout
-    writers: list[ColumnWriter]
-    label_writers: list[ColumnWriter]
+    writers: list[ColumnWriter | TextWriter]
+    label_writers: list[ColumnWriter | TextWriter]
     label_arrays: dict[str, pa.Array]
     text: TableText
     large_attributes: bool
@@ -90,9 +91,9 @@ def prepare(
     large = chosen.needs_large_attributes(len(known), longest)
     kinds = {f.name: f.type for f in source.schema} | {name: array.type for name, array in label_arrays.items()}
 
-    def writer(name: str, is_label: bool) -> ColumnWriter:
+    def writer(name: str, is_label: bool) -> ColumnWriter | TextWriter:
         wide = (large and is_label) or len((options[name].description or "").encode()) > LONGEST_TEXT
-        return ColumnWriter(name, kinds[name], options[name], wide)
+        return column_writer(name, kinds[name], options[name], wide, is_label)
 
     column_names = [name for name in source.schema.names if name not in label_names]
     return Draft(

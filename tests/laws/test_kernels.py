@@ -281,6 +281,38 @@ def test_fixed_strings(data: st.DataObject, width: int, padding: int, check: int
     )
 
 
+@given(st.data(), st.sampled_from(["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]))
+def test_strings_by_codes(data: st.DataObject, kind: str) -> None:
+    texts = data.draw(st.lists(st.binary(max_size=40), min_size=1, max_size=9))
+    known = np.cumsum([0, *map(len, texts)], dtype="i4")
+    strings = np.frombuffer(b"".join(texts), "u1")
+    codes = np.array(data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=60)), kind)
+    missing = data.draw(st.sampled_from([None, masks(data.draw, len(codes))]))
+    if missing is not None:
+        codes[missing.astype(bool)] = np.array(-1).astype(kind)
+    offsets = np.zeros(len(codes) + 1, "i4")
+    assert agree("code_offsets", known, codes, missing, offsets) is None
+    out = np.zeros(int(offsets[-1]), "u1")
+    assert agree("code_data", known, strings, codes, missing, offsets, out) is None
+    for row, code in enumerate(codes.tolist()):
+        left_out = missing is not None and missing[row]
+        assert out[offsets[row] : offsets[row + 1]].tobytes() == (b"" if left_out else texts[code])
+    if len(codes) and not (missing is not None and missing[-1]):
+        codes[-1] = len(texts)
+        assert agree("code_offsets", known, codes, missing, offsets, exact=False) == REFUSED
+        assert agree("code_data", known, strings, codes, missing, offsets, out, exact=False) == REFUSED
+
+
+@given(st.data(), st.lists(st.integers(-3, 30), min_size=1, max_size=9))
+def test_codes_of_offsets_that_are_not_believed(data: st.DataObject, known: list[int]) -> None:
+    text = np.frombuffer(data.draw(st.binary(max_size=30)), "u1")
+    codes = np.array(data.draw(st.lists(st.integers(-1, 9), max_size=9)), "i4")
+    offsets = np.array(data.draw(st.lists(st.integers(-5, 60), min_size=len(codes) + 1, max_size=len(codes) + 1)), "i4")
+    places = np.array(known, "i4")
+    agree("code_offsets", places, codes, None, offsets.copy(), exact=False)
+    agree("code_data", places, text, codes, None, offsets, np.zeros(40, "u1"), exact=False)
+
+
 @given(st.data(), st.lists(st.integers(-3, 30), min_size=1, max_size=9))
 def test_offsets_are_not_believed(data: st.DataObject, offsets: list[int]) -> None:
     text = np.frombuffer(data.draw(st.binary(max_size=30)), "u1")

@@ -476,3 +476,23 @@ def test_a_refused_append_names_the_row_of_the_table(tmp_path: Path) -> None:
         assert refused.value.row == 17
         assert "row 17" in str(refused.value)
         assert len(file["t"]) == 10
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_columns_that_share_their_categories_grow_apart(tmp_path: Path, order: tuple[str, str]) -> None:
+    """New categories of one do not become those of the other, and none loses its own."""
+    path = tmp_path / "t.h5"
+    words = pa.array(["x", "y", "x"]).dictionary_encode()
+    cn.write(path, {"a": words, "b": words}, table="t")
+    with h5py.File(path, "r+") as file:
+        first, second = order
+        file["t"][second].attrs["_categories"] = file["t"][f"{first}_categories"].ref
+        del file["t"][f"{second}_categories"]
+    rows = {"a": ["x", "y", "x"], "b": ["x", "y", "x"]}
+    with cn.open(path, "r+") as file:
+        for more in ({"a": ["new"], "b": ["y"]}, {"a": ["x"], "b": ["other"]}, {"a": ["third"], "b": ["fourth"]}):
+            file["t"].append(more)
+            rows = {name: rows[name] + more[name] for name in rows}
+            assert {name: file["t"][name].to_arrow().to_pylist() for name in rows} == rows
+    found = cn.read(path, "t")
+    assert {name: found.column(name).to_pylist() for name in rows} == rows

@@ -17,7 +17,8 @@ import pyarrow as pa
 from colonnade import kernels
 from colonnade.columns.extension import ComplexType, complex_array
 from colonnade.columns.missing import Mask, find_missing, find_missing_strings, has_none_missing
-from colonnade.errors import CorruptError, rows_as
+from colonnade.columns.strings import string_buffers
+from colonnade.errors import CorruptError, UsageError, rows_as
 from colonnade.h5.chunks import new_array
 from colonnade.h5.datasets import Image
 from colonnade.h5.datatypes import memory_dtype
@@ -301,6 +302,23 @@ def decode_codes(image: Image, n_categories: int, fill: bytes | None) -> pa.Arra
     width = "i8" if image.dtype.itemsize > 4 else "i4"
     codes = image if missing is None else np.where(missing, 0, image)
     return pa.array(codes.astype(width), mask=missing)
+
+
+def decode_coded_text(image: Image, categories: pa.StringArray, fill: bytes | None) -> pa.Array:
+    """The categories that codes stand for, as text."""
+    codes, missing = decode_code_numbers(np.ascontiguousarray(image), len(categories), fill)
+    known, strings = string_buffers(categories)
+    offsets = new_array(len(codes) + 1, np.dtype(np.int32))
+    try:
+        kernels.code_offsets(known, codes, missing, offsets)
+    except ValueError:  # the codes are checked: it is the bytes that are too many
+        raise UsageError(
+            f"the text of these {len(codes):,} rows has more than 2 GiB: take fewer, or use dictionaries=True"
+        ) from None
+    data = new_array(int(offsets[-1]), np.dtype(np.uint8))
+    kernels.code_data(known, strings, codes, missing, offsets, data)
+    buffers = [_validity(missing), pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(codes), buffers)
 
 
 def decode_code_numbers(image: Image, n_categories: int, fill: bytes | None) -> tuple[Image, Mask | None]:

@@ -35,6 +35,8 @@ _EPOCH = re.compile(
     re.IGNORECASE,
 )
 LARGEST_INTEGER_DECIMAL = 18
+TEXT_BY_CATEGORIES = "string"
+"""The `arrow_type` of codes that are read as the text they stand for."""
 
 
 def arrow_type(column: ColumnInfo) -> pa.DataType:
@@ -42,9 +44,16 @@ def arrow_type(column: ColumnInfo) -> pa.DataType:
     if column.categories is not None:
         found = column.categories
         values = value_type(found.type, found.units, found.arrow_type)
+        if pa.types.is_string(values) and column.arrow_type == TEXT_BY_CATEGORIES:
+            return values
         index = pa.int64() if column.type.size > 4 else pa.int32()
         return pa.dictionary(index, values, ordered=found.ordered)
     return value_type(column.type, column.units, column.arrow_type)
+
+
+def as_dictionary(column: ColumnInfo) -> ColumnInfo:
+    """The column as it is when text that is kept by categories is handed out so."""
+    return replace(column, arrow_type=None) if column.categories is not None else column
 
 
 def value_type(stored: StoredType, units: str | None, named: str | None) -> pa.DataType:

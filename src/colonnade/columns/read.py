@@ -13,9 +13,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.decode import decode, decode_code_numbers, decode_codes, decode_numbers, decode_strings
+from colonnade.columns.decode import (
+    decode,
+    decode_code_numbers,
+    decode_coded_text,
+    decode_codes,
+    decode_numbers,
+    decode_strings,
+)
 from colonnade.columns.key_images import keys_to_image
-from colonnade.columns.keys import Keys, NumberKeys, Numbers, decimal_keys, domain_of, join, keys_of, keys_to_decimals
+from colonnade.columns.keys import (
+    ByteKeys,
+    Keys,
+    NumberKeys,
+    Numbers,
+    decimal_keys,
+    domain_of,
+    join,
+    keys_of,
+    keys_to_decimals,
+)
 from colonnade.columns.mapping import arrow_type, value_type
 from colonnade.columns.missing import Mask
 from colonnade.errors import CorruptError, FormatError
@@ -149,6 +166,8 @@ class ColumnReader:
             return decode_strings(raw, self.kind, column.fill)
         if column.categories is None:
             return decode(raw, column.type, self.kind, column.fill)
+        if self.is_coded_text:
+            return decode_coded_text(raw, self.categories(), column.fill)
         codes = decode_codes(raw, len(self.categories()), column.fill)
         return pa.DictionaryArray.from_arrays(codes, self.categories(), ordered=self.kind.ordered)
 
@@ -196,6 +215,22 @@ class ColumnReader:
     def is_decimal_text(self) -> bool:
         """Whether these are decimals of so many digits that they are kept as text."""
         return bool(pa.types.is_decimal(self.kind)) and self.column.type.kind in ("string", "text")
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether rows are kept, and compared, by the codes of categories or the numbers of an enum."""
+        return self.column.categories is not None or self.column.type.kind == "enum"
+
+    @property
+    def is_coded_text(self) -> bool:
+        """Whether this is text that is kept by categories."""
+        return self.column.categories is not None and bool(pa.types.is_string(self.kind))
+
+    def by_value(self) -> ColumnReader:
+        """A reader of the same rows whose keys are in the order of the values; those of coded text are not."""
+        if not self.is_coded_text:
+            return self
+        return TextReader(self.column, self._dataset, self._categories_dataset, self.n_threads)
 
     @property
     def fill_number(self) -> int | None:
@@ -247,6 +282,25 @@ class ColumnReader:
             else:
                 parts.append(read(first, last - first + 1).take(group - first))
         return parts
+
+
+class TextReader(ColumnReader):
+    """Text that is kept by categories, compared as text and not by its codes."""
+
+    def _key_array(self, raw: Raw) -> pa.Array:
+        return self._decode(raw).cast(pa.binary())
+
+    def values(self, keys: Keys) -> pa.Array:
+        assert isinstance(keys, ByteKeys)  # as _key_array gives them
+        return keys.array.cast(pa.string())
+
+    @property
+    def domain(self) -> Domain | None:
+        return "bytes"
+
+    @property
+    def has_numbers(self) -> bool:
+        return False
 
 
 def cut(start: int, stop: int, chunk_rows: int, stored: StoredType) -> Iterator[tuple[int, int]]:

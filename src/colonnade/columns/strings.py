@@ -8,6 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 Lengths = np.ndarray[Any, np.dtype[np.int32]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def string_buffers(values: pa.Array) -> tuple[Lengths, Bytes]:
+    """The offsets of strings, one more than there are, and the bytes that they count."""
+    _, offsets, data = values.buffers()
+    ends = np.zeros(1, dtype=np.int32) if offsets is None else np.frombuffer(offsets, dtype=np.int32)
+    content = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    return ends[values.offset : values.offset + len(values) + 1], content
 
 
 def byte_lengths(values: pa.Array) -> Lengths:

@@ -124,7 +124,8 @@ class ColumnWriter:
             categories = _numbered_names(column)
         writer = cls(column.name, kind, ColumnOptions(description=column.description, enum=column.type.kind == "enum"))
         if categories is not None:
-            writer._coder = CategoryCoder(categories, bool(kind.ordered), False, column.name)
+            ordered = bool(pa.types.is_dictionary(kind) and kind.ordered)
+            writer._coder = CategoryCoder(categories, ordered, False, column.name)
             kind = pa.from_numpy_dtype(memory_dtype(column.type))
         writer._units = column.units
         writer._form = Form(column.type, kind, column.fill)
@@ -260,6 +261,11 @@ class ColumnWriter:
             sink.write_at(rows, encoded.image)
             sink.drain()
         self._has_missing = self._has_missing or self._holds_missing(values)
+
+    @property
+    def n_categories(self) -> int:
+        """How many categories the rows so far have; 0 of a column without."""
+        return 0 if self._coder is None else len(self._coder.values)
 
     @property
     def _chunk_rows(self) -> int:

@@ -35,7 +35,7 @@ class Layout:
     make_group: Callable[[Any, str, bool], Any]
     complete_columns: Callable[[Any, Sequence[WrittenColumn], Sequence[WrittenColumn]], None]
     complete_group: Callable[[Any, Sequence[WrittenColumn], Sequence[WrittenColumn], TableText], None]
-    extend: Callable[[Any, TableInfo, Sequence[WrittenColumn]], None]
+    extend: Callable[[Any, TableInfo, Sequence[WrittenColumn]], bool]
     attach_column: Callable[[Any, TableInfo, WrittenColumn], None]
     detach_column: Callable[[Any, TableInfo, str], None]
     rename_column: Callable[[Any, TableInfo, str, str], None]

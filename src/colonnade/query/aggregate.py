@@ -128,6 +128,7 @@ class Aggregation:
                 self._need(readers(one.column), one.function)
 
     def _need(self, reader: ColumnReader, function: str) -> None:
+        reader = reader.by_value() if function in ("min", "max") else self._readers.get(reader.column.name, reader)
         why = _refusal(reader, function)
         if why is not None:
             raise _unsuited(function, reader, why)
@@ -197,7 +198,7 @@ class Aggregation:
         ranks = {
             place: _label_ranks(reader.values(keys))
             for place, (reader, keys) in enumerate(zip(self._by, part.keys, strict=True))
-            if pa.types.is_dictionary(reader.kind) and not reader.kind.ordered
+            if reader.is_coded and not (pa.types.is_dictionary(reader.kind) and reader.kind.ordered)
         }
         return _merge([part], ranks) if ranks else part
 
@@ -287,10 +288,11 @@ def _totals_of_known(reader: ColumnReader, known: Known) -> Totals:
     return Totals(counts, nans, None, nothing, nothing)
 
 
-def _label_ranks(values: pa.DictionaryArray) -> Keys:
+def _label_ranks(values: pa.Array) -> Keys:
     """The order of values that are kept by categories, as numbers; equal ones have the same."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
-    coded = values.dictionary_decode().dictionary_encode()
+    plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    coded = plain.dictionary_encode()
     ranks = np.zeros(len(coded.dictionary), np.int64)
     ranks[pc.array_sort_indices(coded.dictionary).to_numpy()] = np.arange(len(ranks))
     found = np.zeros(len(values), np.int64)

@@ -89,7 +89,7 @@ class _LeafBinder:
 
     def bind(self, negated: bool, said: str) -> BoundLeaf:
         name, kind = self._leaf.column, self._reader.kind
-        if pa.types.is_dictionary(kind):
+        if self._reader.is_coded:
             return BoundLeaf(name, self._among_codes(negated), False, said)
         if self._reader.domain is None:
             raise self._refusal("anything")

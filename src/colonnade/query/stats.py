@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, join, keys_of
-from colonnade.columns.read import ColumnReader
+from colonnade.columns.read import ColumnReader, TextReader
 from colonnade.errors import ColonnadeError
 from colonnade.indexes.base import ChangedError, Index
 from colonnade.indexes.bitmap import BitmapIndex
@@ -87,6 +87,7 @@ def _ends(keys: Keys) -> Keys:
 
 def column_stats(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust, seen: Seen) -> ColumnStats:
     """What the values of a column are like; from `indexes`, those of the whole table, where one knows it."""
+    reader = reader.by_value()
     if reader.domain is None:
         return _stats(reader, Known(_count_missing(reader, seen)), "read")
     found = known_to_indexes(reader, indexes, trust)
@@ -110,7 +111,9 @@ def known_to_indexes(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: 
 
 
 def _mine(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust) -> list[OpenIndex]:
-    """The indexes of a column that may be believed."""
+    """The indexes of a column that may be believed; none knows the order of text that is kept by categories."""
+    if isinstance(reader, TextReader):
+        return []
     return [one for one in indexes if one.info.column == reader.column.name and _is_believed(one, trust)]
 
 

@@ -84,7 +84,7 @@ class Column:
 
     @property
     def categories(self) -> pa.Array | None:
-        """The categories of a categorical column, None for others."""
+        """The categories of a categorical column, None for others; also of text that is kept by categories."""
         if self.info.categories is not None:
             return self._table._file._consistent(lambda: self._table._reader(self.name).categories())
         if self.info.type.kind == "enum":
@@ -131,13 +131,13 @@ class Column:
     def _all(self) -> range:
         return range(self.info.n_rows)
 
-    def to_arrow(self) -> pa.ChunkedArray:
-        """All values as Arrow."""
-        return self._read(slice(None))
+    def to_arrow(self, *, dictionaries: bool = False) -> pa.ChunkedArray:
+        """All values as Arrow. dictionaries: text that is kept by categories as an Arrow dictionary."""
+        return self._read(slice(None), dictionaries)
 
-    def _read(self, rows: slice | Rows) -> pa.ChunkedArray:
+    def _read(self, rows: slice | Rows, dictionaries: bool = False) -> pa.ChunkedArray:
         def read() -> pa.ChunkedArray:
-            reader = self._table._reader(self.name)
+            reader = self._table._reader(self.name, dictionaries)
             chosen = range(self._table.n_rows)[rows] if isinstance(rows, slice) else rows
             return read_column(reader, chosen)
 

@@ -76,11 +76,14 @@ def read(
     columns: Sequence[str] | None = None,
     rows: slice | Sequence[int] | None = None,
     where: Predicate | str | None = None,
+    *,
+    dictionaries: bool = False,
 ) -> pa.Table:
     """Read a table, or some columns and rows of it, as a pyarrow.Table.
 
     table: its path; may be left out when the file holds one table. columns: their names.
     rows: a slice, or row numbers in any order. where: which of these rows, as for Table.where.
+    dictionaries: text that is kept by categories as Arrow dictionaries.
     """
     with open(target) as file:
 
@@ -90,7 +93,7 @@ def read(
                 query = query[rows] if isinstance(rows, slice) else query.take(rows)
             if where is not None:
                 query = query.where(where)
-            return (query if columns is None else query.select(columns)).to_arrow()
+            return (query if columns is None else query.select(columns)).to_arrow(dictionaries=dictionaries)
 
         found: pa.Table = file._consistent(chosen)
         return found

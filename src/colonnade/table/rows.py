@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import changes
-from colonnade.columns.mapping import arrow_type
+from colonnade.columns.mapping import arrow_type, as_dictionary
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_rows
 from colonnade.errors import UsageError
@@ -88,26 +88,27 @@ class Readable:
         chosen = known.start + numbers * known.step if isinstance(known, range) else known[numbers]
         return query._with(rows=chosen)
 
-    def to_arrow(self) -> pa.Table:
-        """All rows as a pyarrow.Table."""
+    def to_arrow(self, *, dictionaries: bool = False) -> pa.Table:
+        """All rows as a pyarrow.Table. dictionaries: text that is kept by categories as Arrow dictionaries."""
 
         def read() -> pa.Table:
             query = self._query()
-            return read_table(query._readers(), query._found_rows(), query.schema)
+            return read_table(query._readers(dictionaries), query._found_rows(), query._schema(dictionaries))
 
         found: pa.Table = self._query()._table._file._consistent(read)
         return found
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """All rows as a pandas DataFrame; labels become its index."""
+    def to_pandas(self, *, dictionaries: bool = False) -> pandas.DataFrame:
+        """All rows as a pandas DataFrame; labels become its index. dictionaries: coded text as Categorical."""
         query = self._query()
         return to_pandas(
-            query.to_arrow(), [label.name for label in query._table.info.labels if label.name in query._names]
+            query.to_arrow(dictionaries=dictionaries),
+            [label.name for label in query._table.info.labels if label.name in query._names],
         )
 
-    def to_polars(self) -> polars.DataFrame:
-        """All rows as a polars DataFrame."""
-        return to_polars(self._query().to_arrow())
+    def to_polars(self, *, dictionaries: bool = False) -> polars.DataFrame:
+        """All rows as a polars DataFrame. dictionaries: text that is kept by categories as Categorical."""
+        return to_polars(self._query().to_arrow(dictionaries=dictionaries))
 
     def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """All rows as one NumPy array a column; a masked array where rows are missing."""
@@ -119,14 +120,17 @@ class Readable:
 
         return self._query()._table._file._consistent(read)
 
-    def batches(self, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow record batches of at most so many rows, read as they are asked for."""
+    def batches(self, rows: int = BATCH_ROWS, *, dictionaries: bool = False) -> Iterator[pa.RecordBatch]:
+        """The rows as Arrow record batches of at most so many rows, read as they are asked for.
+
+        dictionaries: text that is kept by categories as Arrow dictionaries.
+        """
         if rows < 1:
             raise UsageError(f"a batch must have at least one row, not {rows}")
 
         def start() -> Iterator[pa.RecordBatch]:
             query = self._query()
-            return read_parts(query._readers(), query._row_parts(rows), query.schema)
+            return read_parts(query._readers(dictionaries), query._row_parts(rows), query._schema(dictionaries))
 
         return self._query()._table._file._unchanged(start)
 
@@ -228,7 +232,11 @@ class Query(Readable):
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of what will be read; units and descriptions are in the fields' metadata."""
-        return pa.schema([_field(self._table._column(name)) for name in self._names])
+        return self._schema()
+
+    def _schema(self, dictionaries: bool = False) -> pa.Schema:
+        columns = [self._table._column(name) for name in self._names]
+        return pa.schema([_field(as_dictionary(column) if dictionaries else column) for column in columns])
 
     def __len__(self) -> int:
         return self.count()
@@ -320,8 +328,8 @@ class Query(Readable):
         rows = self._known_rows()
         return (rows[first : first + most] for first in range(0, len(rows), most))
 
-    def _readers(self) -> list[ColumnReader]:
-        return [self._table._reader(name) for name in self._names]
+    def _readers(self, dictionaries: bool = False) -> list[ColumnReader]:
+        return [self._table._reader(name, dictionaries) for name in self._names]
 
     def __repr__(self) -> str:
         members = tuple(self._table._column(name) for name in self._names)

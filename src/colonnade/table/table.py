@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import changes
+from colonnade.columns.mapping import as_dictionary
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.indexes.base import Options
@@ -34,7 +35,7 @@ class Table(Readable):
     def __init__(self, file: File, path: str) -> None:
         self._file = file
         self._asked_path = path
-        self._opened: dict[str, ColumnReader] = {}
+        self._opened: dict[tuple[str, bool], ColumnReader] = {}
         self._open_indexes: tuple[int, Sequence[OpenIndex]] | None = None
         self._generation = -1
         self._writers: changes.Writers | None = None
@@ -303,10 +304,10 @@ class Table(Readable):
         except KeyError:
             raise ColumnNotFound(name, f"table {self.path}", self.info.by_name) from None
 
-    def _reader(self, name: str) -> ColumnReader:
+    def _reader(self, name: str, dictionaries: bool = False) -> ColumnReader:
         self._file._check_open()
         self._look()
-        reader = self._opened.get(name)
+        reader = self._opened.get((name, dictionaries))
         if reader is None:
             column = self._column(name)
             if column.storage == "virtual" and self._file._handle.is_journaled:
@@ -316,8 +317,9 @@ class Table(Readable):
                     feature="virtual dataset in a file open for changes",
                 )
             dataset, categories = self._layout.open_column(self._group, column)
-            reader = ColumnReader(column, dataset, categories, self._file._n_threads)
-            self._opened[name] = reader
+            shown = as_dictionary(column) if dictionaries else column
+            reader = ColumnReader(shown, dataset, categories, self._file._n_threads)
+            self._opened[name, dictionaries] = reader
         return reader
 
     def _stored_bytes(self, name: str) -> int:

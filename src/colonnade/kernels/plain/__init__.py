@@ -2,6 +2,7 @@
 
 from colonnade.kernels.plain.bitmap import bits_count, bits_range_count, bits_ranges, bits_rows, code_bits
 from colonnade.kernels.plain.bitshuffle import bit_shuffle, bit_unshuffle
+from colonnade.kernels.plain.coded import code_data, code_offsets
 from colonnade.kernels.plain.compare import (
     among_count,
     among_mask,
@@ -69,6 +70,8 @@ __all__ = [
     "bloom_test_strings",
     "check_text",
     "code_bits",
+    "code_data",
+    "code_offsets",
     "decode_nbit",
     "decode_scaleoffset",
     "decode_scaleoffset_rows",

@@ -106,12 +106,16 @@ def _description(column: WrittenColumn) -> str | None:
     return f"{text}\n{line}" if text else line
 
 
-def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> None:
-    """After rows were added to columns: categories, descriptions and references as they must be now."""
+def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
+    """After rows were added to columns: categories, descriptions and references as they must be now.
+
+    Says whether what is told of the table still holds, up to its length and the number of categories.
+    """
+    holds = True
     for column in written:
         before = info.by_name[column.name]
         if column.categories is not None:
-            _extend_categories(group, column, before)
+            holds &= _extend_categories(group, column, info)
         if column.form.fill is not None and (
             column.has_missing or (column.replaced and _names_fill(column.dataset, before))
         ):
@@ -120,8 +124,11 @@ def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> Non
             attributes.write_text(column.dataset, names.DESCRIPTION, text)
         if column.arrow_type is not None and column.arrow_type != before.arrow_type:
             attributes.write_text(column.dataset, names.ARROW_TYPE, column.arrow_type)
+            holds = False
     if any(column.replaced for column in written):
         link_labels(group, info)
+        holds = False
+    return holds
 
 
 def _names_fill(dataset: Any, before: ColumnInfo) -> bool:
@@ -132,15 +139,16 @@ def _names_fill(dataset: Any, before: ColumnInfo) -> bool:
     return text is not None and text.endswith(missing_line(before.type, before.fill))
 
 
-def _extend_categories(group: Any, column: WrittenColumn, before: ColumnInfo) -> None:
-    """Add new categories to those that are there; where that cannot be, write all of them anew."""
+def _extend_categories(group: Any, column: WrittenColumn, info: TableInfo) -> bool:
+    """Add new categories to those that are there; where that cannot be, write all of them anew, and say False."""
+    before = info.by_name[column.name]
     assert column.categories is not None and before.categories is not None
     n_before = before.categories.n_categories
     if len(column.categories) == n_before or _add_categories(group, before.categories.name, column, n_before):
-        return
-    if before.categories.name and exists(group, before.categories.name):
-        unlink(group, before.categories.name)
+        return True
+    _unlink_categories(group, info, column.name)
     attributes.write_reference(column.dataset, names.CATEGORIES, _write_categories(group, column))
+    return False
 
 
 def link_labels(group: Any, info: TableInfo) -> None:
@@ -211,7 +219,7 @@ def _unlink_categories(group: Any, info: TableInfo, name: str) -> None:
     """Remove the categories of a column, unless other columns use them too."""
     gone = info.by_name[name].categories
     used = {c.categories.name for c in info.members if c.categories is not None and c.name != name}
-    if gone is not None and gone.name and gone.name not in used:
+    if gone is not None and gone.name and gone.name not in used and exists(group, gone.name):
         unlink(group, gone.name)
 
 

@@ -1,0 +1,137 @@
+"""Text written by categories as long as that pays, else as it is; it reads back as text either way.
+
+In, out and order of calls as for a ColumnWriter. That it pays is a guess from the first rows: how many of them
+differ, and so how many of all may. When many more differ after all, the rows so far are copied into plain text, once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from colonnade.columns.decode import decode_coded_text
+from colonnade.columns.forms import POINTER_COST
+from colonnade.columns.mapping import TEXT_BY_CATEGORIES, plain_type, stored_codes
+from colonnade.columns.plain import plain_array
+from colonnade.columns.read import cut
+from colonnade.columns.strings import byte_lengths
+from colonnade.columns.writer import ColumnWriter, WrittenColumn
+from colonnade.h5.datasets import describe_dataset, reading
+from colonnade.h5.links import rename, unlink
+from colonnade.model import AUTO, ColumnOptions
+
+FEWEST_ROWS = 4096  # of which nothing is guessed: small columns are simple
+MOST_OF_ROWS = 8  # one category for so many rows, at most
+MOST_CATEGORIES = 1 << 20
+WORTH = 0.7  # of the bytes of plain text
+
+
+def column_writer(
+    name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool = False, is_label: bool = False
+) -> ColumnWriter | TextWriter:
+    """What writes a new column of this Arrow type. Labels differ from row to row: categories are not tried for them."""
+    asked = options.strings == "categories"
+    free = options.strings == "auto" and options.fill in (AUTO, None) and not is_label
+    is_text = bool(pa.types.is_string(plain_type(kind))) and options.categories is None and not options.enum
+    if is_text and (asked or free):
+        return TextWriter(name, kind, options, large_attributes)
+    return ColumnWriter(name, kind, options, large_attributes)
+
+
+class TextWriter:
+    """Writes one column of text into a group."""
+
+    def __init__(self, name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool) -> None:
+        self.name = name
+        self._kind = kind
+        self._options = options
+        self._large_attributes = large_attributes
+        self._is_asked = options.strings == "categories"
+        self._plain = replace(options, strings="auto") if self._is_asked else options
+        self._writer = self._new_writer(self._plain)  # refuses what cannot be
+        self._is_coded = False
+        self._group: Any = None
+        self._n_rows = 0
+        self._most_rows = 0
+
+    def _new_writer(self, options: ColumnOptions) -> ColumnWriter:
+        return ColumnWriter(self.name, self._kind, options, self._large_attributes)
+
+    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+        """Decide from a sample of the first rows, and create the dataset; as for a ColumnWriter."""
+        self._group, self._most_rows = group, most_rows
+        text = plain_array(sample, plain_type(self._kind))
+        self._is_coded = self._is_asked or pays_by_categories(text, n_rows)
+        if self._is_coded:
+            self._writer = self._new_writer(replace(self._plain, categories=True))
+        self._writer.start(group, sample, n_rows, most_rows)
+
+    def write(self, array: pa.Array) -> None:
+        """Take the next rows."""
+        self._writer.write(array)
+        self._n_rows += len(array)
+        if self._is_coded and not self._is_asked and self._has_too_many():
+            self._turn_into_text()
+
+    def finish(self) -> WrittenColumn:
+        """Write what is left, and say how the column is stored."""
+        written = self._writer.finish()
+        return replace(written, options=self._options, arrow_type=TEXT_BY_CATEGORIES) if self._is_coded else written
+
+    def _has_too_many(self) -> bool:
+        n_categories = self._writer.n_categories
+        return n_categories > max(FEWEST_ROWS, 2 * self._n_rows // MOST_OF_ROWS) or n_categories > 2 * MOST_CATEGORIES
+
+    def _turn_into_text(self) -> None:
+        """Copy the rows so far into a dataset of plain text that takes the place of the codes."""
+        coded = self._writer.finish()
+        aside = f"{self.name}\x01codes"
+        rename(self._group, self.name, aside)
+        assert coded.categories is not None  # it was written by categories
+        self._writer, self._is_coded = self._new_writer(self._plain), False
+        self._writer.start(self._group, coded.categories, None, self._most_rows)
+        for text in _text_of(coded):
+            self._writer.write(text)
+        unlink(self._group, aside)
+
+
+def _text_of(coded: WrittenColumn) -> Iterator[pa.Array]:
+    """The rows of a column that was written by categories, as text, a few MiB at a time."""
+    info = describe_dataset(coded.dataset)
+    for start, stop in cut(0, coded.n_rows, info.chunk_rows or coded.n_rows, info.type):
+        with reading(coded.dataset, info, start, stop - start) as codes:
+            yield decode_coded_text(codes, coded.categories, coded.form.fill)
+
+
+def pays_by_categories(values: pa.Array, n_rows: int | None) -> bool:
+    """Whether a column that begins with these values is smaller by categories."""
+    present = values.drop_null() if values.null_count else values
+    if len(present) < FEWEST_ROWS:
+        return False
+    n_all = max(n_rows or 0, len(values))
+    n_categories = distinct_in_all(int(pc.count_distinct(present).as_py()), len(present))
+    if n_categories > min(n_all / MOST_OF_ROWS, MOST_CATEGORIES):
+        return False
+    lengths = byte_lengths(present)
+    mean, longest = float(lengths.mean()), int(lengths.max(initial=0))
+    plain = n_all * min(longest, mean + POINTER_COST)
+    coded = n_all * stored_codes(math.ceil(n_categories)).size + n_categories * (mean + POINTER_COST)
+    return coded < WORTH * plain
+
+
+def distinct_in_all(n_distinct: int, n_values: int) -> float:
+    """How many values there are to choose from, if so many drawn from them at random so often differ."""
+    if n_distinct > 0.97 * n_values:
+        return math.inf  # hardly any was met twice
+    low, high = float(max(n_distinct, 1)), 64.0 * n_values
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        met = -middle * np.expm1(-n_values / middle)
+        low, high = (middle, high) if met < n_distinct else (low, middle)
+    return high
