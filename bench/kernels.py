@@ -96,6 +96,7 @@ def comparing(n: int) -> Iterator[Case]:
     yield Case("mask_not", "mask_not", (a, mask), n)
     yield Case("mask_count", "mask_count", (a,), n)
     yield Case("mask_rows, 10 %", "mask_rows", (b, 0, rows), n_rows=n)
+    yield Case("mask_edges, 10 %", "mask_edges", (b, 0, empty(n + 1, "i8")), n_rows=n)
     yield Case("mask_bits", "mask_bits", (a, empty(-(-n // 8))), n)
     yield Case("bits_mask", "bits_mask", (RNG.integers(0, 256, n // 8, dtype="u1"), mask[: n // 8 * 8]), n)
 

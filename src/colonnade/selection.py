@@ -10,17 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from colonnade import kernels
+
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Selection:
     """Rows `starts[i]` up to but without `stops[i]`, for each i."""
 
-    __slots__ = ("starts", "stops")
+    __slots__ = ("_count", "starts", "stops")
 
     def __init__(self, starts: RowNumbers, stops: RowNumbers) -> None:
         self.starts = starts
         self.stops = stops
+        self._count: int | None = None  # counted once: nothing changes a selection
 
     @classmethod
     def of(cls, start: int, stop: int) -> Selection:
@@ -39,7 +42,9 @@ class Selection:
         """Rows that are increasing and distinct."""
         if not len(rows):
             return cls.none()
-        breaks = np.flatnonzero(np.diff(rows) != 1)
+        if int(rows[-1]) - int(rows[0]) + 1 == len(rows):
+            return cls.of(int(rows[0]), int(rows[-1]) + 1)
+        breaks = np.flatnonzero(rows[1:] - rows[:-1] != 1)
         starts = rows[np.concatenate(([0], breaks + 1))]
         stops = rows[np.concatenate((breaks, [len(rows) - 1]))] + 1
         return cls(starts.astype(np.int64), stops.astype(np.int64))
@@ -47,8 +52,9 @@ class Selection:
     @classmethod
     def from_mask(cls, mask: np.ndarray[Any, np.dtype[np.bool_]], first: int = 0) -> Selection:
         """The rows where the mask is true; its first element is row `first`."""
-        edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0)).astype(np.int64) + first
-        return cls(edges[0::2], edges[1::2])
+        edges = np.empty(len(mask) + 1, dtype=np.int64)
+        edges = edges[: kernels.mask_edges(np.ascontiguousarray(mask), first, edges)]
+        return cls(edges[0::2].copy(), edges[1::2].copy())
 
     @classmethod
     def from_chunks(cls, chosen: np.ndarray[Any, np.dtype[np.bool_]], chunk_rows: int, n_rows: int) -> Selection:
@@ -67,7 +73,9 @@ class Selection:
     @property
     def count(self) -> int:
         """The number of rows."""
-        return int((self.stops - self.starts).sum())
+        if self._count is None:
+            self._count = int(self.stops.sum() - self.starts.sum())
+        return self._count
 
     def __bool__(self) -> bool:
         return len(self.starts) > 0
@@ -75,7 +83,7 @@ class Selection:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Selection):
             return NotImplemented
-        return np.array_equal(self.starts, other.starts) and np.array_equal(self.stops, other.stops)
+        return self is other or (np.array_equal(self.starts, other.starts) and np.array_equal(self.stops, other.stops))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -101,12 +109,19 @@ class Selection:
 
     def within(self, start: int, stop: int) -> Selection:
         """The rows of this selection from start to stop."""
+        if self and start <= self.starts[0] and self.stops[-1] <= stop:
+            return self
         first = int(np.searchsorted(self.stops, start, "right"))
         last = int(np.searchsorted(self.starts, stop, "left"))
         if first >= last or stop <= start:
             return Selection.none()
-        starts, stops = self.starts[first:last].copy(), self.stops[first:last].copy()
-        starts[0], stops[-1] = max(starts[0], start), min(stops[-1], stop)
+        starts, stops = self.starts[first:last], self.stops[first:last]
+        if starts[0] < start:
+            starts = starts.copy()
+            starts[0] = start
+        if stops[-1] > stop:
+            stops = stops.copy()
+            stops[-1] = stop
         return Selection(starts, stops)
 
     def rows(self) -> RowNumbers:
@@ -131,7 +146,7 @@ class Selection:
         """The chunks that hold these rows, as a selection of chunks."""
         if not self:
             return Selection.none()
-        return _joined(self.starts // chunk_rows, (self.stops - 1) // chunk_rows + 1)
+        return _joined(_divided(self.starts, chunk_rows), _divided(self.stops - 1, chunk_rows) + 1)
 
     def windows(self, rows: int) -> Iterator[tuple[int, int]]:
         """Ranges that end at multiples of `rows` and together hold the selection; those that hold none are left out."""
@@ -143,6 +158,11 @@ class Selection:
     def __repr__(self) -> str:
         shown = ", ".join(f"{a}:{b}" for a, b in zip(self.starts[:6].tolist(), self.stops[:6].tolist(), strict=True))
         return f"<Selection {shown}{', ...' if len(self.starts) > 6 else ''}>"
+
+
+def _divided(rows: RowNumbers, by: int) -> RowNumbers:
+    """Whole quotients; a shift is several times quicker, and chunks mostly have a power of two rows."""
+    return rows >> (by.bit_length() - 1) if by & (by - 1) == 0 else rows // by
 
 
 def _joined(starts: RowNumbers, stops: RowNumbers) -> Selection:

@@ -142,6 +142,15 @@ def test_masks(data: st.DataObject, count: int) -> None:
     found = agree("mask_rows", a, 5, rows)
     assert rows[:found].tolist() == (np.flatnonzero(a) + 5).tolist()
     assert agree("mask_rows", a, 5, np.empty(found, "i8")) == found
+    changes = np.zeros(count + 1, "i8")
+    found = agree("mask_edges", a, 5, changes)
+    truth = np.zeros(count, "u1")
+    for start, stop in changes[:found].reshape(-1, 2).tolist():
+        truth[start - 5 : stop - 5] = 1
+    assert (truth == (a != 0)).all()
+    assert (np.diff(changes[:found]) > 0).all()
+    assert agree("mask_edges", a, 5, np.empty(found, "i8")) == found
+    assert not found or agree("mask_edges", a, 5, np.empty(found - 1, "i8")) == REFUSED
 
 
 @given(st.data(), kinds_and_numbers())

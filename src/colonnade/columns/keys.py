@@ -137,6 +137,35 @@ def make_keys(keys: Sequence[Key], like: Keys) -> Keys:
     return ByteKeys(pa.array(keys, pa.binary()))
 
 
+def passing_numbers(values: Numbers, missing: Mask | None, leaf: BoundLeaf) -> Mask | None:
+    """The rows for which a leaf is true, of numbers as they are kept; None of a test that is not as simple."""
+    test = leaf.test
+    if leaf.negated or values.dtype.str not in _PLAIN or not values.flags.c_contiguous:
+        return None
+    found = np.empty(len(values), dtype=bool)
+    if isinstance(test, Interval):
+        low, high = _bound(test.low, values), _bound(test.high, values)
+        kernels.range_mask(values, low, high, test.low_open, test.high_open, found)
+    elif isinstance(test, Among) and values.dtype.kind in "iu":
+        kernels.among_mask(values, np.array(test.keys, dtype=values.dtype), found)
+    else:
+        return None
+    if missing is not None:
+        found &= ~missing
+    return found
+
+
+def _bound(key: Key | None, values: Numbers) -> float | None:
+    """A key as the kernels take it: a float for floats, else a whole number."""
+    if key is None:
+        return None
+    assert not isinstance(key, bytes)  # keys of a test are of the column's kind
+    return float(key) if values.dtype.kind == "f" else key
+
+
+_PLAIN = frozenset(np.dtype(kind).str for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))
+
+
 class NumberKeys(Keys):
     """Whole numbers or floats."""
 

@@ -41,7 +41,7 @@ from colonnade.h5.datasets import Image, describe_dataset, reading, stored_bytes
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.heap import HeapSource, Strings, open_heap
 from colonnade.h5.references import follow_reference
-from colonnade.leaf import Domain
+from colonnade.leaf import Domain, Key
 from colonnade.model import ColumnInfo, StoredType
 
 PIECE_BYTES = 8 << 20
@@ -69,6 +69,8 @@ class ColumnReader:
             self._source = open_heap(dataset, column.type, column.filters) or open_source(
                 dataset, raw_dtype(column.type), column.filters
             )
+        self.has_numbers = domain_of(column.type) in ("integer", "float")
+        """Whether rows are kept as numbers that a machine counts with."""
         self.n_threads = n_threads if self._source is not None else 1  # the library works for one at a time
 
     def read(self, start: int, count: int, step: int = 1) -> pa.Array:
@@ -89,6 +91,15 @@ class ColumnReader:
         """What these rows are compared by; only for columns that have a `domain`."""
         with self._raw(start, count) as raw, self._told(lambda place: start + place):
             return self._decode_keys(raw)
+
+    def key(self, row: int) -> Key:
+        """What one row that is neither missing nor NaN is compared by."""
+        if self.has_numbers and isinstance(self._source, ChunkSource):
+            image = self._source.read(row, 1)
+            if image is not None:
+                number: Key = image[0].item()
+                return number
+        return self.keys(row, 1).key(0)
 
     def take_keys(self, rows: RowNumbers) -> Keys:
         """The keys of these rows, which are increasing and distinct."""
@@ -207,11 +218,6 @@ class ColumnReader:
         return "integer" if self.is_decimal_text else domain_of(self.column.type)
 
     @property
-    def has_numbers(self) -> bool:
-        """Whether rows are kept as numbers that a machine counts with."""
-        return domain_of(self.column.type) in ("integer", "float")
-
-    @property
     def is_decimal_text(self) -> bool:
         """Whether these are decimals of so many digits that they are kept as text."""
         return bool(pa.types.is_decimal(self.kind)) and self.column.type.kind in ("string", "text")
@@ -287,6 +293,10 @@ class ColumnReader:
 class TextReader(ColumnReader):
     """Text that is kept by categories, compared as text and not by its codes."""
 
+    def __init__(self, column: ColumnInfo, dataset: Any, categories: Any = None, n_threads: int = 1) -> None:
+        super().__init__(column, dataset, categories, n_threads)
+        self.has_numbers = False
+
     def _key_array(self, raw: Raw) -> pa.Array:
         return self._decode(raw).cast(pa.binary())
 
@@ -297,10 +307,6 @@ class TextReader(ColumnReader):
     @property
     def domain(self) -> Domain | None:
         return "bytes"
-
-    @property
-    def has_numbers(self) -> bool:
-        return False
 
 
 def cut(start: int, stop: int, chunk_rows: int, stored: StoredType) -> Iterator[tuple[int, int]]:

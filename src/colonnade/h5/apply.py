@@ -83,7 +83,7 @@ def _pack_scale_offset(data: Data, options: Sequence[int]) -> Data | None:
     """Integers alone. Those that need all bits of their type are not packed: recent libraries could not read them."""
     if is_copy(options):
         return data
-    dtype, fill, _ = scale_offset_form(options)
+    dtype, fill, _ = scale_offset_form(tuple(options))
     values = np.frombuffer(data, dtype=dtype).astype(dtype.newbyteorder("="), copy=False)
     made = np.empty(values.nbytes + 22, dtype=np.uint8)
     size = kernels.encode_scaleoffset(values, made, fill)

@@ -201,7 +201,7 @@ class ChunkSource:
         data = new_array(SCALE_OFFSET_HEAD + n_bytes, _BYTE)
         data[:SCALE_OFFSET_HEAD] = head
         self.load(chunk.address + SCALE_OFFSET_HEAD + skipped, data[SCALE_OFFSET_HEAD:])
-        dtype, fill, decimals = scale_offset_form(options)
+        dtype, fill, decimals = scale_offset_form(tuple(options))
         made = new_array(count, dtype)
         kernels.decode_scaleoffset(data, made, fill, decimals)
         out.view(dtype)[...] = made[first - begin :]
@@ -216,7 +216,7 @@ class ChunkSource:
         if packed is not None and not chunk.mask and 4 * len(places) < self._chunk_rows:
             data = new_array(chunk.size, _BYTE)
             self.load(chunk.address, data)
-            dtype, fill, decimals = scale_offset_form(packed)
+            dtype, fill, decimals = scale_offset_form(tuple(packed))
             kernels.decode_scaleoffset_rows(data, self._chunk_rows, places, out.view(dtype), fill, decimals)
             return
         if not self._pipeline.is_empty:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -209,7 +209,8 @@ def is_copy(options: Sequence[int]) -> bool:
     return options[0] == _SO_INT and options[1] == 8 * options[4]
 
 
-def scale_offset_form(options: Sequence[int]) -> tuple[np.dtype[Any], bytes | None, int]:
+@lru_cache(maxsize=256)
+def scale_offset_form(options: tuple[int, ...]) -> tuple[np.dtype[Any], bytes | None, int]:
     """From the options of scale-offset: type of the elements, the fill it was told, decimals of floats."""
     if len(options) < 8 or options[4] not in (1, 2, 4, 8):
         raise ValueError("the options of scale-offset make no sense")
@@ -227,7 +228,7 @@ def _undo_scale_offset(data: Data, options: Sequence[int], out: Bytes | None, si
         return data
     if size is None:
         raise ValueError("it is not known how many bytes this unpacks to")
-    dtype, fill, decimals = scale_offset_form(options)
+    dtype, fill, decimals = scale_offset_form(tuple(options))
     made = np.empty(size, dtype=np.uint8) if out is None else out
     kernels.decode_scaleoffset(data, made.view(dtype), fill, decimals)
     return made

@@ -21,12 +21,15 @@ from colonnade.columns.keys import Keys
 from colonnade.errors import ColonnadeError
 from colonnade.h5.datasets import Image, describe_dataset, follow_pointers, reading, with_length
 from colonnade.h5.matrices import matrix_shape, read_matrix
-from colonnade.leaf import BoundLeaf
+from colonnade.leaf import BoundLeaf, Key
 from colonnade.model import ColumnInfo
 from colonnade.selection import Selection
 
 Digests = dict[str, list[str]]
 """Of each part of an index ("attributes", "", "values"), the digests of its blocks."""
+
+
+MOST_BLOCKS = 256  # of a part that are kept once they are read
 
 
 class ChangedError(Exception):
@@ -55,6 +58,7 @@ class KeySource(Protocol):
     @property
     def column(self) -> ColumnInfo: ...
     def keys(self, start: int, count: int) -> Keys: ...
+    def key(self, row: int) -> Key: ...
 
 
 def chunk_keys(source: KeySource, chunks: Iterator[int] | range) -> Iterator[tuple[int, Keys]]:
@@ -96,6 +100,11 @@ class Part:
         first = start // self._block_rows * self._block_rows
         return whole[start - first : stop - first]
 
+    def element(self, row: int) -> Any:
+        """One row of a one-dimensional part without pointers."""
+        number = row // self._block_rows
+        return self._block(number)[row - number * self._block_rows]
+
     def _block(self, number: int) -> Image:
         if number not in self._blocks:
             start = number * self._block_rows
@@ -105,7 +114,7 @@ class Part:
                 number >= len(self._digests) or digest(block.tobytes()) != self._digests[number]
             ):
                 raise ChangedError("its bytes are not those that were verified")
-            while len(self._blocks) >= 64:
+            while len(self._blocks) >= MOST_BLOCKS:
                 self._blocks.pop(next(iter(self._blocks)))
             self._blocks[number] = block
         return self._blocks[number]

@@ -9,13 +9,15 @@ the next place is guessed from the values at both ends (halved where a guess doe
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from colonnade.columns.forms import fill_is_nan
-from colonnade.columns.keys import Keys, NumberKeys, Places
+from colonnade.columns.keys import Keys, Places
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import DatasetPlan, create_dataset, describe_dataset, resize, write_rows
@@ -38,7 +40,8 @@ from colonnade.model import ColumnInfo, StoredType
 from colonnade.selection import Selection
 
 KIND = "SORTED_ROWS"
-BLOCK = 65_536
+CHUNK = 65_536
+BLOCK = 16_384  # rows that are read, and checked against their digest, together
 MOST_POINTS = 64
 MOST_KNOWN = 4096
 
@@ -65,7 +68,7 @@ class SortedRowsBuilder(Builder):
     def finish(self) -> Any:
         stored = row_type(self._column.n_rows)
         n_rows = self._column.n_rows
-        plan = DatasetPlan(stored, max(1, min(BLOCK, n_rows)))
+        plan = DatasetPlan(stored, max(1, min(CHUNK, n_rows)))
         dataset = create_dataset(self._group, self._name, plan, n_rows)
         with self._sorter as order:
             write_order(dataset, order, self._column)
@@ -95,7 +98,7 @@ class SortedRowsIndex(Index):
         self.kind = KIND
         self._part: Part | None = None
         self._read_tails: tuple[int, int] | None = None
-        self.known: dict[int, Keys] = {}  # keys at places of the order that searches came by
+        self.known: dict[int, Key] = {}  # keys at places of the order that searches came by
 
     @property
     def _tails(self) -> tuple[int, int]:
@@ -141,6 +144,13 @@ class SortedRowsIndex(Index):
         if len(found) and (found.min() < 0 or found.max() >= self.column.n_rows):
             raise ChangedError("it holds rows that the column does not have")
         return found
+
+    def row(self, place: int) -> int:
+        """The row at one place of the order."""
+        row = int(self._rows_part().element(place))
+        if not 0 <= row < self.column.n_rows:
+            raise ChangedError("it holds rows that the column does not have")
+        return row
 
     # -- answers --
 
@@ -275,18 +285,17 @@ class _Search:
         self._index, self._source = index, source
         self._known = index.known
 
-    def _at(self, place: int) -> Keys:
+    def _at(self, place: int) -> Key:
         """The key of the row at a place of the order."""
         if place not in self._known:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            row = int(self._index.rows(place, place + 1)[0])
-            self._known[place] = self._source.keys(row, 1)
+            self._known[place] = self._source.key(self._index.row(place))
         return self._known[place]
 
     def place(self, key: Key, after: bool, least: int | None = None) -> int:
         """The first place whose key is not below `key` (with `after`: is above it); `least` is one not above it."""
-        below = Interval(high=key, high_open=not after)
+        is_below = operator.le if after else operator.lt
         low, high = least or 0, self._index.n_values
         # The other end of a range is often near its beginning.
         steps = iter(() if least is None else (1, 4, 16, 64))
@@ -298,7 +307,7 @@ class _Search:
             else:
                 middle = self._guess(low, high, key) if guess else (low + high) // 2
                 guess = not guess or high - low <= 64
-            if self._at(middle).passing(below)[0]:
+            if is_below(self._at(middle), key):
                 low = middle + 1
             else:
                 high, steps = middle, iter(())
@@ -308,10 +317,8 @@ class _Search:
         """Where the key should be, if keys lay evenly between those at both ends."""
         if high - low < 8 or isinstance(key, bytes):
             return (low + high) // 2
-        first, last = self._at(low), self._at(high - 1)
-        assert isinstance(first, NumberKeys) and isinstance(last, NumberKeys)  # a key is as those of its column
-        a, b, wanted = float(first.values[0]), float(last.values[0]), float(key)
-        if not a < b or not np.isfinite(b - a):
+        a, b, wanted = float(self._at(low)), float(self._at(high - 1)), float(key)
+        if not a < b or not math.isfinite(b - a):
             return (low + high) // 2
         share = min(max((wanted - a) / (b - a), 0.0), 1.0)
         return min(max(low + int(share * (high - 1 - low)), low), high - 1)

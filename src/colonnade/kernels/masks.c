@@ -147,6 +147,57 @@ static PyObject *mask_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
     return finish(s, 2, PyLong_FromSsize_t(found));
 }
 
+/* Rows where the truth changes, and one behind the last where it is true; -1 where `room` is too small. */
+static Py_ssize_t edges_of_mask(const uint8_t *mask, Py_ssize_t n, int64_t base, int64_t *out, Py_ssize_t room)
+{
+    Py_ssize_t found = 0, i = 0;
+    uint64_t before = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t word = truths(load64(mask + i)), changed = word ^ (word << 8 | before);
+        before = word >> 56;
+        if (!changed)
+            continue;
+        if (UNLIKELY(room - found < 8 && room - found < count_bits(changed)))
+            return -1;
+        for (; changed; changed &= changed - 1)
+            out[found++] = base + i + lowest_bit(changed) / 8;
+    }
+    for (; i < n; i++) {
+        if ((mask[i] != 0) == (int)before)
+            continue;
+        before = !before;
+        if (found >= room)
+            return -1;
+        out[found++] = base + i;
+    }
+    if (before) {
+        if (found >= room)
+            return -1;
+        out[found++] = base + n;
+    }
+    return found;
+}
+
+static PyObject *mask_edges(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *mask, *out;
+    long long base;
+    Py_ssize_t found;
+    Span s[2] = {0};
+    if (!PyArg_ParseTuple(arguments, "OLO", &mask, &base, &out))
+        return NULL;
+    if (open_mask(mask, &s[0], "mask") < 0 || open_kind_out(out, &s[1], "out", I64) < 0)
+        return finish(s, 2, NULL);
+    if (base < 0 || base > INT64_MAX - s[0].count)
+        return finish(s, 2, refuse("base is %lld, which no row can have", base));
+    Py_BEGIN_ALLOW_THREADS
+    found = edges_of_mask(s[0].bytes, s[0].count, base, (int64_t *)s[1].bytes, s[1].count);
+    Py_END_ALLOW_THREADS
+    if (found < 0)
+        return finish(s, 2, refuse("out has room for %zd rows, which is too few", s[1].count));
+    return finish(s, 2, PyLong_FromSsize_t(found));
+}
+
 static void pack(const uint8_t *mask, Py_ssize_t n, uint8_t *bits)
 {
     Py_ssize_t i = 0;
@@ -216,6 +267,7 @@ PyMethodDef mask_functions[] = {
     {"mask_or", mask_or, METH_VARARGS, NULL},
     {"mask_not", mask_not, METH_VARARGS, NULL},
     {"mask_count", mask_count, METH_VARARGS, NULL},
+    {"mask_edges", mask_edges, METH_VARARGS, NULL},
     {"mask_rows", mask_rows, METH_VARARGS, NULL},
     {"mask_bits", mask_bits, METH_VARARGS, NULL},
     {"bits_mask", bits_mask, METH_VARARGS, NULL},

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from colonnade.columns.keys import passing_numbers
 from colonnade.columns.read import ColumnReader
 from colonnade.indexes.base import Found
 from colonnade.leaf import AllOf, Bound, BoundLeaf, Missing
@@ -68,6 +69,10 @@ def true_rows(tree: Bound, rows: Selection, readers: Readers) -> Selection:
 
 
 def _test(leaf: BoundLeaf, rows: Selection, reader: ColumnReader) -> Selection:
+    if reader.has_numbers and not isinstance(leaf.test, Missing):
+        found = _test_numbers(leaf, rows, reader)
+        if found is not None:
+            return found
     numbers = rows.rows()
     if isinstance(leaf.test, Missing):
         missing = reader.take(numbers).is_null().to_numpy(zero_copy_only=False)
@@ -76,3 +81,14 @@ def _test(leaf: BoundLeaf, rows: Selection, reader: ColumnReader) -> Selection:
     if len(numbers) and int(numbers[-1]) - int(numbers[0]) + 1 == len(numbers):
         return Selection.from_mask(np.asarray(truth), int(numbers[0]))
     return Selection.from_rows(numbers[truth])
+
+
+def _test_numbers(leaf: BoundLeaf, rows: Selection, reader: ColumnReader) -> Selection | None:
+    """The same of numbers as they are kept, without keys; None where the test is not as simple."""
+    if len(rows.starts) == 1:
+        start = int(rows.starts[0])
+        truth = passing_numbers(*reader.numbers(start, int(rows.stops[0]) - start), leaf)
+        return None if truth is None else Selection.from_mask(truth, start)
+    numbers = rows.rows()
+    truth = passing_numbers(*reader.take_numbers(numbers), leaf)
+    return None if truth is None else Selection.from_rows(numbers[truth])

@@ -19,7 +19,7 @@ from colonnade.indexes.base import BAD_INDEX, Found, Index
 from colonnade.indexes.bitmap import BitmapIndex
 from colonnade.indexes.sorted_rows import SortedRowsIndex
 from colonnade.indexing import OpenIndex
-from colonnade.leaf import AllOf, AnyOf, Bound, BoundLeaf, Missing
+from colonnade.leaf import AllOf, AnyOf, Bound, BoundLeaf, Key, Missing
 from colonnade.model import ColumnInfo
 from colonnade.query.bind import columns_of
 from colonnade.selection import Selection
@@ -194,7 +194,7 @@ class Planner:
             if answer is None:
                 self._skip(one, why or "")
                 continue
-            found = Found(found.sure | (answer.sure & scope), found.may & (answer.may | found.sure))
+            found = _both(found, answer, scope)
             self.used.append(
                 IndexUsed(one.info.column, one.info.kind, one.info.name, leaf.said, found.may.count, found.is_exact)
             )
@@ -231,6 +231,18 @@ class _Noting:
         rows = self.column.grid.chunk_rows
         self._chunks.update(range(start // rows, -(-(start + count) // rows)))
         return self._reader.keys(start, count)
+
+    def key(self, row: int) -> Key:
+        self._chunks.add(row // self.column.grid.chunk_rows)
+        return self._reader.key(row)
+
+
+def _both(found: Found, answer: Found, scope: Selection) -> Found:
+    """What was known, and what an index has answered, together."""
+    if answer.sure is answer.may and not found.sure:
+        rows = answer.may & found.may
+        return Found(rows, rows)
+    return Found(found.sure | (answer.sure & scope), found.may & (answer.may | found.sure))
 
 
 def _rank(one: OpenIndex) -> int:

@@ -115,6 +115,14 @@ def mask_rows(mask: Readable, base: int, out: Readable, /) -> int:
     return _put_rows(open_mask(mask, "mask") != 0, base, out)
 
 
+def mask_edges(mask: Readable, base: int, out: Readable, /) -> int:
+    """Rows where the truth changes, the first time from false: beginnings and ends of true rows, and how many."""
+    truth, made = open_mask(mask, "mask") != 0, open_kind(out, "out", "i8", writable=True)
+    check_base(base, len(truth))
+    around = np.concatenate(([False], truth, [False]))
+    return put_rows(np.flatnonzero(around[1:] != around[:-1]) + base, made)
+
+
 def mask_bits(mask: Readable, out: Readable, /) -> None:
     """A bit a row, the lowest first, as Arrow's validity."""
     given, made = open_mask(mask, "mask"), open_bytes(out, "out", writable=True)
