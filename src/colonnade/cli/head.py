@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
 from colonnade.cli.choose import asked_columns, asked_rows, file_facts, only_table, read_columns
-from colonnade.cli.text import ReadColumn, columns_shown, open_console, show_side_by_side, show_unreadable
+from colonnade.cli.text import ReadColumn, columns_shown, say, show_side_by_side, show_unreadable
 from colonnade.show import rows_text
 from colonnade.table import File, Query, Table, open
 
@@ -51,9 +51,8 @@ def head_facts(file: File, table: Table, rows: range, found: Iterable[ReadColumn
 
 def show_head(table: Table, n_columns: int, rows: range, found: Iterable[ReadColumn]) -> int:
     """Print the columns that fit side by side; the exit code."""
-    console = open_console()
-    n_shown, unreadable = show_side_by_side(console, rows, found)
+    n_shown, unreadable = show_side_by_side(rows, found)
     said = f"{len(rows):,} of {rows_text(table.n_rows)}"
-    console.print(f"{said}, {columns_shown(n_shown, n_columns, len(unreadable))}", style="dim")
-    show_unreadable(console, unreadable)
+    say(f"{said}, {columns_shown(n_shown, n_columns, len(unreadable))}")
+    show_unreadable(unreadable)
     return FINDINGS if unreadable else FINE

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
 from colonnade.cli.choose import is_path_of_table, only_table, tell_tables
@@ -16,6 +14,10 @@ from colonnade.indexes import KINDS
 from colonnade.model import Finding, IndexInfo
 from colonnade.show import size_text
 from colonnade.table import File, Table, open
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 # -- build and drop --
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from colonnade.cli.answer import FINDINGS, FINE, Facts
 from colonnade.cli.choose import tell_tables
@@ -28,6 +25,10 @@ from colonnade.cli.text import (
 from colonnade.cli.values import plain_value
 from colonnade.show import size_text, type_word
 from colonnade.table import Column, Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 WIDEST_FILL = 20
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from colonnade.cli.answer import FINE, Facts, print_json
 from colonnade.cli.choose import file_facts
@@ -25,6 +23,9 @@ from colonnade.h5.links import (
 )
 from colonnade.show import size_text
 from colonnade.table import File, open
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 def list_objects(file: str, as_json: bool) -> int:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from colonnade.cli.answer import FINDINGS, FINE, Facts
 from colonnade.cli.choose import tell_tables
@@ -27,6 +24,10 @@ from colonnade.errors import ColonnadeError
 from colonnade.model import ColumnInfo
 from colonnade.show import type_word
 from colonnade.table import Column, Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 FEW_CATEGORIES = 8
 WIDEST_UNITS = 18

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from rich.console import Console
-from rich.text import Text
 
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
 from colonnade.cli.choose import asked_columns, file_facts, only_table
@@ -30,6 +28,10 @@ from colonnade.query.stats import ColumnStats, Distinct
 from colonnade.show import rows_text, type_word
 from colonnade.table import Column, open
 from colonnade.trust import Trust
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 WIDEST_VALUE = 26
 Found = ColumnStats | ColonnadeError

@@ -1,23 +1,27 @@
-"""Facts as text for people: the console, cells that are safe for a terminal, and the lines several commands share."""
+"""Facts as text for people: the console, cells that are safe for a terminal, and the lines several commands share.
+
+rich is loaded by what needs it. Rows side by side do not, so that `where` and `head` answer at once.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.cells import cell_len, set_cell_size
-from rich.console import Console
-from rich.table import Table as Grid
-from rich.text import Text
 
 from colonnade.cli.answer import Facts, printable
 from colonnade.show import cell_text, size_text
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
     from colonnade.table import Column
 
 MOST_LINES = 500
@@ -29,10 +33,36 @@ NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal")
 
 def open_console(stderr: bool = False) -> Console:
     """A console that prints text as it is: nothing in a file's names is taken for markup."""
-    stream: Any = sys.stderr if stderr else sys.stdout
+    from rich.console import Console
+
+    _escape_unknown(sys.stderr if stderr else sys.stdout)
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def _escape_unknown(stream: Any) -> None:
+    """Characters that the encoding of the stream does not have are escaped."""
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="backslashreplace")
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def terminal_width() -> int:
+    """Columns of the terminal, found as rich does: what COLUMNS says, else those of a stream that is one, else 80."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isdigit():
+        return int(said)
+    for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
+        try:
+            width = os.get_terminal_size(stream.fileno()).columns if stream is not None else 0
+        except (OSError, ValueError):  # no terminal, or closed
+            continue
+        if width:
+            return width
+    return 80
+
+
+def say(text: str) -> None:
+    """A line of our own words about what was shown."""
+    click.echo(click.style(text, dim=True))
 
 
 def plural(count: int, noun: str) -> str:
@@ -41,7 +71,20 @@ def plural(count: int, noun: str) -> str:
 
 def cut(text: str, width: int = WIDEST_CELL) -> str:
     """The text in so many columns of a terminal."""
-    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
+    if cell_len(text) <= width:
+        return text
+    from rich.cells import set_cell_size
+
+    return set_cell_size(text, width - 1).rstrip() + "…"
+
+
+def cell_len(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def value_text(value: Any) -> str:
@@ -57,16 +100,22 @@ def told_units(units: str | None) -> str:
 
 def cell(text: str | None, style: str = "") -> Text:
     """Text from a file, made safe for a terminal."""
+    from rich.text import Text
+
     return Text(printable(text or ""), style)
 
 
 def lines(*parts: Text) -> Text:
     """Cells under each other, the empty ones left out."""
+    from rich.text import Text
+
     return Text("\n").join([part for part in parts if part.plain])
 
 
 def new_grid(*heads: str, right: tuple[str, ...] = ()) -> Grid:
     """An empty table of text; long cells are broken over lines."""
+    from rich.table import Table as Grid
+
     grid = Grid(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold")
     for title in heads:
         grid.add_column(title, justify="right" if title in right else "left", overflow="fold")
@@ -138,20 +187,22 @@ class TextColumn:
         return space + text if self.right else text + space
 
 
-def show_side_by_side(
-    console: Console, numbers: Sequence[int], found: Iterable[ReadColumn]
-) -> tuple[int, list[ReadColumn]]:
+def show_side_by_side(numbers: Sequence[int], found: Iterable[ReadColumn]) -> tuple[int, list[ReadColumn]]:
     """Print the columns that fit beside the row numbers: how many did, and which could not be read."""
     shown = [f"{row:,}" for row in numbers]
     wide = max(len(text) for text in (*shown, "row"))
     unreadable: list[ReadColumn] = []
-    fitting = _fitting(found, console.width - wide - GAP, unreadable)
+    fitting = _fitting(found, terminal_width() - wide - GAP, unreadable)
+    _escape_unknown(sys.stdout)
     click.echo("\n".join(_row_lines(shown, wide, fitting)))
     return len(fitting), unreadable
 
 
-def show_unreadable(console: Console, columns: Sequence[ReadColumn]) -> None:
+def show_unreadable(columns: Sequence[ReadColumn]) -> None:
     """A line for each column that could not be read."""
+    if not columns:
+        return
+    console = open_console()
     for column in columns:
         console.print(cell(f"column {column.column.name} cannot be read: {column.problem}", "red"))
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from colonnade.cli.answer import FINDINGS, FINE, Facts, json_line, print_json, printable, stream_json
 from colonnade.cli.choose import asked_columns, asked_matches, file_facts, matching, read_columns
 from colonnade.cli.progress import counting_rows, waiting
-from colonnade.cli.text import cell, columns_shown, open_console, plural, show_side_by_side, show_unreadable
+from colonnade.cli.text import cell, columns_shown, open_console, plural, say, show_side_by_side, show_unreadable
 from colonnade.cli.values import plain_values
 from colonnade.errors import UsageError
 from colonnade.model import Progress
@@ -179,15 +179,14 @@ def show_first(question: Question) -> int:
         found = question.query.head(most)[:]
         total = _total(question, len(found))
     table, names = question.table, question.names
-    console = open_console()
     if not len(found):
-        console.print(cell(f"no row of {rows_text(table.n_rows)} matches"), style="dim")
+        say(f"no row of {rows_text(table.n_rows)} matches")
         return FINDINGS
     columns = read_columns(table, found, names, question.strict)
-    n_shown, unreadable = show_side_by_side(console, found.row_numbers().tolist(), columns)
+    n_shown, unreadable = show_side_by_side(found.row_numbers().tolist(), columns)
     said = _found_text(len(found), total, table.n_rows)
-    console.print(f"{said}, {columns_shown(n_shown, len(names), len(unreadable))}", style="dim")
-    show_unreadable(console, unreadable)
+    say(f"{said}, {columns_shown(n_shown, len(names), len(unreadable))}")
+    show_unreadable(unreadable)
     return FINDINGS if unreadable else FINE
 
 

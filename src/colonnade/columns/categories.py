@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from colonnade.columns import compute as pc
 from colonnade.columns.mapping import plain_type
 from colonnade.columns.plain import plain_array
 from colonnade.columns.values import python_values

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from colonnade.columns import compute as pc
 from colonnade.columns.extension import ComplexType, complex_values
 from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.columns.values import python_values

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from colonnade.columns import compute as pc
 from colonnade.columns.decode import decode
 from colonnade.columns.encode import encode, encode_one
 from colonnade.columns.mapping import (

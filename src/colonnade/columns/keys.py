@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from colonnade import kernels
+from colonnade.columns import compute as pc
 from colonnade.columns.missing import Mask
 from colonnade.columns.strings import equal_to
 from colonnade.h5.datatypes import memory_dtype

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from colonnade import kernels
+from colonnade.columns import compute as pc
 from colonnade.h5.datasets import Image, follow_pointers, with_length
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.heap import Strings

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from colonnade.columns import compute as pc
 
 
 def plain_array(array: pa.Array, kind: pa.DataType) -> pa.Array:

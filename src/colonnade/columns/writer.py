@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from colonnade.columns import compute as pc
 from colonnade.columns.at_once import AtOnce, encode_at_once
 from colonnade.columns.categories import CategoryCoder, start_coder
 from colonnade.columns.decode import decode

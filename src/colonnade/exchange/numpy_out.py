@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from colonnade.columns import compute as pc
 from colonnade.columns.extension import ComplexType, RawType, ReferenceType, complex_values
 from colonnade.errors import UsageError
 

@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from colonnade.columns import compute as pc
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, join, keys_of
 from colonnade.columns.read import ColumnReader, TextReader
 from colonnade.errors import ColonnadeError

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from colonnade.columns import compute as pc
 from colonnade.columns.encode import encode
 from colonnade.columns.forms import missing_line
 from colonnade.columns.mapping import BINARY, arrow_type, implied_units, named_type, stored_type
