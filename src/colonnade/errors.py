@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 
 
 class ColonnadeError(Exception):
@@ -126,6 +125,8 @@ def rows_as(row_of: Callable[[int], int]) -> Iterator[None]:
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:
     """Up to three of `known` that look like `name`, without regard to case."""
+    from difflib import get_close_matches
+
     by_key: dict[str, str] = {}
     for candidate in known:
         by_key.setdefault(candidate.casefold(), candidate)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 import pyarrow as pa
@@ -81,6 +80,8 @@ def cell_text(value: Any) -> str:
 
 def table_html(info: TableInfo, columns: tuple[ColumnInfo, ...], n_rows: int, first: pa.Table) -> str:
     """What a notebook shows: the first rows under names, types and units."""
+    from html import escape
+
     shown = columns[:_MOST_COLUMNS]
     title = f"<b>{escape(info.path)}</b> {escape(info.title or '')}".rstrip()
     names = "".join(f"<th>{escape(column.name)}</th>" for column in shown)

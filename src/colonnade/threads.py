@@ -10,8 +10,10 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -68,6 +70,8 @@ def begin(work: Callable[[], Result], n_threads: int) -> Future[Result]:
     """Work that is done in another thread, or at once where there is none to spare."""
     if n_threads > 1 and not getattr(_HERE, "works", False):
         return _pool(n_threads).submit(work)
+    from concurrent.futures import Future
+
     done: Future[Result] = Future()
     done.set_result(work())
     return done
@@ -76,6 +80,8 @@ def begin(work: Callable[[], Result], n_threads: int) -> Future[Result]:
 def _pool(n_threads: int) -> ThreadPoolExecutor:
     pool = _POOLS.get(n_threads)
     if pool is None:
+        from concurrent.futures import ThreadPoolExecutor
+
         pool = _POOLS[n_threads] = ThreadPoolExecutor(n_threads, "colonnade", _begin)
     return pool
 

@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -84,6 +83,8 @@ def save_receipts(path: Path, receipts: Receipts, state: list[int] | None = None
 
     Where no cache can be written, they last as long as the process.
     """
+    import tempfile
+
     if state is not None and state != file_state(path):
         return
     content = {"version": _VERSION, "file": str(path), "state": file_state(path),

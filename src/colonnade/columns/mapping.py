@@ -29,10 +29,9 @@ from colonnade.h5.datatypes import ELEMENT_TAG, LARGEST_ELEMENT, is_complex_pair
 from colonnade.model import ColumnInfo, Kind, StoredField, StoredType, shown_name
 
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
-_EPOCH = re.compile(
+_EPOCH = (
     r"(?P<unit>days?|seconds?|s|milliseconds?|ms|microseconds?|us|nanoseconds?|ns) since 1970-0?1-0?1"
-    r"(?:[ T]00:00(?::00(?:\.0*)?)?)?(?P<zone> ?(?:UTC|Z|\+00:?00))?",
-    re.IGNORECASE,
+    r"(?:[ T]00:00(?::00(?:\.0*)?)?)?(?P<zone> ?(?:UTC|Z|\+00:?00))?"
 )
 LARGEST_INTEGER_DECIMAL = 18
 TEXT_BY_CATEGORIES = "string"
@@ -76,7 +75,7 @@ def default_type(stored: StoredType, units: str | None = None) -> pa.DataType:
 
 def _temporal_type(stored: StoredType, units: str) -> pa.DataType | None:
     """A timestamp or date, when the units count from 1970 and the integer is of the usual width."""
-    match = _EPOCH.fullmatch(units.strip())
+    match = re.fullmatch(_EPOCH, units.strip(), re.IGNORECASE)
     if match is None or not stored.signed:
         return None
     word = match["unit"].lower()

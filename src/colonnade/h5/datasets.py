@@ -9,12 +9,11 @@ from __future__ import annotations
 import ctypes
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
@@ -32,6 +31,9 @@ from colonnade.h5.stored import read_stored, stored_size
 from colonnade.h5.undo import Data
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
 from colonnade.threads import begin
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Image = np.ndarray[Any, np.dtype[Any]]
 

@@ -9,8 +9,6 @@ without an error. Files are made in the oldest HDF5 form that holds the data.
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +21,6 @@ from h5py import h5f, h5fd, h5p
 
 from colonnade.errors import ConflictError, CorruptError, FormatError, UsageError
 from colonnade.h5.chunks import know_journaled
-from colonnade.h5.copying import creation_like
 from colonnade.h5.disk import Disk
 from colonnade.h5.journal import Durability, JournaledFile, journal_path, roll_back
 from colonnade.h5.locks import NO_LOCKS, Locking, Wish, WriterLock, has_writer, read_stamp, share
@@ -480,11 +477,17 @@ def _create(path: Path, large_root: bool, care: Care, lock: WriterLock | None) -
 
 def _aside_path(path: Path) -> Path:
     """A new name beside a file, for what is to take its place."""
+    import secrets
+
     return path.parent / f".{path.name}.{secrets.token_hex(6)}.part"
 
 
 def _write_aside(aside: Path, source: h5py.File, care: Care, fill: Callable[[Any, Any], None]) -> None:
     """A whole file, made like the source (also its user block and its permissions), by `fill`."""
+    import shutil
+
+    from colonnade.h5.copying import creation_like
+
     journaled = JournaledFile(aside, DISK, care.durability, create=True)
     try:
         creation = creation_like(source.id)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import random
 import socket
 import time
 from functools import lru_cache
@@ -57,6 +56,8 @@ class WriterLock:
         self._descriptor = self._acquire(time.monotonic() + timeout)
 
     def _acquire(self, deadline: float) -> int:
+        from random import random
+
         tries = 0
         while True:
             tries += 1
@@ -70,7 +71,7 @@ class WriterLock:
                     path=str(self._path),
                     holder=holder,
                 )
-            time.sleep(_PAUSE * random.random())
+            time.sleep(_PAUSE * random())
 
     def _try(self) -> int | None:
         """The locked descriptor, or None while another holds it."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.columns.forms import fill_is_nan
+from colonnade.columns.fills import fill_is_nan
 from colonnade.columns.key_images import image_to_keys, keys_to_image
 from colonnade.columns.keys import Keys, make_keys
 from colonnade.columns.missing import Mask

@@ -9,16 +9,18 @@ keys stay in the order of rows.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.keys import Keys, Places, join, keys_of
+
+if TYPE_CHECKING:
+    import tempfile
 
 SAMPLES = 256
 PIECE = 1 << 20
@@ -82,6 +84,8 @@ class sorter:  # noqa: N801 - used like a function: `with sorter(memory) as orde
 
     def _spill(self) -> None:
         """Write what waits as a sorted run."""
+        import tempfile
+
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="colonnade-sort-")
         keys, rows = self._sorted()

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.columns.forms import fill_is_nan
+from colonnade.columns.fills import fill_is_nan
 from colonnade.columns.keys import Keys, Places
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN

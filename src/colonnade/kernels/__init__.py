@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from colonnade.kernels.plain import *  # noqa: F403
+from colonnade.kernels.rules import *  # noqa: F403
 
 FORM = "numpy"
 _wanted = os.environ.get("COLONNADE_KERNELS", "")
@@ -22,3 +22,5 @@ if _wanted != "numpy":
     except ImportError:
         if _wanted == "c":
             raise
+if FORM == "numpy":
+    from colonnade.kernels.plain import *  # noqa: F403

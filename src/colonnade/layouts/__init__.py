@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from colonnade.columns.writer import WrittenColumn
 from colonnade.layouts.hep001 import describe as hep001_describe
 from colonnade.layouts.hep001 import names as hep001_names
 from colonnade.layouts.hep001 import search as hep001_search
@@ -17,6 +16,9 @@ from colonnade.layouts.hep001 import write as hep001_write
 from colonnade.layouts.hep001.search import PlacedIndex
 from colonnade.layouts.hep001.write import TableText
 from colonnade.model import ColumnInfo, TableInfo
+
+if TYPE_CHECKING:
+    from colonnade.columns.writer import WrittenColumn
 
 __all__ = ["LAYOUTS", "Layout", "PlacedIndex", "TableText", "layout_of"]
 

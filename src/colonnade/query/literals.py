@@ -23,11 +23,11 @@ Number = Fraction | float
 
 _EPOCH = datetime(1970, 1, 1)
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_TIME = re.compile(
+_TIME = (
     r"(?:(?P<day>\d{4}-\d\d-\d\d)(?:[T ](?=\d)|$))?"
     r"(?:(?P<time>\d\d:\d\d(?::\d\d)?)(?:\.(?P<fraction>\d{1,18}))?(?P<zone>Z|[+-]\d\d:?\d\d)?)?"
 )
-_DURATION = re.compile(r"(?P<number>[+-]?\d+(?:\.\d*)?(?:e[+-]?\d+)?)\s*(?P<unit>s|ms|us|ns|min|h|d)", re.IGNORECASE)
+_DURATION = r"(?P<number>[+-]?\d+(?:\.\d*)?(?:e[+-]?\d+)?)\s*(?P<unit>s|ms|us|ns|min|h|d)"
 _SECONDS: dict[str, int | Fraction] = {
     "d": 86400,
     "h": 3600,
@@ -129,7 +129,7 @@ def _duration(value: Any, refuse: Refusal) -> Fraction:
     if isinstance(value, timedelta):
         whole = value // timedelta(microseconds=1)
         return Fraction(whole, 10**6) + Fraction(getattr(value, "nanoseconds", 0), 10**9)
-    match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    match = re.fullmatch(_DURATION, value.strip(), re.IGNORECASE) if isinstance(value, str) else None
     if match is None:
         raise refuse(f"{_told(value)}, but with a duration such as '1.5 s' or a timedelta")
     return Fraction(match["number"]) * _SECONDS[match["unit"].lower()]
@@ -146,7 +146,7 @@ def _counted(value: np.datetime64 | np.timedelta64, refuse: Refusal) -> Fraction
 def _time_of_day(value: Any, refuse: Refusal) -> Fraction:
     if isinstance(value, time) and value.tzinfo is None:
         return Fraction((value.hour * 60 + value.minute) * 60 + value.second) + Fraction(value.microsecond, 10**6)
-    match = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
+    match = re.fullmatch(_TIME, value.strip()) if isinstance(value, str) else None
     if match is None or match["day"] or not match["time"] or match["zone"]:
         raise refuse(f"{_told(value)}, but with a time of day such as '12:30:00'")
     return _clock(match, refuse, value)
@@ -173,7 +173,7 @@ def _since_epoch(value: Any, zoned: bool, refuse: Refusal) -> Fraction:
         return _from_datetime(value, zoned, refuse)
     if isinstance(value, date):
         return Fraction((value - _EPOCH.date()).days * 86400)
-    match = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
+    match = re.fullmatch(_TIME, value.strip()) if isinstance(value, str) else None
     if match is None or not match["day"]:
         raise refuse(f"{_told(value)}, but with a time such as '2026-01-31' or '2026-01-31T12:30'")
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from html import escape
 
 import numpy as np
 
@@ -117,6 +116,8 @@ class Plan:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in self._lines())
         title = f"<b>where</b> <code>{escape(self.predicate)}</code><br>{escape(self._head())}"
         return f"<div>{title}<table><tbody>{rows}</tbody></table></div>"

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.forms import fill_value
+from colonnade.columns.fills import fill_value
 from colonnade.columns.mapping import arrow_type, implied_units
 from colonnade.columns.values import python_values
 from colonnade.errors import UsageError
-from colonnade.exchange.numpy_out import to_numpy, without_mask
 from colonnade.h5.filters import filters_text
 from colonnade.model import ColumnInfo, IndexInfo, StoredType, shown_name
 from colonnade.query.scan import Rows, read_column
@@ -145,10 +144,14 @@ class Column:
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
         """All values as NumPy; a masked array when rows are missing."""
+        from colonnade.exchange.numpy_out import to_numpy
+
         return to_numpy(self.to_arrow())
 
     def __getitem__(self, item: Any) -> Any:
         """column[10:20] and column[[3, 1]] as NumPy (masked where rows are missing), column[5] as one value."""
+        from colonnade.exchange.numpy_out import to_numpy
+
         if isinstance(item, slice):
             return to_numpy(self._read(item))
         if isinstance(item, (list, tuple, np.ndarray)):
@@ -162,6 +165,8 @@ class Column:
         return python_values(self._read(range(row, row + 1)))[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        from colonnade.exchange.numpy_out import without_mask
+
         if copy is False:
             raise ValueError("a column is read from the file, which makes a copy")
         values = without_mask(self.to_numpy(), self.name)

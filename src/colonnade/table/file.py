@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 
@@ -24,11 +24,12 @@ from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import Progress, TableInfo
 from colonnade.predicate import Predicate
-from colonnade.repack import NewStorage, repack
 from colonnade.table.table import Table
 from colonnade.threads import default_threads
 from colonnade.trust import Receipts, Trust, file_state, load_receipts, save_receipts
-from colonnade.writing import Draft, Mode, check_options, check_place, create, prepare
+
+if TYPE_CHECKING:
+    from colonnade.writing import Draft, Mode
 
 MOST_READS = 50
 T = TypeVar("T")
@@ -121,6 +122,8 @@ def write(
     labels=[names] or {name: array}, the row labels; index={column: kind or kinds}, the search indexes;
     layout="hep001"; allow_reserved=False.
     """
+    from colonnade.writing import check_options, check_place, prepare
+
     check_options(options)
     if mode == "append":
         if _append_to(target, table, data, progress):
@@ -312,11 +315,15 @@ class File:
         self, table: str, data: Any, *, mode: Mode = "error", progress: Progress | None = None, **options: Any
     ) -> Table:
         """Write data as a new table of this file; options as for colonnade.write."""
+        from colonnade.writing import check_options, prepare
+
         check_options(options)
         self._write(table, prepare(data, **options), mode, progress)
         return self[table]
 
     def _write(self, table: str, draft: Draft, mode: Mode, progress: Progress | None) -> None:
+        from colonnade.writing import create
+
         with self._change():
             path = self._absolute(table)
             create(self._handle.root, path, draft, mode, _told_of_passes(progress, 1 + len(draft.index)))
@@ -352,6 +359,8 @@ class File:
         progress: called with the bytes copied so far and the bytes in all.
         Handles into the file (`file.h5` and what came from it) are void afterwards.
         """
+        from colonnade.repack import NewStorage, repack
+
         self._check_writable()
         if self._in_transaction:
             raise UsageError("a file cannot be repacked inside a transaction: its changes are not committed yet")

@@ -10,29 +10,25 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
-from colonnade import changes
 from colonnade.columns.mapping import arrow_type, as_dictionary
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_rows
 from colonnade.errors import UsageError
-from colonnade.exchange.frames import to_pandas, to_polars
-from colonnade.exchange.numpy_out import to_numpy
 from colonnade.leaf import Bound
 from colonnade.model import ColumnInfo, shown_name
 from colonnade.parse import parse
 from colonnade.predicate import Predicate
-from colonnade.query.aggregate import Aggregation, group_names, wanted_values
 from colonnade.query.bind import bind
 from colonnade.query.plan import Plan
 from colonnade.query.scan import Rows, read_column, read_parts, read_table
 from colonnade.query.search import Search
-from colonnade.query.stats import Known, known_to_indexes
 from colonnade.show import table_html, table_text
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
+    from colonnade.query.stats import Known
     from colonnade.table.table import Table
 
 
@@ -82,9 +78,11 @@ class Readable:
 
     def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Query:
         """These rows, in this order, repeats and negative numbers (from the end) allowed."""
+        from colonnade.changes import row_numbers
+
         query = self._query()._settled()
         known = query._known_rows()
-        numbers = changes.row_numbers(rows, len(known))
+        numbers = row_numbers(rows, len(known))
         chosen = known.start + numbers * known.step if isinstance(known, range) else known[numbers]
         return query._with(rows=chosen)
 
@@ -100,6 +98,8 @@ class Readable:
 
     def to_pandas(self, *, dictionaries: bool = False) -> pandas.DataFrame:
         """All rows as a pandas DataFrame; labels become its index. dictionaries: coded text as Categorical."""
+        from colonnade.exchange.frames import to_pandas
+
         query = self._query()
         return to_pandas(
             query.to_arrow(dictionaries=dictionaries),
@@ -108,10 +108,13 @@ class Readable:
 
     def to_polars(self, *, dictionaries: bool = False) -> polars.DataFrame:
         """All rows as a polars DataFrame. dictionaries: text that is kept by categories as Categorical."""
+        from colonnade.exchange.frames import to_polars
+
         return to_polars(self._query().to_arrow(dictionaries=dictionaries))
 
     def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """All rows as one NumPy array a column; a masked array where rows are missing."""
+        from colonnade.exchange.numpy_out import to_numpy
 
         def read() -> dict[str, np.ndarray[Any, Any]]:
             query = self._query()
@@ -163,6 +166,9 @@ class Readable:
         min and max skip it. Sums of whole numbers are exact: Python's own in a dict; in a table int64, or uint64
         of unsigned ones, and a DataError where that is too small.
         """
+        from colonnade.query.aggregate import Aggregation, group_names, wanted_values
+        from colonnade.query.stats import known_to_indexes
+
         wanted, groups = wanted_values(by_column, named), group_names(by)
 
         def read() -> Any:

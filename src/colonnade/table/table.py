@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
-from colonnade import changes
 from colonnade.columns.mapping import as_dictionary
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.indexes.base import Options
 from colonnade.indexing import Indexes, OpenIndex
 from colonnade.model import ColumnInfo, Finding, IndexInfo, Progress, TableInfo
-from colonnade.query.stats import ColumnStats, column_stats
 from colonnade.show import table_text
 from colonnade.table.column import Column
 from colonnade.table.rows import Query, Readable
-from colonnade.writing import column_options
 
 if TYPE_CHECKING:
+    from colonnade import changes
+    from colonnade.query.stats import ColumnStats
     from colonnade.table.file import File
 
 
@@ -44,6 +43,8 @@ class Table(Readable):
 
     def append(self, data: Any, *, progress: Progress | None = None) -> int:
         """Add rows: anything `colonnade.write` takes, also streamed. One commit. Says how many rows were added."""
+        from colonnade import changes
+
         with self._file._change():
             opened = self._opened_for_change()
             kept = self._writers if self._writers_of == self._generation else None
@@ -56,29 +57,40 @@ class Table(Readable):
 
     def truncate(self, n_rows: int) -> None:
         """Keep the first `n_rows` rows only. One commit."""
+        from colonnade import changes
+
         with self._file._change():
             changes.truncate(self._opened_for_change(), n_rows)
 
     def update(self, column: str, rows: Sequence[int] | np.ndarray[Any, Any], values: Any) -> None:
         """Put values into these rows of a column; None makes a cell missing. One commit."""
+        from colonnade import changes
+
         self._column(column)
         with self._file._change():
             changes.update(self._opened_for_change(), column, rows, values)
 
     def add_column(self, name: str, values: Any, *, allow_reserved: bool = False, **options: Any) -> None:
         """Add a column behind the others; options as for `colonnade.column`. One commit."""
+        from colonnade import changes
+        from colonnade.writing import column_options
+
         chosen = column_options(name, options)
         with self._file._change():
             changes.add_column(self._opened_for_change(), name, values, chosen, allow_reserved)
 
     def drop_column(self, name: str) -> None:
         """Remove a column or label. One commit."""
+        from colonnade import changes
+
         self._column(name)
         with self._file._change():
             changes.drop_column(self._opened_for_change(), name)
 
     def rename_column(self, name: str, new_name: str, *, allow_reserved: bool = False) -> None:
         """Give a column or label another name. One commit."""
+        from colonnade import changes
+
         self._column(name)
         with self._file._change():
             changes.rename_column(self._opened_for_change(), name, new_name, allow_reserved)
@@ -88,6 +100,9 @@ class Table(Readable):
 
         Options as for `colonnade.column`; the units and the description stay where none are given.
         """
+        from colonnade import changes
+        from colonnade.writing import column_options
+
         self._column(name)
         chosen = column_options(name, options)
         with self._file._change():
@@ -158,6 +173,8 @@ class Table(Readable):
 
         Of a column that cannot be read, the error. progress: called with the rows looked at so far, and in all.
         """
+        from colonnade.query.stats import column_stats
+
         names = [column.name for column in self.info.members] if columns is None else list(columns)
 
         def read() -> dict[str, ColumnStats | ColonnadeError]:
@@ -193,10 +210,14 @@ class Table(Readable):
         return Indexes(self._group, self._layout, self._info, self._file._receipts_now())
 
     def _set_text(self, name: str | None, key: str, text: str | None) -> None:
+        from colonnade import changes
+
         with self._file._change():
             changes.set_texts(self._opened_for_change(), name, {key: text})
 
     def _opened_for_change(self) -> changes.OpenTable:
+        from colonnade import changes
+
         info = self.info
         return changes.OpenTable(self._group, self._layout, info, self._file._receipts)
 

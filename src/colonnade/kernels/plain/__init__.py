@@ -33,18 +33,9 @@ from colonnade.kernels.plain.hashing import (
 from colonnade.kernels.plain.heap import heap_data, heap_objects, heap_offsets, heap_slots
 from colonnade.kernels.plain.packing import decode_nbit, decode_scaleoffset, decode_scaleoffset_rows, encode_scaleoffset
 from colonnade.kernels.plain.sorting import argsort
-from colonnade.kernels.plain.strings import (
-    ANYTHING,
-    ASCII,
-    NULLS,
-    SPACES,
-    TERMINATED,
-    UTF8,
-    arrow_to_fixed,
-    check_text,
-    fixed_to_arrow,
-)
+from colonnade.kernels.plain.strings import arrow_to_fixed, check_text, fixed_to_arrow
 from colonnade.kernels.plain.totals import group_totals, least_greatest, take, total
+from colonnade.kernels.rules import ANYTHING, ASCII, NULLS, SPACES, TERMINATED, UTF8
 
 __all__ = [
     "ANYTHING",

@@ -13,9 +13,7 @@ from colonnade.kernels.plain.arguments import (
     open_offsets,
     open_optional_mask,
 )
-
-TERMINATED, NULLS, SPACES = 0, 1, 2
-ANYTHING, ASCII, UTF8 = 0, 1, 2
+from colonnade.kernels.rules import ANYTHING, ASCII, SPACES, TERMINATED
 
 
 def fixed_to_arrow(

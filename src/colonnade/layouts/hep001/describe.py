@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from colonnade.columns.forms import missing_line
+from colonnade.columns.fills import missing_line
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from colonnade.columns import compute as pc
 from colonnade.columns.encode import encode
-from colonnade.columns.forms import missing_line
+from colonnade.columns.fills import missing_line
 from colonnade.columns.mapping import BINARY, arrow_type, implied_units, named_type, stored_type
-from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN, LARGEST_IN_HEADER
@@ -28,6 +27,9 @@ from colonnade.h5.links import create_group, exists, open_dataset, rename, unlin
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe
 from colonnade.model import AUTO, ColumnInfo, TableInfo
+
+if TYPE_CHECKING:
+    from colonnade.columns.writer import WrittenColumn
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,56 @@
+"""The fill of a column as people and readers see it: a Python value, a word, the line of a description."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from colonnade.columns.decode import decode
+from colonnade.columns.mapping import default_type
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.model import ColumnInfo, StoredType
+
+
+def fill_is_nan(column: ColumnInfo) -> bool:
+    """Whether every NaN of the column is a missing row."""
+    dtype = memory_dtype(column.type)
+    return column.fill is not None and dtype.kind == "f" and bool(np.isnan(np.frombuffer(column.fill, dtype=dtype)[0]))
+
+
+def missing_line(stored: StoredType, fill: bytes) -> str:
+    """The line of a description that names the fill (C6)."""
+    return f"Missing value: {_fill_text(stored, fill)}."
+
+
+def _fill_text(stored: StoredType, fill: bytes) -> str:
+    """The fill as people and other tools see it."""
+    if stored.kind in ("object_reference", "region_reference"):
+        return "the null reference"
+    if stored.kind == "boolean":
+        return "MISSING"
+    if stored.kind in ("opaque", "binary"):
+        return f"0x{fill.hex()}" if fill else '""'
+    value = fill_value(stored, fill)
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def fill_value(stored: StoredType, fill: bytes) -> object:
+    """The fill as a Python value of the stored datatype: an integer for a timestamp, a code for a categorical."""
+    if stored.kind == "text":
+        return fill.decode("utf-8", "replace")
+    if stored.kind == "binary":
+        return fill
+    if stored.kind == "sequence" and not fill:
+        return []
+    kind = default_type(stored)
+    if stored.kind == "sequence" and stored.item.kind == "text":
+        return [fill[8:].decode("utf-8", "replace")]
+    if (stored.item if stored.kind == "sequence" else stored).has_pointers:
+        return fill
+    if stored.kind == "sequence":
+        inner = np.frombuffer(fill, dtype=memory_dtype(stored.item))
+        return decode(inner, stored.item, kind.value_type).to_pylist()
+    dtype = memory_dtype(stored)
+    if stored.kind in ("boolean", "enum"):
+        return int(np.frombuffer(fill, dtype=dtype)[0])
+    base, shape = dtype.subdtype if dtype.subdtype is not None else (dtype, ())
+    return decode(np.frombuffer(fill, dtype=base).reshape(1, *shape), stored, kind)[0].as_py()
