@@ -104,6 +104,38 @@ def test_starting_imports_little() -> None:
     assert "demo" in run.stdout
 
 
+NOT_FOR_READING = {
+    "colonnade.changes", "colonnade.repack", "colonnade.writing", "pandas", "polars", "pyarrow.compute",
+    "pyarrow.dataset", "pyarrow.parquet", "rich",
+}  # fmt: skip
+
+
+def loaded_by(code: str, *arguments: str) -> tuple[str, set[str]]:
+    """What a child prints that runs the code, and the modules that are loaded in it at the end."""
+    told = f"import sys\ntry:\n    {code}\nfinally:\n    print(*sys.modules, sep='\\n', file=sys.stderr)"
+    run = subprocess.run([sys.executable, "-c", told, *arguments], capture_output=True, text=True, check=True)
+    return run.stdout, set(run.stderr.split())
+
+
+@pytest.mark.parametrize("arguments", [["where", "FILE", "ts between 100 and 200"], ["head", "FILE"]])
+def test_reading_loads_only_what_it_needs(tmp_path: Path, arguments: list[str]) -> None:
+    """What is loaded in vain costs more than a small question: it must not come back unseen."""
+    path = tmp_path / "small.h5"
+    rows = {"ts": np.arange(1000), "energy": np.linspace(0, 1, 1000), "label": ["muon", "pion"] * 500}
+    cn.write(path, rows, index={"ts": "sorted_rows"})
+    given = [str(path) if word == "FILE" else word for word in arguments]
+    shown, loaded = loaded_by("from colonnade.cli.__main__ import start; start()", *given)
+    assert "energy" in shown and "muon" in shown
+    assert "h5py" in loaded  # it did look
+    assert not loaded & NOT_FOR_READING
+
+
+def test_importing_colonnade_loads_no_pandas() -> None:
+    _, loaded = loaded_by("import colonnade; colonnade.write, colonnade.open")
+    assert "colonnade.table.file" in loaded
+    assert not loaded & NOT_FOR_READING
+
+
 def test_version_and_help() -> None:
     assert cn.__version__ in call("--version").output
     for flag in ("-h", "--help"):
