@@ -121,7 +121,14 @@ def loaded_by(code: str, *arguments: str) -> tuple[str, set[str]]:
 def test_reading_loads_only_what_it_needs(tmp_path: Path, arguments: list[str]) -> None:
     """What is loaded in vain costs more than a small question: it must not come back unseen."""
     path = tmp_path / "small.h5"
-    rows = {"ts": np.arange(1000), "energy": np.linspace(0, 1, 1000), "label": ["muon", "pion"] * 500}
+    rows = {
+        "ts": np.arange(1000),
+        "energy": np.linspace(0, 1, 1000),
+        "label": ["muon", None] * 500,
+        "kind": pa.array(["a", "b"] * 500).dictionary_encode(),
+        "good": [True, None] * 500,
+        "at": np.arange(1000).astype("M8[s]"),
+    }
     cn.write(path, rows, index={"ts": "sorted_rows"})
     given = [str(path) if word == "FILE" else word for word in arguments]
     shown, loaded = loaded_by("from colonnade.cli.__main__ import start; start()", *given)

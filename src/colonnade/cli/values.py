@@ -18,7 +18,7 @@ def plain_values(array: pa.Array) -> list[Any]:
     if isinstance(kind, pa.BaseExtensionType):
         return plain_values(array.storage)
     if pa.types.is_dictionary(kind):
-        return plain_values(array.dictionary_decode())
+        return _plain_categories(array)
     if pa.types.is_struct(kind):
         return _plain_structs(array)
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
@@ -55,10 +55,24 @@ def _float_word(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
+def _is_there(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which values are not missing, from Arrow's bits: its own question would load `pyarrow.compute`."""
+    bits = array.buffers()[0]
+    if bits is None:
+        return np.ones(len(array), dtype=np.bool_)
+    first, last = array.offset, array.offset + len(array)
+    return np.unpackbits(np.frombuffer(bits, "u1"), count=last, bitorder="little")[first:].astype(np.bool_)
+
+
+def _plain_categories(array: pa.DictionaryArray) -> list[Any]:
+    names = plain_values(array.dictionary)
+    return [None if code is None else names[code] for code in array.indices.to_pylist()]
+
+
 def _plain_structs(array: pa.StructArray) -> list[Any]:
     names = [array.type.field(i).name for i in range(array.type.num_fields)]
     parts = [plain_values(part) for part in array.flatten()]
-    there = array.is_valid().to_pylist()
+    there = _is_there(array).tolist()
     return [{n: part[at] for n, part in zip(names, parts, strict=True)} if ok else None for at, ok in enumerate(there)]
 
 
@@ -72,11 +86,12 @@ def _plain_dates(array: pa.Array) -> list[Any]:
     """ISO text for any year and unit, which Python's own datetime cannot do; a time zone is told in UTC."""
     kind = array.type
     unit = kind.unit if pa.types.is_timestamp(kind) else "D" if pa.types.is_date32(kind) else "ms"
-    counts = array.view(pa.int32() if unit == "D" else pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    stored = np.frombuffer(array.buffers()[1], "i4" if unit == "D" else "i8", array.offset + len(array))
+    counts = np.where(_is_there(array), stored[array.offset :], 0)
     moments = counts.astype("i8").view(f"M8[{unit}]")
     texts = np.datetime_as_string(moments.astype("M8[D]") if pa.types.is_date(kind) else moments)
     zone = "Z" if pa.types.is_timestamp(kind) and kind.tz is not None else ""
-    there = array.is_valid().to_pylist()
+    there = _is_there(array).tolist()
     return [f"{text}{zone}" if ok else None for text, ok in zip(texts.tolist(), there, strict=True)]
 
 

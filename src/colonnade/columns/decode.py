@@ -137,7 +137,18 @@ def _corrupt(what: str, row: Any, expected: str, found: object) -> CorruptError:
 
 def _decode_boolean(image: Image, missing: Mask | None) -> pa.Array:
     _check_boolean(image, missing)
-    return pa.array(image == 1, mask=missing)
+    return _booleans(image == 1, missing)
+
+
+def _booleans(values: Mask, missing: Mask | None) -> pa.Array:
+    """From buffers, as `_codes`: `pa.array` of a NumPy array asks if it is a pandas Series, and so loads pandas."""
+    bits = np.packbits(values, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [_validity(missing), pa.py_buffer(bits)])
+
+
+def _codes(codes: Image, missing: Mask | None) -> pa.Array:
+    kind = pa.from_numpy_dtype(codes.dtype)
+    return pa.Array.from_buffers(kind, len(codes), [_validity(missing), pa.py_buffer(np.ascontiguousarray(codes))])
 
 
 def _check_boolean(image: Image, missing: Mask | None) -> None:
@@ -164,7 +175,7 @@ def _decode_enum(image: Image, stored: StoredType, missing: Mask | None) -> pa.A
         raise _corrupt("enum value", row, "a member of the enum", int(image[row]))
     codes = order[slot].astype("i4") if len(values) else np.zeros(len(image), dtype="i4")
     labels = pa.array([shown_name(name) for _, name in named], pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=missing), labels)
+    return pa.DictionaryArray.from_arrays(_codes(codes, missing), labels)
 
 
 def _decode_string(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.Array:
@@ -292,7 +303,7 @@ def _decode_compound(image: Image, stored: StoredType, kind: pa.DataType, missin
             part = image[member.name]
         parts.append(_decode(np.ascontiguousarray(part), member.type, kind.field(position).type, missing))
     fields = [pa.field(shown_name(member.name), part.type) for member, part in zip(stored.fields, parts, strict=True)]
-    mask = None if missing is None else pa.array(missing)
+    mask = None if missing is None else _booleans(missing, None)
     return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
 
 
@@ -301,7 +312,7 @@ def decode_codes(image: Image, n_categories: int, fill: bytes | None) -> pa.Arra
     _, missing = decode_code_numbers(image, n_categories, fill)
     width = "i8" if image.dtype.itemsize > 4 else "i4"
     codes = image if missing is None else np.where(missing, 0, image)
-    return pa.array(codes.astype(width), mask=missing)
+    return _codes(codes.astype(width), missing)
 
 
 def decode_coded_text(image: Image, categories: pa.StringArray, fill: bytes | None) -> pa.Array:
