@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from colonnade.columns import compute as pc
 from colonnade.columns.decode import decode_coded_text
 from colonnade.columns.forms import POINTER_COST
 from colonnade.columns.mapping import TEXT_BY_CATEGORIES, plain_type, stored_codes
