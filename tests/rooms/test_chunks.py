@@ -214,6 +214,30 @@ def test_chunks_that_were_never_written(tmp_path: Path) -> None:
         assert source.take(np.array([5, 255])) is None
 
 
+def test_more_rows_than_fit_are_refused_before_memory_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file may claim any number of rows, none of them written."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", shape=(2**60,), dtype="i8", chunks=(CHUNK,))
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("memory was asked for")
+
+    with h5py.File(tmp_path / "x.h5") as file:
+        source, most = source_of(file["x"].id), chunks.MOST_AT_ONCE // 8
+        assert source is not None
+        with monkeypatch.context() as patch:
+            patch.setattr(chunks, "new_array", refuse)
+            for count in (2**60, most + 1):
+                assert source.read(0, count) is None
+                with pytest.raises(cn.errors.CorruptError, match="more than can be read at once"):
+                    by_library(file["x"].id, 0, count)
+            assert source.take(np.lib.stride_tricks.as_strided(np.zeros(1, "i8"), (most + 1,), (0,))) is None
+            with pytest.raises(AssertionError, match="memory was asked for"):
+                source.read(0, most)
+
+
 def test_a_file_that_is_being_changed(tmp_path: Path) -> None:
     """What is not flushed is flushed first: in our own files and in those of the caller."""
     path = tmp_path / "x.h5"
@@ -246,8 +270,10 @@ def test_the_path_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             "x": np.arange(N_ROWS),
             "y": np.arange(N_ROWS) / 3,
             "s": ["abc"] * N_ROWS,
+            "v": [f"row {row}" for row in range(N_ROWS)],
             "b": [True, False, None] * 334 + [None],
         },
+        columns={"v": cn.column(strings="variable")},
     )
 
     def refuse(*_: Any) -> None:

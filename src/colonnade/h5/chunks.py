@@ -30,6 +30,7 @@ Image = np.ndarray[Any, np.dtype[Any]]
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 JOURNALED: WeakValueDictionary[tuple[int, int], JournaledFile] = WeakValueDictionary()
 """Files that are open for changes here, by HDF5's number for them."""
+MOST_AT_ONCE = 2 << 30  # bytes of rows that are read in one go; more are refused
 _SLACK = 1 << 16  # bytes by which filters may make a chunk longer
 _FEW_CHUNKS = 16
 
@@ -102,7 +103,9 @@ class ChunkSource:
         self._all_known = False
 
     def read(self, start: int, count: int) -> Image | None:
-        """The rows from `start` on, in memory form; None when the library must read them."""
+        """The rows from `start` on, in memory form; None when the library must read them, or refuse to."""
+        if self._is_too_much(count):
+            return None
         out = new_array(count, self._dtype)
         numbers = range(start // self._chunk_rows, -(-(start + count) // self._chunk_rows)) if count else range(0)
         try:
@@ -117,6 +120,8 @@ class ChunkSource:
 
     def take(self, rows: RowNumbers) -> Image | None:
         """These rows, which increase."""
+        if self._is_too_much(len(rows)):
+            return None
         out = new_array(len(rows), self._dtype)
         try:
             parts = list(by_chunk(rows, self._chunk_rows))
@@ -127,6 +132,10 @@ class ChunkSource:
         except (ValueError, *BROKEN):
             return None
         return self._in_memory(out)
+
+    def _is_too_much(self, count: int) -> bool:
+        """Whether so many rows are more than are read at once: a file may claim any number of them."""
+        return count * self._dtype.itemsize > MOST_AT_ONCE
 
     def _in_memory(self, image: Image) -> Image:
         native = self._dtype.newbyteorder("=")

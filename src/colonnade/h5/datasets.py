@@ -23,7 +23,7 @@ from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.apply import Packer
 from colonnade.h5.attributes import BROKEN
-from colonnade.h5.chunks import RowNumbers, by_chunk, raw_dtype
+from colonnade.h5.chunks import MOST_AT_ONCE, RowNumbers, by_chunk, raw_dtype
 from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
 from colonnade.h5.links import encode_name, link_list
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 Image = np.ndarray[Any, np.dtype[Any]]
 
 LARGEST_CHUNK = 4 << 20
-MOST_AT_ONCE = 2 << 30
 _STORAGES: dict[int, Storage] = {
     h5d.COMPACT: "compact",
     h5d.CONTIGUOUS: "contiguous",
