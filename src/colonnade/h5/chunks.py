@@ -31,6 +31,7 @@ RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 JOURNALED: WeakValueDictionary[tuple[int, int], JournaledFile] = WeakValueDictionary()
 """Files that are open for changes here, by HDF5's number for them."""
 MOST_AT_ONCE = 2 << 30  # bytes of rows that are read in one go; more are refused
+FARTHEST = 1 << 62  # an address behind the end of any file; sums with it still fit
 _SLACK = 1 << 16  # bytes by which filters may make a chunk longer
 _FEW_CHUNKS = 16
 
@@ -236,6 +237,8 @@ class ChunkSource:
 
     def load(self, address: int, target: Bytes) -> None:
         """Bytes of the file."""
+        if address > FARTHEST:
+            raise ValueError("an address lies far behind the end of the file")
         if isinstance(self._file, JournaledFile):
             data = self._file.read_at(address, len(target))
             target[: len(data)] = np.frombuffer(data, dtype=np.uint8)

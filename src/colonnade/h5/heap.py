@@ -14,7 +14,8 @@ import numpy as np
 from h5py import h5i
 
 from colonnade import kernels
-from colonnade.h5.chunks import ChunkSource, RowNumbers, new_array, open_source
+from colonnade.h5.attributes import BROKEN
+from colonnade.h5.chunks import FARTHEST, ChunkSource, RowNumbers, new_array, open_source
 from colonnade.h5.undo import Bytes
 from colonnade.model import FilterInfo, StoredType
 
@@ -22,6 +23,7 @@ REFERENCE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
 Offsets = np.ndarray[Any, np.dtype[np.int32]]
 _GAP = 1 << 16  # bytes between collections that are read in one go
 _MOST = 1 << 30  # bytes of collections that are held at the same time
+_MOST_SLOTS = 1 << 26  # objects of collections, counted by their highest index
 _HEAD = 16
 _INT64, _INT32, _BYTE = np.dtype("i8"), np.dtype("i4"), np.dtype("u1")
 
@@ -58,16 +60,20 @@ class HeapSource:
             kernels.heap_offsets(*heap, image, 1, self._is_text, offsets)
             data = new_array(int(offsets[-1]), _BYTE)
             kernels.heap_data(*heap, image, 1, self._is_text, offsets, data)
-        except ValueError:
+        except BROKEN:
             return None
         return Strings(offsets, data)
 
     def _collect(self, addresses: Any) -> tuple[Bytes, Any, Any, Any, Any]:
         """The collections at these addresses: their bytes, and where their objects lie in them."""
+        if len(addresses) and int(addresses[-1]) > FARTHEST:
+            raise ValueError("a reference leads far behind the end of the file")
         heap, places = self._load(addresses.astype(np.int64))
         slots = np.empty(len(addresses), dtype=np.int64)
         kernels.heap_slots(heap, places, slots)
         firsts = np.concatenate(([0], np.cumsum(slots)))
+        if int(firsts[-1]) > _MOST_SLOTS:
+            raise ValueError("these collections claim far more objects than they can hold")
         starts, sizes = new_array(int(firsts[-1]), _INT64), new_array(int(firsts[-1]), _INT64)
         kernels.heap_objects(heap, places, firsts, starts, sizes)
         return heap, addresses, firsts, starts, sizes
@@ -80,7 +86,7 @@ class HeapSource:
         begins, lasts = addresses[np.append(0, edges + 1)], addresses[np.append(edges, len(addresses) - 1)]
         lengths = np.array([self._size(last) for last in lasts.tolist()], dtype=np.int64) + lasts - begins
         ends = np.cumsum(lengths)
-        if int(begins[0]) < 0 or int(ends[-1]) > _MOST:
+        if int(ends[-1]) > _MOST:
             raise ValueError("these rows lie too far apart in the global heap")
         heap = new_array(int(ends[-1]), _BYTE)
         for begin, end, length in zip(begins.tolist(), ends.tolist(), lengths.tolist(), strict=True):

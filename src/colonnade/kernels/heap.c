@@ -2,7 +2,8 @@
  *
  * A collection (III.E): "GCOL", version 1, 3 reserved, size of the whole (8 bytes); then objects: index (2), reference
  * count (2), 4 reserved, size (8), data padded to 8. Index 0 is the free space at the end. A reference in a chunk: length
- * in items (4), address of the collection (8), index of the object (4). Length 0 is empty, whatever else it says.
+ * in items (4), address of the collection (8), index of the object (4). Length 0 is empty, whatever else it says; any other
+ * must be that of the object.
  */
 #include "native.h"
 
@@ -188,7 +189,7 @@ static const uint8_t *resolve(Heap *h, const uint8_t *reference, uint64_t length
     if (first < 0 || end < first || end > h->n_slots || index >= end - first)
         return NULL;
     int64_t start = h->starts[first + index], size = h->sizes[first + index];
-    if (start < 0 || size < 0 || start > h->heap_bytes || size > h->heap_bytes - start || length > (uint64_t)size)
+    if (start < 0 || size < 0 || start > h->heap_bytes || size > h->heap_bytes - start || length != (uint64_t)size)
         return NULL;
     return h->heap + start;
 }

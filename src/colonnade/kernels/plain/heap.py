@@ -160,7 +160,7 @@ def _resolve(
 def _lead(
     data: Bytes, known: Array, slots: Array, begins: Array, lengths: Array, reference: Array, wanted: int, row: int
 ) -> tuple[int, int]:
-    """Where the object of a reference begins, and how many of its bytes are wanted."""
+    """Where the object of a reference begins, and its bytes: as many as are wanted, or it is another."""
     nowhere = ValueError(f"the reference of row {row} leads to no such object")
     which = int(np.searchsorted(known, reference["address"]))
     if which == len(known) or known[which] != reference["address"]:
@@ -169,6 +169,6 @@ def _lead(
     if not 0 <= first <= end <= len(begins) or index >= end - first:
         raise nowhere
     start, size = int(begins[first + index]), int(lengths[first + index])
-    if start < 0 or size < 0 or start + size > len(data) or wanted > size:
+    if start < 0 or size < 0 or start + size > len(data) or wanted != size:
         raise nowhere
     return start, wanted
