@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from bench.timing import Took, run_in_turns, timed
 from colonnade.kernels import _native as native
@@ -39,6 +40,13 @@ def empty(count: int, kind: str = "u1") -> Any:
     return np.zeros(count, kind)
 
 
+def blosclz(n: int) -> tuple[Any, int]:
+    """About n bytes packed by BloscLZ: copies of 100 bytes from 32 back, and 9 bytes as they are; their number."""
+    steps = max(1, n // 109)
+    data = bytes([31, *range(32), *(b"\xe0\x5b\x1f\x08123456789" * steps)])
+    return np.frombuffer(data, dtype="u1"), 32 + 109 * steps
+
+
 def filters(n: int) -> Iterator[Case]:
     for size in (2, 4, 8, 3):
         data = RNG.integers(0, 256, n * size, dtype="u1")
@@ -49,6 +57,10 @@ def filters(n: int) -> Iterator[Case]:
         yield Case(f"bit_shuffle {size}", "bit_shuffle", (data, empty(n * size), size, block), n * size)
         yield Case(f"bit_unshuffle {size}", "bit_unshuffle", (data, empty(n * size), size, block), n * size)
     yield Case("fletcher32", "fletcher32", (data,), len(data))
+    block = np.frombuffer(pa.compress(RNG.integers(0, 9, n, dtype="u1"), "lz4_raw"), dtype="u1")
+    yield Case("lz4_size", "lz4_size", (block,), n)
+    packed, size = blosclz(n)
+    yield Case("unpack_blosclz", "unpack_blosclz", (packed, empty(size)), size)
 
 
 def packing(n: int) -> Iterator[Case]:

@@ -1,4 +1,4 @@
-"""Scale-offset and n-bit: both forms agree with each other and with HDF5."""
+"""Scale-offset, n-bit, BloscLZ, LZ4: both forms agree with each other and with those that pack so."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import hdf5plugin
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,3 +158,79 @@ MALFORMED = {
 def test_malformed_input_is_refused(name: str) -> None:
     kernel, *arguments = MALFORMED[name]
     assert agree(kernel, *arguments) == REFUSED
+
+
+# -- BloscLZ and LZ4 --
+
+
+def blosclz_runs(draw: st.DrawFn) -> tuple[bytes, bytes]:
+    """A stream of runs, and what it unpacks to, told by the format's words alone."""
+    first = draw(st.binary(min_size=1, max_size=32))
+    packed, plain = bytes([len(first) - 1]) + first, first
+    for _ in range(draw(st.integers(0, 12))):
+        length, distance = draw(st.integers(3, 900)), draw(st.integers(1, min(len(plain), 9000)))
+        plain += bytes(plain[-distance:] * (length // distance + 1))[:length]
+        near = distance - 1 if distance <= 8191 else 8191
+        packed += bytes([min(length - 2, 7) << 5 | near >> 8])
+        if length >= 9:
+            packed += b"\xff" * ((length - 9) // 255) + bytes([(length - 9) % 255])
+        packed += bytes([near & 255]) + ((distance - 8192).to_bytes(2, "big") if near == 8191 else b"")
+        more = draw(st.one_of(st.binary(min_size=1, max_size=32), st.just(bytes(range(32)))))
+        packed, plain = packed + bytes([len(more) - 1]) + more, plain + more
+    return packed, plain
+
+
+@given(st.data())
+def test_blosclz(data: st.DataObject) -> None:
+    packed, plain = blosclz_runs(data.draw)
+    out = np.zeros(len(plain), "u1")
+    assert agree("unpack_blosclz", packed, out) is None
+    assert out.tobytes() == plain
+    for size in (len(plain) - 1, len(plain) + 1):
+        assert agree("unpack_blosclz", packed, np.zeros(size, "u1")) == REFUSED
+    spoiled = bytearray(packed)
+    for _ in range(data.draw(st.integers(1, 3))):
+        spoiled[data.draw(st.integers(0, len(spoiled) - 1))] = data.draw(st.integers(0, 255))
+    for cut in (len(spoiled), data.draw(st.integers(0, len(spoiled)))):
+        agree("unpack_blosclz", bytes(spoiled[:cut]), out, exact=False)
+
+
+def test_a_far_copy_of_blosclz() -> None:
+    """Distances from 8192 on have two more bytes."""
+    plain = np.random.default_rng(1).integers(0, 256, 9056, dtype="u1").tobytes()
+    packed = b"".join(bytes([31]) + plain[at : at + 32] for at in range(0, len(plain), 32))
+    for distance in (8192, 9000, 9056):
+        copy = b"\x3f\xff" + (distance - 8192).to_bytes(2, "big")
+        out = np.zeros(len(plain) + 4, "u1")
+        assert agree("unpack_blosclz", packed + copy + b"\0x", out) is None
+        assert out.tobytes() == plain + plain[-distance:][:3] + b"x"
+    assert agree("unpack_blosclz", packed + b"\x3f\xff" + (9057 - 8192).to_bytes(2, "big") + b"\0x", out) == REFUSED
+
+
+@pytest.mark.parametrize("spread", [1, 3, 5])
+def test_blosclz_is_that_of_blosc(tmp_path: Path, spread: int) -> None:
+    rows = np.random.default_rng(spread).integers(0, spread, 30_000, dtype="u1")
+    rows[10_000:20_000] = rows[:10_000]
+    raw = raw_chunk(tmp_path, rows, **hdf5plugin.Blosc(cname="blosclz", shuffle=0))
+    begin = int.from_bytes(raw[16:20].tobytes(), "little")
+    assert int.from_bytes(raw[8:12].tobytes(), "little") == len(rows)  # one block
+    out = np.zeros(len(rows), "u1")
+    assert agree("unpack_blosclz", raw[begin + 4 :], out) is None
+    assert out.tobytes() == rows.tobytes()
+
+
+@given(st.data(), st.binary(max_size=3000), st.integers(1, 40))
+def test_the_size_of_lz4(data: st.DataObject, part: bytes, repeats: int) -> None:
+    """That of Arrow's blocks, and the same answer for bytes that are none."""
+    plain = part * repeats
+    packed = bytearray(pa.compress(plain, "lz4_raw", asbytes=True))
+    assert agree("lz4_size", bytes(packed)) == len(plain)
+    for _ in range(data.draw(st.integers(1, 3))):
+        packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
+    agree("lz4_size", bytes(packed))
+    agree("lz4_size", bytes(packed[: data.draw(st.integers(0, len(packed)))]))
+
+
+@pytest.mark.parametrize("block", [b"", b"\x10", b"\xf0", b"\xf0\xff", b"\x00\1", b"\x00\1\0", b"\x0f\1\0\xff"])
+def test_no_block_of_lz4(block: bytes) -> None:
+    assert agree("lz4_size", block) == REFUSED

@@ -281,7 +281,7 @@ def test_damaged_references_are_left_to_the_library(tmp_path: Path, damage: str,
     """Alone, or among sound ones."""
 
     def references(at: int) -> list[tuple[int, int, int]]:
-        return [(5, at, 1), (10, at, 2)][:place] + [REFERENCES[damage](at)]
+        return [*[(5, at, 1), (10, at, 2)][:place], REFERENCES[damage](at)]
 
     assert crafted(tmp_path / "x.h5", SOUND, references) is None
 

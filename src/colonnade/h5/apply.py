@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import kernels
-from colonnade.h5.undo import SCALE_OFFSET, Data, as_view, fast_zlib, is_copy, scale_offset_form
+from colonnade.h5.codecs import Data, as_view, fast_zlib
+from colonnade.h5.undo import SCALE_OFFSET, is_copy, scale_offset_form
 from colonnade.model import FilterInfo
 
 Apply = Callable[[Data, Sequence[int]], Data | None]

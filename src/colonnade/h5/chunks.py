@@ -21,9 +21,10 @@ from h5py import h5d, h5f, h5fd, h5g, h5i
 from colonnade import kernels
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
+from colonnade.h5.codecs import Bytes
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.journal import JournaledFile
-from colonnade.h5.undo import SCALE_OFFSET_HEAD, Bytes, Pipeline, scale_offset_form
+from colonnade.h5.undo import SCALE_OFFSET_HEAD, Pipeline, scale_offset_form
 from colonnade.model import FilterInfo, StoredType
 
 Image = np.ndarray[Any, np.dtype[Any]]

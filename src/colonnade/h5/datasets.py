@@ -24,11 +24,11 @@ from colonnade.h5 import capi
 from colonnade.h5.apply import Packer
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.chunks import MOST_AT_ONCE, RowNumbers, by_chunk, raw_dtype
+from colonnade.h5.codecs import Data
 from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
 from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.stored import read_stored, stored_size
-from colonnade.h5.undo import Data
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
 from colonnade.threads import begin
 

@@ -16,7 +16,7 @@ from h5py import h5i
 from colonnade import kernels
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.chunks import FARTHEST, ChunkSource, RowNumbers, new_array, open_source
-from colonnade.h5.undo import Bytes
+from colonnade.h5.codecs import Bytes
 from colonnade.model import FilterInfo, StoredType
 
 REFERENCE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])

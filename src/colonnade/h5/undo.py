@@ -7,27 +7,25 @@ library then reads the chunk, and says what is wrong with it. To add a filter: a
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from colonnade import kernels
+from colonnade.h5.blosc import unpack_blosc, unpack_frame
+from colonnade.h5.codecs import LIMIT, Bytes, Data, as_view, decompress, inflate
 from colonnade.model import FilterInfo
 
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-Data = bytes | Bytes | memoryview
 Undo = Callable[[Data, Sequence[int], Bytes | None, int | None], Data]
 """Data, the filter's options, where to put the result (None: anywhere), its size where it is known."""
 
-_LIMIT = 1 << 28  # bytes of a chunk that are unpacked here at most
 SCALE_OFFSET = 6
 SCALE_OFFSET_HEAD = 21  # bytes before the packed numbers of a chunk
 _SO_INT = 2
-_BIT_BY_BIT = (SCALE_OFFSET, 32008)  # the library is quicker than the NumPy form of these
+BLOSC, LZ4, BLOSC2 = 32001, 32004, 32026
+_NEEDS_C = (SCALE_OFFSET, LZ4, 32008, BLOSC, BLOSC2)  # the library is quicker than the NumPy form of these
 
 
 class Pipeline:
@@ -44,8 +42,8 @@ class Pipeline:
     @property
     def is_known(self) -> bool:
         """Whether every filter can be undone here."""
-        slow = kernels.FORM != "c" and any(number in _BIT_BY_BIT for number, _, _ in self._steps)
-        return self._chunk_bytes <= _LIMIT and not slow and all(undo is not None for _, undo, _ in self._steps)
+        slow = kernels.FORM != "c" and any(number in _NEEDS_C for number, _, _ in self._steps)
+        return self._chunk_bytes <= LIMIT and not slow and all(undo is not None for _, undo, _ in self._steps)
 
     @property
     def scale_offset(self) -> Sequence[int] | None:
@@ -67,11 +65,6 @@ class Pipeline:
             if len(given) != len(out):
                 raise ValueError(f"a chunk has {len(given)} bytes, expected {len(out)}")
             out[...] = given
-
-
-def as_view(data: Data) -> memoryview:
-    """The bytes, whatever holds them."""
-    return data.data if isinstance(data, np.ndarray) else memoryview(data)
 
 
 def _size_before(steps: Sequence[tuple[int, Any, Any]], chunk_bytes: int) -> int | None:
@@ -104,28 +97,8 @@ def _check_fletcher32(data: Data, options: Sequence[int], out: Bytes | None, siz
     return kept
 
 
-@cache
-def fast_zlib() -> Any | None:
-    """isal's form of zlib, which is faster, where it is installed."""
-    try:
-        from isal import isal_zlib
-    except ImportError:
-        return None
-    return isal_zlib
-
-
 def _inflate(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
-    form = fast_zlib() or zlib
-    unpacker = form.decompressobj()
-    try:
-        made: bytes = unpacker.decompress(data, size if size is not None else _LIMIT)
-        if not unpacker.eof:  # the checksum at the end may still be outstanding
-            made += unpacker.decompress(unpacker.unconsumed_tail, 1)
-    except form.error as error:
-        raise ValueError(f"deflated bytes cannot be unpacked: {error}") from error
-    if not unpacker.eof or (size is not None and len(made) != size):
-        raise ValueError("deflated bytes are cut off, or unpack to more than a chunk")
-    return made
+    return inflate(data, size)
 
 
 def _unpack(codec: str) -> Undo:
@@ -135,17 +108,6 @@ def _unpack(codec: str) -> Undo:
         return decompress(codec, data, size)
 
     return unpack
-
-
-def decompress(codec: str, data: Data, size: int) -> memoryview:
-    """Exactly so many bytes, unpacked by Arrow."""
-    try:
-        made = memoryview(pa.decompress(pa.py_buffer(data), size, codec))
-    except (OSError, pa.ArrowException) as error:
-        raise ValueError(f"{codec} bytes cannot be unpacked: {error}") from error
-    if len(made) != size:
-        raise ValueError(f"{codec} bytes unpack to {len(made)} bytes, expected {size}")
-    return made
 
 
 def _unpack_lz4(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
@@ -204,6 +166,17 @@ def _unpack_blocks(view: memoryview, codec: str, item: int, size: int) -> tuple[
     return packed, block // item
 
 
+def _undo_blosc(unpack: Callable[[memoryview, Bytes], None]) -> Undo:
+    def undo(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+        if size is None:
+            raise ValueError("it is not known how many bytes this unpacks to")
+        made = np.empty(size, dtype=np.uint8) if out is None else out
+        unpack(as_view(data), made)
+        return made
+
+    return undo
+
+
 def is_copy(options: Sequence[int]) -> bool:
     """Whether scale-offset was told to keep all bits, and so keeps elements as they are."""
     return options[0] == _SO_INT and options[1] == 8 * options[4]
@@ -247,7 +220,9 @@ UNDO: dict[int, Undo] = {
     3: _check_fletcher32,
     5: _undo_n_bit,
     SCALE_OFFSET: _undo_scale_offset,
-    32004: _unpack_lz4,
+    BLOSC: _undo_blosc(unpack_blosc),
+    LZ4: _unpack_lz4,
     32008: _undo_bitshuffle,
     32015: _unpack("zstd"),
+    BLOSC2: _undo_blosc(unpack_frame),
 }

@@ -3,6 +3,7 @@
 from colonnade.kernels.plain.bitmap import bits_count, bits_range_count, bits_ranges, bits_rows, code_bits
 from colonnade.kernels.plain.bitshuffle import bit_shuffle, bit_unshuffle
 from colonnade.kernels.plain.coded import code_data, code_offsets
+from colonnade.kernels.plain.blosclz import unpack_blosclz
 from colonnade.kernels.plain.compare import (
     among_count,
     among_mask,
@@ -31,6 +32,7 @@ from colonnade.kernels.plain.hashing import (
     hash_strings,
 )
 from colonnade.kernels.plain.heap import heap_data, heap_objects, heap_offsets, heap_slots
+from colonnade.kernels.plain.lz4 import lz4_size
 from colonnade.kernels.plain.packing import decode_nbit, decode_scaleoffset, decode_scaleoffset_rows, encode_scaleoffset
 from colonnade.kernels.plain.sorting import argsort
 from colonnade.kernels.plain.strings import arrow_to_fixed, check_text, fixed_to_arrow
@@ -79,6 +81,7 @@ __all__ = [
     "heap_slots",
     "item_mask",
     "least_greatest",
+    "lz4_size",
     "mask_and",
     "mask_bits",
     "mask_count",
@@ -93,5 +96,6 @@ __all__ = [
     "shuffle",
     "take",
     "total",
+    "unpack_blosclz",
     "unshuffle",
 ]
