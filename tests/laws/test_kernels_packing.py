@@ -220,17 +220,54 @@ def test_blosclz_is_that_of_blosc(tmp_path: Path, spread: int) -> None:
 
 
 @given(st.data(), st.binary(max_size=3000), st.integers(1, 40))
-def test_the_size_of_lz4(data: st.DataObject, part: bytes, repeats: int) -> None:
-    """That of Arrow's blocks, and the same answer for bytes that are none."""
+def test_lz4_is_that_of_arrow(data: st.DataObject, part: bytes, repeats: int) -> None:
     plain = part * repeats
     packed = bytearray(pa.compress(plain, "lz4_raw", asbytes=True))
-    assert agree("lz4_size", bytes(packed)) == len(plain)
+    out = np.zeros(len(plain), "u1")
+    assert agree("unpack_lz4", bytes(packed), out) is None
+    assert out.tobytes() == plain
+    for size in (len(plain) - 1, len(plain) + 1, len(plain) + 100):
+        assert size < 0 or agree("unpack_lz4", bytes(packed), np.zeros(size, "u1")) == REFUSED
     for _ in range(data.draw(st.integers(1, 3))):
         packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
-    agree("lz4_size", bytes(packed))
-    agree("lz4_size", bytes(packed[: data.draw(st.integers(0, len(packed)))]))
+    for cut in (len(packed), data.draw(st.integers(0, len(packed)))):
+        agree("unpack_lz4", bytes(packed[:cut]), out, exact=False)
 
 
-@pytest.mark.parametrize("block", [b"", b"\x10", b"\xf0", b"\xf0\xff", b"\x00\1", b"\x00\1\0", b"\x0f\1\0\xff"])
+@pytest.mark.parametrize("distance", [*range(1, 40), 100, 65_535])
+def test_copies_of_lz4(distance: int) -> None:
+    """Each distance with lengths around those that are copied at once."""
+    begin = np.random.default_rng(distance).integers(0, 256, 65_600, dtype="u1").tobytes()
+    for length in (4, 7, 8, 9, 15, 16, 17, 18, 19, 23, 24, 25, 31, 32, 33, 34, 273, 274, 1000):
+        head = b"\xff" * ((len(begin) - 15) // 255) + bytes([(len(begin) - 15) % 255])
+        more = b"\xff" * ((length - 19) // 255) + bytes([(length - 19) % 255]) if length >= 19 else b""
+        token = bytes([0xF0 | min(length - 4, 15)])
+        block = token + head + begin + distance.to_bytes(2, "little") + more
+        copied = (begin[-distance:] * (length // distance + 1))[:length]
+        for end in (b"12345", b"the last of all bytes, and more of them than are copied at once"):
+            sizes = bytes([len(end) << 4]) if len(end) < 15 else b"\xf0" + bytes([len(end) - 15])
+            out = np.zeros(len(begin) + length + len(end), "u1")
+            assert agree("unpack_lz4", block + sizes + end, out) is None
+            assert out.tobytes() == begin + copied + end
+
+
+NO_LZ4 = [
+    b"",
+    b"\x10",
+    b"\xf0",
+    b"\xf0\xff",
+    b"\0\1",
+    b"\x10a\1\0",
+    b"\x1fa\1\0\xff",
+    b"\x10a\0\0\x50abcde",
+    b"\x10a\2\0\x50abcde",
+]
+
+
+@pytest.mark.parametrize("block", NO_LZ4)
 def test_no_block_of_lz4(block: bytes) -> None:
-    assert agree("lz4_size", block) == REFUSED
+    """Cut off, a copy at the end, distances of 0 and before the beginning; the last bytes copied."""
+    for size in (0, 1, 5, 10, 300):
+        assert agree("unpack_lz4", block, np.zeros(size, "u1")) == REFUSED
+    assert agree("unpack_lz4", b"\x10a\1\0\x40abcd", np.zeros(9, "u1")) == REFUSED
+    assert agree("unpack_lz4", b"\x10a\1\0\x50abcde", np.zeros(10, "u1")) is None

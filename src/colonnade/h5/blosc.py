@@ -21,7 +21,7 @@ _HEAD, _LONG_HEAD = 16, 32
 _BY_BYTE, _COPY, _BY_BIT, _DELTA, _WHOLE = 1, 2, 4, 8, 16  # flags: _COPY: not packed, _WHOLE: blocks are one stream
 _LONG = _BY_BYTE | _BY_BIT
 _ZEROS = 1 << 4  # of the last byte of a long head: nothing but zeros
-_ARROW = {1: "lz4_raw", 4: "zstd"}
+_OTHERS = {1: "lz4", 4: "zstd"}
 _BLOSCLZ, _ZLIB = 0, 3
 _LARGEST_SPLIT, _LEAST_ITEMS = 16, 128  # short heads: bytes of an item, and items of a block, that is split
 _FRAME_HEAD = 87  # bytes before the part of a frame's head whose length differs
@@ -164,8 +164,8 @@ def _unpack_stream(part: memoryview, codec: int, out: Bytes) -> None:
         kernels.unpack_blosclz(part, out)
     elif codec == _ZLIB:
         out[...] = np.frombuffer(inflate(part, len(out)), dtype=np.uint8)
-    elif codec in _ARROW:
-        out[...] = np.frombuffer(decompress(_ARROW[codec], part, len(out)), dtype=np.uint8)
+    elif codec in _OTHERS:
+        decompress(_OTHERS[codec], part, out)
     else:
         raise ValueError(f"blosc's codec {codec} is undone by the library")
 

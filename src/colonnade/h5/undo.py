@@ -105,7 +105,9 @@ def _unpack(codec: str) -> Undo:
     def unpack(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
         if size is None:
             raise ValueError("it is not known how many bytes this unpacks to")
-        return decompress(codec, data, size)
+        made = np.empty(size, dtype=np.uint8) if out is None else out
+        decompress(codec, data, made)
+        return made
 
     return unpack
 
@@ -123,9 +125,10 @@ def _unpack_lz4(data: Data, options: Sequence[int], out: Bytes | None, size: int
         part = view[at + 4 : at + 4 + stored]
         if len(part) != stored:
             raise ValueError("an lz4 chunk is cut off")
-        made[done : done + wanted] = np.frombuffer(
-            part if stored == wanted else decompress("lz4_raw", part, wanted), dtype=np.uint8
-        )
+        if stored == wanted:
+            made[done : done + wanted] = np.frombuffer(part, dtype=np.uint8)
+        else:
+            decompress("lz4", part, made[done : done + wanted])
         at, done = at + 4 + stored, done + wanted
     return made
 
@@ -140,7 +143,7 @@ def _undo_bitshuffle(data: Data, options: Sequence[int], out: Bytes | None, size
     block = options[3] or max(8192 // item // 8 * 8, 128)
     made = np.empty(size, dtype=np.uint8) if out is None else out
     if compressor:
-        codec = "lz4_raw" if compressor == 2 else "zstd"
+        codec = "lz4" if compressor == 2 else "zstd"
         data, block = _unpack_blocks(as_view(data), codec, item, size)
     kernels.bit_unshuffle(data, made, item, block)
     return made
@@ -156,8 +159,7 @@ def _unpack_blocks(view: memoryview, codec: str, item: int, size: int) -> tuple[
     at, done, end = 12, 0, size // (8 * item) * (8 * item)
     while done < end:
         stored, wanted = int.from_bytes(view[at : at + 4], "big"), min(block, end - done)
-        part = decompress(codec, view[at + 4 : at + 4 + stored], wanted)
-        packed[done : done + wanted] = np.frombuffer(part, dtype=np.uint8)
+        decompress(codec, view[at + 4 : at + 4 + stored], packed[done : done + wanted])
         at, done = at + 4 + stored, done + wanted
     rest = view[at : at + size - end]
     if len(rest) != size - end:

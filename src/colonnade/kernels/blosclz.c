@@ -11,21 +11,6 @@
 
 enum { LITERALS = 32, MORE = 7, NEAREST_FAR = 8192, NO_DISTANCE = 31 << 8 | 255 };
 
-/* Bytes of distances below their length repeat themselves. */
-static void repeat(uint8_t *to, Py_ssize_t distance, Py_ssize_t length)
-{
-    const uint8_t *from = to - distance;
-    if (distance == 1) {
-        memset(to, *from, (size_t)length);
-        return;
-    }
-    while (length > distance) {  /* what is copied doubles each time */
-        memcpy(to, from, (size_t)distance);
-        to += distance, length -= distance, distance *= 2;
-    }
-    memcpy(to, from, (size_t)length);
-}
-
 /* Length and distance of a copy, the place in `in` behind it; -1 where the stream ends inside. */
 static Py_ssize_t read_copy(const uint8_t *in, Py_ssize_t n, Py_ssize_t at, unsigned first, Py_ssize_t *length,
                             Py_ssize_t *distance)
@@ -72,7 +57,7 @@ static int unpack(const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room
             at = read_copy(in, n, at, first, &length, &distance);
             if (at < 0 || at >= n || distance > done || length > room - done)
                 return -1;
-            repeat(out + done, distance, length);
+            repeat_bytes(out + done, distance, length);
         }
         done += length;
     }

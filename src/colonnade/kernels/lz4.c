@@ -1,10 +1,12 @@
-/* How many bytes an LZ4 block unpacks to, without unpacking it.
+/* Blocks of LZ4, unpacked to exactly the bytes they are said to have.
  *
  * A block is a row of sequences: a byte whose upper half is the number of bytes that follow as they are, and whose lower half
  * is the length of a copy less 4 (15: more follows, bytes added up to the first that is not 255); those bytes; the distance
- * of the copy (2). The last sequence has no copy.
+ * of the copy (2). The last sequence has no copy, and makes the last 5 bytes at least.
  */
 #include "native.h"
+
+enum { LAST = 5 };
 
 /* Adds what follows a half of 15; the place behind it, or -1 where the block ends inside. */
 static Py_ssize_t add_more(const uint8_t *in, Py_ssize_t n, Py_ssize_t at, Py_ssize_t *length)
@@ -19,44 +21,72 @@ static Py_ssize_t add_more(const uint8_t *in, Py_ssize_t n, Py_ssize_t at, Py_ss
     return at;
 }
 
-/* -1 when it is no block. */
-static Py_ssize_t measure(const uint8_t *in, Py_ssize_t n)
+/* A copy; where there is room, a few bytes more than asked, which the next sequence overwrites. */
+static inline void copy_back(uint8_t *to, Py_ssize_t distance, Py_ssize_t length, Py_ssize_t room)
 {
-    Py_ssize_t at = 0, size = 0;
+    const uint8_t *from = to - distance;
+    if (distance >= 16 && length <= 32 && room >= 32) {
+        memcpy(to, from, 16);
+        memcpy(to + 16, from + 16, 16);
+    } else if (distance >= 8 && length <= 24 && room >= 24) {
+        memcpy(to, from, 8);
+        memcpy(to + 8, from + 8, 8);
+        memcpy(to + 16, from + 16, 8);
+    } else {
+        repeat_bytes(to, distance, length);
+    }
+}
+
+/* 0, or -1 when `in` does not unpack to exactly `room` bytes. */
+static int unpack(const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room)
+{
+    Py_ssize_t at = 0, done = 0;
     while (at < n) {
         unsigned token = in[at++];
         Py_ssize_t literals = token >> 4, copied = (token & 15) + 4;
         if (literals == 15 && (at = add_more(in, n, at, &literals)) < 0)
             return -1;
-        if (literals > n - at)
+        if (literals > n - at || literals > room - done)
             return -1;
+        if (literals <= 16 && n - at >= 16 && room - done >= 16)
+            memcpy(out + done, in + at, 16);
+        else
+            memcpy(out + done, in + at, (size_t)literals);
         at += literals;
-        size += literals;
+        done += literals;
         if (at == n)
-            return size;
+            return done == room ? 0 : -1;
         if (n - at < 2)
             return -1;
+        Py_ssize_t distance = load16(in + at);
         at += 2;
         if (copied == 19 && (at = add_more(in, n, at, &copied)) < 0)
             return -1;
-        size += copied;
+        if (distance == 0 || distance > done || copied > room - done - LAST)
+            return -1;
+        copy_back(out + done, distance, copied, room - done);
+        done += copied;
     }
     return -1;  /* nothing, or a copy at the end */
 }
 
-static PyObject *lz4_size(PyObject *Py_UNUSED(module), PyObject *source)
+static PyObject *unpack_lz4(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
-    Span s[1] = {0};
-    Py_ssize_t size;
-    if (open_bytes(source, &s[0], "source") < 0)
-        return finish(s, 1, NULL);
+    PyObject *source, *target;
+    Span s[2] = {0};
+    int wrong;
+    if (!PyArg_ParseTuple(arguments, "OO", &source, &target))
+        return NULL;
+    if (open_bytes(source, &s[0], "source") < 0 || open_bytes_out(target, &s[1], "out") < 0
+        || apart(&s[0], &s[1]) < 0)
+        return finish(s, 2, NULL);
     Py_BEGIN_ALLOW_THREADS
-    size = measure(s[0].bytes, s[0].n_bytes);
+    wrong = unpack(s[0].bytes, s[0].n_bytes, s[1].bytes, s[1].n_bytes);
     Py_END_ALLOW_THREADS
-    return finish(s, 1, size < 0 ? refuse("source is no block of LZ4") : PyLong_FromSsize_t(size));
+    return finish(s, 2, wrong ? refuse("source is no LZ4 of %zd bytes", s[1].n_bytes) : Py_NewRef(Py_None));
 }
 
 PyMethodDef lz4_functions[] = {
-    {"lz4_size", lz4_size, METH_O, NULL},
+    {"unpack_lz4", unpack_lz4, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

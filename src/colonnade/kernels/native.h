@@ -111,6 +111,21 @@ static inline uint64_t truths(uint64_t w)
 /* Eight bytes of 0 and 1 as eight bits, the first byte lowest. */
 static inline unsigned packed8(uint64_t w) { return (unsigned)(w * 0x0102040810204080ull >> 56); }
 
+/* A copy of what lies `distance` before; where that is less than the length, it repeats itself. */
+static inline void repeat_bytes(uint8_t *to, Py_ssize_t distance, Py_ssize_t length)
+{
+    const uint8_t *from = to - distance;
+    if (distance == 1) {
+        memset(to, *from, (size_t)length);
+        return;
+    }
+    while (length > distance) {  /* what is copied doubles each time */
+        memcpy(to, from, (size_t)distance);
+        to += distance, length -= distance, distance *= 2;
+    }
+    memcpy(to, from, (size_t)length);
+}
+
 /* Row numbers of true bytes; -1 where `room` is too small. In masks.c. */
 Py_ssize_t rows_of_mask(const uint8_t *mask, Py_ssize_t n, int64_t base, int64_t *out, Py_ssize_t room);
 /* Byte planes of items to items (undo) or back, see shuffle.c. */

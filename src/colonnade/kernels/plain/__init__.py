@@ -32,7 +32,7 @@ from colonnade.kernels.plain.hashing import (
     hash_strings,
 )
 from colonnade.kernels.plain.heap import heap_data, heap_objects, heap_offsets, heap_slots
-from colonnade.kernels.plain.lz4 import lz4_size
+from colonnade.kernels.plain.lz4 import unpack_lz4
 from colonnade.kernels.plain.packing import decode_nbit, decode_scaleoffset, decode_scaleoffset_rows, encode_scaleoffset
 from colonnade.kernels.plain.sorting import argsort
 from colonnade.kernels.plain.strings import arrow_to_fixed, check_text, fixed_to_arrow
@@ -81,7 +81,6 @@ __all__ = [
     "heap_slots",
     "item_mask",
     "least_greatest",
-    "lz4_size",
     "mask_and",
     "mask_bits",
     "mask_count",
@@ -97,5 +96,6 @@ __all__ = [
     "take",
     "total",
     "unpack_blosclz",
+    "unpack_lz4",
     "unshuffle",
 ]

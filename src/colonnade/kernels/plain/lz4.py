@@ -1,31 +1,50 @@
-"""NumPy form: how many bytes an LZ4 block unpacks to, without unpacking it.
+"""NumPy form: blocks of LZ4, unpacked to exactly the bytes they are said to have.
 
 A block is a row of sequences: a byte whose upper half is the number of bytes that follow as they are, and whose lower
 half is the length of a copy less 4 (15: more follows, bytes added up to the first that is not 255); those bytes; the
-distance of the copy (2). The last sequence has no copy.
+distance of the copy (2). The last sequence has no copy, and makes the last 5 bytes at least.
 """
 
 from __future__ import annotations
 
-from colonnade.kernels.plain.arguments import Readable, open_bytes
+import numpy as np
+
+from colonnade.kernels.plain.arguments import Readable, check_apart, open_bytes
+
+_LAST = 5
 
 
-def lz4_size(source: Readable, /) -> int:
-    """The bytes of all sequences. Distances are not looked at."""
-    data, size, at = open_bytes(source, "source").tobytes(), 0, 0
-    unsound = ValueError("source is no block of LZ4")
+def unpack_lz4(source: Readable, out: Readable, /) -> None:
+    """Exactly the bytes of `out`."""
+    given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
+    check_apart(given, made)
+    unsound = ValueError(f"source is no LZ4 of {len(made)} bytes")
     try:
-        while at < len(data):
-            token = data[at]
-            literals, at = _length(data, at + 1, token >> 4)
-            size, at = size + literals, at + literals
-            if at == len(data):
-                return size
-            copied, at = _length(data, at + 2, token & 15)
-            size += copied + 4
+        done = _unpack(given.tobytes(), len(made))
     except IndexError as error:
         raise unsound from error
-    raise unsound
+    if done is None or len(done) != len(made):
+        raise unsound
+    made[...] = np.frombuffer(done, dtype=np.uint8)
+
+
+def _unpack(data: bytes, room: int) -> bytearray | None:
+    """What the block unpacks to; None where that is too much, or the block is cut off."""
+    done, at = bytearray(), 0
+    while at < len(data):
+        token = data[at]
+        literals, at = _length(data, at + 1, token >> 4)
+        done += data[at : at + literals]
+        at += literals
+        if at >= len(data) or len(done) > room:
+            return done if at == len(data) else None
+        distance = data[at] | data[at + 1] << 8
+        copied, at = _length(data, at + 2, (token & 15))
+        copied += 4
+        if not 0 < distance <= len(done) or copied > room - len(done) - _LAST:
+            return None
+        done += (bytes(done[-distance:]) * -(-copied // distance))[:copied]
+    return None
 
 
 def _length(data: bytes, at: int, half: int) -> tuple[int, int]:
