@@ -5,7 +5,8 @@ of an item; a stream is led by its stored size. Each block was shuffled on its o
 its buffer in a frame: a head, the buffer, and where the buffer begins. What a head claims is compared with the bytes
 there are before it is used; what is not plain (other filters, dictionaries, special values) is left to the library.
 
-By hand, since the package blosc2 takes longer to import than it saves on less than a gigabyte, and holds the GIL.
+By hand, since the package blosc2 takes longer to import than it saves on less than a gigabyte, and holds the GIL unless
+the whole process is told otherwise.
 """
 
 from __future__ import annotations
