@@ -2,8 +2,8 @@
 
 from colonnade.kernels.plain.bitmap import bits_count, bits_range_count, bits_ranges, bits_rows, code_bits
 from colonnade.kernels.plain.bitshuffle import bit_shuffle, bit_unshuffle
-from colonnade.kernels.plain.coded import code_data, code_offsets
 from colonnade.kernels.plain.blosclz import unpack_blosclz
+from colonnade.kernels.plain.coded import code_data, code_offsets
 from colonnade.kernels.plain.compare import (
     among_count,
     among_mask,
