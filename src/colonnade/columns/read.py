@@ -33,6 +33,7 @@ from colonnade.columns.keys import (
     keys_of,
     keys_to_decimals,
 )
+from colonnade.columns.lookup import Places, TextLookup
 from colonnade.columns.mapping import arrow_type, value_type
 from colonnade.columns.missing import Mask
 from colonnade.errors import CorruptError, FormatError
@@ -64,6 +65,7 @@ class ColumnReader:
         self._dataset = dataset
         self._categories_dataset = categories
         self._categories: pa.Array | None = None
+        self._lookup: TextLookup | None = None
         self._source: ChunkSource | HeapSource | None = None
         if column.problem is None and column.storage == "chunked":
             self._source = open_heap(dataset, column.type, column.filters) or open_source(
@@ -272,6 +274,12 @@ class ColumnReader:
             except CorruptError as error:
                 raise _in_column(error, f"{self.column.name} (categories)", lambda place: place) from error
         return self._categories
+
+    def codes_of(self, text: bytes) -> Places:
+        """The codes of the categories that are this text."""
+        if self._lookup is None:
+            self._lookup = TextLookup(self.categories())
+        return self._lookup.places(text)
 
     def _parts(self, rows: RowNumbers, read: Callable[[int, int], Any]) -> list[Any]:
         """What `read` gives for the rows of each chunk that holds any."""

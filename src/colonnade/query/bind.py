@@ -51,6 +51,7 @@ from colonnade.predicate import (
 from colonnade.query.literals import Number, as_bytes, as_number, is_bytes_type, is_ordered_type
 
 Readers = Callable[[str], ColumnReader]
+MOST_LOOKED_UP = 64  # texts beyond which all categories are compared with them at once
 
 
 def bind(predicate: Predicate, columns: Iterable[str], readers: Readers, where: str) -> Bound:
@@ -101,6 +102,10 @@ class _LeafBinder:
         """The codes of the categories for which the leaf is true."""
         if self._reader.column.categories is not None:
             values = self._reader.categories()
+            if pa.types.is_string(values.type) and not negated:
+                test = self._test(values.type, np.dtype("S1"))
+                if isinstance(test, Among) and len(test.keys) <= MOST_LOOKED_UP:
+                    return Among(tuple(sorted(code for text in test.keys for code in self._codes(text))))
             numbers = np.arange(len(values))
         else:
             members = sorted((number, name) for name, number in self._reader.column.type.members)
@@ -111,6 +116,11 @@ class _LeafBinder:
         dtype = keys.values.dtype if isinstance(keys, NumberKeys) else np.dtype("S1")
         truth = keys.truth(BoundLeaf(self._leaf.column, self._test(values.type, dtype), negated))
         return Among(tuple(numbers[truth].tolist()))
+
+    def _codes(self, text: Key) -> list[int]:
+        assert isinstance(text, bytes)  # what text is compared by
+        codes: list[int] = self._reader.codes_of(text).tolist()
+        return codes
 
     def _value_keys(self, values: pa.Array) -> Keys:
         """The keys of an array of values of any type that can be compared."""
