@@ -1,6 +1,6 @@
 """colonnade through its public face: text by categories, filters as it chooses them, all four kinds of index.
 
-What is written and appended in a race keeps names, of which nearly every row has another, as text of a fixed length.
+What is written and appended in a race is stored as it chooses: labels by categories, names as text of a fixed length.
 """
 
 from __future__ import annotations
@@ -62,17 +62,16 @@ class Colonnade(Peer):
                 raise RuntimeError("an index of colonnade does not match its column")
 
     def options(self) -> dict[str, Any]:
-        return {"label": self.cn.column(categories=True), "name": self.cn.column(categories=True)}
+        return {"name": self.cn.column(strings="categories")}  # labels are kept so without being told
 
     def close(self) -> None:
         self.file.close()
 
     def scan(self, column: str) -> Answer:
-        values = self.table[column].to_arrow()
-        return values.cast(pa.string()) if pa.types.is_dictionary(values.type) else values
+        return self.table[column].to_arrow()
 
     def scan_dictionary(self, column: str) -> Answer:
-        return self.table[column].to_arrow()
+        return self.table[column].to_arrow(dictionaries=True)
 
     def mean(self, column: str) -> Answer:
         return self.table.aggregate(mean=(column, "mean"))["mean"]
@@ -96,7 +95,7 @@ class Colonnade(Peer):
 
     def write(self, rows: pa.Table, path: Path) -> Answer:
         with self.cn.open(path, "w", durability="fast") as file:  # no peer syncs either
-            file.create("events", rows, columns={"label": self.cn.column(categories=True)})
+            file.create("events", rows)
         return True
 
     def append(self, batches: Sequence[pa.RecordBatch], path: Path) -> Answer:
