@@ -146,6 +146,9 @@ def strings(n: int) -> Iterator[Case]:
     ends = np.concatenate(([0], np.cumsum(np.diff(known)[codes]))).astype("i4")
     yield Case("code_offsets", "code_offsets", (known, codes, None, empty(n + 1, "i4")), n_rows=n)
     yield Case("code_data", "code_data", (known, data, codes, None, ends, empty(int(ends[-1]))), n_rows=n)
+    slots, first = empty(1 << (2 * n).bit_length(), "u8"), np.zeros(1, "i4")
+    arguments = (first, empty(0), offsets, data, None, slots, empty(n, "i4"), empty(n, "i8"))
+    yield Case("code_strings", "code_strings", arguments, n_rows=n)
     yield from heap(min(n, 60_000), texts)
 
 

@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -310,6 +311,44 @@ def test_strings_by_codes(data: st.DataObject, kind: str) -> None:
         codes[-1] = len(texts)
         assert agree("code_offsets", known, codes, missing, offsets, exact=False) == REFUSED
         assert agree("code_data", known, strings, codes, missing, offsets, out, exact=False) == REFUSED
+
+
+TEXTS = st.one_of(st.none(), st.binary(max_size=20), st.sampled_from([b"a", b"", b"aa"]))
+
+
+@given(st.lists(st.lists(TEXTS, max_size=60)))
+def test_strings_to_codes(batches: list[list[bytes | None]]) -> None:
+    """Batch by batch, both forms number strings in the order in which they are met."""
+    expected: dict[bytes, int] = {}
+    for form in (plain, native):
+        known: list[bytes] = []
+        slots = np.zeros(1 << (2 * sum(map(len, batches)) + 2).bit_length(), "u8")
+        for batch in batches:
+            given, missing = [text or b"" for text in batch], np.array([text is None for text in batch], "u1")
+            codes, fresh = np.zeros(len(batch), "i4"), np.zeros(len(batch), "i8")
+            buffers = [*as_arrow(known), *as_arrow(given)]
+            n_new = form.code_strings(*buffers, missing if missing.any() else None, slots, codes, fresh)
+            for row, text in enumerate(batch):
+                code = -1 if text is None else expected.setdefault(text, len(expected))
+                assert codes[row] == code
+            known += [given[row] for row in fresh[:n_new].tolist()]
+        assert known == list(expected)
+
+
+def as_arrow(texts: list[bytes]) -> tuple[Any, Any]:
+    return np.cumsum([0, *map(len, texts)], dtype="i4"), np.frombuffer(b"".join(texts), "u1")
+
+
+@given(st.data())
+def test_strings_to_codes_refuse_what_they_cannot(data: st.DataObject) -> None:
+    """Offsets out of the data, slots that were not left so, room that is too small: an answer or a refusal."""
+    offsets = np.array(data.draw(st.lists(st.integers(-3, 30), min_size=1, max_size=9)), "i4")
+    text = np.frombuffer(data.draw(st.binary(max_size=30)), "u1")
+    slots = np.array(data.draw(st.lists(st.integers(0, 2**64 - 1), min_size=8, max_size=8)), "u8")
+    codes, fresh = np.zeros(len(offsets) - 1, "i4"), np.zeros(data.draw(st.integers(0, 9)), "i8")
+    for form in (plain, native):
+        with suppress(ValueError):
+            form.code_strings(np.zeros(1, "i4"), text, offsets, text, None, slots.copy(), codes, fresh)
 
 
 @given(st.data(), st.lists(st.integers(-3, 30), min_size=1, max_size=9))

@@ -133,10 +133,12 @@ def test_text_that_repeats_no_more_is_copied_into_plain_text(path: Path) -> None
         assert list(file["t"]) == ["x"]
 
 
-def test_text_that_repeats_later_is_known_by_its_first_rows_alone(path: Path) -> None:
-    """100,000 rows of 5,000 words: that 65,536 of them show 5,000 words says that there are no more."""
+@pytest.mark.parametrize(("n_words", "n_rows"), [(5000, 100_000), (40_000, 400_000)])
+def test_text_that_repeats_later_is_known_by_its_first_rows_alone(path: Path, n_words: int, n_rows: int) -> None:
+    """That 65,536 rows show so many words, some of them again, says how many there are."""
     chance = np.random.default_rng(1)
-    values = pa.array([f"word number {code}" for code in chance.integers(0, 5000, 100_000).tolist()])
+    words = np.array([f"word number {code}" for code in range(n_words)])
+    values = pa.array(words[chance.integers(0, n_words, n_rows)])
     cn.write(path, pa.table({"x": values}), table="t")
     assert is_coded(path)
 

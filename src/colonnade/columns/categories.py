@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from colonnade import kernels
 from colonnade.columns import compute as pc
 from colonnade.columns.mapping import plain_type
 from colonnade.columns.plain import plain_array
+from colonnade.columns.strings import string_buffers
 from colonnade.columns.values import python_values
 from colonnade.errors import DataError, UsageError
+
+Codes = np.ndarray[Any, np.dtype[np.int32]]
+Rows = np.ndarray[Any, np.dtype[np.int64]]
+Slots = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 class CategoryCoder:
@@ -23,13 +30,45 @@ class CategoryCoder:
         self._fixed = fixed
         self._name = name
         self._last: tuple[pa.Array, pa.Array] | None = None
+        self._slots: Slots = np.zeros(0, dtype=np.uint64)
+        self._n_slotted = 0  # categories that the slots know
 
     def encode(self, array: pa.Array, first_row: int) -> pa.Array:
         """The codes (int64, missing rows null) of an array of values or of dictionary values."""
         if not pa.types.is_dictionary(array.type):
-            array = plain_array(array, plain_type(array.type)).dictionary_encode()
+            array = plain_array(array, plain_type(array.type))
+            codes = self._encode_text(array) if self._may_grow and pa.types.is_string(array.type) else None
+            if codes is not None:
+                return codes
+            array = array.dictionary_encode()
         translation = self._translate(array.dictionary, array, first_row)
         return translation.take(array.indices)
+
+    @property
+    def _may_grow(self) -> bool:
+        return not self._fixed and not self.ordered and bool(pa.types.is_string(self.values.type))
+
+    def _encode_text(self, array: pa.Array) -> pa.Array | None:
+        """The codes of text, found in a table that grows with the categories; None where some of these are equal."""
+        n_slots = 2 * (len(self.values) + len(array))
+        if self._n_slotted != len(self.values) or len(self._slots) <= n_slots:
+            self._slots = np.zeros(1 << n_slots.bit_length(), dtype=np.uint64)
+            self._n_slotted = len(self._code(self.values.slice(0, 0), self.values)[1])
+            if self._n_slotted != len(self.values):
+                return None
+        codes, fresh = self._code(self.values, array)
+        if len(fresh):
+            self.values = pa.concat_arrays([self.values, array.take(pa.array(fresh))])
+            self._n_slotted += len(fresh)
+        return pa.array(codes.astype(np.int64), mask=codes < 0 if array.null_count else None)
+
+    def _code(self, known: pa.Array, array: pa.Array) -> tuple[Codes, Rows]:
+        """The code of each text, known or new, and the rows that are the first to hold a new one."""
+        codes, fresh = np.empty(len(array), dtype=np.int32), np.empty(len(array), dtype=np.int64)
+        missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+        known_parts, parts = string_buffers(known), string_buffers(array)
+        n_new = kernels.code_strings(*known_parts, *parts, missing, self._slots, codes, fresh)
+        return codes, fresh[:n_new]
 
     def _translate(self, dictionary: pa.Array, array: pa.Array, first_row: int) -> pa.Array:
         """For each entry of a batch's dictionary its code here, new categories added at the end."""

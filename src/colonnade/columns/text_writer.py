@@ -27,6 +27,7 @@ from colonnade.h5.links import rename, unlink
 from colonnade.model import AUTO, ColumnOptions
 
 FEWEST_ROWS = 4096  # of which nothing is guessed: small columns are simple
+MOST_COUNTED = 16_384  # rows whose distinct values are counted
 MOST_OF_ROWS = 8  # one category for so many rows, at most
 MOST_CATEGORIES = 1 << 20
 WORTH = 0.7  # of the bytes of plain text
@@ -57,7 +58,7 @@ class TextWriter:
         self._writer = self._new_writer(self._plain)  # refuses what cannot be
         self._is_coded = False
         self._group: Any = None
-        self._n_rows = 0
+        self._n_rows = self._n_expected = 0
         self._most_rows = 0
 
     def _new_writer(self, options: ColumnOptions) -> ColumnWriter:
@@ -65,7 +66,7 @@ class TextWriter:
 
     def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
         """Decide from a sample of the first rows, and create the dataset; as for a ColumnWriter."""
-        self._group, self._most_rows = group, most_rows
+        self._group, self._most_rows, self._n_expected = group, most_rows, n_rows or 0
         text = plain_array(sample, plain_type(self._kind))
         self._is_coded = self._is_asked or pays_by_categories(text, n_rows)
         if self._is_coded:
@@ -85,8 +86,8 @@ class TextWriter:
         return replace(written, options=self._options, arrow_type=TEXT_BY_CATEGORIES) if self._is_coded else written
 
     def _has_too_many(self) -> bool:
-        n_categories = self._writer.n_categories
-        return n_categories > max(FEWEST_ROWS, 2 * self._n_rows // MOST_OF_ROWS) or n_categories > 2 * MOST_CATEGORIES
+        n_categories, n_rows = self._writer.n_categories, max(self._n_rows, self._n_expected)
+        return n_categories > max(FEWEST_ROWS, 2 * n_rows // MOST_OF_ROWS) or n_categories > 2 * MOST_CATEGORIES
 
     def _turn_into_text(self) -> None:
         """Copy the rows so far into a dataset of plain text that takes the place of the codes."""
@@ -114,7 +115,7 @@ def pays_by_categories(values: pa.Array, n_rows: int | None) -> bool:
     present = values.drop_null() if values.null_count else values
     if len(present) < FEWEST_ROWS:
         return False
-    n_all = max(n_rows or 0, len(values))
+    n_all, present = max(n_rows or 0, len(values)), present.slice(0, MOST_COUNTED)
     n_categories = distinct_in_all(int(pc.count_distinct(present).as_py()), len(present))
     if n_categories > min(n_all / MOST_OF_ROWS, MOST_CATEGORIES):
         return False

@@ -1,4 +1,4 @@
-/* Codes to the strings they stand for, as Arrow's offsets and data.
+/* Codes to the strings they stand for, as Arrow's offsets and data, and back.
  *
  * `known` are the offsets of the strings that there are, `codes` name one for each row. Missing rows are empty, and
  * their codes are not looked at. A code that names no string, or offsets that leave the data, stop the loop.
@@ -141,8 +141,132 @@ static PyObject *code_data(PyObject *Py_UNUSED(module), PyObject *arguments)
     return finish(s, 6, Py_NewRef(Py_None));
 }
 
+/* -- strings to codes -- */
+
+static uint64_t mixed(uint64_t h, uint64_t word)
+{
+    h = (h ^ word) * 0x9E3779B97F4A7C15ull;
+    return h ^ h >> 32;
+}
+
+static uint64_t hash_of(const uint8_t *p, int64_t n)
+{
+    uint64_t h = mixed(0, (uint64_t)n), last = 0;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        h = mixed(h, load64(p + i));
+    if (n >= 8)
+        last = load64(p + n - 8);
+    else
+        for (; i < n; i++)
+            last |= (uint64_t)p[i] << 8 * i;
+    return mixed(h, last);
+}
+
+typedef struct {
+    const int32_t *offsets;
+    Py_ssize_t n;
+    const uint8_t *data;
+    int64_t n_bytes;
+} Strings;
+
+/* Where a string is and its length; -1 where its offsets are wrong. */
+static int64_t string_at(const Strings *s, int64_t place, const uint8_t **begin)
+{
+    int64_t from = s->offsets[place], to = s->offsets[place + 1];
+    if (from < 0 || to < from || to > s->n_bytes)
+        return -1;
+    *begin = s->data + from;
+    return to - from;
+}
+
+enum { WRONG_OFFSETS = -1, NO_ROOM = -2, WRONG_SLOTS = -3 };
+
+/* How many strings were new, or what was wrong, with the row in `at`. A slot holds the upper half of a hash, and a code
+ * and 1; 0 is free. */
+static Py_ssize_t code_rows(const Strings *known, const Strings *given, const uint8_t *missing, uint64_t *slots,
+                            uint64_t mask, int32_t *codes, int64_t *fresh, Py_ssize_t room, Py_ssize_t *at)
+{
+    int64_t n_new = 0;
+    for (Py_ssize_t row = 0; row < given->n; row++) {
+        *at = row;
+        if (missing && missing[row]) {
+            codes[row] = -1;
+            continue;
+        }
+        const uint8_t *text, *other;
+        int64_t length = string_at(given, row, &text);
+        if (UNLIKELY(length < 0))
+            return WRONG_OFFSETS;
+        uint64_t hash = hash_of(text, length), place = hash & mask, tried = 0;
+        for (;; place = (place + 1) & mask) {
+            uint64_t slot = slots[place];
+            if (!(uint32_t)slot) {
+                if (n_new >= room || known->n + n_new >= INT32_MAX)
+                    return NO_ROOM;
+                slots[place] = (hash >> 32) << 32 | (uint64_t)(known->n + n_new + 1);
+                codes[row] = (int32_t)(known->n + n_new);
+                fresh[n_new++] = row;
+                break;
+            }
+            if (slot >> 32 == hash >> 32) {
+                int64_t code = (int64_t)(uint32_t)slot - 1;
+                if (code >= known->n + n_new)
+                    return WRONG_SLOTS;
+                int64_t n = code < known->n ? string_at(known, code, &other)
+                                            : string_at(given, fresh[code - known->n], &other);
+                if (n < 0)
+                    return WRONG_OFFSETS;
+                if (n == length && !memcmp(text, other, (size_t)n)) {
+                    codes[row] = (int32_t)code;
+                    break;
+                }
+            }
+            if (UNLIKELY(tried++ > mask))
+                return NO_ROOM;
+        }
+    }
+    return (Py_ssize_t)n_new;
+}
+
+static PyObject *code_strings(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *known, *strings, *offsets, *data, *missing, *slots, *codes, *fresh;
+    Span s[8] = {0};
+    Py_ssize_t found, at = 0;
+    if (!PyArg_ParseTuple(arguments, "OOOOOOOO", &known, &strings, &offsets, &data, &missing, &slots, &codes, &fresh))
+        return NULL;
+    if (open_kind(known, &s[0], "known", I32) < 0 || open_bytes(strings, &s[1], "strings") < 0
+        || open_kind(offsets, &s[2], "offsets", I32) < 0 || open_bytes(data, &s[3], "data") < 0
+        || open_kind_out(slots, &s[5], "slots", U64) < 0 || open_kind_out(codes, &s[6], "codes", I32) < 0
+        || open_kind_out(fresh, &s[7], "fresh", I64) < 0)
+        return finish(s, 8, NULL);
+    if (s[0].count < 1 || s[2].count < 1)
+        return finish(s, 8, refuse("offsets are empty, expected one more than strings"));
+    if (s[6].count != s[2].count - 1)
+        return finish(s, 8, refuse("codes has %zd items, expected %zd", s[6].count, s[2].count - 1));
+    if (open_optional_mask(missing, &s[4], "missing", s[2].count - 1) < 0)
+        return finish(s, 8, NULL);
+    if (s[5].count < 1 || (s[5].count & (s[5].count - 1)))
+        return finish(s, 8, refuse("slots has %zd items, expected a power of two", s[5].count));
+    Strings old = {(const int32_t *)s[0].bytes, s[0].count - 1, s[1].bytes, s[1].n_bytes};
+    Strings new = {(const int32_t *)s[2].bytes, s[2].count - 1, s[3].bytes, s[3].n_bytes};
+    Py_BEGIN_ALLOW_THREADS
+    found = code_rows(&old, &new, s[4].bytes, (uint64_t *)s[5].bytes, (uint64_t)s[5].count - 1,
+                      (int32_t *)s[6].bytes, (int64_t *)s[7].bytes, s[7].count, &at);
+    Py_END_ALLOW_THREADS
+    if (found == WRONG_OFFSETS)
+        return finish(s, 8, refuse("the string of row %zd, or one like it, does not lie in the data", at));
+    if (found == NO_ROOM)
+        return finish(s, 8, refuse("slots or fresh have no room for the string of row %zd", at));
+    if (found == WRONG_SLOTS)
+        return finish(s, 8, refuse("slots hold a code that no string has"));
+    return finish(s, 8, PyLong_FromSsize_t(found));
+}
+
 PyMethodDef coded_functions[] = {
     {"code_offsets", code_offsets, METH_VARARGS, NULL},
     {"code_data", code_data, METH_VARARGS, NULL},
+    {"code_strings", code_strings, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -3,7 +3,7 @@
 from colonnade.kernels.plain.bitmap import bits_count, bits_range_count, bits_ranges, bits_rows, code_bits
 from colonnade.kernels.plain.bitshuffle import bit_shuffle, bit_unshuffle
 from colonnade.kernels.plain.blosclz import unpack_blosclz
-from colonnade.kernels.plain.coded import code_data, code_offsets
+from colonnade.kernels.plain.coded import code_data, code_offsets, code_strings
 from colonnade.kernels.plain.compare import (
     among_count,
     among_mask,
@@ -66,6 +66,7 @@ __all__ = [
     "code_bits",
     "code_data",
     "code_offsets",
+    "code_strings",
     "decode_nbit",
     "decode_scaleoffset",
     "decode_scaleoffset_rows",

@@ -1,11 +1,15 @@
-"""NumPy form: codes to the strings they stand for, as Arrow's offsets and data."""
+"""NumPy form: codes to the strings they stand for, as Arrow's offsets and data, and strings to codes."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
 from colonnade.kernels.plain.arguments import (
     Array,
+    Bytes,
     Readable,
     check_apart,
     check_count,
@@ -53,6 +57,57 @@ def code_data(
         raise ValueError(f"the string at place {int(np.argmax(wrong))} does not lie in the data")
     within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     made[np.repeat(starts, lengths) + within] = given[np.repeat(begins, lengths) + within]
+
+
+def code_strings(
+    known: Readable,
+    strings: Readable,
+    offsets: Readable,
+    data: Readable,
+    missing: Readable | None,
+    slots: Readable,
+    codes: Readable,
+    fresh: Readable,
+    /,
+) -> int:
+    """The code (int32) of each string among those known; new ones are numbered on, and their rows put into `fresh`.
+
+    Says how many are new. Missing rows have the code -1. `slots` (uint64, a power of two of them, twice as many as
+    there will be strings) is the kernel's memory of what is known: zeros for nothing, else as the call before left it.
+    """
+    places, ends = open_kind(known, "known", "i4"), open_kind(offsets, "offsets", "i4")
+    texts, given = open_bytes(strings, "strings"), open_bytes(data, "data")
+    memory, made = open_kind(slots, "slots", "u8", True), open_kind(codes, "codes", "i4", True)
+    rows = open_kind(fresh, "fresh", "i8", True)
+    if not len(places) or not len(ends):
+        raise ValueError("offsets are empty, expected one more than strings")
+    check_count(made, "codes", len(ends) - 1)
+    left_out = open_optional_mask(missing, "missing", len(made))
+    if not len(memory) or len(memory) & (len(memory) - 1):
+        raise ValueError(f"slots has {len(memory)} items, expected a power of two")
+    numbers = {text: code for code, text in enumerate(_strings(places, texts, np.zeros(len(places) - 1, dtype=bool)))}
+    n_new = 0
+    for row, text in enumerate(_strings(ends, given, left_out)):
+        code = -1 if text is None else numbers.setdefault(text, len(places) - 1 + n_new)
+        made[row] = code
+        if code == len(places) - 1 + n_new:
+            if n_new >= len(rows) or code + 1 >= len(memory):
+                raise ValueError(f"slots or fresh have no room for the string of row {row}")
+            rows[n_new] = row
+            n_new += 1
+    return n_new
+
+
+def _strings(offsets: Array, data: Bytes, left_out: Array) -> Iterator[bytes | None]:
+    """Each string; None where it is left out."""
+    whole, ends = data.tobytes(), offsets.tolist()
+    for row, (begin, end) in enumerate(pairwise(ends)):
+        if left_out[row]:
+            yield None
+        elif not 0 <= begin <= end <= len(whole):
+            raise ValueError(f"the string of row {row}, or one like it, does not lie in the data")
+        else:
+            yield whole[begin:end]
 
 
 def _named(known: Readable, codes: Readable, missing: Readable | None) -> tuple[Array, Array]:
