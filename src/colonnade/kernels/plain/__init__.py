@@ -22,7 +22,7 @@ from colonnade.kernels.plain.compare import (
     range_mask,
     range_rows,
 )
-from colonnade.kernels.plain.filters import fletcher32, shuffle, unshuffle
+from colonnade.kernels.plain.filters import fletcher32, lookup3, shuffle, unshuffle
 from colonnade.kernels.plain.hashing import (
     bloom_add_items,
     bloom_add_strings,
@@ -82,6 +82,7 @@ __all__ = [
     "heap_slots",
     "item_mask",
     "least_greatest",
+    "lookup3",
     "mask_and",
     "mask_bits",
     "mask_count",

@@ -1,10 +1,12 @@
-"""NumPy form: bytes as HDF5's filters arrange and sum them."""
+"""NumPy form: bytes as HDF5's filters arrange and sum them, and the checksum of its metadata."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from colonnade.kernels.plain.arguments import Bytes, Readable, check_apart, check_item_size, open_bytes
+
+_WORD = 0xFFFFFFFF
 
 
 def _open_pair(source: Readable, out: Readable, item_size: int) -> tuple[Bytes, Bytes]:
@@ -50,3 +52,35 @@ def fletcher32(source: Readable, /) -> int:
 def _fold(total: int) -> int:
     """Modulo 65535, where only nothing at all is 0."""
     return (total - 1) % 65535 + 1 if total else 0
+
+
+def lookup3(source: Readable, /) -> int:
+    """The checksum of HDF5's metadata: Bob Jenkins' lookup3 (hashlittle), started with 0."""
+    given = open_bytes(source, "source")
+    size = len(given)
+    padded = np.zeros(max(-(-size // 12), 1) * 12, dtype=np.uint8)
+    padded[:size] = given
+    words = padded.view("<u4").tolist()
+    a = b = c = (0xDEADBEEF + size) & _WORD
+    if not size:
+        return c
+    for at in range(0, len(words) - 3, 3):
+        a, b, c = a + words[at] & _WORD, b + words[at + 1] & _WORD, c + words[at + 2] & _WORD
+        a, c = (a - c & _WORD) ^ _turn(c, 4), c + b & _WORD
+        b, a = (b - a & _WORD) ^ _turn(a, 6), a + c & _WORD
+        c, b = (c - b & _WORD) ^ _turn(b, 8), b + a & _WORD
+        a, c = (a - c & _WORD) ^ _turn(c, 16), c + b & _WORD
+        b, a = (b - a & _WORD) ^ _turn(a, 19), a + c & _WORD
+        c, b = (c - b & _WORD) ^ _turn(b, 4), b + a & _WORD
+    a, b, c = a + words[-3] & _WORD, b + words[-2] & _WORD, c + words[-1] & _WORD
+    c = (c ^ b) - _turn(b, 14) & _WORD
+    a = (a ^ c) - _turn(c, 11) & _WORD
+    b = (b ^ a) - _turn(a, 25) & _WORD
+    c = (c ^ b) - _turn(b, 16) & _WORD
+    a = (a ^ c) - _turn(c, 4) & _WORD
+    b = (b ^ a) - _turn(a, 14) & _WORD
+    return (c ^ b) - _turn(b, 24) & _WORD
+
+
+def _turn(word: int, bits: int) -> int:
+    return (word << bits | word >> (32 - bits)) & _WORD
