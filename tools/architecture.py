@@ -22,7 +22,7 @@ FLOORS: list[tuple[str, list[str]]] = [
     ("ground", ["errors", "kernels", "threads"]),
     ("words", ["model", "predicate", "selection", "leaf"]),
     ("bytes and text", ["h5", "parse", "trust"]),
-    ("bytes HDF5 cannot read", []),
+    ("bytes HDF5 cannot read", ["sparse"]),
     ("what is kept", ["columns"]),
     ("how it is found", ["indexes"]),
     ("where things are kept, and what comes in and goes out", ["layouts", "exchange"]),
@@ -39,6 +39,7 @@ ONLY_IN = {
     "fsspec": ("h5",),
     "pandas": ("exchange",),
     "polars": ("exchange",),
+    "scipy": ("sparse",),
     "click": ("cli",),
     "rich": ("cli",),
 }

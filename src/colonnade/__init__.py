@@ -5,7 +5,8 @@
     cn.write("run.h5", {"ts": [1, 2], "energy": [0.5, 0.7]}, table="events")
     cn.read("run.h5", "events")
 
-Everything else is reached from here: `open`, `open_table`, `read`, `write`, `column`, `errors`.
+Everything else is reached from here: `open`, `open_table`, `open_sparse`, `read`, `write`,
+`column`, `errors`.
 Importing this package is quick: the rooms behind it are loaded when first used.
 """
 
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
     from colonnade.model import Finding, IndexInfo
     from colonnade.predicate import Predicate, col
     from colonnade.query.plan import Plan
+    from colonnade.sparse import SparseArray, open_sparse
     from colonnade.table import Column, File, Query, Table, open, open_table, read, write
 
 __version__ = "0.1.0"
 __all__ = [
-    "Column", "File", "Finding", "IndexInfo", "Plan", "Predicate", "Query", "Table", "__version__",
-    "col", "column", "errors", "open", "open_table", "read", "write",
+    "Column", "File", "Finding", "IndexInfo", "Plan", "Predicate", "Query", "SparseArray", "Table",
+    "__version__", "col", "column", "errors", "open", "open_sparse", "open_table", "read", "write",
 ]  # fmt: skip
 
 _HOMES = {
@@ -34,9 +36,11 @@ _HOMES = {
     "IndexInfo": "colonnade.model",
     "Plan": "colonnade.query.plan",
     "Predicate": "colonnade.predicate",
+    "SparseArray": "colonnade.sparse",
     "col": "colonnade.predicate",
     "column": "colonnade.model",
     "errors": "colonnade",
+    "open_sparse": "colonnade.sparse",
 }
 _NAMES_THERE = {"column": "ColumnOptions"}
 

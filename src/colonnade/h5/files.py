@@ -367,6 +367,11 @@ def _open_h5_to_read(path: Path, care: Care, driver: str | None = None) -> h5py.
     return h5py.File(path, "r", driver=driver, libver=_BOUNDS, locking=False)  # a disk without locks
 
 
+def settle(path: Path, care: Care | None = None) -> None:
+    """To be called before a file is read without HDF5: afterwards it stands between two commits."""
+    _wait_for_journal(path, care or Care())
+
+
 def _wait_for_journal(path: Path, care: Care) -> None:
     """A journal beside the file: wait while its writer lives and commits; undo the change of one that died."""
     deadline = time.monotonic() + care.timeout

@@ -79,6 +79,8 @@ def _size_before(steps: Sequence[tuple[int, Any, Any]], chunk_bytes: int) -> int
 
 
 def _unshuffle(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    if not options:
+        raise ValueError("the options of shuffle lack the size of an item")
     made = np.empty(len(data), dtype=np.uint8) if out is None else out
     kernels.unshuffle(data, made, options[0])
     return made
@@ -181,7 +183,7 @@ def _undo_blosc(unpack: Callable[[memoryview, Bytes], None]) -> Undo:
 
 def is_copy(options: Sequence[int]) -> bool:
     """Whether scale-offset was told to keep all bits, and so keeps elements as they are."""
-    return options[0] == _SO_INT and options[1] == 8 * options[4]
+    return len(options) > 4 and options[0] == _SO_INT and options[1] == 8 * options[4]
 
 
 @lru_cache(maxsize=256)

@@ -60,7 +60,7 @@ def lookup3(source: Readable, /) -> int:
     size = len(given)
     padded = np.zeros(max(-(-size // 12), 1) * 12, dtype=np.uint8)
     padded[:size] = given
-    words = padded.view("<u4").tolist()
+    words: list[int] = padded.view("<u4").tolist()
     a = b = c = (0xDEADBEEF + size) & _WORD
     if not size:
         return c

@@ -1,0 +1,340 @@
+"""Sparse arrays as users see them: shape, dense boxes, defined cells, chunk by chunk or at once.
+
+s = cn.open_sparse("run.h5", "matrix")
+s[0:10, :]                       dense, undefined elements are the fill
+coords, values = s.cells(box)    only what is defined
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from math import prod
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from colonnade.errors import ConflictError, UsageError
+from colonnade.model import FilterInfo, StoredType
+from colonnade.sparse.boxes import Box, Coordinates, Key, parse_box
+from colonnade.sparse.chunk import (
+    SparseInfo,
+    check_record,
+    coordinates,
+    count_values,
+    is_edge,
+    origin,
+    read_cells,
+)
+from colonnade.sparse.chunk_maps import ChunkMap
+from colonnade.sparse.locate import describe, find_object, open_root, walk_datasets
+from colonnade.sparse.opened import OpenFile, Target
+from colonnade.sparse.records import ChunkRecord
+from colonnade.sparse.source import Source
+from colonnade.sparse.values import Values, decode_fill_value, value_dtype
+from colonnade.threads import default_threads, in_order
+
+Result = TypeVar("Result")
+Format = Literal["csr", "csc", "coo"]
+_MOST_PLACES = 1 << 62
+
+
+class Coo(NamedTuple):
+    """Defined elements as pydata's `sparse` takes them: `sparse.COO(**s.to_coo()._asdict())`."""
+
+    coords: Coordinates
+    data: Values
+    shape: tuple[int, ...]
+    fill_value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A dataset in one state of its file."""
+
+    source: Source
+    info: SparseInfo
+    generation: int
+
+    @property
+    def chunk_map(self) -> ChunkMap:
+        return ChunkMap(self.source, self.info.layout, self.info.space, self.info.filtered)
+
+
+def open_sparse(target: Target, name: str, *, n_threads: int | None = None) -> SparseArray:
+    """The sparse array at a path of an HDF5 file: a file's path, its bytes, or a binary file object.
+
+    n_threads: how many threads unpack chunks; as many as cores by default.
+    """
+    return SparseArray(OpenFile(target), name, default_threads() if n_threads is None else n_threads)
+
+
+def find_sparse(target: Target) -> list[str]:
+    """The paths of all sparse arrays of a file."""
+    file = OpenFile(target)
+
+    def walk(source: Source) -> list[str]:
+        return [path for path, _ in walk_datasets(*open_root(source))]
+
+    try:
+        return file.consistent(walk)
+    finally:
+        file.close()
+
+
+class SparseArray:
+    """An array of which only some elements are defined. The others read as the fill."""
+
+    def __init__(self, file: OpenFile, name: str, n_threads: int) -> None:
+        self._file = file
+        self._n_threads = n_threads
+        self._state: _State | None = None
+        self.name = "/" + name.strip("/")
+        try:
+            self._consistent(lambda state: None)
+        except BaseException:
+            file.close()
+            raise
+
+    # -- what it is --
+
+    @property
+    def info(self) -> SparseInfo:
+        """The dataset as its messages describe it."""
+        return self._consistent(lambda state: state.info)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.info.space.shape
+
+    @property
+    def max_shape(self) -> tuple[int | None, ...]:
+        """The greatest shape it may be given; None where there is no limit."""
+        return self.info.space.max_shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the values; of an array type, that of its items."""
+        return value_dtype(self.info.type).base
+
+    @property
+    def type(self) -> StoredType:
+        """The HDF5 datatype."""
+        return self.info.type
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        return self.info.layout.chunk
+
+    @property
+    def fill(self) -> Any:
+        """What undefined elements read as."""
+        info = self.info
+        return decode_fill_value(info.fill, info.type)
+
+    @property
+    def filters(self) -> tuple[tuple[FilterInfo, ...], ...]:
+        """The filters of each section."""
+        return self.info.pipelines
+
+    @property
+    def n_defined(self) -> int:
+        """How many elements are defined; values are not read."""
+        return self._consistent(_count_defined)
+
+    @property
+    def n_chunks(self) -> int:
+        """How many chunks are stored."""
+        return self._consistent(lambda state: sum(1 for _ in _records(state, _whole(state))))
+
+    def __repr__(self) -> str:
+        shape = " x ".join(str(size) for size in self.shape)
+        return f"<SparseArray {self.name}: {shape}, {self.info.type}, chunks {self.chunks}>"
+
+    # -- its elements --
+
+    def __getitem__(self, key: Key) -> Any:
+        """A box, dense: undefined elements are the fill. Numbers drop their dimension, slices may have steps."""
+        return self._consistent(lambda state: self._dense(state, parse_box(key, state.info.space.shape)))
+
+    def cells(self, box: Key = None) -> tuple[Coordinates, Values]:
+        """The defined elements of a box in row-major order: coordinates in the array (n, rank), values (n, ...)."""
+        return self._consistent(lambda state: self._cells(state, parse_box(box, state.info.space.shape)))
+
+    def defined(self, box: Key = None) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which elements of a box are defined, in the box's shape; values are not read."""
+        return self._consistent(lambda state: self._defined(state, parse_box(box, state.info.space.shape)))
+
+    def iter_cells(self, box: Key = None) -> Iterator[tuple[Coordinates, Values]]:
+        """The same as `cells`, a chunk at a time, so that memory for a few chunks is enough.
+
+        A ConflictError when somebody else commits to the file meanwhile.
+        """
+        state = self._consistent(lambda state: state)
+        wanted = parse_box(box, state.info.space.shape)
+        for coords, values in self._chunks(state, wanted, with_values=True):
+            if not self._file.is_current():
+                raise ConflictError(f"{self._file.name} was changed while it was read", path=self._file.name)
+            assert values is not None  # asked for
+            if len(coords):
+                yield coords, values
+
+    def to_coo(self, box: Key = None) -> Coo:
+        """Coordinates (rank, n), values, shape and fill of a box, counted from its first element."""
+
+        def read(state: _State) -> Coo:
+            wanted = parse_box(box, state.info.space.shape)
+            coords, values = self._cells(state, wanted)
+            return Coo(
+                wanted.inner(coords).T, values, wanted.shape, decode_fill_value(state.info.fill, state.info.type)
+            )
+
+        return self._consistent(read)
+
+    def to_scipy(self, format: Format = "csr", box: Key = None) -> Any:  # noqa: A002 - SciPy's own word
+        """A box as a SciPy sparse array. Of one dimension it is always "coo"; of more than two there is none."""
+        if format not in ("csr", "csc", "coo"):
+            raise UsageError(f"format must be 'csr', 'csc' or 'coo', not {format!r}")
+        try:
+            from scipy import sparse
+        except ImportError:
+            raise UsageError("to_scipy needs the package scipy (pip install scipy)") from None
+        found = self.to_coo(box)
+        if len(found.shape) > 2 or found.data.ndim > 1:
+            raise UsageError(f"SciPy has no sparse array for {len(found.shape)} dimensions: use to_coo")
+        if found.fill_value is None or found.data.dtype.kind not in "biufc" or found.fill_value != 0:
+            raise UsageError(
+                f"SciPy's sparse arrays hold numbers and are 0 elsewhere, not {found.fill_value!r}: use to_coo"
+            )
+        native = found.data.astype(found.data.dtype.newbyteorder("="), copy=False)
+        made = sparse.coo_array((native, tuple(found.coords)), shape=found.shape)
+        return made.asformat(format) if len(found.shape) == 2 else made
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> SparseArray:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    # -- how --
+
+    def _consistent(self, read: Callable[[_State], Result]) -> Result:
+        return self._file.consistent(lambda source: read(self._look(source)))
+
+    def _look(self, source: Source) -> _State:
+        """The dataset, described anew when the file has changed."""
+        if self._state is None or self._state.generation != self._file.generation:
+            based, root = open_root(source)
+            info = describe(based, find_object(based, root, self.name), self.name)
+            self._state = _State(based, info, self._file.generation)
+        return self._state
+
+    def _chunks(self, state: _State, box: Box, with_values: bool) -> Iterator[tuple[Coordinates, Values | None]]:
+        """Coordinates and values of the defined elements of a box, chunk by chunk."""
+
+        def work(record: ChunkRecord) -> tuple[Coordinates, Values | None]:
+            return _chunk_cells(state, record, box, with_values)
+
+        return in_order(work, _records(state, box), self._n_threads)
+
+    def _cells(self, state: _State, box: Box) -> tuple[Coordinates, Values]:
+        parts = [(coords, values) for coords, values in self._chunks(state, box, True) if values is not None]
+        coords = np.concatenate([_no_coords(state), *(part for part, _ in parts)])
+        values = np.concatenate([_no_values(state), *(part for _, part in parts)])
+        order = _row_major(coords, state.info.space.shape)
+        return (coords, values) if order is None else (coords[order], values[order])
+
+    def _dense(self, state: _State, box: Box) -> Any:
+        empty = _no_values(state)
+        made = np.empty((prod(box.shape), *empty.shape[1:]), dtype=empty.dtype)
+        made[...] = _fill_items(state, empty)
+        for coords, values in self._chunks(state, box, True):
+            made[_linear(box.inner(coords), box.shape)] = values
+        dense = made.reshape(*box.kept_shape, *empty.shape[1:])
+        return dense if dense.ndim else dense[()]
+
+    def _defined(self, state: _State, box: Box) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        made = np.zeros(prod(box.shape), dtype=bool)
+        for coords, _ in self._chunks(state, box, False):
+            made[_linear(box.inner(coords), box.shape)] = True
+        return made.reshape(box.kept_shape)
+
+
+def _whole(state: _State) -> Box:
+    return parse_box(None, state.info.space.shape)
+
+
+def _records(state: _State, box: Box) -> Iterator[ChunkRecord]:
+    """Records of the stored chunks that a box touches."""
+    chunk = state.info.layout.chunk
+    low = tuple(at // size for at, size in zip(box.low, chunk, strict=True))
+    high = tuple(-(-at // size) for at, size in zip(box.high, chunk, strict=True))
+    if not prod(box.shape):
+        return iter(())
+    return chain.from_iterable(state.chunk_map.read(low, high))
+
+
+def _chunk_cells(state: _State, record: ChunkRecord, box: Box, with_values: bool) -> tuple[Coordinates, Values | None]:
+    """The defined elements of one chunk that a box asks for."""
+    info = state.info
+    cells = read_cells(state.source, info, record, with_values)
+    start = origin(info, record)
+    coords = coordinates(cells.places, info.layout.chunk)
+    coords += np.array(start, dtype=np.int64)
+    stop = tuple(min(at + size, end) for at, size, end in zip(start, info.layout.chunk, info.space.shape, strict=True))
+    if box.holds(start, stop):
+        return coords, cells.values
+    inside = box.mask(coords)
+    return coords[inside], cells.values[inside] if cells.values is not None else None
+
+
+def _count_defined(state: _State) -> int:
+    """From the records alone; where chunks hold all their elements, those outside the dataset do not count."""
+    count = 0
+    for record in _records(state, _whole(state)):
+        check_record(state.source, state.info, record)
+        count += count_values(state.source, state.info, record)
+        if not state.info.layout.is_sparse and is_edge(state.info, record):
+            count -= state.info.layout.chunk_elements - len(read_cells(state.source, state.info, record, False).places)
+    return count
+
+
+def _no_coords(state: _State) -> Coordinates:
+    return np.empty((0, len(state.info.space.shape)), dtype=np.int64)
+
+
+def _no_values(state: _State) -> Values:
+    return np.empty(0, dtype=value_dtype(state.info.type))
+
+
+def _fill_items(state: _State, empty: Values) -> Any:
+    fill = decode_fill_value(state.info.fill, state.info.type)
+    if fill is None and empty.dtype.names:  # a compound with variable-length members: None in each of these
+        return np.zeros(1, dtype=empty.dtype)[0]
+    return fill
+
+
+def _linear(coords: Coordinates, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Places in a dense array of a shape."""
+    places = np.zeros(len(coords), dtype=np.int64)
+    for axis, size in enumerate(shape):
+        places *= size
+        places += coords[:, axis]
+    return places
+
+
+def _row_major(coords: Coordinates, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+    """The order in which these coordinates are row-major; None where they are already."""
+    if prod(shape) > _MOST_PLACES:
+        return np.lexsort(coords.T[::-1])
+    places = _linear(coords, shape)
+    return None if (places[1:] > places[:-1]).all() else np.argsort(places, kind="stable")

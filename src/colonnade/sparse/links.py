@@ -1,0 +1,92 @@
+"""Links of groups, in the three ways HDF5 keeps them: in the header, in symbol tables, in a heap.
+
+| message 0x06, link | bytes | | message 0x02, link info | bytes |
+| --- | --- | --- | --- | --- |
+| version 1 | 1 | | version 0 | 1 |
+| flags | 1 | | flags | 1 |
+| type, if flags bit 3 (0 hard, 1 soft, 64 external) | 1 | | greatest creation order, if flags bit 0 | 8 |
+| creation order, if flags bit 2 | 8 | | fractal heap | O |
+| character set, if flags bit 4 | 1 | | B-tree by name | O |
+| length of the name | 1 << (flags & 3) | | B-tree by order, if flags bit 1 | O |
+| name | | | | |
+| hard: address O; others: length 2, value | | | | |
+
+Symbol tables (message 0x11: address of a version 1 B-tree, address of a local heap) are those of old groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from colonnade.sparse import fractal_heap, symbol_tables
+from colonnade.sparse.btree2 import read_records
+from colonnade.sparse.headers import LINK, LINK_INFO, SYMBOL_TABLE, Message, find
+from colonnade.sparse.source import Fields, Source
+
+_HARD, _SOFT = 0, 1
+_BY_NAME = 5  # type of the B-tree of a group's names: hash (4), heap id
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A name in a group: the address of its object, or for a soft link the path it stands for; else it leads out."""
+
+    name: str
+    address: int | None = None
+    target: str | None = None
+
+
+def is_group(messages: list[Message]) -> bool:
+    return any(message.type in (LINK, LINK_INFO, SYMBOL_TABLE) for message in messages)
+
+
+def read_links(source: Source, messages: list[Message]) -> Iterator[Link]:
+    """Every link of a group, by the messages of its header."""
+    for message in messages:
+        if message.type == LINK:
+            yield decode_link(source.as_fields(message.data, f"link message at byte {message.at}"))
+        elif message.type == LINK_INFO:
+            yield from _read_dense(source, message)
+    table = find(messages, SYMBOL_TABLE)
+    if table is not None:
+        fields = source.as_fields(table.data, f"symbol table message at byte {table.at}")
+        tree, heap = fields.address(), fields.address()
+        if tree is None or heap is None:
+            raise fields.wrong("leads nowhere")
+        for name, address, target in symbol_tables.read_entries(source, tree, heap):
+            yield Link(_text(name), address if target is None else None, None if target is None else _text(target))
+
+
+def decode_link(fields: Fields) -> Link:
+    """See the table at the head of this file."""
+    fields.version(1)
+    flags = fields.number(1)
+    kind = fields.number(1) if flags & 8 else _HARD
+    fields.take((8 if flags & 4 else 0) + (1 if flags & 16 else 0))
+    name = _text(fields.take(fields.number(1 << (flags & 3))))
+    if kind == _HARD:
+        return Link(name, fields.address())
+    value = fields.take(fields.number(2))
+    return Link(name, target=_text(value)) if kind == _SOFT else Link(name)
+
+
+def _read_dense(source: Source, message: Message) -> Iterator[Link]:
+    fields = source.as_fields(message.data, f"link info message at byte {message.at}")
+    fields.version(0)
+    flags = fields.number(1)
+    fields.take(8 if flags & 1 else 0)
+    heap_address, tree_address = fields.address(), fields.address()
+    if heap_address is None or tree_address is None:
+        return
+    heap = fractal_heap.FractalHeap(source, heap_address)
+    for header, data, _ in read_records(source, tree_address):
+        if header.type != _BY_NAME or header.record_size != 4 + heap.id_size:
+            raise fields.wrong("leads to a B-tree that is not one of names")
+        for at in range(0, len(data), header.record_size):
+            found = heap.read(data[at + 4 : at + header.record_size])
+            yield decode_link(source.as_fields(found, "a link in the heap of a group"))
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")

@@ -1,0 +1,158 @@
+"""Objects of a file found by our own walk from the superblock: where libhdf5 gives up, this goes on.
+
+`find_object` follows a path, soft links too; `walk_datasets` goes through all hard links, each object once.
+`describe` reads the messages of a sectioned dataset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError, nearest_names
+from colonnade.model import FilterInfo
+from colonnade.sparse.chunk import SparseInfo
+from colonnade.sparse.dataspace import decode_dataspace
+from colonnade.sparse.datatype import decode_datatype
+from colonnade.sparse.fill import decode_fill, decode_old_fill
+from colonnade.sparse.headers import (
+    DATASPACE,
+    DATATYPE,
+    FILL,
+    LAYOUT,
+    OLD_FILL,
+    PIPELINE,
+    SECTION_PIPELINE,
+    Message,
+    find,
+    read_messages,
+)
+from colonnade.sparse.layout import VARIABLE, decode_layout, is_sectioned
+from colonnade.sparse.links import is_group, read_links
+from colonnade.sparse.pipelines import decode_pipelines
+from colonnade.sparse.source import Fields, Source
+from colonnade.sparse.superblock import read_superblock
+
+_MOST_SOFT_LINKS = 32
+
+
+def open_root(source: Source) -> tuple[Source, int]:
+    """The source with addresses as the file means them, and the address of the root group."""
+    block, based = read_superblock(source)
+    return based, block.root
+
+
+def find_object(source: Source, root: int, path: str) -> list[Message]:
+    """The messages of the object at a path from the root group."""
+    address, messages, done = root, read_messages(source, root), ""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    n_soft = 0
+    while parts:
+        name = parts.pop(0)
+        links = {link.name: link for link in read_links(source, messages)} if is_group(messages) else {}
+        link = links.get(name)
+        if link is None:
+            raise _not_found(source, path, name, done, list(links))
+        if link.target is not None:
+            n_soft += 1
+            if n_soft > _MOST_SOFT_LINKS:
+                raise FormatError(f"{source.name}: {path} leads through soft links in a circle", path=source.name)
+            parts = [part for part in link.target.split("/") if part not in ("", ".")] + parts
+            if link.target.startswith("/"):
+                address, done, messages = root, "", read_messages(source, root)
+            continue
+        if link.address is None:
+            raise UnsupportedError(f"{source.name}: {done}/{name} is a link out of the file", path=source.name)
+        address, done = link.address, f"{done}/{name}"
+        messages = read_messages(source, address)
+    return messages
+
+
+def _not_found(source: Source, path: str, name: str, done: str, known: list[str]) -> UsageError:
+    nearest = nearest_names(name, known)
+    advice = f" Nearest: {', '.join(repr(one) for one in nearest)}." if nearest else ""
+    text = f"no object {path!r} in {source.name}: {done or '/'} has no {name!r}.{advice}"
+    return UsageError(text, name=name, where=source.name, nearest=nearest)
+
+
+def walk_datasets(source: Source, root: int) -> Iterator[tuple[str, list[Message]]]:
+    """Path and messages of every sectioned dataset, in the order of their names in each group."""
+    seen = {root}
+    groups = [("", root)]
+    while groups:
+        path, address = groups.pop()
+        found = []
+        for link in read_links(source, read_messages(source, address)):
+            if link.address is None or link.address in seen:
+                continue
+            seen.add(link.address)
+            found.append((f"{path}/{link.name}", link.address))
+        inner = []
+        for name, place in sorted(found):
+            messages = read_messages(source, place)
+            layout = find(messages, LAYOUT)
+            if layout is not None and is_sectioned(layout.data):
+                yield name, messages
+            elif is_group(messages):
+                inner.append((name, place))
+        groups.extend(reversed(inner))
+
+
+def describe(source: Source, messages: list[Message], name: str) -> SparseInfo:
+    """A sectioned dataset, from the messages of its header."""
+    layout_message = find(messages, LAYOUT)
+    if layout_message is None or not is_sectioned(layout_message.data):
+        what = (
+            "a group"
+            if is_group(messages)
+            else "a dataset that HDF5 itself can read"
+            if layout_message
+            else "no dataset"
+        )
+        raise UsageError(f"{source.name}: {name} is not stored in sectioned chunks: it is {what}", path=source.name)
+    space = decode_dataspace(_open(source, messages, DATASPACE, "dataspace"), source.length_size)
+    stored = decode_datatype(_open(source, messages, DATATYPE, "datatype"))
+    layout = decode_layout(source, layout_message.data, layout_message.at, len(space.shape), stored.size)
+    limits = zip(space.shape, space.max_shape, strict=True)
+    if any(limit is not None and size > limit for size, limit in limits) or any(
+        size >= 1 << 62 for size in space.shape
+    ):
+        raise CorruptError(
+            f"{source.name}: {name} has shape {space.shape}, at most {space.max_shape}", path=source.name
+        )
+    if stored.has_pointers != (layout.heap_section is not None) or (
+        layout.type == VARIABLE and not stored.has_pointers
+    ):
+        raise CorruptError(f"{source.name}: {name} has {layout.n_sections} sections for {stored}", path=source.name)
+    fill = _read_fill(source, messages)
+    if fill is not None and len(fill) != stored.size:
+        raise CorruptError(
+            f"{source.name}: {name} has a fill value of {len(fill)} bytes for {stored}", path=source.name
+        )
+    pipelines = _read_pipelines(source, messages)
+    if any(section >= layout.n_sections for section in pipelines):
+        raise CorruptError(f"{source.name}: {name} has filters for sections it does not have", path=source.name)
+    by_section = tuple(pipelines.get(section, ()) for section in range(layout.n_sections))
+    return SparseInfo(name, space, stored, fill, layout, by_section)
+
+
+def _open(source: Source, messages: list[Message], kind: int, what: str) -> Fields:
+    message = find(messages, kind)
+    if message is None:
+        raise CorruptError(f"{source.name}: a dataset has no {what} message", path=source.name)
+    return source.as_fields(message.data, f"{what} message at byte {message.at}")
+
+
+def _read_fill(source: Source, messages: list[Message]) -> bytes | None:
+    for kind, decode in ((FILL, decode_fill), (OLD_FILL, decode_old_fill)):
+        message = find(messages, kind)
+        if message is not None:
+            return decode(source.as_fields(message.data, f"fill value message at byte {message.at}"))
+    return None
+
+
+def _read_pipelines(source: Source, messages: list[Message]) -> dict[int, tuple[FilterInfo, ...]]:
+    for kind, version in ((PIPELINE, 3), (SECTION_PIPELINE, 1)):
+        message = find(messages, kind)
+        if message is not None:
+            return decode_pipelines(source.as_fields(message.data, f"filter message at byte {message.at}"), version)
+    return {}

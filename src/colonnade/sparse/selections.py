@@ -1,0 +1,271 @@
+"""Which elements of a chunk are defined: section 0, as H5Sencode2 writes a dataspace with a selection (facts 3.3).
+
+| section 0 | bytes |
+| --- | --- |
+| dataspace 1, version 0, size of sizes 8 | 3 |
+| bytes of the extent | 4 |
+| extent: a dataspace message; its dimensions are the chunk's, its maxima mean nothing | |
+| type of selection: 0 none, 1 points, 2 blocks, 3 all | 4 |
+| version | 4 |
+| body | |
+
+| selection | version | body |
+| --- | --- | --- |
+| none, all | 1 | 0 (4), length 0 (4) |
+| points | 1 | 0 (4), length (4), rank (4), n (4), n * rank coordinates (4 each) |
+| points | 2 | width e (1), rank (4), n (e), n * rank coordinates (e each) |
+| blocks | 1 | 0 (4), length (4), rank (4), n (4), n * (rank first, rank last coordinates) (4 each) |
+| blocks, regular | 2 | flags 1 (1), length (4), rank (4), rank * (start, stride, count, block) (8 each) |
+| blocks, regular | 3 | flags 1 (1), width e (1), rank (4), rank * (start, stride, count, block) (e each) |
+| blocks | 3 | flags 0 (1), width e (1), rank (4), n (e), n * (rank first, rank last coordinates) (e each) |
+
+Values stand in the order of their places in the chunk, whatever the order of blocks; those of points stand as the
+points do. Out: those places, as numbers of elements counted row by row. Always: each place is inside the chunk, and
+none comes twice; what they are is worked out only when their number is the number of values.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from colonnade.sparse.dataspace import Dataspace, decode_dataspace, encode_dataspace
+from colonnade.sparse.source import Fields
+
+Places = np.ndarray[Any, np.dtype[np.int64]]
+Kind = Literal["none", "all", "points", "blocks", "regular"]
+_NONE, _POINTS, _BLOCKS, _ALL = 0, 1, 2, 3
+_WIDTHS = (2, 4, 8)
+_REGULAR = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CellSelection:
+    """The defined elements of a chunk.
+
+    numbers: points: (n, rank) coordinates; blocks: (n, 2, rank) first and last coordinates;
+    regular: (rank, 4) start, stride, count and block; else empty.
+    """
+
+    shape: tuple[int, ...]
+    kind: Kind
+    version: int
+    numbers: np.ndarray[Any, np.dtype[np.uint64]]
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether values follow the places of their elements: not always so with points."""
+        return self.kind != "points"
+
+
+def decode_selection(fields: Fields, chunk: tuple[int, ...]) -> CellSelection:
+    """Section 0 without its checksum; see the tables at the head of this file."""
+    fields.expect(b"\1\0\x08", "dataspace, version and size of sizes")
+    extent = Fields(fields.take(fields.number(4)), f"the extent in {fields.what}", fields.name)
+    shape = decode_dataspace(extent, 8).shape
+    if shape != chunk:
+        raise fields.wrong(f"is for chunks of {shape}, the dataset has chunks of {chunk}")
+    kind, version = fields.number(4), fields.number(4)
+    if kind in (_NONE, _ALL) and version == 1:
+        if any(fields.take(8)):
+            raise fields.wrong("has a body where none belongs")
+        found = CellSelection(shape, "none" if kind == _NONE else "all", version, np.empty(0, dtype=np.uint64))
+    elif kind == _POINTS and version in (1, 2):
+        found = _decode_points(fields, shape, version)
+    elif kind == _BLOCKS and version in (1, 2, 3):
+        found = _decode_blocks(fields, shape, version)
+    else:
+        raise fields.wrong(f"has a selection of type {kind} in version {version}, which is not known")
+    if fields.left:
+        raise fields.wrong(f"has {fields.left} bytes behind its selection")
+    return found
+
+
+def _take_width(fields: Fields) -> int:
+    width = fields.number(1)
+    if width not in _WIDTHS:
+        raise fields.wrong(f"has numbers of {width} bytes")
+    return width
+
+
+def _take_rank(fields: Fields, shape: tuple[int, ...]) -> None:
+    rank = fields.number(4)
+    if rank != len(shape):
+        raise fields.wrong(f"has a selection of rank {rank} in a chunk of rank {len(shape)}")
+
+
+def _take_array(fields: Fields, count: int, width: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Numbers of a width; their bytes are there before anything is made of them."""
+    return np.frombuffer(fields.take(count * width), dtype=f"<u{width}").astype(np.uint64)
+
+
+def _take_length(fields: Fields) -> int:
+    """The length that bodies of version 1 and 2 say they have, from where it stands on."""
+    length = fields.number(4)
+    if length != fields.left:
+        raise fields.wrong(f"says that {length} bytes follow, {fields.left} do")
+    return length
+
+
+def _decode_points(fields: Fields, shape: tuple[int, ...], version: int) -> CellSelection:
+    width = 4
+    if version == 1:
+        fields.take(4)
+        _take_length(fields)
+    else:
+        width = _take_width(fields)
+    _take_rank(fields, shape)
+    count = fields.number(width)
+    numbers = _take_array(fields, count * len(shape), width).reshape(count, len(shape))
+    return CellSelection(shape, "points", version, numbers)
+
+
+def _decode_blocks(fields: Fields, shape: tuple[int, ...], version: int) -> CellSelection:
+    width, flags, rank = 4, 0, len(shape)
+    if version == 1:
+        fields.take(4)
+    else:
+        flags = fields.number(1)
+    if version == 3:
+        width = _take_width(fields)
+    else:
+        _take_length(fields)
+    if flags > _REGULAR or (version == 2 and flags != _REGULAR):
+        raise fields.wrong(f"has flags {flags}")
+    _take_rank(fields, shape)
+    if flags:
+        numbers = _take_array(fields, 4 * rank, 8 if version == 2 else width).reshape(rank, 4)
+        return CellSelection(shape, "regular", version, numbers)
+    count = fields.number(width)
+    return CellSelection(shape, "blocks", version, _take_array(fields, 2 * rank * count, width).reshape(count, 2, rank))
+
+
+def count_cells(selection: CellSelection) -> int:
+    """How many elements are selected, blocks that overlap counted twice."""
+    if selection.kind in ("none", "all"):
+        return prod(selection.shape) if selection.kind == "all" else 0
+    if selection.kind == "points":
+        return len(selection.numbers)
+    if selection.kind == "regular":
+        return prod(int(count) * int(block) for _, _, count, block in selection.numbers.tolist())
+    first, last = selection.numbers[:, 0], selection.numbers[:, 1]
+    if (last < first).any() or (last >= _limits(selection)).any():
+        return -1
+    sizes = (last - first + np.uint64(1)).prod(axis=1, dtype=np.float64)
+    if sizes.sum() > 2.0**62:
+        return -1
+    return int((last - first + np.uint64(1)).prod(axis=1).sum())
+
+
+def _limits(selection: CellSelection) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    return np.array(selection.shape, dtype=np.uint64)
+
+
+def find_places(selection: CellSelection, n_values: int, fields: Fields) -> Places:
+    """The places of the selected elements, in the order of their values. There must be as many as values."""
+    count = count_cells(selection)
+    if count != n_values:
+        raise fields.wrong(
+            f"selects {count if count >= 0 else 'no sound number of'} elements, there are {n_values} values"
+        )
+    if selection.kind in ("none", "all"):
+        return np.arange(count, dtype=np.int64)
+    if selection.kind == "points":
+        return _places_of_points(selection, fields)
+    if selection.kind == "regular":
+        return _places_of_regular(selection, fields)
+    return _places_of_blocks(selection, fields)
+
+
+def _strides(shape: tuple[int, ...]) -> Places:
+    """How far apart neighbours are, by dimension."""
+    return np.array([prod(shape[axis + 1 :]) for axis in range(len(shape))], dtype=np.int64)
+
+
+def _places_of_points(selection: CellSelection, fields: Fields) -> Places:
+    if (selection.numbers >= _limits(selection)).any():
+        raise fields.wrong("has a point outside the chunk")
+    places: Places = selection.numbers.astype(np.int64) @ _strides(selection.shape)
+    ordered = places if (places[1:] > places[:-1]).all() else np.sort(places)
+    if (ordered[1:] == ordered[:-1]).any():
+        raise fields.wrong("has a point twice")
+    return places
+
+
+def _places_of_regular(selection: CellSelection, fields: Fields) -> Places:
+    places = np.zeros(1, dtype=np.int64)
+    rows = zip(selection.numbers.tolist(), selection.shape, _strides(selection.shape).tolist(), strict=True)
+    for (start, stride, count, block), size, step in rows:
+        if count and block and (start + stride * (count - 1) + block > size or (count > 1 and stride < block)):
+            raise fields.wrong(
+                f"has blocks of {block} every {stride} from {start}, {count} times, in a chunk of {size}"
+            )
+        along = start + stride * np.arange(count, dtype=np.int64)[:, None] + np.arange(block, dtype=np.int64)
+        places = (places[:, None] + along.reshape(-1) * step).reshape(-1)
+    return places
+
+
+def _places_of_blocks(selection: CellSelection, fields: Fields) -> Places:
+    """Blocks are cut into runs along the last dimension, the runs put in order, and the places counted off."""
+    first = selection.numbers[:, 0].astype(np.int64)
+    size = selection.numbers[:, 1].astype(np.int64) - first + 1
+    strides = _strides(selection.shape)
+    starts, lengths = first @ strides, size[:, -1]
+    if (size[:, :-1] != 1).any():
+        starts, lengths = _runs(starts, size, strides)
+    if (starts[1:] <= starts[:-1]).any():
+        order = np.argsort(starts, kind="stable")
+        starts, lengths = starts[order], lengths[order]
+    if (starts[1:] < starts[:-1] + lengths[:-1]).any():
+        raise fields.wrong("has blocks that overlap")
+    if (lengths == 1).all():
+        return starts
+    ends = np.cumsum(lengths)
+    return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0, dtype=np.int64)
+
+
+def _runs(starts: Places, size: Places, strides: Places) -> tuple[Places, Places]:
+    """Where the runs of blocks start, and their lengths, block by block."""
+    counts = size[:, :-1].prod(axis=1)
+    block = np.repeat(np.arange(len(starts)), counts)
+    left = np.arange(len(block), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
+    runs = starts[block]
+    for axis in range(size.shape[1] - 2, -1, -1):
+        along = size[block, axis]
+        runs += left % along * strides[axis]
+        left //= along
+    return runs, size[block, -1]
+
+
+def encode_selection(selection: CellSelection) -> bytes:
+    """Section 0 without its checksum. Points in version 2, blocks in version 1 or 3 as the selection says."""
+    shape, rank = selection.shape, len(selection.shape)
+    extent = encode_dataspace(Dataspace(shape, shape), version=1)
+    lead = b"\1\0\x08" + struct.pack("<I", len(extent)) + extent
+    if selection.kind in ("none", "all"):
+        return lead + struct.pack("<IIII", _NONE if selection.kind == "none" else _ALL, 1, 0, 0)
+    numbers = selection.numbers
+    if selection.kind == "blocks" and selection.version == 1:
+        body = numbers.astype("<u4").tobytes()
+        return lead + struct.pack("<IIIIII", _BLOCKS, 1, 0, 8 + len(body), rank, len(numbers)) + body
+    width = _width_for(selection)
+    body = numbers.astype(f"<u{width}").tobytes()
+    count = len(numbers).to_bytes(width, "little")
+    if selection.kind == "points":
+        return lead + struct.pack("<IIBI", _POINTS, 2, width, rank) + count + body
+    regular = selection.kind == "regular"
+    return lead + struct.pack("<IIBBI", _BLOCKS, 3, int(regular), width, rank) + (b"" if regular else count) + body
+
+
+def _width_for(selection: CellSelection) -> int:
+    """The smallest width that holds the count and every number (facts 3.3: the enc rule)."""
+    greatest = int(selection.numbers.max()) if selection.numbers.size else 0
+    if selection.kind == "regular":
+        greatest = max(greatest, int(selection.numbers[:, 2:].max()) + 1)
+    else:
+        greatest = max(greatest, len(selection.numbers))
+    return next(width for width in _WIDTHS if greatest < 1 << 8 * width)
