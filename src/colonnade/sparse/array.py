@@ -248,8 +248,8 @@ class SparseArray:
 
     def _cells(self, state: _State, box: Box) -> tuple[Coordinates, Values]:
         parts = [(coords, values) for coords, values in self._chunks(state, box, True) if values is not None]
-        coords = np.concatenate([_no_coords(state), *(part for part, _ in parts)])
-        values = np.concatenate([_no_values(state), *(part for _, part in parts)])
+        coords = _joined([part for part, _ in parts], _no_coords(state))
+        values = _joined([part for _, part in parts], _no_values(state))
         order = _row_major(coords, state.info.space.shape)
         return (coords, values) if order is None else (coords[order], values[order])
 
@@ -314,6 +314,16 @@ def _no_coords(state: _State) -> Coordinates:
 
 def _no_values(state: _State) -> Values:
     return np.empty(0, dtype=value_dtype(state.info.type))
+
+
+def _joined(parts: list[Values], like: Values) -> Values:
+    """One array behind the other, in exactly that dtype: NumPy's own joining changes byte order and offsets."""
+    made = np.empty((sum(len(part) for part in parts), *like.shape[1:]), dtype=like.dtype)
+    at = 0
+    for part in parts:
+        made[at : at + len(part)] = part
+        at += len(part)
+    return made
 
 
 def _fill_items(state: _State, empty: Values) -> Any:

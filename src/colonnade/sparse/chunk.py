@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def is_edge(info: SparseInfo, record: ChunkRecord) -> bool:
 def check_record(source: Source, info: SparseInfo, record: ChunkRecord) -> None:
     """A chunk must lie in the file, and its sections one behind the other in it."""
     bounds = record.bounds
-    if any(start > stop for start, stop in zip(bounds, bounds[1:], strict=False)):
+    if any(start > stop for start, stop in pairwise(bounds)):
         raise _what(source, record, "").wrong(f"has sections that start at {bounds[:-1]} in {bounds[-1]} bytes")
     if record.address + record.size > source.fits:
         raise _what(source, record, "").wrong(f"lies at byte {record.address}, beyond the end of the file")

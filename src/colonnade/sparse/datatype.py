@@ -5,7 +5,7 @@ Every datatype: version << 4 | class (1), bits (3), size (4), then by class:
 | class | bits | properties |
 | --- | --- | --- |
 | 0 integer, 4 bitfield | 0 big-endian, 3 signed | bit offset 2, precision 2 |
-| 1 float | 0 and 6 byte order, 8-15 sign bit | offset 2, precision 2, exponent at 1, bits 1, mantissa at 1, bits 1, bias 4 |
+| 1 float | 0 and 6 byte order, 8-15 sign bit | offset 2, precision 2, exponent 1 + 1, mantissa 1 + 1, bias 4 |
 | 2 time | 0 big-endian | precision 2 |
 | 3 string | 0-3 padding, 4-7 character set | |
 | 5 opaque | 0-7 length of the tag | tag, padded to 8 |

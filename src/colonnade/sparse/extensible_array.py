@@ -7,7 +7,7 @@
 | client: 2, 3 with filters | 1 | | client | 1 | | client | 1 | | client | 1 |
 | bytes of an element | 1 | | header | O | | header | O | | header | O |
 | max bits | 1 | | first elements | | | block offset | B | | block offset | B |
-| elements in the index block | 1 | | data blocks | O each | | bitmap of pages, if paged | | | elements, if not paged | |
+| elements in the index block | 1 | | data blocks | O each | | bitmap of pages | | | elements, if no pages | |
 | least elements of a data block | 1 | | super blocks | O each | | data blocks | O each | | checksum | 4 |
 | least pointers of a super block | 1 | | checksum | 4 | | checksum | 4 | | pages, each with a checksum | |
 | page bits | 1 | | | | | | | | | |
@@ -16,7 +16,8 @@
 | checksum | 4 | | | | | | | | | |
 
 B = ceil(max bits / 8). Super block u has 2^(u // 2) data blocks of least * 2^((u + 1) // 2) elements. Those of the
-first super blocks (2 log2(least pointers) of them) stand in the index block; the others have super blocks of their own. A data block is paged when it has more than 2^(page bits) elements.
+first super blocks (2 log2(least pointers) of them) stand in the index block; the others have super blocks of
+their own. A data block is paged when it has more than 2^(page bits) elements.
 """
 
 from __future__ import annotations
