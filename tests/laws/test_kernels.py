@@ -91,7 +91,9 @@ LOOKUP3 = {  # as published, and as HDF5 files hold them
     bytes(range(13)): 0xBC9D6816,
     bytes(4): 0x049396B8,
     b"OHDR": 0x33BD5D0A,
-    bytes.fromhex("894844460d0a1a0a030808000000000000000000ffffffffffffffffec6f0c00000000003000000000000000"): 0x38801C47,
+    bytes.fromhex(
+        "894844460d0a1a0a030808000000000000000000ffffffffffffffffec6f0c00000000003000000000000000"
+    ): 0x38801C47,
 }
 
 

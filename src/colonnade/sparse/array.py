@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from colonnade.errors import ConflictError, UsageError
+from colonnade.errors import ColonnadeError, ConflictError, UsageError
 from colonnade.model import FilterInfo, StoredType
 from colonnade.sparse.boxes import Box, Coordinates, Key, parse_box
 from colonnade.sparse.chunk import (
@@ -160,6 +160,8 @@ class SparseArray:
 
     def __getitem__(self, key: Key) -> Any:
         """A box, dense: undefined elements are the fill. Numbers drop their dimension, slices may have steps."""
+        if key is None:
+            raise UsageError("a box has as many dimensions as the array, not more: None adds none")
         return self._consistent(lambda state: self._dense(state, parse_box(key, state.info.space.shape)))
 
     def cells(self, box: Key = None) -> tuple[Coordinates, Values]:
@@ -176,12 +178,10 @@ class SparseArray:
         A ConflictError when somebody else commits to the file meanwhile.
         """
         state = self._consistent(lambda state: state)
-        wanted = parse_box(box, state.info.space.shape)
-        for coords, values in self._chunks(state, wanted, with_values=True):
-            if not self._file.is_current():
-                raise ConflictError(f"{self._file.name} was changed while it was read", path=self._file.name)
-            assert values is not None  # asked for
-            if len(coords):
+        chunks = self._chunks(state, parse_box(box, state.info.space.shape), with_values=True)
+        while (found := self._next(chunks)) is not None:
+            coords, values = found
+            if values is not None and len(coords):
                 yield coords, values
 
     def to_coo(self, box: Key = None) -> Coo:
@@ -238,6 +238,20 @@ class SparseArray:
             self._state = _State(based, info, self._file.generation)
         return self._state
 
+    def _next(self, chunks: Iterator[Result]) -> Result | None:
+        """The next of an iteration over chunks, None at its end; only while the file is as it was at its start."""
+        try:
+            found = next(chunks, None)
+        except ColonnadeError:
+            self._require_current()
+            raise
+        self._require_current()
+        return found
+
+    def _require_current(self) -> None:
+        if not self._file.is_current():
+            raise ConflictError(f"{self._file.name} was changed while it was read", path=self._file.name)
+
     def _chunks(self, state: _State, box: Box, with_values: bool) -> Iterator[tuple[Coordinates, Values | None]]:
         """Coordinates and values of the defined elements of a box, chunk by chunk."""
 
@@ -259,7 +273,7 @@ class SparseArray:
         made[...] = _fill_items(state, empty)
         for coords, values in self._chunks(state, box, True):
             made[_linear(box.inner(coords), box.shape)] = values
-        dense = made.reshape(*box.kept_shape, *empty.shape[1:])
+        dense = made.reshape((*box.kept_shape, *empty.shape[1:]))
         return dense if dense.ndim else dense[()]
 
     def _defined(self, state: _State, box: Box) -> np.ndarray[Any, np.dtype[np.bool_]]:
