@@ -346,3 +346,60 @@ def verify(file: str, table: str | None, as_json: bool) -> int:
     from colonnade.cli.index import verify_indexes
 
     return verify_indexes(file, table, as_json)
+
+
+@main.group()
+def sparse() -> None:
+    """Look at sparse arrays in sectioned chunks, which no released HDF5 library reads."""
+
+
+array_argument = click.argument("array", required=False)
+box_option = click.option("--box", metavar="A:B,C:D", help='Which part, a range a dimension, as in "0:10,:".')
+
+
+@command_in(sparse, "info")
+@file_argument
+@array_argument
+def sparse_info(file: str, array: str | None, as_json: bool) -> int:
+    """Show how ARRAY is stored: chunks, chunk map, and each section with its size, ratio and filters.
+
+    All sparse arrays of FILE when none is named. Exit code 1 when one cannot be read.
+    """
+    from colonnade.cli.sparse import tell_sparse
+
+    return tell_sparse(file, array, as_json)
+
+
+@command_in(sparse, "dump")
+@file_argument
+@array_argument
+@box_option
+def sparse_dump(file: str, array: str | None, box: str | None, as_json: bool) -> int:
+    """Print the defined elements of ARRAY, chunk by chunk, each line led by its first place."""
+    from colonnade.cli.sparse import dump_cells
+
+    return dump_cells(file, array, box, as_json)
+
+
+@command_in(sparse, "defined")
+@file_argument
+@array_argument
+@box_option
+def sparse_defined(file: str, array: str | None, box: str | None, as_json: bool) -> int:
+    """Print which elements of ARRAY are defined, chunk by chunk, as points and blocks."""
+    from colonnade.cli.sparse import tell_defined
+
+    return tell_defined(file, array, box, as_json)
+
+
+@command_in(sparse, "verify")
+@file_argument
+@array_argument
+def sparse_verify(file: str, array: str | None, as_json: bool) -> int:
+    """Read ARRAY whole and check every length, offset and checksum; all sparse arrays when none is named.
+
+    Exit code 1 when something is wrong.
+    """
+    from colonnade.cli.sparse import tell_verified
+
+    return tell_verified(file, array, as_json)

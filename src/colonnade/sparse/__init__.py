@@ -6,12 +6,12 @@
     layout, dataspace, datatype, fill, pipelines                 one file a message
     chunk_maps   which chunks are stored: records, fixed_array, extensible_array, btree2
     chunk        a chunk's sections to cells: selections, values, heap_set
-    array        what users see
+    array        what users see; measure, verify: what they ask about it
 
 What `decode_x` reads, `encode_x` beside it writes. Only `source` and `opened` touch a file, and h5py is in no path:
 reading works where the library gives up.
 """
 
-from colonnade.sparse.array import Coo, SparseArray, find_sparse, open_sparse
+from colonnade.sparse.array import Coo, SparseArray, find_sparse, open_sparse, verify_sparse
 
-__all__ = ["Coo", "SparseArray", "find_sparse", "open_sparse"]
+__all__ = ["Coo", "SparseArray", "find_sparse", "open_sparse", "verify_sparse"]

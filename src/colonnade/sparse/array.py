@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
-from colonnade.model import FilterInfo, StoredType
+from colonnade.model import FilterInfo, Finding, StoredType
 from colonnade.sparse.boxes import Box, Coordinates, Key, parse_box
 from colonnade.sparse.chunk import (
     SparseInfo,
@@ -29,10 +29,12 @@ from colonnade.sparse.chunk import (
 )
 from colonnade.sparse.chunk_maps import ChunkMap
 from colonnade.sparse.locate import describe, find_object, open_root, walk_datasets
+from colonnade.sparse.measure import StoredSize, measure
 from colonnade.sparse.opened import OpenFile, Target
 from colonnade.sparse.records import ChunkRecord
 from colonnade.sparse.source import Source
 from colonnade.sparse.values import Values, decode_fill_value, value_dtype
+from colonnade.sparse.verify import Advance, verify
 from colonnade.threads import default_threads, in_order
 
 Result = TypeVar("Result")
@@ -79,6 +81,21 @@ def find_sparse(target: Target) -> list[str]:
 
     try:
         return file.consistent(walk)
+    finally:
+        file.close()
+
+
+def verify_sparse(target: Target, name: str | None = None, progress: Advance | None = None) -> list[Finding]:
+    """All that is wrong with a sparse array, or with all of a file; `progress` is told the chunks looked at."""
+    file = OpenFile(target)
+
+    def look(source: Source) -> list[Finding]:
+        based, root = open_root(source)
+        found = walk_datasets(based, root) if name is None else [(name, find_object(based, root, name))]
+        return [finding for path, messages in found for finding in verify(based, messages, path, progress)]
+
+    try:
+        return file.consistent(look)
     finally:
         file.close()
 
@@ -156,6 +173,10 @@ class SparseArray:
         shape = " x ".join(str(size) for size in self.shape)
         return f"<SparseArray {self.name}: {shape}, {self.info.type}, chunks {self.chunks}>"
 
+    def measure(self) -> StoredSize:
+        """How many chunks are stored, and how many bytes their sections take."""
+        return self._consistent(lambda state: measure(state.source, state.info))
+
     # -- its elements --
 
     def __getitem__(self, key: Key) -> Any:
@@ -183,6 +204,14 @@ class SparseArray:
             coords, values = found
             if values is not None and len(coords):
                 yield coords, values
+
+    def iter_defined(self, box: Key = None) -> Iterator[Coordinates]:
+        """Coordinates of the defined elements of a box, a chunk at a time; values are not read."""
+        state = self._consistent(lambda state: state)
+        chunks = self._chunks(state, parse_box(box, state.info.space.shape), with_values=False)
+        while (found := self._next(chunks)) is not None:
+            if len(found[0]):
+                yield found[0]
 
     def to_coo(self, box: Key = None) -> Coo:
         """Coordinates (rank, n), values, shape and fill of a box, counted from its first element."""

@@ -47,6 +47,16 @@ class TreeHeader:
 
 
 @dataclass(frozen=True, slots=True)
+class TreeNode:
+    """The records of one node, side by side, and those of nodes above that they lie between (None: no bound)."""
+
+    header: TreeHeader
+    data: bytes
+    low: Bound
+    high: Bound
+
+
+@dataclass(frozen=True, slots=True)
 class _Level:
     """Nodes at one depth: how many records fit, and how many bytes the counts of a child of them have."""
 
@@ -92,8 +102,8 @@ def _bytes_for(limit: int) -> int:
     return (max(limit, 1).bit_length() - 1) // 8 + 1
 
 
-def read_records(source: Source, address: int, keep: Keep | None = None) -> Iterator[tuple[TreeHeader, bytes, int]]:
-    """The records of each node, side by side, and how many they are; the nodes in no certain order.
+def read_records(source: Source, address: int, keep: Keep | None = None) -> Iterator[TreeNode]:
+    """The records of each node; the nodes in no certain order.
 
     `keep` says whether records between two others (None: no bound) are wanted at all; without it all are read, and
     their number must be that of the header.
@@ -119,7 +129,7 @@ def read_records(source: Source, address: int, keep: Keep | None = None) -> Iter
                 if keep is None or keep(left, right):
                     nodes.append((child, n_child, depth - 1, left, right))
         n_found += count
-        yield header, data, count
+        yield TreeNode(header, data, low, high)
     if keep is None and n_found != header.n_records:
         what = source.as_fields(b"", f"B-tree at byte {address}")
         raise what.wrong(f"has {n_found} records, its header says {header.n_records}")

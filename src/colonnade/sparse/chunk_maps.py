@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -52,6 +53,14 @@ class ChunkMap:
             inside = ((records.grid >= low) & (records.grid < high)).all(axis=1) & (records.address != NOWHERE)
             if inside.any():
                 yield records if inside.all() else records.where(inside)
+
+    def read_all(self) -> Iterator[Records]:
+        """Records of all stored chunks, also of such as lie outside the dataset as it is now."""
+        free = tuple(1 << 62 if limit is None else -(-limit // size) for limit, size in self._limits())
+        yield from self.read((0,) * len(free), free)
+
+    def _limits(self) -> Iterator[tuple[int | None, int]]:
+        return zip(self.space.max_shape, self.layout.chunk, strict=True)
 
     def version(self) -> int | None:
         """The version of the map's header; None for a single chunk, and where nothing was written."""
@@ -119,8 +128,22 @@ class ChunkMap:
             return after and (right is None or int.from_bytes(right[at : at + 8], "little") >= low[0])
 
         whole = not any(low) and all(stop >= size for stop, size in zip(high, self.grid_shape, strict=True))
-        for _, data, _ in read_records(self.source, address, None if whole else keep):
-            yield decode_records(data, form)
+        for node in read_records(self.source, address, None if whole else keep):
+            yield decode_records(node.data, form)
+
+    def check_order(self) -> None:
+        """The records of a B-tree must be in the order of their places: what finds them relies on it."""
+        address = self.layout.address
+        if self.layout.map != "b-tree" or address is None:
+            return
+        for node in read_records(self.source, address):
+            rank, size = len(self.layout.chunk), node.header.record_size
+            what = f"B-tree header at byte {address}"
+            form = form_of(self.source, size, rank, self.layout.n_sections, self.filtered, what)
+            lead, last = (b"" if one is None else one for one in (node.low, node.high))
+            places = decode_records(lead + node.data + last, form).grid.tolist()
+            if any(first >= second for first, second in pairwise(places)):
+                raise self.source.as_fields(b"", f"B-tree at byte {address}").wrong("has records out of order")
 
     def _array_form(self, client: int, element_size: int, what: str) -> RecordForm:
         if client != (_FILTERED if self.filtered else _PLAIN):

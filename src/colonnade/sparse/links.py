@@ -80,7 +80,8 @@ def _read_dense(source: Source, message: Message) -> Iterator[Link]:
     if heap_address is None or tree_address is None:
         return
     heap = fractal_heap.FractalHeap(source, heap_address)
-    for header, data, _ in read_records(source, tree_address):
+    for node in read_records(source, tree_address):
+        header, data = node.header, node.data
         if header.type != _BY_NAME or header.record_size != 4 + heap.id_size:
             raise fields.wrong("leads to a B-tree that is not one of names")
         for at in range(0, len(data), header.record_size):

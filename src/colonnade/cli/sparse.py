@@ -1,0 +1,219 @@
+"""`sparse`: arrays in sectioned chunks described, dumped and verified, which no HDF5 library reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+
+from colonnade.cli.answer import FINDINGS, FINE, Facts, NoTables, print_json, printable, stream_json
+from colonnade.cli.progress import waiting
+from colonnade.cli.text import cell, new_grid, open_console, plural
+from colonnade.cli.values import plain_value
+from colonnade.errors import FormatError, UnsupportedError, UsageError
+from colonnade.h5.filters import filters_text
+from colonnade.show import size_text
+from colonnade.sparse import SparseArray, find_sparse, open_sparse, verify_sparse
+from colonnade.sparse.boxes import Coordinates, Key
+
+Run = tuple[list[int], list[int], slice]
+_MOST_VALUES = 12  # on a line
+
+
+def _names(file: str, name: str | None) -> list[str]:
+    """The array asked for, or all of the file."""
+    found = [name] if name is not None else find_sparse(file)
+    if not found:
+        raise NoTables(f"{file} holds no sparse arrays")
+    return found
+
+
+def _only(file: str, name: str | None) -> SparseArray:
+    names = _names(file, name)
+    if len(names) > 1:
+        raise UsageError(f"{file} holds {len(names)} sparse arrays, name one: {', '.join(names[:8])}")
+    return open_sparse(file, names[0])
+
+
+def parse_box_text(text: str | None) -> Key:
+    """A box as text: "0:10,:" or "3,..."."""
+    if text is None:
+        return None
+    parts: list[Any] = []
+    for part in text.split(","):
+        words = [word.strip() for word in part.split(":")]
+        if words == ["..."]:
+            parts.append(...)
+            continue
+        if len(words) > 3 or not all(word.lstrip("-").isdigit() or (not word and len(words) > 1) for word in words):
+            raise UsageError(f"{text!r} is no box: write START:STOP[:STEP] or a number for each dimension, with commas")
+        numbers = [int(word) if word else None for word in words]
+        parts.append(slice(*numbers) if len(numbers) > 1 else numbers[0])
+    return tuple(parts)
+
+
+# -- info --
+
+
+def tell_sparse(file: str, name: str | None, as_json: bool) -> int:
+    arrays = [_facts_or_problem(file, one) for one in _names(file, name)]
+    if as_json:
+        print_json({"file": {"name": file, "bytes": Path(file).stat().st_size}, "arrays": arrays})
+    else:
+        console = open_console()
+        for number, facts in enumerate(arrays):
+            console.print() if number else None
+            _show_array(console, facts)
+    return FINDINGS if any(facts["problem"] for facts in arrays) else FINE
+
+
+def _facts_or_problem(file: str, name: str) -> Facts:
+    try:
+        with open_sparse(file, name) as array:
+            return _facts(array)
+    except (FormatError, UnsupportedError) as error:
+        return {"path": name, "problem": str(error)}
+
+
+def _facts(array: SparseArray) -> Facts:
+    layout, size = array.info.layout, array.measure()
+    n_elements = int(np.prod([float(one) for one in array.shape]))
+    sections = [
+        {
+            "number": one.number, "name": one.name, "stored": one.stored, "unfiltered": one.unfiltered,
+            "ratio": one.ratio, "filters": filters_text(one.filters),
+        }
+        for one in size.sections
+    ]  # fmt: skip
+    return {
+        "path": array.name, "shape": list(array.shape), "max_shape": list(array.max_shape), "type": str(array.type),
+        "fill": plain_value(_python(array.fill)), "chunk": list(layout.chunk), "dialect": layout.dialect,
+        "chunk_map": layout.map, "chunk_map_version": size.map_version, "n_chunks": size.n_chunks,
+        "n_places": size.n_places, "n_defined": array.n_defined, "n_elements": n_elements,
+        "dense_bytes": size.dense, "sections": sections, "problem": None,
+    }  # fmt: skip
+
+
+def _python(value: Any) -> Any:
+    """NumPy scalars and arrays as Python's own."""
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+
+
+def _dimensions(sizes: Sequence[int | None]) -> str:
+    return " x ".join("any" if size is None else f"{size:,}" for size in sizes)
+
+
+def _show_array(console: Console, facts: Facts) -> None:
+    line = cell(facts["path"], "bold")
+    if facts["problem"]:
+        console.print(line, soft_wrap=True)
+        console.print(cell(facts["problem"], "red"))
+        return
+    limits = "" if facts["max_shape"] == facts["shape"] else f" (at most {_dimensions(facts['max_shape'])})"
+    line.append(f"  {_dimensions(facts['shape'])}{limits}, ").append_text(cell(facts["type"]))
+    console.print(line.append_text(cell(f", fill {facts['fill']}")), soft_wrap=True)
+    share = facts["n_defined"] / facts["n_elements"] if facts["n_elements"] else 0
+    console.print(f"{plural(facts['n_defined'], 'element')} of {facts['n_elements']:,} defined ({share:.2%})")
+    version = "" if facts["chunk_map_version"] is None else f", version {facts['chunk_map_version']}"
+    chunks = f"{facts['n_chunks']:,} of {plural(facts['n_places'], 'chunk')} of {_dimensions(facts['chunk'])} stored"
+    console.print(f"{chunks}; {facts['chunk_map']}{version}; dialect {facts['dialect']}", soft_wrap=True)
+    grid = new_grid(
+        "section", "holds", "stored", "unfiltered", "ratio", "filters", right=("stored", "unfiltered", "ratio")
+    )
+    for one in facts["sections"]:
+        ratio = "" if one["ratio"] is None else f"{one['ratio']:.1f}:1"
+        sizes = (size_text(one["stored"]), size_text(one["unfiltered"]))
+        grid.add_row(str(one["number"]), one["name"], *sizes, ratio, cell(one["filters"]))
+    console.print(grid)
+    stored = sum(one["stored"] for one in facts["sections"])
+    console.print(f"{size_text(stored)} in all, {size_text(facts['dense_bytes'])} if it were dense", style="dim")
+
+
+# -- dump and defined --
+
+
+def dump_cells(file: str, name: str | None, box: str | None, as_json: bool) -> int:
+    with _only(file, name) as array:
+        wanted = parse_box_text(box)
+        if as_json:
+            return stream_json({"path": array.name, "shape": list(array.shape)}, {"cells": _json_cells(array, wanted)})
+        for coords, values in array.iter_cells(wanted):
+            for first, _, part in _runs(coords):
+                _show_run(first, _plain(values[part]))
+    return FINE
+
+
+def tell_defined(file: str, name: str | None, box: str | None, as_json: bool) -> int:
+    """Chunk by chunk, as the tools RFC proposes: POINT (a) and BLOCK (a)-(b), runs along the last dimension."""
+    with _only(file, name) as array:
+        parts = array.iter_defined(parse_box_text(box))
+        if as_json:
+            blocks = ([[first, last] for first, last, _ in _runs(coords)] for coords in parts)
+            return stream_json({"path": array.name, "shape": list(array.shape)}, {"blocks": blocks})
+        for coords in parts:
+            for first, last, _ in _runs(coords):
+                click.echo(f"POINT {_place(first)}" if first == last else f"BLOCK {_place(first)}-{_place(last)}")
+    return FINE
+
+
+def _json_cells(array: SparseArray, box: Key) -> Iterator[list[Any]]:
+    for coords, values in array.iter_cells(box):
+        yield [
+            {"at": at, "value": plain_value(value)} for at, value in zip(coords.tolist(), _plain(values), strict=True)
+        ]
+
+
+def _plain(values: np.ndarray[Any, Any]) -> list[Any]:
+    if values.dtype.names:
+        names = values.dtype.names
+        return [dict(zip(names, _python(row), strict=True)) for row in values]
+    return [_python(value) for value in values]
+
+
+def _runs(coords: Coordinates) -> Iterator[Run]:
+    """Elements that follow each other along the last dimension: first and last place, and which they are."""
+    step = np.diff(coords, axis=0)
+    cuts = (np.flatnonzero((step[:, :-1] != 0).any(axis=1) | (step[:, -1] != 1)) + 1).tolist()
+    for start, stop in pairwise([0, *cuts, len(coords)]):
+        yield coords[start].tolist(), coords[stop - 1].tolist(), slice(start, stop)
+
+
+def _show_run(first: list[int], values: list[Any]) -> None:
+    for at in range(0, len(values), _MOST_VALUES):
+        place = [*first[:-1], first[-1] + at]
+        click.echo(f"{_place(place)}: {', '.join(_shown(one) for one in values[at : at + _MOST_VALUES])}")
+
+
+def _place(coords: Sequence[int]) -> str:
+    return f"({','.join(str(one) for one in coords)})"
+
+
+def _shown(value: Any) -> str:
+    return printable(str(plain_value(value)))
+
+
+# -- verify --
+
+
+def tell_verified(file: str, name: str | None, as_json: bool) -> int:
+    names = _names(file, name)
+    with waiting("verifying"):
+        found = {one: verify_sparse(file, one) for one in names}
+    findings = [finding for some in found.values() for finding in some]
+    if as_json:
+        listed = [{"rule": f.rule, "severity": f.severity, "path": f.path, "message": f.message} for f in findings]
+        print_json({"file": {"name": file}, "arrays": names, "findings": listed})
+    else:
+        console = open_console()
+        for one, some in found.items():
+            if not some:
+                console.print(cell(f"OK     {one}"), soft_wrap=True)
+            for finding in some:
+                word = "WRONG" if finding.severity == "error" else "NOTE "
+                console.print(cell(f"{word}  {one}: {finding.message} ({finding.rule})", "red"), soft_wrap=True)
+    return FINDINGS if any(finding.severity == "error" for finding in findings) else FINE

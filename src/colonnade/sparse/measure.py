@@ -1,0 +1,62 @@
+"""How much room a sectioned dataset takes: bytes of each section, stored and before filters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from colonnade.model import FilterInfo
+from colonnade.sparse.chunk import SparseInfo, check_record, count_values
+from colonnade.sparse.chunk_maps import ChunkMap
+from colonnade.sparse.source import Source
+
+_NAMES = {True: ("selection", "values", "heap"), False: ("values", "heap")}
+
+
+@dataclass(frozen=True, slots=True)
+class SectionSize:
+    """One section of all chunks together. `ratio` is how many times smaller filters made it."""
+
+    number: int
+    name: str
+    stored: int
+    unfiltered: int
+    filters: tuple[FilterInfo, ...]
+
+    @property
+    def ratio(self) -> float | None:
+        return self.unfiltered / self.stored if self.stored else None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSize:
+    """A dataset's chunks, counted. `dense` is what all its elements would take without filters."""
+
+    n_chunks: int
+    n_places: int
+    n_values: int
+    map_version: int | None
+    dense: int
+    sections: tuple[SectionSize, ...]
+
+
+def measure(source: Source, info: SparseInfo) -> StoredSize:
+    """From the records of chunks alone: no chunk is read."""
+    chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
+    n_sections, n_chunks, n_values = info.layout.n_sections, 0, 0
+    stored, unfiltered = [0] * n_sections, [0] * n_sections
+    shape = chunk_map.grid_shape
+    for records in chunk_map.read((0,) * len(shape), shape):
+        for record in records:
+            check_record(source, info, record)
+            n_chunks, n_values = n_chunks + 1, n_values + count_values(source, info, record)
+            for number in range(n_sections):
+                stored[number] += record.bounds[number + 1] - record.bounds[number]
+                unfiltered[number] += record.unfiltered[number]
+    names = _NAMES[info.layout.is_sparse]
+    sections = tuple(
+        SectionSize(number, names[number], stored[number], unfiltered[number], info.pipelines[number])
+        for number in range(n_sections)
+    )
+    dense = prod(info.space.shape) * info.type.size
+    return StoredSize(n_chunks, prod(shape), n_values, chunk_map.version(), dense, sections)

@@ -1,0 +1,92 @@
+"""Every length, offset, checksum and order of a sectioned dataset looked at; what is wrong as findings.
+
+| rule | what must hold |
+| --- | --- |
+| sparse.header | the messages of the dataset make sense together |
+| sparse.map | the chunk map can be read and is in order; no chunk is in it twice, none lies outside the dataset |
+| sparse.chunk | sections lie in the chunk, the chunk in the file; checksums are right; as many values as elements |
+| sparse.overlap | no two chunks share a byte |
+| sparse.filter | a filter that cannot be undone here: what it covers was not looked at (a warning) |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from colonnade.errors import FormatError, UnsupportedError
+from colonnade.model import Finding, Severity
+from colonnade.sparse.chunk import SparseInfo, read_cells
+from colonnade.sparse.chunk_maps import ChunkMap
+from colonnade.sparse.headers import Message
+from colonnade.sparse.locate import describe
+from colonnade.sparse.records import ChunkRecord
+from colonnade.sparse.source import Source
+
+Advance = Callable[[int], None]
+
+
+def verify(source: Source, messages: list[Message], name: str, advance: Advance | None = None) -> list[Finding]:
+    """All that is wrong with a dataset, by the messages of its header; `advance` is told the chunks looked at."""
+    try:
+        info = describe(source, messages, name)
+    except FormatError as error:
+        return [_finding("sparse.header", "error", name, error)]
+    return list(_verify_chunks(source, info, advance))
+
+
+def _verify_chunks(source: Source, info: SparseInfo, advance: Advance | None) -> Iterator[Finding]:
+    seen: set[tuple[int, ...]] = set()
+    spans: list[tuple[int, int, tuple[int, ...]]] = []
+    unknown: set[str] = set()
+    n_done = 0
+    try:
+        ChunkMap(source, info.layout, info.space, info.filtered).check_order()
+        for record in _all_records(source, info):
+            n_done += 1
+            if advance is not None:
+                advance(n_done)
+            if record.grid in seen:
+                yield _finding("sparse.map", "error", info.name, f"chunk {record.grid} is in the chunk map twice")
+            seen.add(record.grid)
+            spans.append((record.address, record.address + record.size, record.grid))
+            yield from _verify_chunk(source, info, record, unknown)
+    except FormatError as error:
+        yield _finding("sparse.map", "error", info.name, error)
+    yield from _overlaps(info, spans)
+
+
+def _all_records(source: Source, info: SparseInfo) -> Iterator[ChunkRecord]:
+    """Also those of chunks that lie outside the dataset, which reading passes over."""
+    chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
+    for records in chunk_map.read_all():
+        yield from records
+
+
+def _verify_chunk(source: Source, info: SparseInfo, record: ChunkRecord, unknown: set[str]) -> Iterator[Finding]:
+    shape = ChunkMap(source, info.layout, info.space, info.filtered).grid_shape
+    if any(at >= limit for at, limit in zip(record.grid, shape, strict=True)):
+        yield _finding("sparse.map", "error", info.name, f"chunk {record.grid} lies outside the dataset")
+        return
+    try:
+        read_cells(source, info, record)
+    except FormatError as error:
+        yield _finding("sparse.chunk", "error", info.name, error)
+    except UnsupportedError as error:
+        feature = str(error.facts.get("feature", error))
+        if feature not in unknown:
+            unknown.add(feature)
+            yield _finding("sparse.filter", "warning", info.name, error)
+
+
+def _overlaps(info: SparseInfo, spans: list[tuple[int, int, tuple[int, ...]]]) -> Iterator[Finding]:
+    end, before = 0, None
+    for start, stop, grid in sorted(spans):
+        if start < end and stop > start:
+            text = f"chunks {before} and {grid} share bytes {start} to {min(end, stop)}"
+            yield _finding("sparse.overlap", "error", info.name, text)
+        if stop > end:
+            end, before = stop, grid
+
+
+def _finding(rule: str, severity: Severity, path: str, what: object) -> Finding:
+    return Finding(rule, severity, path, str(what))
