@@ -37,6 +37,7 @@ from colonnade.sparse.dataspace import Dataspace, decode_dataspace, encode_datas
 from colonnade.sparse.source import Fields
 
 Places = np.ndarray[Any, np.dtype[np.int64]]
+Numbers = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]
 Kind = Literal["none", "all", "points", "blocks", "regular"]
 _NONE, _POINTS, _BLOCKS, _ALL = 0, 1, 2, 3
 _WIDTHS = (2, 4, 8)
@@ -48,13 +49,13 @@ class CellSelection:
     """The defined elements of a chunk.
 
     numbers: points: (n, rank) coordinates; blocks: (n, 2, rank) first and last coordinates;
-    regular: (rank, 4) start, stride, count and block; else empty.
+    regular: (rank, 4) start, stride, count and block; else empty. They are as wide as they are stored.
     """
 
     shape: tuple[int, ...]
     kind: Kind
     version: int
-    numbers: np.ndarray[Any, np.dtype[np.uint64]]
+    numbers: Numbers
 
     @property
     def is_ordered(self) -> bool:
@@ -98,9 +99,9 @@ def _take_rank(fields: Fields, shape: tuple[int, ...]) -> None:
         raise fields.wrong(f"has a selection of rank {rank} in a chunk of rank {len(shape)}")
 
 
-def _take_array(fields: Fields, count: int, width: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def _take_array(fields: Fields, count: int, width: int) -> Numbers:
     """Numbers of a width; their bytes are there before anything is made of them."""
-    return np.frombuffer(fields.take(count * width), dtype=f"<u{width}").astype(np.uint64)
+    return np.frombuffer(fields.take(count * width), dtype=f"<u{width}")
 
 
 def _take_length(fields: Fields) -> int:
@@ -153,16 +154,29 @@ def count_cells(selection: CellSelection) -> int:
     if selection.kind == "regular":
         return prod(int(count) * int(block) for _, _, count, block in selection.numbers.tolist())
     first, last = selection.numbers[:, 0], selection.numbers[:, 1]
-    if (last < first).any() or (last >= _limits(selection)).any():
+    if not _is_inside(last, selection.shape):
         return -1
-    sizes = (last - first + np.uint64(1)).prod(axis=1, dtype=np.float64)
-    if sizes.sum() > 2.0**62:
+    if np.array_equal(first, last):
+        return len(first)
+    if (last < first).any():
         return -1
-    return int((last - first + np.uint64(1)).prod(axis=1).sum())
+    sizes = (last - first).astype(np.int64) + 1
+    if sizes.prod(axis=1, dtype=np.float64).sum() > 2.0**62:
+        return -1
+    return int(sizes.prod(axis=1).sum())
 
 
-def _limits(selection: CellSelection) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    return np.array(selection.shape, dtype=np.uint64)
+def _is_inside(coords: Numbers, shape: tuple[int, ...]) -> bool:
+    return all(not len(coords) or int(coords[:, axis].max()) < size for axis, size in enumerate(shape))
+
+
+def _linear(coords: Numbers, shape: tuple[int, ...]) -> Places:
+    """Coordinates to places, counted row by row."""
+    places = coords[:, 0].astype(np.int64)
+    for axis in range(1, len(shape)):
+        places *= shape[axis]
+        places += coords[:, axis].astype(np.int64)
+    return places
 
 
 def find_places(selection: CellSelection, n_values: int, fields: Fields) -> Places:
@@ -187,9 +201,9 @@ def _strides(shape: tuple[int, ...]) -> Places:
 
 
 def _places_of_points(selection: CellSelection, fields: Fields) -> Places:
-    if (selection.numbers >= _limits(selection)).any():
+    if not _is_inside(selection.numbers, selection.shape):
         raise fields.wrong("has a point outside the chunk")
-    places: Places = selection.numbers.astype(np.int64) @ _strides(selection.shape)
+    places = _linear(selection.numbers, selection.shape)
     ordered = places if (places[1:] > places[:-1]).all() else np.sort(places)
     if (ordered[1:] == ordered[:-1]).any():
         raise fields.wrong("has a point twice")
@@ -211,12 +225,11 @@ def _places_of_regular(selection: CellSelection, fields: Fields) -> Places:
 
 def _places_of_blocks(selection: CellSelection, fields: Fields) -> Places:
     """Blocks are cut into runs along the last dimension, the runs put in order, and the places counted off."""
-    first = selection.numbers[:, 0].astype(np.int64)
-    size = selection.numbers[:, 1].astype(np.int64) - first + 1
-    strides = _strides(selection.shape)
-    starts, lengths = first @ strides, size[:, -1]
-    if (size[:, :-1] != 1).any():
-        starts, lengths = _runs(starts, size, strides)
+    first, last = selection.numbers[:, 0], selection.numbers[:, 1]
+    starts = _linear(first, selection.shape)
+    lengths = (last[:, -1] - first[:, -1]).astype(np.int64) + 1
+    if not np.array_equal(first[:, :-1], last[:, :-1]):
+        starts, lengths = _runs(starts, (last - first).astype(np.int64) + 1, _strides(selection.shape))
     if (starts[1:] <= starts[:-1]).any():
         order = np.argsort(starts, kind="stable")
         starts, lengths = starts[order], lengths[order]
