@@ -19,13 +19,17 @@ w is what the records of a leaf can be counted in; c what those of a whole subtr
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from colonnade.sparse.source import CHECKSUM, Fields, Source
+from colonnade.sparse.source import CHECKSUM, Fields, Source, with_checksum
 
 _LEAD = 6  # bytes before the records of a node
 _MOST_LEVELS = 32
+_NOWHERE = (1 << 64) - 1
+_HEADER_BYTES = 38  # with addresses and lengths of 8 bytes
 Bound = bytes | None
 Keep = Callable[[Bound, Bound], bool]
 
@@ -163,3 +167,62 @@ def _children(fields: Fields, n_children: int, level: _Level) -> list[tuple[int,
 
 def _split(data: bytes, size: int) -> list[bytes]:
     return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def encode_tree(header: TreeHeader, records: list[bytes], address: int) -> bytes:
+    """Header and, behind it, all nodes of a tree of these records, which are in order, to be put at an address.
+
+    Of the header, what the records decide (depth, root, numbers) is worked out here.
+    """
+    made = replace(header, depth=_depth_for(header, len(records)), n_records=len(records), root=None, n_root=0)
+    out = bytearray(_HEADER_BYTES)
+    if records:
+        root, n_root = _put_node(out, made, tree_levels(made, 8), records, made.depth, address)
+        made = replace(made, root=root, n_root=n_root)
+    out[:_HEADER_BYTES] = encode_tree_header(made)
+    return bytes(out)
+
+
+def encode_tree_header(header: TreeHeader) -> bytes:
+    """See the table at the head of this file; addresses and lengths have 8 bytes."""
+    lead = struct.pack(
+        "<4sBBIHHBB", b"BTHD", header.version, header.type, header.node_size, header.record_size, header.depth,
+        header.split, header.merge,
+    )  # fmt: skip
+    root = _NOWHERE if header.root is None else header.root
+    return with_checksum(lead + struct.pack("<QHQ", root, header.n_root, header.n_records))
+
+
+def _depth_for(header: TreeHeader, n_records: int) -> int:
+    """The least depth of a tree that holds so many records."""
+    return next(depth for depth in range(_MOST_LEVELS) if _capacity(header, depth) >= n_records)
+
+
+def _capacity(header: TreeHeader, depth: int) -> int:
+    """The most records of a tree of a depth."""
+    levels = tree_levels(replace(header, depth=depth), 8)
+    below = levels[0].most
+    for level in levels[1:]:
+        below = (level.most + 1) * below + level.most
+    return below
+
+
+def _put_node(
+    out: bytearray, header: TreeHeader, levels: list[_Level], records: list[bytes], depth: int, address: int
+) -> tuple[int, int]:
+    """A node and all below it; its address and how many records are its own."""
+    lead = struct.pack("<4sBB", b"BTIN" if depth else b"BTLF", header.version, header.type)
+    if not depth:
+        own, pointers = records, b""
+    else:
+        most = _capacity(header, depth - 1)
+        n_children = max(2, -(-(len(records) + 1) // (most + 1)))
+        ends = [(len(records) + 1) * number // n_children for number in range(n_children + 1)]
+        own, pointers, level = [records[end - 1] for end in ends[1:-1]], b"", levels[depth]
+        for start, end in pairwise(ends):
+            child, n_child = _put_node(out, header, levels, records[start : end - 1], depth - 1, address)
+            pointers += struct.pack("<Q", child) + n_child.to_bytes(level.count_bytes, "little")
+            pointers += (end - 1 - start).to_bytes(level.total_bytes, "little") if level.total_bytes else b""
+    place = address + len(out)
+    out += with_checksum(lead + b"".join(own) + pointers).ljust(header.node_size, b"\0")
+    return place, len(own)

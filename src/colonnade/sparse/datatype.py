@@ -23,9 +23,11 @@ permutation 4, 4 zero bytes, 4 dimensions of 4.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from math import prod
 
+from colonnade.errors import UnsupportedError
 from colonnade.model import Charset, Order, Padding, StoredField, StoredType
 from colonnade.sparse.source import Fields
 
@@ -208,4 +210,97 @@ _DECODE: dict[int, Callable[[Fields, int, int, int, int], StoredType]] = {
     9: _decode_variable,
     10: _decode_array,
     11: _decode_complex,
+}
+
+
+def encode_datatype(stored: StoredType) -> bytes:
+    """A datatype message: version 3 for compounds, enums and arrays, else 1."""
+    if stored.kind not in _ENCODE:
+        raise UnsupportedError(f"colonnade does not write {stored} into sectioned chunks", feature=str(stored))
+    return _ENCODE[stored.kind](stored)
+
+
+def _head(version: int, kind: int, bits: int, size: int) -> bytes:
+    return bytes((version << 4 | kind,)) + bits.to_bytes(3, "little") + struct.pack("<I", size)
+
+
+def _big(stored: StoredType) -> int:
+    return int(stored.order == "big")
+
+
+def _encode_integer(stored: StoredType) -> bytes:
+    kind = 4 if stored.kind == "bitfield" else 0
+    bits = _big(stored) | (8 if stored.signed else 0)
+    return _head(1, kind, bits, stored.size) + struct.pack("<HH", 0, 8 * stored.size)
+
+
+def _encode_float(stored: StoredType) -> bytes:
+    sign, *rest = _PLAIN_FLOATS[stored.size]
+    return _head(1, 1, _big(stored) | 0x20 | sign << 8, stored.size) + struct.pack("<HHBBBBI", *rest)
+
+
+def _encode_string(stored: StoredType) -> bytes:
+    padding = next(number for number, word in _PADDINGS.items() if word == stored.padding)
+    return _head(1, 3, padding | (16 if stored.charset == "utf-8" else 0), stored.size)
+
+
+def _encode_opaque(stored: StoredType) -> bytes:
+    tag = stored.tag.encode()
+    padded = tag.ljust(-(-len(tag) // 8) * 8, b"\0")
+    return _head(1, 5, len(padded), stored.size) + padded
+
+
+def _encode_compound(stored: StoredType) -> bytes:
+    width = (stored.size.bit_length() - 1) // 8 + 1
+    made = _head(3, 6, len(stored.fields), stored.size)
+    for member in stored.fields:
+        made += member.name.encode("utf-8", "surrogateescape") + b"\0" + member.offset.to_bytes(width, "little")
+        made += encode_datatype(member.type)
+    return made
+
+
+def _encode_complex(stored: StoredType) -> bytes:
+    """A compound of floats r and i, which every HDF5 library reads."""
+    parts = stored.fields or (StoredField("r", 0, stored.item), StoredField("i", stored.item.size, stored.item))
+    return _encode_compound(StoredType("compound", stored.size, "none", fields=parts))
+
+
+def _encode_enum(stored: StoredType) -> bytes:
+    base, order = stored.item, "big" if stored.item.order == "big" else "little"
+    names = b"".join(name.encode("utf-8", "surrogateescape") + b"\0" for name, _ in stored.members)
+    values = b"".join(
+        value.to_bytes(base.size, "big" if order == "big" else "little", signed=base.signed)
+        for _, value in stored.members
+    )
+    return _head(3, 8, len(stored.members), stored.size) + encode_datatype(base) + names + values
+
+
+def _encode_array(stored: StoredType) -> bytes:
+    dims = struct.pack(f"<B{len(stored.dims)}I", len(stored.dims), *stored.dims)
+    return _head(3, 10, 0, stored.size) + dims + encode_datatype(stored.item)
+
+
+def _encode_text(stored: StoredType) -> bytes:
+    character = StoredType("integer", 1)
+    return _head(1, 9, 1 | (0x100 if stored.charset == "utf-8" else 0), 16) + encode_datatype(character)
+
+
+def _encode_sequence(stored: StoredType) -> bytes:
+    return _head(1, 9, 0, 16) + encode_datatype(stored.item)
+
+
+_ENCODE: dict[str, Callable[[StoredType], bytes]] = {
+    "integer": _encode_integer,
+    "bitfield": _encode_integer,
+    "float": _encode_float,
+    "string": _encode_string,
+    "opaque": _encode_opaque,
+    "compound": _encode_compound,
+    "complex": _encode_complex,
+    "enum": _encode_enum,
+    "boolean": _encode_enum,
+    "array": _encode_array,
+    "text": _encode_text,
+    "binary": _encode_sequence,
+    "sequence": _encode_sequence,
 }

@@ -22,12 +22,18 @@ their own. A data block is paged when it has more than 2^(page bits) elements.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from colonnade.sparse.source import CHECKSUM, Fields, Source
+import numpy as np
+
+from colonnade.sparse.source import CHECKSUM, Fields, Source, with_checksum
 
 _MOST_BITS = 64
+_NOWHERE = (1 << 64) - 1
+_HEADER_BYTES = 72  # with addresses and lengths of 8 bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class ExtensibleArrayHeader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Super:
+class SuperBlock:
     """Super block `number`: its data blocks, their elements, and the index of the first."""
 
     number: int
@@ -86,6 +92,16 @@ def decode_extensible_header(fields: Fields) -> ExtensibleArrayHeader:
     )
 
 
+def super_blocks(header: ExtensibleArrayHeader) -> list[SuperBlock]:
+    """All super blocks that there can be."""
+    found, start = [], header.index_elements
+    for number in range(header.n_super_blocks):
+        n_blocks, elements = 1 << number // 2, header.least_elements << (number + 1) // 2
+        found.append(SuperBlock(number, n_blocks, elements, start))
+        start += n_blocks * elements
+    return found
+
+
 def read_elements(source: Source, address: int, wanted: range) -> Iterator[tuple[int, bytes]]:
     """Elements side by side, block by block, and the number of the first. Only blocks that hold some of `wanted`."""
     array = _Array(source, address, read_extensible_header(source, address))
@@ -107,7 +123,7 @@ class _Array:
         header = self.header
         if header.index_block is None or not wanted:
             return
-        supers = self._supers()
+        supers = super_blocks(header)
         inside, outside = supers[: header.n_super_inside], supers[header.n_super_inside :]
         n_inside = sum(one.n_blocks for one in inside)
         n_bytes = header.index_elements * header.element_size
@@ -123,23 +139,11 @@ class _Array:
             if place is not None and _overlaps(self._span(one), wanted):
                 yield from self._read_super(one, place, wanted)
 
-    def _supers(self) -> list[_Super]:
-        found, start = [], self.header.index_elements
-        for number in range(self.header.n_super_blocks):
-            n_blocks, elements = 1 << number // 2, self.header.least_elements << (number + 1) // 2
-            found.append(_Super(number, n_blocks, elements, start))
-            start += n_blocks * elements
-        return found
-
-    def _span(self, one: _Super) -> range:
+    def _span(self, one: SuperBlock) -> range:
         return range(one.start, one.start + one.n_blocks * one.block_elements)
 
-    def _n_pages(self, one: _Super) -> int:
-        """Pages of a data block; 0 where it is not paged."""
-        return one.block_elements >> self.header.page_bits if one.block_elements > 1 << self.header.page_bits else 0
-
-    def _read_super(self, one: _Super, place: int, wanted: range) -> Iterator[tuple[int, bytes]]:
-        bitmap_bytes = one.n_blocks * -(-self._n_pages(one) // 8)
+    def _read_super(self, one: SuperBlock, place: int, wanted: range) -> Iterator[tuple[int, bytes]]:
+        bitmap_bytes = one.n_blocks * -(-_n_pages(self.header, one) // 8)
         lead = 6 + self._source.offset_size + self.header.offset_bytes
         size = lead + bitmap_bytes + one.n_blocks * self._source.offset_size + CHECKSUM
         fields = self._open(place, size, b"EASB", "extensible array super block", self.header.offset_bytes)
@@ -148,9 +152,9 @@ class _Array:
         yield from self._read_blocks(one, blocks, bitmap, wanted)
 
     def _read_blocks(
-        self, one: _Super, blocks: list[int | None], bitmap: bytes | None, wanted: range
+        self, one: SuperBlock, blocks: list[int | None], bitmap: bytes | None, wanted: range
     ) -> Iterator[tuple[int, bytes]]:
-        n_pages = self._n_pages(one)
+        n_pages = _n_pages(self.header, one)
         for number, place in enumerate(blocks):
             first = one.start + number * one.block_elements
             if place is None or not _overlaps(range(first, first + one.block_elements), wanted):
@@ -193,3 +197,112 @@ class _Array:
 
 def _overlaps(one: range, other: range) -> bool:
     return one.start < other.stop and other.start < one.stop
+
+
+def encode_extensible_array(
+    header: ExtensibleArrayHeader, elements: np.ndarray[Any, np.dtype[np.uint8]], address: int
+) -> bytes:
+    """Header, index block, and those super and data blocks that hold something, to be put at an address.
+
+    elements: a row of bytes each, up to the last that is set; each begins with an address, which may mean nowhere.
+    """
+    return _Builder(header, elements, address).build()
+
+
+class _Builder:
+    """An extensible array, put together block by block behind its header."""
+
+    def __init__(
+        self, header: ExtensibleArrayHeader, elements: np.ndarray[Any, np.dtype[np.uint8]], address: int
+    ) -> None:
+        self._header = header
+        self._elements = elements
+        self._address = address
+        self._out = bytearray(_HEADER_BYTES)
+        self._counts = [0, 0, 0, 0]  # super blocks, their bytes, data blocks, their bytes
+        self._n_realized = header.index_elements
+
+    def build(self) -> bytes:
+        header = self._header
+        supers = super_blocks(header)
+        blocks = [place for one in supers[: header.n_super_inside] for place, _ in self._put_blocks(one)]
+        outside = [self._put_super(one) for one in supers[header.n_super_inside :]]
+        index = self._address + len(self._out)
+        inside = self._rows(0, header.index_elements).tobytes()
+        places = struct.pack(f"<{len(blocks) + len(outside)}Q", *blocks, *outside)
+        self._out += with_checksum(self._lead(b"EAIB") + inside + places)
+        numbers = (header.element_size, header.max_bits, header.index_elements, header.least_elements)
+        counts = (*self._counts, len(self._elements), self._n_realized)
+        head = struct.pack(
+            "<4sBB6B", b"EAHD", header.version, header.client, *numbers, header.least_pointers, header.page_bits
+        )
+        self._out[:_HEADER_BYTES] = with_checksum(head + struct.pack("<6QQ", *counts, index))
+        return bytes(self._out)
+
+    def _lead(self, signature: bytes, offset: int | None = None) -> bytes:
+        lead = struct.pack("<4sBBQ", signature, self._header.version, self._header.client, self._address)
+        return lead + (b"" if offset is None else offset.to_bytes(self._header.offset_bytes, "little"))
+
+    def _rows(self, first: int, count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Elements, with empty ones behind the last that is set."""
+        made = np.zeros((count, self._header.element_size), dtype=np.uint8)
+        made[:, :8] = 0xFF
+        found = self._elements[first : first + count]
+        made[: len(found)] = found
+        return made
+
+    def _put_super(self, one: SuperBlock) -> int:
+        """A super block and its data blocks; its address, which means nowhere when it holds nothing."""
+        if one.start >= len(self._elements):
+            return _NOWHERE
+        blocks = self._put_blocks(one)
+        if all(place == _NOWHERE for place, _ in blocks):
+            return _NOWHERE
+        n_pages = _n_pages(self._header, one)
+        bits = np.zeros(8 * one.n_blocks * -(-n_pages // 8), dtype=bool)
+        for number, (_, pages) in enumerate(blocks):
+            bits[number * n_pages : number * n_pages + len(pages)] = pages
+        body = np.packbits(bits, bitorder="big").tobytes() + struct.pack(f"<{one.n_blocks}Q", *(at for at, _ in blocks))
+        block = with_checksum(self._lead(b"EASB", one.start - self._header.index_elements) + body)
+        place = self._address + len(self._out)
+        self._out += block
+        self._counts[0] += 1
+        self._counts[1] += len(block)
+        return place
+
+    def _put_blocks(self, one: SuperBlock) -> list[tuple[int, list[bool]]]:
+        """The data blocks of a super block: address of each, and which of its pages hold something."""
+        return [self._put_block(one, number) for number in range(one.n_blocks)]
+
+    def _put_block(self, one: SuperBlock, number: int) -> tuple[int, list[bool]]:
+        first = one.start + number * one.block_elements
+        if first >= len(self._elements) or not _holds(self._elements[first : first + one.block_elements]):
+            return _NOWHERE, []
+        place, rows = self._address + len(self._out), self._rows(first, one.block_elements)
+        lead = self._lead(b"EADB", first - self._header.index_elements)
+        n_pages = _n_pages(self._header, one)
+        if n_pages:
+            pages = np.split(rows, n_pages)
+            used = [_holds(page) for page in pages]
+            parts = [
+                with_checksum(page.tobytes()) if there else bytes(page.size + CHECKSUM)
+                for page, there in zip(pages, used, strict=True)
+            ]
+            block = with_checksum(lead) + b"".join(parts)
+        else:
+            used, block = [], with_checksum(lead + rows.tobytes())
+        self._out += block
+        self._counts[2] += 1
+        self._counts[3] += len(block)
+        self._n_realized += one.block_elements
+        return place, used
+
+
+def _holds(rows: np.ndarray[Any, np.dtype[np.uint8]]) -> bool:
+    """Whether one of these elements has an address."""
+    return bool((rows[:, :8] != 0xFF).any())
+
+
+def _n_pages(header: ExtensibleArrayHeader, one: SuperBlock) -> int:
+    """Pages of a data block; 0 where it is not paged."""
+    return one.block_elements >> header.page_bits if one.block_elements > 1 << header.page_bits else 0

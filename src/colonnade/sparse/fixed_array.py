@@ -16,10 +16,14 @@ Paged are arrays of more than 2^bits elements. A page whose bit is not set holds
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from colonnade.sparse.source import CHECKSUM, Fields, Source
+import numpy as np
+
+from colonnade.sparse.source import CHECKSUM, Fields, Source, with_checksum
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +84,26 @@ def _open_block(source: Source, header: FixedArrayHeader, address: int, size: in
     if client != header.client or owner != address:
         raise fields.wrong("belongs to another array")
     return fields
+
+
+def encode_fixed_array(header: FixedArrayHeader, elements: np.ndarray[Any, np.dtype[np.uint8]], address: int) -> bytes:
+    """Header and, right behind it, the data block, to be put at an address.
+
+    elements: a row of bytes each, which begins with an address. Pages in which all addresses mean nowhere hold nothing.
+    """
+    block = address + 16 + 8 + CHECKSUM
+    head = struct.pack(
+        "<4sBBBBQQ", b"FAHD", header.version, header.client, header.element_size, header.page_bits, len(elements), block
+    )
+    lead = struct.pack("<4sBBQ", b"FADB", header.version, header.client, address)
+    page = 1 << header.page_bits
+    if len(elements) <= page:
+        return with_checksum(head) + with_checksum(lead + elements.tobytes())
+    pages = [elements[start : start + page] for start in range(0, len(elements), page)]
+    used = np.array([bool((one[:, :8] != 0xFF).any()) for one in pages])
+    bitmap = np.packbits(used, bitorder="big").tobytes()
+    data = [
+        with_checksum(one.tobytes()) if there else bytes(one.size + CHECKSUM)
+        for one, there in zip(pages, used, strict=True)
+    ]
+    return with_checksum(head) + with_checksum(lead + bitmap) + b"".join(data)

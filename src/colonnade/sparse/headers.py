@@ -17,11 +17,12 @@ and end with a checksum.
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from colonnade.sparse.source import CHECKSUM, Fields, Source
+from colonnade.sparse.source import CHECKSUM, Fields, Source, with_checksum
 
 NIL, DATASPACE, LINK_INFO, DATATYPE, OLD_FILL, FILL, LINK, LAYOUT = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x08
 PIPELINE, CONTINUATION, SYMBOL_TABLE, SECTION_PIPELINE = 0x0B, 0x10, 0x11, 0x19
@@ -140,3 +141,10 @@ def _resolve(source: Source, message: Message, address: int) -> Message:
         if one.type == message.type and not one.flags & _SHARED:
             return one
     raise fields.wrong(f"leads to byte {target}, where no datatype is")
+
+
+def encode_header(messages: list[tuple[int, int, bytes]]) -> bytes:
+    """An object header of version 2 in one piece, from types, flags and data of messages."""
+    body = b"".join(struct.pack("<BHB", kind, len(data), flags) + data for kind, flags, data in messages)
+    width = next(number for number in range(4) if len(body) < 1 << (8 << number))
+    return with_checksum(b"OHDR" + bytes((2, width)) + len(body).to_bytes(1 << width, "little") + body)

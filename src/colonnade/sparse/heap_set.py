@@ -14,11 +14,14 @@ reference count (2), 0 (4), size (8), data padded to a multiple of 8. Slot 0 and
 
 from __future__ import annotations
 
+import struct
+
 from colonnade.sparse.source import Fields
 
 REFERENCE = 16  # bytes of a reference in an element
 _COLLECTION = 16
 _OBJECT = 16
+_MOST_OBJECTS = 65_535  # in a collection: an index has two bytes
 
 
 class HeapSet:
@@ -77,3 +80,30 @@ def _decode_collection(data: memoryview, what: Fields) -> dict[int, memoryview]:
         found[index] = data[at + _OBJECT : at + _OBJECT + size]
         at += _OBJECT + -(-size // 8) * 8
     return found
+
+
+def encode_heap_set(objects: list[bytes]) -> tuple[bytes, list[tuple[int, int]]]:
+    """A heap section of these objects, and slot and index of each; nothing for none."""
+    if not objects:
+        return b"", []
+    parts = [objects[start : start + _MOST_OBJECTS] for start in range(0, len(objects), _MOST_OBJECTS)]
+    places = [(slot, index) for slot, part in enumerate(parts) for index in range(1, len(part) + 1)]
+    collections = [_encode_collection(part) for part in parts]
+    at, table = 12 + 16 * len(parts), b""
+    for one in collections:
+        table += struct.pack("<QQ", at, len(one))
+        at += len(one)
+    return b"HGLS" + struct.pack("<B3xI", 1, len(parts)) + table + b"".join(collections), places
+
+
+def _encode_collection(objects: list[bytes]) -> bytes:
+    body = b"".join(
+        struct.pack("<HH4xQ", index, 1, len(data)) + data.ljust(-(-len(data) // 8) * 8, b"\0")
+        for index, data in enumerate(objects, 1)
+    )
+    return b"GCOL" + struct.pack("<B3xQ", 1, _COLLECTION + len(body)) + body
+
+
+def encode_reference(count: int, place: tuple[int, int]) -> bytes:
+    """What stands in an element: number of items, slot, index."""
+    return struct.pack("<IHH8x", count, *place)

@@ -71,6 +71,15 @@ def decode_link(fields: Fields) -> Link:
     return Link(name, target=_text(value)) if kind == _SOFT else Link(name)
 
 
+def encode_link(name: str, address: int) -> bytes:
+    """A hard link; a name that is not ASCII says that it is UTF-8."""
+    data = name.encode("utf-8", "surrogateescape")
+    width = next(number for number in range(4) if len(data) < 1 << (8 << number))
+    utf8 = not name.isascii()
+    head = bytes((1, width | (0x10 if utf8 else 0))) + (b"\1" if utf8 else b"")
+    return head + len(data).to_bytes(1 << width, "little") + data + address.to_bytes(8, "little")
+
+
 def _read_dense(source: Source, message: Message) -> Iterator[Link]:
     fields = source.as_fields(message.data, f"link info message at byte {message.at}")
     fields.version(0)

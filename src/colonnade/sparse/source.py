@@ -19,6 +19,11 @@ from colonnade.errors import CorruptError
 CHECKSUM = 4  # bytes of a checksum
 
 
+def with_checksum(data: bytes) -> bytes:
+    """Bytes with their checksum behind them."""
+    return data + int(kernels.lookup3(data)).to_bytes(CHECKSUM, "little")
+
+
 class Fields:
     """Numbers and bytes taken one after another, never beyond the end. Numbers are little-endian and unsigned."""
 

@@ -1,0 +1,76 @@
+"""Places of defined elements to selections: the legal ways to write them down, of which a writer takes the smallest.
+
+In: places in a chunk, ascending.  Out: selections, all of the same elements.
+Blocks are made by growing: single elements to runs along the last dimension, equal runs below each other to
+rectangles, and so on through all dimensions.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from colonnade.sparse.chunk import coordinates
+from colonnade.sparse.selections import CellSelection, Places
+
+_REGULAR_VERSION = _BLOCKS_VERSION = 3
+_POINTS_VERSION = 2
+Ends = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def choose_selections(places: Places, shape: tuple[int, ...]) -> list[CellSelection]:
+    """Every form worth trying, that without filters smallest first."""
+    if not len(places):
+        return [CellSelection(shape, "none", 1, np.empty(0, dtype=np.uint64))]
+    if len(places) == prod(shape):
+        return [CellSelection(shape, "all", 1, np.empty(0, dtype=np.uint64))]
+    coords = coordinates(places, shape)
+    first, last = _grow(coords)
+    regular = _regular(first, last, shape)
+    if regular is not None:
+        return [regular]
+    blocks = np.stack((first, last), axis=1).astype(np.uint64)
+    found = [CellSelection(shape, "blocks", _BLOCKS_VERSION, blocks)]
+    found.append(CellSelection(shape, "points", _POINTS_VERSION, coords.astype(np.uint64)))
+    return sorted(found, key=lambda one: one.numbers.size)
+
+
+def _grow(coords: Ends) -> tuple[Ends, Ends]:
+    """First and last corners of blocks that hold exactly these elements, in the order of their first corners."""
+    first, last = coords, coords
+    for axis in range(coords.shape[1] - 1, -1, -1):
+        first, last = _grow_along(first, last, axis)
+    order = np.lexsort(first.T[::-1])
+    return first[order], last[order]
+
+
+def _grow_along(first: Ends, last: Ends, axis: int) -> tuple[Ends, Ends]:
+    """Blocks that touch along a dimension, and are alike in all others, made one."""
+    others = [one for one in range(first.shape[1]) if one != axis]
+    keys = np.concatenate((first[:, others], last[:, others]), axis=1)
+    order = np.lexsort((first[:, axis], *keys.T))
+    first, last, keys = first[order], last[order], keys[order]
+    alike = (keys[1:] == keys[:-1]).all(axis=1) & (first[1:, axis] == last[:-1, axis] + 1)
+    begins = np.flatnonzero(np.concatenate(([True], ~alike)))
+    ends = np.append(begins[1:], len(first)) - 1
+    return first[begins], last[ends]
+
+
+def _regular(first: Ends, last: Ends, shape: tuple[int, ...]) -> CellSelection | None:
+    """The blocks as one pattern of equal blocks at equal distances, where they are that."""
+    size = last - first + 1
+    if (size != size[0]).any():
+        return None
+    rows = []
+    for axis in range(len(shape)):
+        starts = np.unique(first[:, axis])
+        steps = np.diff(starts)
+        if len(steps) and (steps != steps[0]).any():
+            return None
+        step = int(steps[0]) if len(steps) else 1
+        rows.append((int(starts[0]), step, len(starts), int(size[0, axis])))
+    if prod(row[2] for row in rows) != len(first):
+        return None
+    return CellSelection(shape, "regular", _REGULAR_VERSION, np.array(rows, dtype=np.uint64))
