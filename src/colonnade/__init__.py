@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from colonnade.model import Finding, IndexInfo
     from colonnade.predicate import Predicate, col
     from colonnade.query.plan import Plan
-    from colonnade.sparse import SparseArray, open_sparse
+    from colonnade.sparse import SparseArray, create_sparse, open_sparse
     from colonnade.table import Column, File, Query, Table, open, open_table, read, write
 
 __version__ = "0.1.0"
 __all__ = [
     "Column", "File", "Finding", "IndexInfo", "Plan", "Predicate", "Query", "SparseArray", "Table",
-    "__version__", "col", "column", "errors", "open", "open_sparse", "open_table", "read", "write",
+    "__version__", "col", "column", "create_sparse", "errors", "open", "open_sparse", "open_table", "read", "write",
 ]  # fmt: skip
 
 _HOMES = {
@@ -39,6 +39,7 @@ _HOMES = {
     "SparseArray": "colonnade.sparse",
     "col": "colonnade.predicate",
     "column": "colonnade.model",
+    "create_sparse": "colonnade.sparse",
     "errors": "colonnade",
     "open_sparse": "colonnade.sparse",
 }

@@ -355,6 +355,14 @@ _MAKE = {
 }
 
 
+def stored_type_of(dtype: np.dtype[Any]) -> StoredType:
+    """The HDF5 datatype that h5py would store a NumPy dtype in."""
+    try:
+        return describe_type(h5t.py_create(dtype, logical=True))
+    except TypeError as error:
+        raise UnsupportedError(f"HDF5 has no datatype for NumPy's {dtype}", feature=str(dtype)) from error
+
+
 def is_reference_dtype(dtype: np.dtype[Any]) -> str | None:
     """'object_reference' or 'region_reference' when this NumPy dtype holds h5py references."""
     kind = h5py.check_ref_dtype(dtype)

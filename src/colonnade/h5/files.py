@@ -163,6 +163,21 @@ class FileHandle:
         self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR)
         self.generation += 1
 
+    def change_bytes(self, work: Callable[[JournaledFile], None]) -> None:
+        """Let `work` change bytes of the file past HDF5, which looks at it anew afterwards; no commit yet.
+
+        Handles of the file are void afterwards.
+        """
+        if self._journaled is None:
+            raise UsageError(f"{self.name} was not opened from a path for changes, so its bytes cannot be changed")
+        h5f.flush(self.h5.id)
+        self.h5.close()
+        try:
+            work(self._journaled)
+        finally:
+            self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR)
+            self.generation += 1
+
     def rewrite(self, fill: Callable[[Any, Any], None]) -> None:
         """Put a new file in the place of this one, at once: `fill` copies from the old root to the new one.
 

@@ -12,6 +12,6 @@ What `decode_x` reads, `encode_x` beside it writes. Only `source` and `opened` t
 reading works where the library gives up.
 """
 
-from colonnade.sparse.array import Coo, SparseArray, find_sparse, open_sparse, verify_sparse
+from colonnade.sparse.array import Coo, SparseArray, create_sparse, find_sparse, open_sparse, verify_sparse
 
-__all__ = ["Coo", "SparseArray", "find_sparse", "open_sparse", "verify_sparse"]
+__all__ = ["Coo", "SparseArray", "create_sparse", "find_sparse", "open_sparse", "verify_sparse"]

@@ -7,10 +7,13 @@ coords, values = s.cells(box)    only what is defined
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import prod
+from pathlib import Path
+from types import EllipsisType
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,6 +21,7 @@ import numpy as np
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
 from colonnade.model import FilterInfo, Finding, StoredType
 from colonnade.sparse.boxes import Box, Coordinates, Key, parse_box
+from colonnade.sparse.change import erase_cells, write_cells
 from colonnade.sparse.chunk import (
     SparseInfo,
     check_record,
@@ -28,6 +32,7 @@ from colonnade.sparse.chunk import (
     read_cells,
 )
 from colonnade.sparse.chunk_maps import ChunkMap
+from colonnade.sparse.create import Filters, WriteDialect, put_new
 from colonnade.sparse.locate import describe, find_object, open_root, walk_datasets
 from colonnade.sparse.measure import StoredSize, measure
 from colonnade.sparse.opened import OpenFile, Target
@@ -70,6 +75,23 @@ def open_sparse(target: Target, name: str, *, n_threads: int | None = None) -> S
     n_threads: how many threads unpack chunks; as many as cores by default.
     """
     return SparseArray(OpenFile(target), name, default_threads() if n_threads is None else n_threads)
+
+
+def create_sparse(
+    path: str | os.PathLike[str], name: str, *, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None = None,
+    fill: Any = None, filters: Filters = None, max_shape: Sequence[int | None] | None = None,
+    dialect: WriteDialect = "sectioned", n_threads: int | None = None,
+) -> SparseArray:  # fmt: skip
+    """A new sparse array in a new or an existing file, beside whatever else it holds. Nothing in it is defined yet.
+
+    chunks: the shape of a chunk; up to 1024 along each dimension by default.
+    fill: what undefined elements read as; 0 by default.
+    filters: such as {0: "shuffle+deflate", 1: "deflate:4"} for selection and values, or one text for both.
+    max_shape: the greatest shape it may be given; None where there is no limit.
+    dialect: "sectioned" (the newest proposal), "structured", or "prototype" (as the public prototype reads).
+    """
+    put_new(path, name, shape, dtype, chunks, fill, filters, max_shape, dialect)
+    return open_sparse(path, name, n_threads=n_threads)
 
 
 def find_sparse(target: Target) -> list[str]:
@@ -173,6 +195,10 @@ class SparseArray:
         shape = " x ".join(str(size) for size in self.shape)
         return f"<SparseArray {self.name}: {shape}, {self.info.type}, chunks {self.chunks}>"
 
+    def records(self) -> list[ChunkRecord]:
+        """Where each stored chunk lies, and what its sections are."""
+        return self._consistent(lambda state: list(_records(state, _whole(state))))
+
     def measure(self) -> StoredSize:
         """How many chunks are stored, and how many bytes their sections take."""
         return self._consistent(lambda state: measure(state.source, state.info))
@@ -243,6 +269,25 @@ class SparseArray:
         native = found.data.astype(found.data.dtype.newbyteorder("="), copy=False)
         made = sparse.coo_array((native, tuple(found.coords)), shape=found.shape)
         return made.asformat(format) if len(found.shape) == 2 else made
+
+    # -- changes, each one commit --
+
+    def write(self, coords: Any, values: Any) -> None:
+        """Define elements, or give those that are defined other values: coordinates (n, rank), values (n, ...)."""
+        write_cells(self._writable(), self.name, coords, values, self._n_threads)
+
+    def erase(self, what: Any) -> None:
+        """Make elements undefined: those of a box, or at coordinates (n, rank)."""
+        if isinstance(what, (tuple, slice, int, EllipsisType)):
+            parts = list(self.iter_defined(what))
+            what = np.concatenate([np.empty((0, self.ndim), dtype=np.int64), *parts])
+        erase_cells(self._writable(), self.name, what, self._n_threads)
+
+    def _writable(self) -> Path:
+        path = self._file.path
+        if path is None:
+            raise UsageError(f"{self._file.name} was not opened from a path, so it cannot be changed")
+        return path
 
     def close(self) -> None:
         """Close the file."""

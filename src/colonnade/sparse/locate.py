@@ -43,6 +43,11 @@ def open_root(source: Source) -> tuple[Source, int]:
 
 def find_object(source: Source, root: int, path: str) -> list[Message]:
     """The messages of the object at a path from the root group."""
+    return read_messages(source, find_address(source, root, path))
+
+
+def find_address(source: Source, root: int, path: str) -> int:
+    """The address of the object header at a path from the root group."""
     address, messages, done = root, read_messages(source, root), ""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     n_soft = 0
@@ -63,8 +68,8 @@ def find_object(source: Source, root: int, path: str) -> list[Message]:
         if link.address is None:
             raise UnsupportedError(f"{source.name}: {done}/{name} is a link out of the file", path=source.name)
         address, done = link.address, f"{done}/{name}"
-        messages = read_messages(source, address)
-    return messages
+        messages = read_messages(source, address) if parts else messages
+    return address
 
 
 def _not_found(source: Source, path: str, name: str, done: str, known: list[str]) -> UsageError:

@@ -41,6 +41,11 @@ class OpenFile:
             self._source = _source_of(target)
             self.name = self._source.name
 
+    @property
+    def path(self) -> Path | None:
+        """The path of a file that was opened by its path."""
+        return self._path
+
     def consistent(self, read: Callable[[Source], Result]) -> Result:
         """What `read` gives, from one state of the file: read again when a writer committed meanwhile."""
         with Wish(self._path) as wish:

@@ -1,0 +1,181 @@
+"""Elements of a sparse array written and erased: cells sorted by chunk, merged with what is there, one commit each.
+
+Writing defines elements, whatever their value; writing again replaces. Erasing makes them undefined; a chunk whose
+last element is erased goes (facts 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colonnade.errors import DataError, UsageError
+from colonnade.h5.files import open_file
+from colonnade.sparse.boxes import Coordinates
+from colonnade.sparse.chunk import Cells, SparseInfo, read_cells
+from colonnade.sparse.chunk_maps import ChunkMap
+from colonnade.sparse.create import edit
+from colonnade.sparse.edit import Editor, put_chunks
+from colonnade.sparse.headers import read_messages
+from colonnade.sparse.locate import describe, find_address
+from colonnade.sparse.pack import PackedChunk, encode_chunk
+from colonnade.sparse.records import ChunkRecord
+from colonnade.sparse.selections import Places
+from colonnade.sparse.source import Source
+from colonnade.sparse.values import Values, stored_dtype
+from colonnade.threads import in_order
+
+Part = tuple[tuple[int, ...], Places, Values | None]
+Merge = Callable[[Cells, Places, Values | None], Cells]
+
+
+def write_cells(path: Path, name: str, coords: Any, values: Any, n_threads: int) -> None:
+    """Define these elements, or give those that are defined new values."""
+    _change(path, name, coords, values, _overlay, n_threads)
+
+
+def erase_cells(path: Path, name: str, coords: Any, n_threads: int) -> None:
+    """Make these elements undefined; those that are so already stay so."""
+    _change(path, name, coords, None, _without, n_threads)
+
+
+def _change(path: Path, name: str, coords: Any, values: Any, merge: Merge, n_threads: int) -> None:
+    handle = open_file(path, "r+")
+
+    def work(editor: Editor) -> None:
+        root = editor.block.root
+        header = find_address(editor.source, root, name)
+        info = describe(editor.source, read_messages(editor.source, header), name)
+        if info.type.has_pointers or info.layout.n_sections != 2:
+            raise UsageError(f"{name} holds {info.type}, which is not written yet")
+        places = _checked_coords(coords, info)
+        given = None if values is None else _checked_values(values, info, len(places))
+        put_chunks(editor, header, info, _merged(editor.source, info, _by_chunk(info, places, given), merge, n_threads))
+
+    try:
+        edit(handle, work)
+    except BaseException:
+        handle.close(keep=False)
+        raise
+    handle.close()
+
+
+def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:
+    """(n, rank) whole numbers inside the array."""
+    coords = np.asarray(given)
+    rank = len(info.space.shape)
+    if coords.ndim == 1 and rank == 1:
+        coords = coords[:, None]
+    if coords.size == 0:
+        return np.empty((0, rank), dtype=np.int64)
+    if coords.ndim != 2 or coords.shape[1] != rank or coords.dtype.kind not in "iu":
+        raise DataError(
+            f"coordinates must be whole numbers in rows of {rank}, not {coords.dtype} of shape {coords.shape}"
+        )
+    if coords.dtype.kind == "u" and coords.max() >= 1 << 62:
+        raise DataError(f"coordinates lie outside the array, which has shape {info.space.shape}")
+    made: Coordinates = coords.astype(np.int64)
+    outside = np.flatnonzero(((made < 0) | (made >= np.array(info.space.shape))).any(axis=1))
+    if len(outside):
+        row = int(outside[0])
+        raise DataError(f"{made[row].tolist()} lies outside the array, which has shape {info.space.shape}", row=row)
+    return made
+
+
+def _checked_values(given: Any, info: SparseInfo, count: int) -> Values:
+    """As many values, in the type of the array; what that type cannot hold is refused."""
+    dtype = stored_dtype(info.type)
+    values = np.asarray(given)
+    if values.shape[:1] != (count,):
+        raise DataError(f"there are {count} coordinates and values of shape {values.shape}")
+    if values.dtype == dtype.base:
+        return np.ascontiguousarray(values)
+    try:
+        with np.errstate(all="ignore"):
+            made = values.astype(dtype.base)
+            back = made.astype(values.dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"values of {values.dtype} are no {info.type}: {error}") from error
+    if values.dtype.kind in "biufc" and not (values.dtype.kind == "f" and dtype.base.kind in "fc"):
+        wrong = np.flatnonzero((back != values).reshape(count, -1).any(axis=1))
+        if len(wrong):
+            row = int(wrong[0])
+            raise DataError(
+                f"value {values[row]!r} of row {row} does not fit into {info.type}", row=row, value=values[row]
+            )
+    elif values.dtype.kind in "SU" and (back != values).any():
+        row = int(np.flatnonzero(back != values)[0])
+        raise DataError(f"value {values[row]!r} of row {row} does not fit into {info.type}", row=row, value=values[row])
+    return made
+
+
+def _by_chunk(info: SparseInfo, coords: Coordinates, values: Values | None) -> Iterator[Part]:
+    """The cells of each chunk: its place in the grid, places in it ascending, values. No element may come twice."""
+    chunk = np.array(info.layout.chunk, dtype=np.int64)
+    grid, inside = coords // chunk, coords % chunk
+    places = np.zeros(len(coords), dtype=np.int64)
+    for axis, size in enumerate(info.layout.chunk):
+        places = places * size + inside[:, axis]
+    order = np.lexsort((places, *grid.T[::-1]))
+    grid, places = grid[order], places[order]
+    new = (grid[1:] != grid[:-1]).any(axis=1)
+    twice = np.flatnonzero(~new & (places[1:] == places[:-1]))
+    if len(twice):
+        raise DataError(f"{coords[order[twice[0]]].tolist()} is given twice", row=int(order[twice[0]]))
+    bounds = [0, *(np.flatnonzero(new) + 1).tolist(), len(places)]
+    for start, stop in pairwise(bounds):
+        if stop > start:
+            part = None if values is None else values[order[start:stop]]
+            yield tuple(grid[start].tolist()), places[start:stop], part
+
+
+def _merged(
+    source: Source, info: SparseInfo, parts: Iterator[Part], merge: Merge, n_threads: int
+) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
+    """Each chunk as it is to be stored; None for one that holds nothing any more."""
+    chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
+    stored = {record.grid: record for records in chunk_map.read_all() for record in records}
+
+    def work(part: Part) -> tuple[tuple[int, ...], PackedChunk | None]:
+        grid, places, values = part
+        cells = merge(_old_cells(source, info, stored.get(grid)), places, values)
+        assert cells.values is not None  # merged with values
+        if not len(cells.places):
+            return grid, None
+        return grid, encode_chunk(info, cells.places, cells.values.tobytes())
+
+    return in_order(work, parts, n_threads)
+
+
+def _old_cells(source: Source, info: SparseInfo, record: ChunkRecord | None) -> Cells:
+    """What a chunk holds, its values as stored."""
+    dtype = stored_dtype(info.type)
+    if record is None:
+        return Cells(np.empty(0, dtype=np.int64), np.empty(0, dtype=dtype))
+    found = read_cells(source, info, record)
+    assert found.values is not None  # asked for
+    return Cells(found.places, found.values.astype(dtype.base) if info.type.kind == "boolean" else found.values)
+
+
+def _overlay(old: Cells, places: Places, values: Values | None) -> Cells:
+    """Both, the new ones where both have a value."""
+    assert old.values is not None and values is not None
+    if not len(old.places):
+        return Cells(places, values)
+    keep = ~np.isin(old.places, places, assume_unique=True)
+    joined = np.concatenate((old.places[keep], places))
+    made = np.empty((len(joined), *old.values.shape[1:]), dtype=old.values.dtype)
+    made[: keep.sum()], made[keep.sum() :] = old.values[keep], values
+    order = np.argsort(joined, kind="stable")
+    return Cells(joined[order], made[order])
+
+
+def _without(old: Cells, places: Places, values: Values | None) -> Cells:
+    """The old ones but those."""
+    assert old.values is not None
+    keep = ~np.isin(old.places, places, assume_unique=True)
+    return Cells(old.places[keep], old.values[keep])

@@ -1,0 +1,156 @@
+"""New sparse arrays: what is asked for, refused or made a description, and put into a file in one commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from colonnade.errors import UnsupportedError, UsageError
+from colonnade.h5.datatypes import stored_type_of
+from colonnade.h5.files import FileHandle, open_file
+from colonnade.h5.filters import parse_filters
+from colonnade.h5.placeholders import make_placeholder
+from colonnade.model import FilterInfo, StoredType
+from colonnade.sparse.chunk import SparseInfo
+from colonnade.sparse.dataspace import Dataspace
+from colonnade.sparse.edit import Editor, empty_single, put_dataset
+from colonnade.sparse.layout import Layout, MapKind
+from colonnade.sparse.values import stored_dtype
+
+WriteDialect = Literal["sectioned", "structured", "prototype"]
+Filters = str | Mapping[int, str] | None
+_IDS = {"deflate": 1, "shuffle": 2, "fletcher32": 3, "zstd": 32015}
+_MAP_NUMBERS: dict[MapKind, tuple[int, ...]] = {
+    "single": (),
+    "fixed array": (10,),
+    "extensible array": (32, 4, 4, 16, 10),
+    "b-tree": (2048, 100, 40),
+}
+_SELECTION_ITEM = 2  # bytes of the numbers that most selections are made of
+_USUAL_CHUNK = 1024
+DIALECTS = ("sectioned", "structured", "prototype")
+
+
+def put_new(
+    path: str | os.PathLike[str], name: str, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None, fill: Any,
+    filters: Filters, max_shape: Sequence[int | None] | None, dialect: WriteDialect,
+) -> None:  # fmt: skip
+    """A sparse array without defined elements, in a new or an existing file: one commit."""
+    info = plan(name, shape, dtype, chunks, fill, filters, max_shape, dialect)
+    handle = open_file(Path(path), "a")
+    try:
+        header = make_placeholder(handle.root, name)
+        edit(handle, lambda editor: put_dataset(editor, header, info))
+    except BaseException:
+        handle.close(keep=False)
+        raise
+    handle.close()
+
+
+def edit(handle: FileHandle, work: Callable[[Editor], None]) -> None:
+    """Change the bytes of a file that is open for changes."""
+
+    def change(stream: Any) -> None:
+        editor = Editor(stream, handle.name)
+        work(editor)
+        editor.finish()
+
+    handle.change_bytes(change)
+
+
+def plan(
+    name: str, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None, fill: Any, filters: Filters,
+    max_shape: Sequence[int | None] | None, dialect: WriteDialect,
+) -> SparseInfo:  # fmt: skip
+    """What is asked for as a description; a UsageError where it cannot be."""
+    if dialect not in DIALECTS:
+        raise UsageError(f"dialect must be one of {', '.join(DIALECTS)}, not {dialect!r}")
+    sizes = _sizes(shape, "shape", 0)
+    limits = sizes if max_shape is None else tuple(max_shape)
+    space = Dataspace(sizes, tuple(None if limit is None else int(limit) for limit in limits))
+    if len(limits) != len(sizes) or any(
+        limit is not None and limit < size for size, limit in zip(sizes, limits, strict=True)
+    ):
+        raise UsageError(f"max_shape {limits} does not hold shape {sizes}")
+    chunk = (
+        _sizes(chunks, "chunks", 1) if chunks is not None else tuple(min(max(size, 1), _USUAL_CHUNK) for size in sizes)
+    )
+    if len(chunk) != len(sizes) or any(
+        limit is not None and one > max(limit, 1) for one, limit in zip(chunk, limits, strict=True)
+    ):
+        raise UsageError(f"chunks {chunk} do not suit an array of {sizes}, at most {limits}")
+    stored = stored_type_of(np.dtype(dtype))
+    if stored.has_pointers or stored.kind == "unknown" or "reference" in stored.kind:
+        raise UnsupportedError(f"{stored} cannot be written into sparse arrays yet", feature=str(stored))
+    kind = choose_map(space, chunk)
+    layout = Layout(dialect, 1, 0, chunk, stored.size, 2, (0,), kind, _MAP_NUMBERS[kind], b"", None)
+    info = SparseInfo(
+        "/" + name.strip("/"), space, stored, _fill_bytes(fill, stored), layout, _pipelines(filters, stored)
+    )
+    if kind == "single":
+        flags, record = empty_single(info)
+        info = replace(info, layout=replace(layout, flags=flags, single=record))
+    return info
+
+
+def choose_map(space: Dataspace, chunk: tuple[int, ...]) -> MapKind:
+    """The chunk map that libhdf5 would choose (facts 4)."""
+    n_free = sum(limit is None for limit in space.max_shape)
+    if n_free:
+        return "b-tree" if n_free > 1 else "extensible array"
+    return "single" if chunk == space.shape == space.max_shape else "fixed array"
+
+
+def _sizes(given: Sequence[int], what: str, least: int) -> tuple[int, ...]:
+    try:
+        sizes = tuple(int(size) for size in given)
+    except (TypeError, ValueError):
+        raise UsageError(f"{what} must be whole numbers, one a dimension, not {given!r}") from None
+    if not 1 <= len(sizes) <= 32 or any(not least <= size < 1 << 62 for size in sizes):
+        raise UsageError(f"{what} must be 1 to 32 numbers of at least {least}, not {given!r}")
+    return sizes
+
+
+def _fill_bytes(fill: Any, stored: StoredType) -> bytes | None:
+    if fill is None:
+        return None
+    try:
+        return np.array([fill], dtype=stored_dtype(stored)).tobytes()[: stored.size]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"fill {fill!r} is no {stored}: {error}") from error
+
+
+def _pipelines(filters: Filters, stored: StoredType) -> tuple[tuple[FilterInfo, ...], ...]:
+    """Filters of both sections; one text is for both."""
+    texts = {0: filters, 1: filters} if isinstance(filters, str) else dict(filters or {})
+    if not set(texts) <= {0, 1}:
+        raise UsageError(f"filters are for section 0 (selection) and 1 (values), not {sorted(texts)}")
+    return tuple(
+        _pipeline(texts.get(number) or "none", stored.size if number else _SELECTION_ITEM) for number in (0, 1)
+    )
+
+
+def _pipeline(text: str, item_size: int) -> tuple[FilterInfo, ...]:
+    steps = []
+    for name, options in parse_filters(text):
+        if name not in _IDS:
+            raise UsageError(f"filter {name} cannot be used in sparse arrays; there are {', '.join(_IDS)}", filter=name)
+        steps.append(FilterInfo(_IDS[name], name, _options(name, options, item_size), name != "fletcher32"))
+    return tuple(steps)
+
+
+def _options(name: str, options: tuple[str, ...], item_size: int) -> tuple[int, ...]:
+    if name == "shuffle":
+        return (item_size,)
+    if name == "fletcher32":
+        return ()
+    usual, most = (6, 9) if name == "deflate" else (3, 22)
+    text = options[0] if options else str(usual)
+    if len(options) > 1 or not text.isdigit() or int(text) > most:
+        raise UsageError(f"filter {name} takes one number up to {most}, not {':'.join(options)!r}", filter=name)
+    return (int(text),)

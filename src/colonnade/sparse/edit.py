@@ -1,0 +1,220 @@
+"""Sectioned datasets changed in the bytes of a file: made, and their chunks, chunk map and messages replaced.
+
+Nothing here commits: bytes go to a `JournaledFile`, so that a change is there completely or not at all (`h5.journal`).
+What grows is put behind the end of the file, and the superblock is told; what fits is put where it was.
+
+A dataset's object header is a stub with one continuation message; the messages stand in the block it leads to, which
+keeps its size: a stub fits into the header of any placeholder that HDF5 makes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.h5.journal import JournaledFile
+from colonnade.sparse.btree2 import TreeHeader, encode_tree
+from colonnade.sparse.chunk import SparseInfo
+from colonnade.sparse.chunk_maps import ChunkMap
+from colonnade.sparse.dataspace import encode_dataspace
+from colonnade.sparse.datatype import encode_datatype
+from colonnade.sparse.extensible_array import ExtensibleArrayHeader, encode_extensible_array
+from colonnade.sparse.fill import encode_fill
+from colonnade.sparse.fixed_array import FixedArrayHeader, encode_fixed_array
+from colonnade.sparse.headers import CONTINUATION, DATASPACE, DATATYPE, FILL, LAYOUT, PIPELINE, encode_header
+from colonnade.sparse.layout import FILTERED_SINGLE, Layout, encode_layout, record_tail, size_bytes
+from colonnade.sparse.pack import PackedChunk
+from colonnade.sparse.pipelines import encode_pipelines
+from colonnade.sparse.records import ChunkRecord, RecordForm, Records, encode_records
+from colonnade.sparse.source import CHECKSUM, Source, with_checksum
+from colonnade.sparse.superblock import Superblock, read_superblock
+
+_CONSTANT = 1  # flag of messages that never change
+_STUB = 4 + 1 + 1 + 1 + 4 + 16 + CHECKSUM
+_END_AT = {0: 40, 1: 44, 2: 28, 3: 28}  # where superblocks of 8-byte addresses keep the end of the file
+_SUMMED_SUPERBLOCK = 44
+
+
+class Editor:
+    """The bytes of a file, by address, to be read and changed."""
+
+    def __init__(self, stream: JournaledFile, name: str) -> None:
+        self._stream = stream
+        self._end = stream.seek(0, 2)
+        self._name = name
+        self.block: Superblock
+        self.block, self.source = read_superblock(Source(name, self._end, stream.read_at))
+        if (self.block.offset_size, self.block.length_size) != (8, 8):
+            raise UnsupportedError(f"{name} has addresses of {self.block.offset_size} bytes; 8 are written", path=name)
+
+    def append(self, make: Callable[[int], bytes]) -> int:
+        """Bytes behind the end, made for the address they get; that address."""
+        address = self._end - self.source.base
+        data = make(address)
+        self._write(self._end, data)
+        self._end += len(data)
+        return address
+
+    def put(self, address: int, data: bytes) -> None:
+        self._write(self.source.base + address, data)
+
+    def _write(self, at: int, data: bytes) -> None:
+        self._stream.seek(at)
+        self._stream.write(memoryview(data))
+
+    def renew(self) -> Source:
+        """The file to be read, with all that was put into it."""
+        self.source = replace(self.source, size=self._end)
+        return self.source
+
+    def finish(self) -> None:
+        """Tell the superblock where the file ends now."""
+        base = self.source.base
+        self._write(base + _END_AT[self.block.version], struct.pack("<Q", self._end))
+        if self.block.version >= 2:
+            head = self._stream.read_at(base, _SUMMED_SUPERBLOCK)
+            self._write(base, with_checksum(head))
+
+
+def put_dataset(editor: Editor, header: int, info: SparseInfo) -> None:
+    """A dataset in which nothing is defined, in the place of the one whose object header is at an address."""
+    block = _encode_block(info)
+    place = editor.append(lambda _: block)
+    stub = encode_header([(CONTINUATION, 0, struct.pack("<QQ", place, len(block)))])
+    if len(stub) != _STUB:
+        raise AssertionError("a stub has one size")
+    editor.put(header, stub)
+
+
+def _encode_block(info: SparseInfo) -> bytes:
+    messages = [
+        (DATASPACE, 0, encode_dataspace(info.space)),
+        (DATATYPE, _CONSTANT, encode_datatype(info.type)),
+        (FILL, _CONSTANT, encode_fill(info.fill)),
+    ]
+    if info.filtered:
+        messages.append((PIPELINE, _CONSTANT, encode_pipelines(dict(enumerate(info.pipelines)))))
+    messages.append((LAYOUT, 0, encode_layout(info.layout)))
+    body = b"".join(struct.pack("<BHB", kind, len(data), flags) + data for kind, flags, data in messages)
+    return with_checksum(b"OCHK" + body)
+
+
+def put_chunks(
+    editor: Editor, header: int, info: SparseInfo, chunks: Iterable[tuple[tuple[int, ...], PackedChunk | None]]
+) -> None:
+    """Chunks put in the place of those that are there (None: taken away), and the chunk map and messages with them."""
+    records = {record.grid: record for record in _stored(editor.source, info)}
+    for grid, packed in chunks:
+        old = records.pop(grid, None)
+        if packed is None:
+            continue
+        if old is not None and len(packed.data) <= old.size:
+            editor.put(old.address, packed.data)
+            records[grid] = packed.record(grid, old.address)
+        else:
+            data = packed.data
+            records[grid] = packed.record(grid, editor.append(lambda _, data=data: data))  # type: ignore[misc]
+    layout = _put_map(editor, info, [records[grid] for grid in sorted(records)])
+    _put_layout(editor, header, replace(info, layout=layout))
+
+
+def _stored(source: Source, info: SparseInfo) -> Iterable[ChunkRecord]:
+    for records in ChunkMap(source, info.layout, info.space, info.filtered).read_all():
+        yield from records
+
+
+def _put_layout(editor: Editor, header: int, info: SparseInfo) -> None:
+    """The block of messages written anew, where it is."""
+    stub = editor.source.fields(header, _STUB, "object header")
+    stub.expect(b"OHDR\2\0\x14\x10\x10\0\0", "a stub of ours")
+    place, length = stub.number(8), stub.number(8)
+    block = _encode_block(info)
+    if len(block) != length:
+        raise CorruptError(
+            f"{editor.source.name}: {info.name} has a header that colonnade did not write", path=info.name
+        )
+    editor.put(place, block)
+
+
+def record_form(info: SparseInfo) -> RecordForm:
+    """How the records of chunks are written."""
+    layout = info.layout
+    width = size_bytes(layout.chunk_elements * layout.element_size, layout.n_sections)
+    return RecordForm(8, width, len(layout.chunk) if layout.map == "b-tree" else 0, layout.n_sections, info.filtered)
+
+
+def empty_single(info: SparseInfo) -> tuple[int, bytes]:
+    """Flags, and the record in the layout message, of a single chunk that is not there yet."""
+    form = record_form(info)
+    flags = FILTERED_SINGLE if info.filtered else 0
+    return flags, bytes(form.size_bytes + record_tail(form.n_sections, form.filtered))
+
+
+def _put_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord]) -> Layout:
+    """The chunk map of these records, and the layout that leads to it."""
+    layout, form = info.layout, record_form(info)
+    if any(record.size >= 1 << 8 * form.size_bytes for record in records):
+        raise UnsupportedError(f"{info.name}: a chunk is too large for its record", path=info.name)
+    if layout.map == "single":
+        if not records:
+            return replace(layout, address=None, single=bytes(len(layout.single)))
+        data = encode_records(_as_records(records, form), form)
+        return replace(layout, address=records[0].address, single=data[8:])
+    if not records:
+        return replace(layout, address=None)
+    rows = np.frombuffer(encode_records(_as_records(records, form), form), dtype=np.uint8).reshape(-1, form.length)
+    version = 1 if layout.dialect == "prototype" else 0
+    if layout.map == "b-tree":
+        size, split, merge = layout.numbers
+        kind = 13 if info.filtered else 12
+        tree = TreeHeader(version, kind, size, form.length, 0, split, merge, None, 0, 0)
+        return replace(layout, address=editor.append(lambda at: encode_tree(tree, [row.tobytes() for row in rows], at)))
+    slots, n_slots = _slots(info, records)
+    client = 3 if info.filtered else 2
+    if layout.map == "fixed array":
+        fixed = FixedArrayHeader(version, client, form.length, layout.numbers[0], n_slots, None)
+        elements = _spread(rows, slots, n_slots)
+        if layout.address is not None:  # it has the same size for ever
+            editor.put(layout.address, encode_fixed_array(fixed, elements, layout.address))
+            return layout
+        return replace(layout, address=editor.append(lambda at: encode_fixed_array(fixed, elements, at)))
+    bits, inside, pointers, least, page = layout.numbers
+    array = ExtensibleArrayHeader(version, client, form.length, bits, inside, least, pointers, page, 0, None)
+    elements = _spread(rows, slots, max(slots) + 1)
+    return replace(layout, address=editor.append(lambda at: encode_extensible_array(array, elements, at)))
+
+
+def _as_records(records: Sequence[ChunkRecord], form: RecordForm) -> Records:
+    return Records(
+        np.array([record.grid for record in records], dtype=np.int64),
+        np.array([record.address for record in records], dtype=np.uint64),
+        np.array([record.bounds for record in records], dtype=np.uint64),
+        np.array([record.unfiltered for record in records], dtype=np.uint64),
+        np.array([record.masks for record in records], dtype=np.uint64),
+    )
+
+
+def _slots(info: SparseInfo, records: Sequence[ChunkRecord]) -> tuple[list[int], int]:
+    """The number of each chunk in an array, and how many there can be (of a fixed array)."""
+    limits = info.space.max_shape
+    free = [axis for axis, limit in enumerate(limits) if limit is None]
+    order = [*free, *(axis for axis in range(len(limits)) if axis not in free)]
+    counts = [-(-(limits[axis] or 0) // info.layout.chunk[axis]) for axis in order]
+    steps = [prod(counts[place + 1 :]) for place in range(len(order))]
+    slots = [sum(record.grid[axis] * step for axis, step in zip(order, steps, strict=True)) for record in records]
+    return slots, prod(counts)
+
+
+def _spread(
+    rows: np.ndarray[tuple[int, int], np.dtype[np.uint8]], slots: list[int], n_slots: int
+) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    """Elements at their slots, the others empty."""
+    made = np.zeros((n_slots, rows.shape[1]), dtype=np.uint8)
+    made[:, :8] = 0xFF
+    made[slots] = rows
+    return made
