@@ -146,6 +146,39 @@ def test_files_of_every_age(tmp_path: Path, libver: Any, userblock: int) -> None
     assert verify_sparse(path) == []
 
 
+@pytest.mark.parametrize("filters", ["none", "both"])
+@pytest.mark.parametrize("chunk_map", ["fixed array", "extensible array", "b-tree"])
+def test_shrinking_erases_and_growing_shows_the_fill(tmp_path: Path, chunk_map: str, filters: str) -> None:
+    limits, chunks = LIMITS[chunk_map]
+    path = tmp_path / "t.h5"
+    options = {"chunks": chunks, "max_shape": limits, "filters": FILTERS[filters], "fill": 5}
+    with cn.create_sparse(path, "s", shape=SHAPE, dtype="<i4", **options) as array:
+        model = Model(SHAPE, "<i4", 5)
+        write_some(array, model, 0.3, 1)
+        n_chunks = array.n_chunks
+        array.resize((31, 40))
+        small = Model((31, 40), "<i4", 5)
+        small.write(model.mask[:31, :40], model.values[:31, :40][model.mask[:31, :40]])
+        small.check(array)
+        assert array.n_chunks < n_chunks and verify_sparse(path) == []
+        array.resize(SHAPE)
+        model.erase(np.s_[31:])
+        model.erase(np.s_[:, 40:])
+        model.check(array)
+        if None in limits:
+            array.resize((50, 200))
+            assert array.shape == (50, 200) and array.n_defined == model.mask.sum()
+            array.write([[49, 199]], [3])
+            assert array[49, 199] == 3
+        array.resize((0, 0) if None not in limits else (50, 0))
+        assert array.n_defined == array.n_chunks == 0
+        before = path.read_bytes()
+        for shape in ((51, 70) if limits[0] is not None else (-1, 3), (3,), "ab", (1.5, 2)):
+            with pytest.raises(UsageError):
+                array.resize(shape)
+        assert path.read_bytes() == before and verify_sparse(path) == []
+
+
 def test_libhdf5_refuses_only_this_dataset(tmp_path: Path) -> None:
     path = tmp_path / "t.h5"
     with cn.create_sparse(path, "s", shape=(10,), dtype="<i4") as array:

@@ -21,7 +21,7 @@ import numpy as np
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
 from colonnade.model import FilterInfo, Finding, StoredType
 from colonnade.sparse.boxes import Box, Coordinates, Key, parse_box
-from colonnade.sparse.change import erase_cells, write_cells
+from colonnade.sparse.change import erase_cells, resize_array, write_cells
 from colonnade.sparse.chunk import (
     SparseInfo,
     check_record,
@@ -282,6 +282,10 @@ class SparseArray:
             parts = list(self.iter_defined(what))
             what = np.concatenate([np.empty((0, self.ndim), dtype=np.int64), *parts])
         erase_cells(self._writable(), self.name, what, self._n_threads)
+
+    def resize(self, shape: Sequence[int]) -> None:
+        """Give it another shape, up to `max_shape`. What falls outside is erased; what comes in is undefined."""
+        resize_array(self._writable(), self.name, shape, self._n_threads)
 
     def _writable(self) -> Path:
         path = self._file.path

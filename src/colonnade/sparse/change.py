@@ -1,12 +1,14 @@
-"""Elements of a sparse array written and erased: cells sorted by chunk, merged with what is there, one commit each.
+"""Elements of a sparse array written, erased and cut off: sorted by chunk, merged with what is there, one commit each.
 
 Writing defines elements, whatever their value; writing again replaces. Erasing makes them undefined; a chunk whose
-last element is erased goes (facts 7).
+last element is erased goes. Shrinking erases what falls outside, so growing again shows the fill (facts 7).
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,10 @@ import numpy as np
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.files import open_file
 from colonnade.sparse.boxes import Coordinates
-from colonnade.sparse.chunk import Cells, SparseInfo, read_cells
+from colonnade.sparse.chunk import Cells, SparseInfo, is_edge, is_inside, read_cells
 from colonnade.sparse.chunk_maps import ChunkMap
 from colonnade.sparse.create import edit
+from colonnade.sparse.dataspace import Dataspace
 from colonnade.sparse.edit import Editor, put_chunks
 from colonnade.sparse.headers import read_messages
 from colonnade.sparse.locate import describe, find_address
@@ -43,21 +46,70 @@ def erase_cells(path: Path, name: str, coords: Any, n_threads: int) -> None:
     _change(path, name, coords, None, _without, n_threads)
 
 
-def _change(path: Path, name: str, coords: Any, values: Any, merge: Merge, n_threads: int) -> None:
-    handle = open_file(path, "r+")
+def resize_array(path: Path, name: str, shape: Any, n_threads: int) -> None:
+    """Give the array another shape: elements outside it become undefined, as new ones are; empty chunks go."""
 
-    def work(editor: Editor) -> None:
-        root = editor.block.root
-        header = find_address(editor.source, root, name)
-        info = describe(editor.source, read_messages(editor.source, header), name)
-        if info.type.has_pointers or info.layout.n_sections != 2:
-            raise UsageError(f"{name} holds {info.type}, which is not written yet")
+    def work(editor: Editor, header: int, info: SparseInfo) -> None:
+        new = replace(info, space=Dataspace(_checked_shape(shape, info), info.space.max_shape))
+        put_chunks(editor, header, new, _cut(editor.source, info, new, n_threads))
+
+    _edit_array(path, name, work)
+
+
+def _checked_shape(given: Any, info: SparseInfo) -> tuple[int, ...]:
+    try:
+        shape = tuple(operator.index(size) for size in given)
+    except TypeError:
+        raise UsageError(f"a shape is made of whole numbers, not {given!r}") from None
+    limits = info.space.max_shape
+    fits = len(shape) == len(limits) and all(
+        0 <= size < 1 << 62 and (limit is None or size <= limit) for size, limit in zip(shape, limits, strict=True)
+    )
+    if not fits:
+        raise UsageError(f"{info.name} cannot be given the shape {shape}: at most it is {limits}")
+    return shape
+
+
+def _cut(
+    source: Source, info: SparseInfo, new: SparseInfo, n_threads: int
+) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
+    """Chunks that are not as they were in the new shape; None for those of which nothing is left."""
+    chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
+    edges = (record for records in chunk_map.read_all() for record in records if is_edge(new, record))
+
+    def work(record: ChunkRecord) -> tuple[tuple[int, ...], PackedChunk | None]:
+        cells = _old_cells(source, info, record)
+        assert cells.values is not None  # asked for
+        inside = is_inside(new, record, cells.places)
+        if not inside.any():
+            return record.grid, None
+        return record.grid, encode_chunk(new, cells.places[inside], cells.values[inside].tobytes())
+
+    return in_order(work, edges, n_threads)
+
+
+def _change(path: Path, name: str, coords: Any, values: Any, merge: Merge, n_threads: int) -> None:
+    def work(editor: Editor, header: int, info: SparseInfo) -> None:
         places = _checked_coords(coords, info)
         given = None if values is None else _checked_values(values, info, len(places))
         put_chunks(editor, header, info, _merged(editor.source, info, _by_chunk(info, places, given), merge, n_threads))
 
+    _edit_array(path, name, work)
+
+
+def _edit_array(path: Path, name: str, work: Callable[[Editor, int, SparseInfo], None]) -> None:
+    """Change an array in one commit, or not at all."""
+    handle = open_file(path, "r+")
+
+    def change(editor: Editor) -> None:
+        header = find_address(editor.source, editor.block.root, name)
+        info = describe(editor.source, read_messages(editor.source, header), name)
+        if info.type.has_pointers or info.layout.n_sections != 2:
+            raise UsageError(f"{name} holds {info.type}, which is not written yet")
+        work(editor, header, info)
+
     try:
-        edit(handle, work)
+        edit(handle, change)
     except BaseException:
         handle.close(keep=False)
         raise

@@ -163,7 +163,7 @@ def read_cells(source: Source, info: SparseInfo, record: ChunkRecord, with_value
         order = np.argsort(places, kind="stable")
         places, values = places[order], values[order] if values is not None else None
     if not info.layout.is_sparse and is_edge(info, record):
-        inside = _inside(info, record, places)
+        inside = is_inside(info, record, places)
         places, values = places[inside], values[inside] if values is not None else None
     return Cells(places, values)
 
@@ -177,11 +177,11 @@ def _read_values(source: Source, info: SparseInfo, record: ChunkRecord) -> Value
 
 
 def _check_inside(info: SparseInfo, record: ChunkRecord, places: Places, what: Fields) -> None:
-    if is_edge(info, record) and not _inside(info, record, places).all():
+    if is_edge(info, record) and not is_inside(info, record, places).all():
         raise what.wrong(f"selects elements outside the dataset, which has shape {info.space.shape}")
 
 
-def _inside(info: SparseInfo, record: ChunkRecord, places: Places) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def is_inside(info: SparseInfo, record: ChunkRecord, places: Places) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which places are of elements that the dataset has."""
     limits = np.array(info.space.shape) - origin(info, record)
     inside: np.ndarray[Any, np.dtype[np.bool_]] = np.all(coordinates(places, info.layout.chunk) < limits, axis=1)
