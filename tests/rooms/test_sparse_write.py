@@ -18,6 +18,8 @@ from colonnade.errors import CorruptError, DataError, UnsupportedError, UsageErr
 from colonnade.h5.journal import journal_path
 from colonnade.sparse import find_sparse, verify_sparse
 
+from .sparse_decoder import Decoder
+
 SHAPE = (50, 70)
 FILTERS: dict[str, Any] = {
     "none": None,
@@ -46,6 +48,13 @@ class Model:
 
     def erase(self, what: Any) -> None:
         self.values[what], self.mask[what] = self.fill, False
+
+    def check_bytes(self, path: Path, name: str, dialect: str = "sectioned") -> None:
+        """What the second reader makes of the file."""
+        found = Decoder(path.read_bytes(), name)
+        assert found.dialect == dialect
+        expected = {tuple(place): self.values[tuple(place)].tobytes() for place in np.argwhere(self.mask).tolist()}
+        assert found.cells() == expected
 
     def check(self, array: cn.SparseArray) -> None:
         assert np.array_equal(array[...], self.values)
@@ -78,6 +87,7 @@ def test_every_dialect_map_and_filter(tmp_path: Path, dialect: Any, chunk_map: s
         for seed, density in enumerate((0.1, 0.01, 0.5)):
             write_some(array, model, density, seed)
             model.check(array)
+            model.check_bytes(path, "g/h/matrix", dialect)
         array.erase((slice(0, 20), slice(10, 40)))
         model.erase((slice(0, 20), slice(10, 40)))
         model.check(array)
@@ -117,6 +127,7 @@ def test_every_rank(tmp_path: Path, rank: int) -> None:
         for seed in range(2):
             write_some(array, model, 0.3, seed)
             model.check(array)
+            model.check_bytes(tmp_path / "t.h5", "s")
 
 
 @pytest.mark.parametrize("userblock", [0, 1024])
@@ -165,6 +176,7 @@ def test_shrinking_erases_and_growing_shows_the_fill(tmp_path: Path, chunk_map: 
         model.erase(np.s_[31:])
         model.erase(np.s_[:, 40:])
         model.check(array)
+        model.check_bytes(path, "s")
         if None in limits:
             array.resize((50, 200))
             assert array.shape == (50, 200) and array.n_defined == model.mask.sum()
@@ -301,4 +313,5 @@ def test_any_writes_and_erasures(data: st.DataObject, tmp_path_factory: pytest.T
                 array.erase(box)
                 model.erase(box)
             model.check(array)
+            model.check_bytes(path, "s")
         assert verify_sparse(path) == []
