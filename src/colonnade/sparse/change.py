@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -167,14 +168,10 @@ def _checked_values(given: Any, info: SparseInfo, count: int) -> Values:
 
 def _by_chunk(info: SparseInfo, coords: Coordinates, values: Values | None) -> Iterator[Part]:
     """The cells of each chunk: its place in the grid, places in it ascending, values. No element may come twice."""
-    chunk = np.array(info.layout.chunk, dtype=np.int64)
-    grid, inside = coords // chunk, coords % chunk
-    places = np.zeros(len(coords), dtype=np.int64)
-    for axis, size in enumerate(info.layout.chunk):
-        places = places * size + inside[:, axis]
-    order = np.lexsort((places, *grid.T[::-1]))
-    grid, places = grid[order], places[order]
-    new = (grid[1:] != grid[:-1]).any(axis=1)
+    numbers, places = _numbered(info, coords)
+    order = np.argsort(numbers * info.layout.chunk_elements + places) if _fits(info) else np.lexsort((places, numbers))
+    numbers, places = numbers[order], places[order]
+    new = numbers[1:] != numbers[:-1]
     twice = np.flatnonzero(~new & (places[1:] == places[:-1]))
     if len(twice):
         raise DataError(f"{coords[order[twice[0]]].tolist()} is given twice", row=int(order[twice[0]]))
@@ -182,7 +179,26 @@ def _by_chunk(info: SparseInfo, coords: Coordinates, values: Values | None) -> I
     for start, stop in pairwise(bounds):
         if stop > start:
             part = None if values is None else values[order[start:stop]]
-            yield tuple(grid[start].tolist()), places[start:stop], part
+            grid = coords[order[start]] // np.array(info.layout.chunk)
+            yield tuple(grid.tolist()), places[start:stop], part
+
+
+def _numbered(info: SparseInfo, coords: Coordinates) -> tuple[Places, Places]:
+    """The number of the chunk of each element, row by row in the grid of chunks, and its place in the chunk."""
+    numbers, places = np.zeros((2, len(coords)), dtype=np.int64)
+    for axis, (size, chunk) in enumerate(zip(info.space.shape, info.layout.chunk, strict=True)):
+        at, inside = np.divmod(coords[:, axis], chunk)
+        numbers *= -(-size // chunk)
+        numbers += at
+        places *= chunk
+        places += inside
+    return numbers, places
+
+
+def _fits(info: SparseInfo) -> bool:
+    """Whether chunks and places in them can be counted in one number."""
+    grid = (-(-size // chunk) for size, chunk in zip(info.space.shape, info.layout.chunk, strict=True))
+    return prod(grid) * info.layout.chunk_elements < 1 << 62
 
 
 def _merged(

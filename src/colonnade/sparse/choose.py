@@ -27,7 +27,7 @@ def choose_selections(places: Places, shape: tuple[int, ...]) -> list[CellSelect
     if len(places) == prod(shape):
         return [CellSelection(shape, "all", 1, np.empty(0, dtype=np.uint64))]
     coords = coordinates(places, shape)
-    first, last = _grow(coords)
+    first, last = _grow(coords, shape)
     regular = _regular(first, last, shape)
     if regular is not None:
         return [regular]
@@ -37,25 +37,42 @@ def choose_selections(places: Places, shape: tuple[int, ...]) -> list[CellSelect
     return sorted(found, key=lambda one: one.numbers.size)
 
 
-def _grow(coords: Ends) -> tuple[Ends, Ends]:
+def _grow(coords: Ends, shape: tuple[int, ...]) -> tuple[Ends, Ends]:
     """First and last corners of blocks that hold exactly these elements, in the order of their first corners."""
     first, last = coords, coords
-    for axis in range(coords.shape[1] - 1, -1, -1):
-        first, last = _grow_along(first, last, axis)
-    order = np.lexsort(first.T[::-1])
-    return first[order], last[order]
+    axes = range(len(shape))
+    for axis in reversed(axes):
+        first, last = _grow_along(first, last, shape, axis)
+    order = _order(first, shape, tuple(axes))
+    return (first, last) if order is None else (first[order], last[order])
 
 
-def _grow_along(first: Ends, last: Ends, axis: int) -> tuple[Ends, Ends]:
-    """Blocks that touch along a dimension, and are alike in all others, made one."""
-    others = [one for one in range(first.shape[1]) if one != axis]
-    keys = np.concatenate((first[:, others], last[:, others]), axis=1)
-    order = np.lexsort((first[:, axis], *keys.T))
-    first, last, keys = first[order], last[order], keys[order]
-    alike = (keys[1:] == keys[:-1]).all(axis=1) & (first[1:, axis] == last[:-1, axis] + 1)
+def _grow_along(first: Ends, last: Ends, shape: tuple[int, ...], axis: int) -> tuple[Ends, Ends]:
+    """Blocks that touch along a dimension, and are alike in all others, made one.
+
+    Blocks do not overlap, so in the order of their first corners, this dimension last, such blocks are neighbours.
+    """
+    others = tuple(one for one in range(len(shape)) if one != axis)
+    order = _order(first, shape, (*others, axis))
+    if order is not None:
+        first, last = first[order], last[order]
+    alike = first[1:, axis] == last[:-1, axis] + 1
+    for other in others:
+        alike &= (first[1:, other] == first[:-1, other]) & (last[1:, other] == last[:-1, other])
+    if not alike.any():
+        return first, last
     begins = np.flatnonzero(np.concatenate(([True], ~alike)))
     ends = np.append(begins[1:], len(first)) - 1
     return first[begins], last[ends]
+
+
+def _order(coords: Ends, shape: tuple[int, ...], axes: tuple[int, ...]) -> Places | None:
+    """The order of coordinates by these dimensions, the first of them slowest; None where they are in it."""
+    key = coords[:, axes[0]].copy()
+    for axis in axes[1:]:
+        key *= shape[axis]
+        key += coords[:, axis]
+    return None if (key[1:] > key[:-1]).all() else np.argsort(key)
 
 
 def _regular(first: Ends, last: Ends, shape: tuple[int, ...]) -> CellSelection | None:
