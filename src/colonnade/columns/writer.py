@@ -450,7 +450,12 @@ class ColumnWriter:
         if self._dataset is None:
             return
         form, info = self._form, describe_dataset(self._dataset)
+        sink = RowSink(self._dataset, form.stored)
         for start, stop in cut(0, self._n_written, self._chunk_rows, form.stored):
+            image = sink.read(start, stop - start, memory_dtype(form.stored))
+            if image is not None:
+                yield decode(image, form.values_type, form.kind, form.fill)
+                continue
             with reading(self._dataset, info, start, stop - start) as image:
                 yield decode(image, form.values_type, form.kind, form.fill)
 

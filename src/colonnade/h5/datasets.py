@@ -29,6 +29,7 @@ from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
 from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.stored import read_stored, stored_size
+from colonnade.h5.undo import Pipeline
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
 from colonnade.threads import begin
 
@@ -253,7 +254,7 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
             _reclaim_rows(in_memory, image, owned)
 
 
-def _unreadable(error: OSError, dataset: Any, filters: tuple[FilterInfo, ...], first: int, last: int) -> CorruptError:
+def _unreadable(error: Exception, dataset: Any, filters: tuple[FilterInfo, ...], first: int, last: int) -> CorruptError:
     path = object_name(dataset)
     require_filters(filters, path)
     return CorruptError(f"{path}: rows {first} to {last} cannot be read: {error}", path=path, row=first)
@@ -306,7 +307,7 @@ class RowSink:
 
     def __init__(self, dataset: Any, stored: StoredType, n_threads: int = 1) -> None:
         creation = dataset.get_create_plist()
-        filters = describe_filters(creation)
+        self._filters = filters = describe_filters(creation)
         self._dataset = dataset
         self._in_memory = memory_type(dataset.get_type(), stored, writing=True)
         self._n_threads = n_threads
@@ -317,6 +318,7 @@ class RowSink:
         self._chunk_rows = creation.get_chunk()[0] if direct and not capi.skips_partial_chunks(creation) else 0
         # Parts of chunks as well: the library is slower, and would write chunks of scale-offset that it cannot read.
         self._packs = bool(self._chunk_rows) and not self._packer.is_empty
+        self._pipeline = Pipeline(filters, self._chunk_rows * (self._dtype.itemsize if self._dtype is not None else 0))
 
     def write(self, start: int, image: Image, count: int) -> None:
         """Take `count` elements in memory form, from row `start` on; the dataset is long enough."""
@@ -365,16 +367,51 @@ class RowSink:
         """Some rows of a chunk, counted from `start`; the others stay. Behind the last row it holds the fill."""
         self.drain()
         first = start // self._chunk_rows * self._chunk_rows
-        info = describe_dataset(self._dataset)
-        whole = np.zeros(self._chunk_rows, dtype=image.dtype)
-        if info.fill is not None:
-            whole[...] = np.frombuffer(info.fill, dtype=image.dtype)[0]
+        whole = self._unwritten(image.dtype)
         count = min(self._chunk_rows, self._dataset.shape[0] - first)
-        if self._dataset.get_chunk_info_by_coord((first,)).byte_offset is not None:
-            with reading(self._dataset, info, first, count) as old:
-                whole[:count] = old
+        held = self._dataset.get_chunk_info_by_coord((first,))
+        if held.byte_offset is not None:
+            whole[:count] = self._unpacked(first, held.filter_mask)[:count]
         whole[start - first :][places] = image
         self._send(first, whole)
+
+    def read(self, start: int, count: int, dtype: np.dtype[Any]) -> Image | None:
+        """Rows that are in the file, in memory form; None where the library itself reads them rightly.
+
+        Of the chunk that was written last as it is, HDF5 remembers which filters it had skipped *before*: H5Dread of
+        it fails, or takes filtered bytes for elements.
+        """
+        if not self._packs:
+            return None
+        self.drain()
+        masks: dict[int, int] = {}
+        self._dataset.chunk_iter(lambda info: masks.update({info.chunk_offset[0]: info.filter_mask}))
+        begin = start // self._chunk_rows * self._chunk_rows
+        parts = [
+            self._unpacked(first, masks[first]).astype(dtype, copy=False) if first in masks else self._unwritten(dtype)
+            for first in range(begin, start + count, self._chunk_rows)
+        ]
+        return np.concatenate(parts)[start - begin :][:count] if parts else np.empty(0, dtype=dtype)
+
+    def _unwritten(self, dtype: np.dtype[Any]) -> Image:
+        """A chunk that holds nothing yet, in memory form."""
+        fill = describe_dataset(self._dataset).fill
+        whole = np.zeros(self._chunk_rows, dtype=dtype)
+        if fill is not None:
+            whole[...] = np.frombuffer(fill, dtype=dtype)[0]
+        return whole
+
+    def _unpacked(self, first: int, mask: int) -> Image:
+        """The elements of a chunk that has skipped the filters in `mask`."""
+        assert self._dtype is not None  # parts are packed here only if it is known
+        found = np.empty(self._chunk_rows, dtype=self._dtype)
+        try:
+            _, data = self._dataset.read_direct_chunk((first,))
+            self._pipeline.undo(data, mask, found.view(np.uint8))
+        except BROKEN as error:
+            last = first + self._chunk_rows - 1
+            raise _unreadable(error, self._dataset, self._filters, first, last) from error
+        return found
 
     def _write_by_library(self, start: int, image: Image) -> None:
         self.drain()
