@@ -5,8 +5,8 @@
     cn.write("run.h5", {"ts": [1, 2], "energy": [0.5, 0.7]}, table="events")
     cn.read("run.h5", "events")
 
-Everything else is reached from here: `open`, `open_table`, `open_sparse`, `read`, `write`,
-`column`, `errors`.
+Everything else is reached from here: `open`, `open_table`, `open_sparse`, `read`, `write`, `column`, `check`, `fix`,
+`errors`.
 Importing this package is quick: the rooms behind it are loaded when first used.
 """
 
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from colonnade.query.plan import Plan
     from colonnade.sparse import SparseArray, create_sparse, open_sparse
     from colonnade.table import Column, File, Query, Table, open, open_table, read, write
+    from colonnade.table.checking import check, fix
 
 __version__ = "0.1.0"
 __all__ = [
-    "Column", "File", "Finding", "IndexInfo", "Plan", "Predicate", "Query", "SparseArray", "Table",
-    "__version__", "col", "column", "create_sparse", "errors", "open", "open_sparse", "open_table", "read", "write",
+    "Column", "File", "Finding", "IndexInfo", "Plan", "Predicate", "Query", "SparseArray", "Table", "__version__",
+    "check", "col", "column", "create_sparse", "errors", "fix", "open", "open_sparse", "open_table", "read", "write",
 ]  # fmt: skip
 
 _HOMES = {
@@ -37,10 +38,12 @@ _HOMES = {
     "Plan": "colonnade.query.plan",
     "Predicate": "colonnade.predicate",
     "SparseArray": "colonnade.sparse",
+    "check": "colonnade.table.checking",
     "col": "colonnade.predicate",
     "column": "colonnade.model",
     "create_sparse": "colonnade.sparse",
     "errors": "colonnade",
+    "fix": "colonnade.table.checking",
     "open_sparse": "colonnade.sparse",
 }
 _NAMES_THERE = {"column": "ColumnOptions"}

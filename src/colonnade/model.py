@@ -24,9 +24,9 @@ A `StoredType` is an HDF5 datatype written down as data. The kinds:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from colonnade.errors import UsageError
 
@@ -241,12 +241,72 @@ class IndexInfo:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result of a check: which rule, how bad, where, what."""
+    """One result of a check: which rule, how bad, where, what.
+
+    clause: where the document says so. found, expected: the two that do not agree. advice: what to do about it.
+    """
 
     rule: str
     severity: Severity
     path: str
     message: str
+    clause: str = ""
+    found: str = ""
+    expected: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """What a rule has found: a Finding that does not know its rule yet. `advice` is the rule's own when empty."""
+
+    severity: Severity
+    path: str
+    message: str
+    found: str = ""
+    expected: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a layout. `checks` look at a table as the layout sees it, and give what breaks the rule.
+
+    id: its number on the page of rules. clause: of the document. says: what it asks for, in one sentence.
+    advice: what to do about a breach. deep: whether it also, or only, shows in the values of columns.
+    """
+
+    id: str
+    clause: str
+    says: str
+    advice: str
+    checks: tuple[Callable[[Any], Iterable[Breach]], ...] = ()
+    deep: bool = False
+
+    def finding(self, breach: Breach) -> Finding:
+        return Finding(
+            self.id,
+            breach.severity,
+            shown_name(breach.path),
+            breach.message,
+            self.clause,
+            breach.found,
+            breach.expected,
+            breach.advice or self.advice,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """One thing that can be mended without touching data: where, what is done, and which findings go by it.
+
+    mends: rule and path of each. `do` is called inside a change, and says whether it could be done.
+    """
+
+    path: str
+    action: str
+    mends: tuple[tuple[str, str], ...]
+    do: Callable[[], bool] = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True)

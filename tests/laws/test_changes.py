@@ -43,3 +43,4 @@ def test_append_is_create_of_both(parts: tuple[pa.Array, int, int | None], tmp_p
         assert same(plain(table.to_arrow().column("x")), expected)
         assert table.problems == ()
     assert same(plain(cn.read(path).column("x")), expected)
+    assert cn.check(path, deep=True) == []

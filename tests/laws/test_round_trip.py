@@ -116,6 +116,7 @@ def test_every_type_comes_back(column: tuple[pa.Array, dict[str, Any], int, int,
             assert same(plain(table[::-2].to_arrow().column("x")), expected[::-2])
             assert same(plain(table.take([-1, 0, 0]).to_arrow().column("x")), [expected[-1], expected[0], expected[0]])
     assert_plain_h5py_opens(path, len(array))
+    assert cn.check(path, deep=True) == []
 
 
 def own_dictionary(array: pa.Array) -> pa.Array:
@@ -143,6 +144,7 @@ ONCE_BROKEN = [
 def test_what_was_once_broken_comes_back(kind: pa.DataType, rows: list[Any], tmp_path: Path) -> None:
     """Cases that the law above has found."""
     cn.write(tmp_path / "x.h5", ({"x": pa.array([row], kind)} for row in rows))
+    assert cn.check(tmp_path / "x.h5", deep=True) == []
     back = cn.read(tmp_path / "x.h5").column("x")
     assert back.type == kind
     assert same(plain(back), plain(pa.chunked_array([pa.array(rows, kind)])))
@@ -195,6 +197,7 @@ def test_packed_integers_come_back(
     array = pa.array(rows, kind)
     cn.write(path, {"x": array}, columns={"x": cn.column(filters=filters, chunk_rows=chunk_rows)})
     assert cn.read(path).column("x").to_pylist() == rows
+    assert cn.check(path, deep=True) == []
 
 
 @given(
@@ -219,3 +222,4 @@ def test_strings_in_every_form_come_back(
         assert "\0" in error.value
         return
     assert cn.read(path).column("x").to_pylist() == rows
+    assert cn.check(path, deep=True) == []

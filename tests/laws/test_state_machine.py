@@ -130,6 +130,12 @@ def assert_rules(h5: h5py.File, tables: Tables) -> None:
             )
 
 
+def assert_conformant(file: cn.File) -> None:
+    """The checker finds nothing, values and indexes included. Links to other files and tables in tables are told."""
+    found = cn.check(file, deep=True)
+    assert [one for one in found if (one.rule, one.severity) not in (("T6", "note"), ("T7", "note"))] == []
+
+
 def categories_of(group: h5py.Group, table: Table) -> set[str]:
     """The names of the categories datasets, one a categorical that is no enum; their entries all differ."""
     found = set()
@@ -325,6 +331,7 @@ class Changes(RuleBasedStateMachine):
             assert [wrong for path in self.tables for wrong in fresh[path].verify_indexes()] == []
             assert beside(fresh.h5) == self.beside
             assert_rules(fresh.h5, self.tables)
+            assert_conformant(fresh)
 
 
 Changes.TestCase.settings = settings(max_examples=settings().max_examples // 3, stateful_step_count=STEPS)

@@ -496,3 +496,20 @@ def test_columns_that_share_their_categories_grow_apart(tmp_path: Path, order: t
             assert {name: file["t"][name].to_arrow().to_pylist() for name in rows} == rows
     found = cn.read(path, "t")
     assert {name: found.column(name).to_pylist() for name in rows} == rows
+
+
+def test_a_chunk_that_skips_a_filter_is_changed_again(tmp_path: Path) -> None:
+    """HDF5 remembers of the chunk written last which filters it skipped before: it must not be asked to read it."""
+    path, rng = tmp_path / "x.h5", np.random.default_rng(1)
+    rows = [0] * 2
+    cn.write(path, {"x": np.array(rows, "u1")}, columns={"x": {"chunk_rows": 16, "filters": "shuffle+deflate"}})
+    with cn.open(path, "r+") as file:
+        table = file["table"]
+        for _ in range(5):  # at first deflate helps, then it is skipped
+            more = rng.integers(0, 255, 2).tolist()
+            table.append({"x": np.array(more, "u1")})
+            rows += more
+            assert table["x"].to_arrow().to_pylist() == rows
+        table.append({"x": pa.array([255], pa.uint8())})  # the fill: all rows are copied into another form
+    assert cn.read(path).column("x").to_pylist() == [*rows, 255]
+    assert cn.check(path, deep=True) == []

@@ -146,6 +146,47 @@ def head(
 
 @command
 @file_argument
+@click.option("-t", "--table", metavar="PATH", help="Only this table.")
+@click.option("--deep", is_flag=True, help="Also read every value, and compare indexes with their columns.")
+@click.option("--sarif", is_flag=True, help="Print SARIF 2.1.0, for services that show findings.")
+@click.option(
+    "--severity",
+    type=click.Choice(["error", "warning", "note"]),
+    default="note",
+    show_default=True,
+    help="The least severity to show.",
+)
+@click.option("--strict", is_flag=True, help="Warnings make the exit code 1 too.")
+def check(file: str, table: str | None, deep: bool, sarif: bool, severity: Any, strict: bool, as_json: bool) -> int:
+    """Check FILE against every rule of its tables.
+
+    Errors break a MUST of the standard, warnings a SHOULD (or store a thing as colonnade would not), notes are worth
+    knowing. Exit codes: 0 no errors, 1 errors (with --strict also warnings) or no tables, 2 usage, 3 not readable as
+    HDF5. Much of what is found, "colonnade fix" mends.
+    """
+    from colonnade.cli.check import Asked, check_file
+
+    if sarif and as_json:
+        raise click.UsageError("--json and --sarif are two forms: choose one.")
+    return check_file(file, Asked(table, deep, severity, strict), "sarif" if sarif else "json" if as_json else "text")
+
+
+@command
+@file_argument
+@click.option("-n", "--dry-run", is_flag=True, help="Only tell what would be done.")
+def fix(file: str, dry_run: bool, as_json: bool) -> int:
+    """Mend what "check" finds in FILE and what needs no data: all at once, or nothing.
+
+    References, column-order and the storage of attributes are put right; search indexes that are wrong are built anew,
+    or dropped. What cannot be mended is listed. Exit code 1 when errors are left.
+    """
+    from colonnade.cli.fix import fix_file
+
+    return fix_file(file, dry_run, as_json)
+
+
+@command
+@file_argument
 @click.argument("source")
 @click.option("-t", "--table", help="The table to add to; may be left out when FILE holds one.")
 @click.option("--from", "source_table", metavar="TABLE", help="The table of SOURCE, if that is an HDF5 file.")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import h5py
 import numpy as np
 from h5py import h5, h5a, h5r, h5s, h5t
 
-from colonnade.errors import UsageError
+from colonnade.errors import UnsupportedError, UsageError
 from colonnade.h5 import capi
 from colonnade.h5.datatypes import describe_type, make_type, memory_dtype, memory_type
 from colonnade.model import Charset, StoredType
@@ -23,6 +24,7 @@ from colonnade.model import Charset, StoredType
 # What h5py raises for a file whose bytes make no sense; caught where one object may fail alone.
 BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, UnicodeError)
 LARGEST_IN_HEADER = 60_000
+LARGEST_ATTRIBUTE = 64 << 20  # bytes of one attribute that are read at most
 BOOLEAN = StoredType(
     "boolean", 1, base=StoredType("integer", 1, signed=True, precision=8), members=(("FALSE", 0), ("TRUE", 1))
 )
@@ -50,7 +52,11 @@ def write_text(node: Any, name: str, text: str, charset: Charset = "utf-8") -> N
 
 def write_texts(node: Any, name: str, texts: Sequence[str]) -> None:
     """Write a 1-D array of fixed-length UTF-8 texts, as long as the longest."""
-    data = [text.encode("utf-8") for text in texts]
+    write_byte_texts(node, name, [text.encode("utf-8") for text in texts])
+
+
+def write_byte_texts(node: Any, name: str, data: Sequence[bytes]) -> None:
+    """The same of texts as bytes: names in a file may be no UTF-8."""
     width = max((len(item) for item in data), default=1)
     value = np.array(data, dtype=f"S{max(width, 1)}")
     _replace(node, name, _text_type(width, "utf-8"), h5s.create_simple((len(data),)), value)
@@ -245,3 +251,69 @@ def storage_of(node: Any, name: str) -> tuple[StoredType, tuple[int, ...]] | Non
         return describe_type(attribute.get_type()), tuple(attribute.shape)
     except BROKEN:
         return None
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute as it is stored. `problem` says why its values could not be had.
+
+    shape: () when scalar, None when it holds nothing (a null dataspace).
+    values: its elements in order: bytes of texts, integers, references; empty for other types.
+    """
+
+    type: StoredType | None
+    shape: tuple[int, ...] | None
+    values: tuple[Any, ...] = ()
+    problem: str | None = None
+
+    @property
+    def is_text(self) -> bool:
+        return self.type is not None and self.type.kind in ("string", "text")
+
+    @property
+    def is_integer(self) -> bool:
+        return self.type is not None and self.type.kind == "integer"
+
+    @property
+    def is_references(self) -> bool:
+        return self.type is not None and self.type.kind == "object_reference"
+
+    def texts(self) -> list[str]:
+        """The texts, padding taken off; bytes that are not UTF-8 are kept apart by escapes."""
+        blank = b" \0" if self.type is not None and self.type.padding == "space" else b"\0"
+        return [value.rstrip(blank).decode("utf-8", "surrogateescape") for value in self.values]
+
+
+def look(node: Any, name: str) -> Attribute | None:
+    """The attribute as it is stored; None when there is none of this name. Never an error."""
+    try:
+        if not h5a.exists(node, name.encode()):
+            return None
+        attribute = h5a.open(node, name.encode())
+        stored, space = describe_type(attribute.get_type()), attribute.get_space()
+        if space.get_simple_extent_type() == h5s.NULL:
+            return Attribute(stored, None)
+        shape = tuple(space.get_simple_extent_dims())
+        if stored.kind not in ("string", "text", "integer", "boolean", "object_reference"):
+            return Attribute(stored, shape)
+        claimed = space.get_simple_extent_npoints() * stored.size
+        if claimed > LARGEST_ATTRIBUTE:
+            return Attribute(stored, shape, problem=f"it claims {claimed:,} bytes")
+        image = np.zeros(shape, dtype=attribute.dtype)
+        attribute.read(image)
+        return Attribute(stored, shape, tuple(image.reshape(-1).tolist()))
+    except (*BROKEN, UnsupportedError) as error:
+        return Attribute(None, None, problem=f"it cannot be read: {error}")
+
+
+def can_hold(node: Any, n_bytes: int) -> bool:
+    """Whether the object takes an attribute of so many bytes: one that was made for small ones does not."""
+    if n_bytes <= LARGEST_IN_HEADER:
+        return True
+    key = b".colonnade-trial"
+    try:
+        h5a.create(node, key, h5t.STD_U8LE, h5s.create_simple((n_bytes,)))
+        h5a.delete(node, key)
+    except BROKEN:
+        return False
+    return True

@@ -1,0 +1,246 @@
+"""Files checked: every rule of a layout on every table, on what claims to be one, and (deep) on values.
+
+It never raises for a bad file: what goes wrong on the way is a finding. A deep check reads every row once, a few MiB
+at a time, and compares every search index with its column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from colonnade.columns.read import ColumnReader, cut
+from colonnade.errors import ColonnadeError, CorruptError
+from colonnade.h5.attributes import BROKEN
+from colonnade.h5.datasets import describe_dataset, stored_bytes
+from colonnade.h5.links import children, join_path, open_group, walk_groups
+from colonnade.indexing import Indexes
+from colonnade.layouts import Layout, layout_of
+from colonnade.layouts.checks import CHECKS, SeenTable
+from colonnade.model import Breach, ColumnInfo, Finding, Progress, Rule
+from colonnade.trust import Receipts
+
+# Where rows claim so much more than is stored that no filter has done it: reading them would never end.
+MOST_UNSTORED = 64 << 20
+BEST_FILTER = 20_000
+_UNREADABLE = (*BROKEN, ColonnadeError, MemoryError)
+_RANKS = {"error": 0, "warning": 1, "note": 2}
+RULES: dict[str, Rule] = {rule.id: rule for checks in CHECKS.values() for rule in checks.rules}
+
+
+@dataclass
+class Checked:
+    """How much was checked. `bytes_read` are those of columns and indexes whose values were looked at, as stored."""
+
+    tables: int = 0
+    columns: int = 0
+    attributes: int = 0
+    bytes_read: int = 0
+    deep: bool = False
+    readable: bool = True
+
+
+class Findings(list[Finding]):
+    """All findings, the worst first, then by place; `checked` says how much was looked at."""
+
+    def __init__(self, found: Iterable[Finding] = (), checked: Checked | None = None) -> None:
+        super().__init__(sorted(found, key=_rank))
+        self.checked = checked if checked is not None else Checked()
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [finding for finding in self if finding.severity == "error"]
+
+
+def _rank(finding: Finding) -> tuple[int, str, str, str]:
+    return _RANKS[finding.severity], finding.path, finding.rule, finding.message
+
+
+def _listed(check: Callable[[SeenTable], Iterable[Breach]], seen: SeenTable) -> list[Breach]:
+    return list(check(seen))
+
+
+def not_hdf5(error: Exception) -> Findings:
+    """What there is to say of a file that HDF5 cannot open."""
+    breach = Breach("error", "/", f"this cannot be opened as HDF5: {error}", str(error), "an HDF5 file")
+    return Findings([RULES["H1"].finding(breach)], Checked(readable=False))
+
+
+@dataclass
+class Check:
+    """One check of a file, or of one table in it.
+
+    values: also read every row. indexes: also compare every index with its column. seen: the tables, if either.
+    """
+
+    receipts: Receipts
+    values: bool = False
+    indexes: bool = False
+    progress: Progress | None = None
+    found: list[Finding] = field(default_factory=list)
+    checked: Checked = field(default_factory=Checked)
+    seen: list[tuple[Layout, SeenTable]] = field(default_factory=list)
+    _homes: set[str] = field(default_factory=set)
+    _rows_done: int = 0
+    _rows_in_all: int = 0
+
+    def file(self, root: Any) -> Findings:
+        """Everything below (and with) this group."""
+        try:
+            for path, group in walk_groups(root):
+                self._group(path, group)
+        except CorruptError as error:
+            self.tell("H1", Breach("error", "/", str(error)))
+        return self._finish()
+
+    def table(self, group: Any, path: str) -> Findings:
+        """One table, or what was meant to be one."""
+        self._group(path, group, alone=True)
+        return self._finish()
+
+    def _finish(self) -> Findings:
+        self.checked.deep = self.values
+        self._rows_in_all = sum(one.n_rows for _, seen in self.seen for one in seen.info.members)
+        for layout, seen in self.seen:
+            if self.values:
+                self._values(layout, seen)
+            if self.indexes:
+                self._indexes(layout, seen)
+        return Findings(self.found, self.checked)
+
+    def tell(self, rule: str, breach: Breach) -> None:
+        self.found.append(RULES[rule].finding(breach))
+
+    # -- what headers and attributes show --
+
+    def _group(self, path: str, group: Any, alone: bool = False) -> None:
+        """A group of the file: a table, or what lies beside tables (which is not looked at when it is `alone`)."""
+        layout = layout_of(group)
+        if layout is not None:
+            self._homes.add(join_path(path, CHECKS[layout.name].index_home))
+            self._table(layout, group, path)
+            return
+        if path in self._homes:
+            return
+        for checks in CHECKS.values():
+            claimed = self._safely(path, partial(checks.claim, group, path))
+            if claimed is not None:
+                self.tell(*claimed)
+        if not alone:
+            self._safely(path, lambda: self._beside(path, group))
+
+    def _beside(self, path: str, group: Any) -> None:
+        """What lies in a group that is no table."""
+        for child in children(group):
+            where = join_path(path, child.name)
+            if child.kind == "external link":
+                message = "a link to another file, which is not followed: tables behind it are not checked"
+                self.tell("T6", Breach("note", where, message, "an external link", "objects of this file"))
+            elif child.kind == "broken" or (child.kind == "group" and open_group(group, child.name) is None):
+                self.tell("H1", Breach("warning", where, "this link leads nowhere, or to what cannot be opened"))
+            elif child.kind == "dataset":
+                for checks in CHECKS.values():
+                    claimed = checks.dataset_claim(group, path, child)
+                    if claimed is not None:
+                        self.tell(*claimed)
+
+    def _safely(self, path: str, look: Callable[[], Any]) -> Any:
+        """What `look` gives; if the file does not let it, None, and a finding."""
+        try:
+            return look()
+        except _UNREADABLE as error:
+            self.tell("H1", Breach("error", path, f"this cannot be looked at: {error}", str(error)))
+            return None
+
+    def _table(self, layout: Layout, group: Any, path: str) -> None:
+        self.checked.tables += 1
+        try:
+            seen = CHECKS[layout.name].look(group, path)
+        except ColonnadeError as error:
+            self.tell(*CHECKS[layout.name].unseen(path, error))
+            return
+        except BROKEN as error:
+            self.tell("H1", Breach("error", path, f"this table cannot be looked at: {error}"))
+            return
+        self.checked.columns += seen.n_columns
+        self.checked.attributes += seen.n_attributes
+        for rule in CHECKS[layout.name].rules:
+            for check in rule.checks:
+                for breach in self._safely(path, partial(_listed, check, seen)) or ():
+                    self.tell(rule.id, breach)
+        if self.values or self.indexes:
+            self.seen.append((layout, seen))
+
+    # -- what values show --
+
+    def _values(self, layout: Layout, seen: SeenTable) -> None:
+        named = {one.name for one in seen.members}
+        for column in seen.info.members:
+            if column.name in named and column.problem is None and column.storage not in ("external", "virtual"):
+                self._column(layout, seen, column)
+            self._rows_done += column.n_rows
+
+    def _column(self, layout: Layout, seen: SeenTable, column: ColumnInfo) -> None:
+        path = join_path(seen.path, column.name)
+        try:
+            dataset, categories = layout.open_column(seen.group, column)
+            if self._claims_too_much(path, column, dataset):
+                return
+            missing = self._read(ColumnReader(column, dataset))
+            if categories is not None and column.categories is not None:
+                self._read_categories(path, categories)
+        except ColonnadeError as error:
+            self.tell(*CHECKS[layout.name].unreadable(seen, column, error))
+        except (*BROKEN, MemoryError) as error:
+            self.tell("H1", Breach("error", path, f"the rows cannot be read: {error}", str(error)))
+        else:
+            breach = CHECKS[layout.name].missing_is_described(seen, column) if missing else None
+            if breach is not None:
+                self.tell("C6", breach)
+
+    def _claims_too_much(self, path: str, column: ColumnInfo, dataset: Any) -> bool:
+        claimed, stored = column.n_rows * column.type.size, stored_bytes(dataset)
+        self.checked.bytes_read += stored
+        if claimed <= MOST_UNSTORED or claimed <= BEST_FILTER * stored:
+            return False
+        message = f"the rows are not checked: {claimed:,} bytes are claimed, {stored:,} are stored"
+        self.tell("H1", Breach("warning", path, message, f"{stored} bytes", f"{claimed} bytes"))
+        return True
+
+    def _read(self, reader: ColumnReader, counted: bool = True) -> bool:
+        """Read all rows, a piece at a time; says whether any is missing. What is wrong with them is an error."""
+        column, missing = reader.column, False
+        for start, stop in cut(0, column.n_rows, column.grid.chunk_rows, column.type):
+            if column.categories is not None or reader.has_numbers:
+                missing |= reader.numbers(start, stop - start)[1] is not None
+            else:
+                missing |= reader.read(start, stop - start).null_count > 0
+            if self.progress is not None and counted:
+                self.progress(min(self._rows_done + stop, self._rows_in_all), self._rows_in_all)
+        return missing
+
+    def _read_categories(self, path: str, dataset: Any) -> None:
+        info = describe_dataset(dataset)
+        n_rows = info.shape[0] if info.shape else 0
+        plain = ColumnInfo(
+            f"{path.rsplit('/', 1)[-1]} (categories)", info.type, n_rows, info.storage, info.chunk_rows, info.filters
+        )
+        if not self._claims_too_much(path, plain, dataset):
+            self._read(ColumnReader(plain, dataset), counted=False)
+
+    def _indexes(self, layout: Layout, seen: SeenTable) -> None:
+        for where, wrong, size in self._safely(seen.path, lambda: list(self._wrong_indexes(layout, seen))) or ():
+            self.checked.bytes_read += size
+            if wrong:
+                more = f", and {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
+                message = f"the index is wrong in {wrong[0]}{more}"
+                self.tell("S8", Breach("error", where, message, str(wrong[0].found), str(wrong[0].expected)))
+
+    def _wrong_indexes(self, layout: Layout, seen: SeenTable) -> Iterator[tuple[str, list[Any], int]]:
+        """Of every index that suits its column, what is wrong with its contents, and its size."""
+        home = join_path(seen.path, CHECKS[layout.name].index_home)
+        for info, wrong in Indexes(seen.group, layout, seen.info, self.receipts).verify():
+            if info.fresh:
+                yield join_path(home, info.name), wrong, info.bytes

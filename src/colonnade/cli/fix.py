@@ -1,0 +1,55 @@
+"""`fix`: what can be mended in a file without touching data, mended."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from colonnade.checking import Mended
+from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
+from colonnade.cli.check import show_finding
+from colonnade.cli.progress import waiting
+from colonnade.cli.text import cell, open_console, plural
+from colonnade.model import Repair
+from colonnade.table.checking import fix
+
+
+def fix_file(file: str, dry_run: bool, as_json: bool) -> int:
+    with waiting(f"mending {file}"):
+        mended = fix(file, dry_run=dry_run)
+    if as_json:
+        print_json(_facts(file, mended))
+    else:
+        _show(file, mended)
+    return FINDINGS if mended.left.errors else FINE
+
+
+def _facts(file: str, mended: Mended) -> Facts:
+    return {
+        "file": file,
+        "dry_run": mended.dry_run,
+        "repairs": [_repair_facts(repair) for repair in mended.repairs],
+        "left": [asdict(one) for one in mended.left],
+    }
+
+
+def _repair_facts(repair: Repair) -> Facts:
+    return {
+        "path": repair.path,
+        "rules": list(dict.fromkeys(rule for rule, _ in repair.mends)),
+        "action": repair.action,
+    }
+
+
+def _show(file: str, mended: Mended) -> None:
+    console = open_console()
+    done = "would mend" if mended.dry_run else "mended"
+    for repair in mended.repairs:
+        rules = " ".join(dict.fromkeys(rule for rule, _ in repair.mends))
+        console.print(cell(f"{done}  ", "green") + cell(f"{rules} {repair.path}: {repair.action}"), soft_wrap=True)
+    for one in mended.left:
+        show_finding(console, one)
+    if mended.repairs or mended.left:
+        console.print()
+    left = f", {plural(len(mended.left), 'finding')} left" if mended.left else ""
+    told = f"{plural(len(mended.repairs), 'repair')}{' to do' if mended.dry_run else ''}{left}"
+    console.print(cell(f"{file}: {told if mended.repairs or left else 'nothing to mend'}"), soft_wrap=True)

@@ -1,0 +1,59 @@
+"""Findings as SARIF 2.1.0, the format in which checkers speak to code-review services."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from colonnade import __version__
+from colonnade.checking import RULES
+from colonnade.cli.answer import Facts
+from colonnade.model import Finding, Rule
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_PLACES = {rule: place for place, rule in enumerate(RULES)}
+
+
+def sarif_log(file: str, findings: Sequence[Finding], readable: bool) -> Facts:
+    """One run of the checker on one file."""
+    driver = {"name": "colonnade", "version": __version__, "rules": [_rule(rule) for rule in RULES.values()]}
+    run = {
+        "tool": {"driver": driver},
+        "invocations": [{"executionSuccessful": readable}],
+        "artifacts": [{"location": {"uri": _uri(file)}}],
+        "results": [_result(file, finding) for finding in findings],
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _uri(file: str) -> str:
+    return quote(Path(file).as_posix(), safe="/:")
+
+
+def _rule(rule: Rule) -> Facts:
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": rule.says},
+        "help": {"text": f"{rule.advice} HEP001, clause {rule.clause}."},
+    }
+
+
+def _result(file: str, finding: Finding) -> Facts:
+    place = {
+        "physicalLocation": {"artifactLocation": {"uri": _uri(file), "index": 0}},
+        "logicalLocations": [{"fullyQualifiedName": finding.path, "kind": "object"}],
+    }
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": _PLACES[finding.rule],
+        "level": finding.severity,
+        "message": {"text": f"{finding.path}: {finding.message}"},
+        "locations": [place],
+        "properties": {
+            "clause": finding.clause,
+            "found": finding.found,
+            "expected": finding.expected,
+            "advice": finding.advice,
+        },
+    }

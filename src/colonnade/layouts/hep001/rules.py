@@ -1,0 +1,196 @@
+"""Every numbered rule of HEP001 as colonnade reads it, with the functions that look for a breach.
+
+The numbers are those of the page of rules (see docs/checking.md): T the table group, C columns, I labels, S search
+indexes, M changes; H1 is the ground under all of them. A rule without functions is seen by who walks over the file
+(T6) or reads values (C6, S8), or by nobody: `NOT_SHOWN` says why. To add a rule: a function, and a line here.
+"""
+
+from __future__ import annotations
+
+from colonnade.layouts.hep001 import rules_categoricals as categoricals
+from colonnade.layouts.hep001 import rules_columns as columns
+from colonnade.layouts.hep001 import rules_indexes as indexes
+from colonnade.layouts.hep001 import rules_labels as labels
+from colonnade.layouts.hep001 import rules_tables as tables
+from colonnade.model import Rule
+
+_MEND = "`colonnade fix` mends it."
+_REBUILD = "`colonnade fix` builds the index anew, or drops it; nothing is lost, an index holds no data."
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "H1",
+        "2",
+        "HDF5 can read what is there: links lead somewhere, headers, attributes and rows can be read.",
+        "Get the file again from where it came from, or from a backup.",
+        (tables.everything_can_be_read,),
+        deep=True,
+    ),
+    Rule(
+        "T1",
+        "5.1",
+        "CLASS is a scalar ASCII string of 12 bytes, COLUMN_TABLE, on the group of a table and on nothing else.",
+        _MEND,
+        (tables.class_says_table,),
+    ),
+    Rule(
+        "T2",
+        "5.2",
+        "VERSION is a scalar ASCII string of fixed length, 1.0.",
+        "If the table follows this revision, write VERSION as the ASCII text 1.0.",
+        (tables.version_is_known,),
+    ),
+    Rule(
+        "T3",
+        "5.3",
+        "Texts of the table (TITLE, description, _index, units_vocabulary, encoding-type, encoding-version) are scalar "
+        "UTF-8 strings of fixed length.",
+        _MEND,
+        (tables.texts_are_stored_right,),
+    ),
+    Rule(
+        "T4",
+        "5.3, 9.6",
+        "column-order is a 1-D array of UTF-8 strings that lists every column once and nothing else.",
+        _MEND,
+        (tables.order_is_stored_right, tables.order_lists_every_column_once),
+    ),
+    Rule("T5", "5.3", "_index names a column or a label of the table.", _MEND, (tables.index_leads_to_rows,)),
+    Rule(
+        "T6",
+        "5.4",
+        "Tables may be anywhere in the file; links to other files are not followed.",
+        "Check the other file by itself.",
+    ),
+    Rule(
+        "T7",
+        "4",
+        "Nothing but the table's own objects is below its group.",
+        "It is left alone; move it elsewhere if it is not meant to be there.",
+        (tables.foreign_objects,),
+    ),
+    Rule(
+        "C1",
+        "6.1, 9.1",
+        "A column is a dataset of rank 1 directly in the table's group; all columns have one length.",
+        "Write the column anew with the rows of the table.",
+        (columns.columns_have_rank_one, columns.columns_have_one_length),
+    ),
+    Rule(
+        "C2",
+        "6.1",
+        "A column's name is UTF-8, is not _search_indexes, and does not begin with an underscore.",
+        "Rename the column.",
+        (columns.names_are_allowed,),
+    ),
+    Rule(
+        "C3",
+        "3, 6.6",
+        "A dataset that is marked as categories belongs to a column that refers to it.",
+        "Refer to it from its column, or remove it.",
+        (columns.categories_are_referred_to,),
+    ),
+    Rule(
+        "C4",
+        "6.2",
+        "A column is of any HDF5 datatype; one without a form in memory is read as raw bytes.",
+        "Nothing, unless you need its values.",
+        (columns.types_are_mapped,),
+    ),
+    Rule(
+        "C5",
+        "6.3",
+        "A column has its own storage, chunks and filters.",
+        "Repack or copy the data into the file; install the filter that is missing.",
+        (columns.rows_are_in_the_file,),
+        deep=True,
+    ),
+    Rule(
+        "C6",
+        "6.4",
+        "Missing rows are marked by the fill value that the writer set, which the description names.",
+        "Say in the description which value means missing.",
+        deep=True,
+    ),
+    Rule(
+        "C7",
+        "6.5",
+        "Texts of a column are scalar UTF-8 strings of fixed length, its references object references.",
+        _MEND,
+        (columns.column_attributes_are_stored_right,),
+    ),
+    Rule(
+        "C8",
+        "6.6",
+        "A categorical holds integer codes, each that of a category, or -1 (unsigned: the fill value) for missing.",
+        "Write the codes anew.",
+        (categoricals.codes_are_integers,),
+        deep=True,
+    ),
+    Rule(
+        "C9",
+        "6.6, 9.5",
+        "Categories are a dataset of rank 1 in the table's group, with encoding-type 'categorical' and a flag ordered.",
+        "`colonnade fix` mends the attributes; categories that are lost must be written anew.",
+        (categoricals.categories_are_there, categoricals.categories_say_what_they_are),
+    ),
+    Rule(
+        "I1",
+        "7.1",
+        "A label is a dataset of rank 1 and of the table's length, with references to its columns in _columns_list.",
+        _MEND,
+        (labels.labels_have_the_rows, labels.labels_list_columns),
+    ),
+    Rule(
+        "I2",
+        "7.2, 9.2",
+        "A label lists a column exactly when the column refers to it in _indexes.",
+        _MEND,
+        (labels.labels_and_columns_agree,),
+    ),
+    Rule(
+        "I4",
+        "5.3",
+        "Where there are labels, _index names the first.",
+        "Set _index to the label that names the rows.",
+        (labels.first_label_is_named,),
+    ),
+    Rule(
+        "S1",
+        "8.1",
+        "The group _search_indexes holds every search index and nothing else.",
+        "Move it: indexes into the group, other objects out of it.",
+        (indexes.all_indexes_are_in_one_place,),
+    ),
+    Rule(
+        "S2",
+        "8.2, 9.3",
+        "An index lists its one column exactly when the column refers to it in _search_indexes.",
+        _MEND,
+        (indexes.columns_and_indexes_agree,),
+    ),
+    Rule(
+        "S3",
+        "8.3, 9.4",
+        "Every index has KIND, a scalar ASCII string of fixed length; unknown kinds are not used.",
+        "Nothing for an unknown kind; an index without KIND can only be removed.",
+        (indexes.indexes_say_their_kind,),
+    ),
+    Rule("S4", "8.4", "CHUNK_MINMAX has one entry a chunk: min, max, nan_count, fill_count, n; and chunk_shape.",
+         _REBUILD, (indexes.minmax_suits,)),
+    Rule("S5", "8.5", "SORTED_ROWS has the row numbers of the column, unsigned, the lengths of its tails, and ordered.",
+         _REBUILD, (indexes.sorted_rows_suit,)),
+    Rule("S6", "8.6", "BITMAP has a row of bits for each of its values, which _values leads to; and ordered.",
+         _REBUILD, (indexes.bitmap_suits,)),
+    Rule("S7", "8.7", "CHUNK_BLOOM has a filter a chunk, k, m_bits, hash_family and chunk_shape.",
+         _REBUILD, (indexes.bloom_suits,)),
+    Rule("S8", "12", "An index says what its column says.", _REBUILD, deep=True),
+)  # fmt: skip
+
+# Numbers of the page that no file can break, or no file can show to be broken.
+NOT_SHOWN: dict[str, str] = {
+    "I3": "a permission: a dataset may be column and label at once",
+    "M1": "about changes: a change that breaks a rule shows as a breach of that rule",
+    "M2": "about changes: an index that did not follow one shows as a breach of S4 to S8",
+    "M3": "about changes: a file does not tell how it came about; a journal beside it is rolled back when it is opened",
+}

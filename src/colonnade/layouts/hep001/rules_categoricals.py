@@ -1,0 +1,71 @@
+"""Rules for categoricals: C8 their codes, C9 their categories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.layouts.hep001 import names
+from colonnade.layouts.hep001.rules_attributes import flag_breaches, is_utf8, stored_as, text_of
+from colonnade.layouts.hep001.seen import SeenDataset, SeenTable
+from colonnade.model import Breach
+
+
+def categoricals(table: SeenTable) -> list[SeenDataset]:
+    """The columns and labels that refer to categories."""
+    return [one for one in table.members if names.CATEGORIES in one.attributes]
+
+
+def codes_are_integers(table: SeenTable) -> Iterator[Breach]:
+    """C8: codes are integers; signed ones mark a missing row with -1."""
+    for one in categoricals(table):
+        if one.info is None:
+            continue
+        if one.info.type.kind != "integer":
+            yield Breach("error", one.path, "a categorical must hold integer codes", str(one.info.type), "integers")
+        elif one.info.type.signed and one.info.fill is not None:
+            fill = int(np.frombuffer(one.info.fill, dtype=memory_dtype(one.info.type))[0])
+            if fill != -1:
+                message = "the fill value of signed codes is not -1, which alone marks a missing row"
+                yield Breach("warning", one.path, message, str(fill), "-1")
+
+
+def categories_are_there(table: SeenTable) -> Iterator[Breach]:
+    """C9: `_categories` leads to a dataset of rank 1 in the same group."""
+    for one in categoricals(table):
+        targets = one.targets(names.CATEGORIES)
+        if not targets:
+            continue  # no reference at all: told by C7
+        held = table.by_address.get(targets[0])
+        expected = "a dataset of rank 1 in the table's group"
+        if targets[0] is None:
+            yield Breach("error", one.path, "_categories refers to nothing", "a reference that leads nowhere", expected)
+        elif held is None:
+            message = "_categories refers to no dataset of the table's group"
+            yield Breach("error", one.path, message, "an object elsewhere", expected)
+        elif not held.is_flat and held.problem is None:
+            yield Breach("error", one.path, "the categories have not rank 1", held.shape_text, expected)
+
+
+def categories_say_what_they_are(table: SeenTable) -> Iterator[Breach]:
+    """C9: categories carry `encoding-type` and `ordered`."""
+    for one in table.categories:
+        yield from _encoding_type(one)
+        yield from flag_breaches(one.path, names.ORDERED, one.attributes.get(names.ORDERED))
+
+
+def _encoding_type(one: SeenDataset) -> Iterator[Breach]:
+    """Here the document asks for a UTF-8 string, be it of fixed or of variable length."""
+    held = one.attributes.get(names.ENCODING_TYPE)
+    text, expected = text_of(held), "the scalar text 'categorical', utf-8"
+    if held is None:
+        yield Breach("error", one.path, "the categories have no encoding-type", "no such attribute", expected)
+    elif held.problem is not None:
+        return
+    elif text != "categorical":
+        found = stored_as(held) if text is None else repr(text) if is_utf8(text) else ascii(text)
+        yield Breach("error", one.path, "encoding-type is not 'categorical'", found, expected)
+    elif held.shape != () or held.type is None or held.type.charset != "utf-8":
+        yield Breach("warning", one.path, "encoding-type is no scalar UTF-8 text", stored_as(held), expected)

@@ -1,0 +1,82 @@
+"""Rules for columns: C1 to C7, as far as headers and attributes show. What values show is in `rules_values`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from colonnade.layouts.hep001 import names
+from colonnade.layouts.hep001.rules_attributes import is_utf8, reference_breaches, text_breaches, text_of
+from colonnade.layouts.hep001.rules_tables import listed_order
+from colonnade.layouts.hep001.seen import COLUMN_TEXTS, SeenTable
+from colonnade.model import Breach, StoredType
+
+
+def columns_have_rank_one(table: SeenTable) -> Iterator[Breach]:
+    """C1: what column-order names is a dataset of rank 1."""
+    for name in dict.fromkeys(listed_order(table) or ()):
+        one = table.datasets.get(name)
+        if one is not None and one.problem is None and not one.is_flat:
+            yield Breach("error", one.path, "a column must have rank 1", one.shape_text, "rank 1")
+
+
+def columns_have_one_length(table: SeenTable) -> Iterator[Breach]:
+    """C1: all columns are as long as the table."""
+    for one in table.columns:
+        if one.n_rows != table.info.n_rows:
+            message = f"this column has {one.n_rows:,} rows, the table has {table.info.n_rows:,}"
+            yield Breach("error", one.path, message, f"{one.n_rows} rows", f"{table.info.n_rows} rows")
+
+
+def names_are_allowed(table: SeenTable) -> Iterator[Breach]:
+    """C2: what a column may be called."""
+    for one in table.members:
+        if not is_utf8(one.name):
+            yield Breach("error", one.path, "the name is not UTF-8", ascii(one.name), "a name in UTF-8")
+        elif one.name == names.SEARCH_INDEXES:
+            message = "a dataset has the name that is for the group of search indexes"
+            yield Breach("error", one.path, message, one.name, "another name")
+        elif one.name.startswith("_"):
+            message = "the name begins with an underscore, which HEP001 reserves"
+            yield Breach("warning", one.path, message, one.name, "a name without a leading underscore")
+
+
+def categories_are_referred_to(table: SeenTable) -> Iterator[Breach]:
+    """C3: a dataset that is marked as categories is those of some column."""
+    used = {one.name for one in table.categories}
+    for one in table.datasets.values():
+        if one.name in used or not one.is_flat:
+            continue
+        if text_of(one.attributes.get(names.ENCODING_TYPE)) == "categorical":
+            message = "this dataset is marked as categories, but no column refers to it"
+            yield Breach("warning", one.path, message, "no _categories leads here", "a column that refers to it")
+
+
+def types_are_mapped(table: SeenTable) -> Iterator[Breach]:
+    """C4: any datatype is legal; those that have no form in memory are told."""
+    for one in table.members:
+        if one.info is not None and _is_unmapped(one.info.type):
+            message = "values of this datatype are read as raw bytes"
+            yield Breach("note", one.path, message, str(one.info.type), "a datatype with a form in memory")
+
+
+def _is_unmapped(stored: StoredType) -> bool:
+    parts = [*([stored.base] if stored.base is not None else []), *(one.type for one in stored.fields)]
+    return stored.kind == "unknown" or any(_is_unmapped(part) for part in parts)
+
+
+def rows_are_in_the_file(table: SeenTable) -> Iterator[Breach]:
+    """C5: any storage is legal; rows that lie in other files are told, since the file alone does not hold them."""
+    for one in (*table.members, *table.categories):
+        if one.info is not None and one.info.storage in ("external", "virtual"):
+            message = "the rows lie in other files, which may change or be lost"
+            yield Breach("warning", one.path, message, f"{one.info.storage} storage", "rows inside the file")
+
+
+def column_attributes_are_stored_right(table: SeenTable) -> Iterator[Breach]:
+    """C7: texts and references of columns and labels."""
+    for one in table.members:
+        for name in COLUMN_TEXTS:
+            yield from text_breaches(one.path, name, one.attributes.get(name))
+        for name in (names.INDEXES, names.SEARCH_INDEXES):
+            yield from reference_breaches(one.path, name, one.attributes.get(name), scalar=False)
+        yield from reference_breaches(one.path, names.CATEGORIES, one.attributes.get(names.CATEGORIES), scalar=True)

@@ -1,0 +1,229 @@
+"""Rules for search indexes: S1 to S7, as far as headers and attributes show. S8, their contents, is checked by values.
+
+Whether an index suits its column is asked of the index kind itself, so that the checker and the queries agree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+
+from colonnade.columns.keys import domain_of
+from colonnade.indexes import KINDS, refusal
+from colonnade.indexes.base import BAD_INDEX
+from colonnade.layouts.hep001 import names
+from colonnade.layouts.hep001.rules_attributes import (
+    count_breaches,
+    flag_breaches,
+    integers_of,
+    reference_breaches,
+    text_breaches,
+    text_of,
+)
+from colonnade.layouts.hep001.search import KIND
+from colonnade.layouts.hep001.seen import SeenDataset, SeenTable
+from colonnade.model import Breach, ColumnInfo, shown_name
+
+_WORDS = {kind.name: word for word, kind in KINDS.items()}
+_HOME = f"the group {names.SEARCH_INDEXES}"
+
+
+def values_datasets(table: SeenTable) -> set[int | None]:
+    """Where the values of bitmaps are kept."""
+    return {place for one in table.indexes.values() for place in one.targets("_values")}
+
+
+def index_datasets(table: SeenTable) -> list[SeenDataset]:
+    """The search indexes, without the values of bitmaps."""
+    values = values_datasets(table)
+    return [one for one in table.indexes.values() if one.address not in values and one.problem is None]
+
+
+def column_of(table: SeenTable, one: SeenDataset) -> SeenDataset | None:
+    """The one column that an index is for; None when it does not say so."""
+    targets = one.targets(names.COLUMNS_LIST)
+    return table.member_by_address.get(targets[0]) if len(targets) == 1 else None
+
+
+def all_indexes_are_in_one_place(table: SeenTable) -> Iterator[Breach]:
+    """S1: search indexes are in `_search_indexes`, and nothing else is."""
+    for child in table.index_children:
+        if child.kind not in ("dataset", "broken"):
+            where = f"{table.path.rstrip('/')}/{names.SEARCH_INDEXES}/{child.name}"
+            yield Breach("error", where, f"a {child.kind} among the search indexes", child.kind, "index datasets only")
+    for name in sorted(table.misplaced):
+        message = "a search index beside the columns"
+        yield Breach("error", table.datasets[name].path, message, "in the table's group", f"in {_HOME}")
+
+
+def columns_and_indexes_agree(table: SeenTable) -> Iterator[Breach]:
+    """S2: an index lists a column exactly when the column refers to it; of the four kinds, exactly one column."""
+    listed = {one.address: set(one.targets(names.COLUMNS_LIST)) for one in table.indexes.values()}
+    for one in index_datasets(table):
+        yield from _columns_of_index(table, one)
+    for one in table.members:
+        yield from _indexes_of_column(table, one, listed)
+
+
+def _columns_of_index(table: SeenTable, one: SeenDataset) -> Iterator[Breach]:
+    held = one.attributes.get(names.COLUMNS_LIST)
+    expected = "a reference to one column of the table"
+    if held is None:
+        if KIND in one.attributes:
+            yield Breach(
+                "error", one.path, "the index does not say which column it is for", "no such attribute", expected
+            )
+        return
+    yield from reference_breaches(one.path, names.COLUMNS_LIST, held, scalar=False)
+    targets = one.targets(names.COLUMNS_LIST)
+    if held.is_references and any(place not in table.member_by_address for place in targets):
+        yield Breach("error", one.path, "_columns_list refers to no column of this table", "another object", expected)
+    elif held.is_references and len(targets) != 1 and text_of(one.attributes.get(KIND)) in _WORDS:
+        message = "an index of this kind is for exactly one column"
+        yield Breach("error", one.path, message, f"{len(targets)} columns", expected)
+    for place in dict.fromkeys(targets):
+        column = table.member_by_address.get(place)
+        if column is not None and one.address not in column.targets(names.SEARCH_INDEXES):
+            message = f"index {one.name!r} lists this column, which does not refer back in {names.SEARCH_INDEXES}"
+            yield Breach("error", column.path, message, "no reference", f"a reference to {one.name!r}")
+
+
+def _indexes_of_column(table: SeenTable, one: SeenDataset, listed: dict[int, set[int | None]]) -> Iterator[Breach]:
+    counts = Counter(one.targets(names.SEARCH_INDEXES))
+    for place, count in counts.items():
+        index = table.index_by_address.get(place)
+        beside = table.by_address.get(place)
+        if beside is not None and beside.name in table.misplaced:
+            continue  # told by S1
+        if index is None or place is None:
+            message = f"{names.SEARCH_INDEXES} refers to no search index of this table"
+            yield Breach("error", one.path, message, "a reference that leads elsewhere", f"datasets in {_HOME}")
+        elif one.address not in listed[place] and names.COLUMNS_LIST in index.attributes:
+            message = f"column {one.name!r} refers to this index, which does not list it"
+            yield Breach("error", index.path, message, "not in _columns_list", f"a reference to {one.name!r}")
+        if index is not None and count > 1:
+            message = f"{names.SEARCH_INDEXES} names an index twice"
+            yield Breach("warning", one.path, message, f"{index.name!r} {count} times", "each once")
+
+
+def indexes_say_their_kind(table: SeenTable) -> Iterator[Breach]:
+    """S3: KIND is there and stored right; a kind that is not known is listed."""
+    for one in index_datasets(table):
+        held = one.attributes.get(KIND)
+        if held is None:
+            message = "an index without KIND, and no values of a bitmap either"
+            yield Breach("error", one.path, message, "no such attribute", f"one of {', '.join(_WORDS)}")
+            continue
+        yield from text_breaches(one.path, KIND, held, "ascii")
+        text = text_of(held)
+        if text is not None and text not in _WORDS:
+            message = "an index of a kind that is not known here: it is kept, and not used"
+            yield Breach("note", one.path, message, repr(shown_name(text)), f"one of {', '.join(_WORDS)}")
+
+
+def word_of(one: SeenDataset) -> str | None:
+    """The kind of an index, in our words; None when it is not known here."""
+    return _WORDS.get(text_of(one.attributes.get(KIND)) or "")
+
+
+def _of_kind(table: SeenTable, word: str) -> Iterator[SeenDataset]:
+    return (one for one in index_datasets(table) if word_of(one) == word)
+
+
+def _suits(table: SeenTable, one: SeenDataset, word: str, attributes: Iterator[Breach]) -> Iterator[Breach]:
+    """What is wrong with its attributes; if nothing serious, why it is of no use for its column."""
+    told = list(attributes)
+    yield from told
+    column = column_of(table, one)
+    if column is None or any(breach.severity == "error" for breach in told):
+        return
+    info = table.column_info(column)
+    if info.problem is not None:
+        return  # told by C1, C8 or C9
+    if domain_of(info.type) is None:
+        message = f"column {column.name!r} cannot have an index: its values cannot be compared"
+        yield Breach("error", one.path, message, str(info.type), "a type whose values have an order")
+        return
+    reason = refusal(info) or _other_stride(one, info)
+    if reason is not None:
+        message = f"this index of column {column.name!r} is not used here: {reason}"
+        yield Breach("note", one.path, message, reason, "a column whose index can be used")
+        return
+    problem = _problem(one, info, word)
+    if problem is not None:
+        message = f"the index does not suit column {column.name!r}: {problem}"
+        yield Breach("error", one.path, message, problem, f"a {KINDS[word].name} of this column as it is")
+
+
+def _problem(one: SeenDataset, column: ColumnInfo, word: str) -> str | None:
+    try:
+        return KINDS[word].open(one.dataset, column, None).problem()
+    except BAD_INDEX as error:
+        return str(error)
+
+
+def _other_stride(one: SeenDataset, column: ColumnInfo) -> str | None:
+    """Of a column without chunks, the builder of an index chose the stride; here only one is looked for."""
+    stride = integers_of(one.attributes.get("chunk_shape"))
+    if column.storage == "chunked" or stride is None or stride == [column.grid.chunk_rows]:
+        return None
+    word = word_of(one)
+    if word is None or len(stride) != 1 or stride[0] < 1:
+        return None
+    if _problem(one, replace(column, chunk_rows=stride[0]), word) is not None:
+        return None
+    return f"it has an entry for every {stride[0]:,} rows of a column without chunks"
+
+
+def minmax_suits(table: SeenTable) -> Iterator[Breach]:
+    """S4: CHUNK_MINMAX."""
+    for one in _of_kind(table, "chunk_minmax"):
+        shape = count_breaches(one.path, "chunk_shape", one.attributes.get("chunk_shape"), 8, scalar=False)
+        yield from _suits(table, one, "chunk_minmax", shape)
+
+
+def sorted_rows_suit(table: SeenTable) -> Iterator[Breach]:
+    """S5: SORTED_ROWS."""
+    for one in _of_kind(table, "sorted_rows"):
+        held = one.attributes
+        tails = (
+            breach
+            for name in ("nan_tail_length", "fill_tail_length")
+            for breach in count_breaches(one.path, name, held.get(name), 8)
+        )
+        ordered = flag_breaches(one.path, names.ORDERED, held.get(names.ORDERED))
+        yield from _suits(table, one, "sorted_rows", chain(tails, ordered))
+
+
+def bitmap_suits(table: SeenTable) -> Iterator[Breach]:
+    """S6: BITMAP."""
+    for one in _of_kind(table, "bitmap"):
+        ordered = flag_breaches(one.path, names.ORDERED, one.attributes.get(names.ORDERED))
+        yield from _suits(table, one, "bitmap", chain(_values_are_beside(table, one), ordered))
+
+
+def _values_are_beside(table: SeenTable, one: SeenDataset) -> Iterator[Breach]:
+    held = one.attributes.get("_values")
+    expected = f"a scalar object reference to a dataset in {_HOME}"
+    if held is None:
+        yield Breach("error", one.path, "the bitmap does not say where its values are", "no such attribute", expected)
+        return
+    yield from reference_breaches(one.path, "_values", held, scalar=True)
+    if any(place not in table.index_by_address for place in one.targets("_values")):
+        message = "the values of this bitmap are not kept beside it"
+        yield Breach("error", one.path, message, "a reference that leads elsewhere", expected)
+
+
+def bloom_suits(table: SeenTable) -> Iterator[Breach]:
+    """S7: CHUNK_BLOOM."""
+    for one in _of_kind(table, "chunk_bloom"):
+        held = one.attributes
+        parts = chain(
+            count_breaches(one.path, "k", held.get("k"), 2),
+            count_breaches(one.path, "m_bits", held.get("m_bits"), 8),
+            count_breaches(one.path, "chunk_shape", held.get("chunk_shape"), 8, scalar=False),
+            text_breaches(one.path, "hash_family", held.get("hash_family"), "ascii"),
+        )
+        yield from _suits(table, one, "chunk_bloom", parts)

@@ -1,0 +1,217 @@
+"""Rules for the table group: T1 to T5, T7; and H1, that HDF5 can read what is there."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from colonnade.errors import ColonnadeError, UnsupportedError
+from colonnade.h5 import attributes
+from colonnade.h5.links import Child, children, join_path, open_dataset
+from colonnade.layouts.hep001 import names
+from colonnade.layouts.hep001.rules_attributes import stored_as, text_breaches, text_of
+from colonnade.layouts.hep001.seen import SeenTable
+from colonnade.model import Breach, shown_name
+
+_WRITE_CLASS = "If it is meant as a table, write CLASS as the scalar ASCII text COLUMN_TABLE."
+_NEWER = "Check it with a newer version of colonnade."
+_FOREIGN = {
+    "group": "a group that is no part of the table",
+    "datatype": "a named datatype, which is no part of the table",
+    "soft link": "a soft link, which is not followed: what it leads to is no column",
+    "external link": "a link to another file, which is not followed",
+}
+
+
+def class_says_table(table: SeenTable) -> Iterator[Breach]:
+    """T1: CLASS is a scalar of exactly 12 bytes of ASCII."""
+    held = table.attributes.get(names.CLASS)
+    if held is None or held.type is None:
+        return
+    expected = "a scalar string of 12 bytes, ascii"
+    if held.shape != ():
+        message = "CLASS is no scalar: other readers do not see this table"
+        yield Breach("error", table.path, message, stored_as(held), expected)
+        return
+    storage = list(text_breaches(table.path, names.CLASS, held, "ascii"))
+    yield from storage
+    if not storage and held.type.size != len(names.CLASS_VALUE):
+        yield Breach("warning", table.path, "CLASS is not of 12 bytes", stored_as(held), expected)
+
+
+def version_is_known(table: SeenTable) -> Iterator[Breach]:
+    """T2: VERSION is there, is a number that this revision covers, and is stored as ASCII."""
+    held = table.attributes.get(names.VERSION)
+    expected = f"'{names.VERSION_VALUE}'"
+    if held is None:
+        yield Breach("error", table.path, "VERSION is missing", "no such attribute", expected)
+        return
+    yield from text_breaches(table.path, names.VERSION, held, "ascii")
+    text = text_of(held)
+    match = re.fullmatch(r"(\d{1,6})(?:\.(\d{1,6}))?(?:\..*)?", text or "")
+    if text is not None and match is None:
+        yield Breach("error", table.path, "VERSION is no version number", repr(text), expected)
+    elif match is not None and int(match[1]) < 1:
+        yield Breach("warning", table.path, "VERSION is of no published revision", repr(text), expected)
+    elif match is not None and int(match[2] or 0) > 0:
+        message = "VERSION is of a later revision, which is read as this one"
+        yield Breach("note", table.path, message, repr(text), expected)
+
+
+def texts_are_stored_right(table: SeenTable) -> Iterator[Breach]:
+    """T3: the optional texts of the table."""
+    for name in names.GROUP_ATTRIBUTES:
+        if name not in (names.CLASS, names.VERSION, names.COLUMN_ORDER):
+            yield from text_breaches(table.path, name, table.attributes.get(name))
+
+
+def order_is_stored_right(table: SeenTable) -> Iterator[Breach]:
+    """T4: column-order is a 1-D array of UTF-8 texts of fixed length; there when a table has several columns."""
+    held = table.attributes.get(names.COLUMN_ORDER)
+    expected = "a 1-D array of strings of fixed length, utf-8"
+    if held is None:
+        if len(table.columns) > 1:
+            message = "there is no column-order, so columns have no order"
+            yield Breach("warning", table.path, message, "no such attribute", expected)
+    elif held.problem is not None:
+        return
+    elif not held.is_text and held.values + (held.shape or ()) != (0,):
+        yield Breach("error", table.path, "column-order holds no texts", stored_as(held), expected)
+    elif held.type is None or held.shape is None or len(held.shape) != 1:
+        yield Breach("warning", table.path, "column-order is no 1-D array", stored_as(held), expected)
+    elif held.type.kind == "text":
+        yield Breach("warning", table.path, "column-order is of variable length", stored_as(held), expected)
+    elif held.is_text and held.type.charset != "utf-8":
+        yield Breach("warning", table.path, "column-order is marked as ascii", stored_as(held), expected)
+
+
+def order_lists_every_column_once(table: SeenTable) -> Iterator[Breach]:
+    """T4: column-order lists each column once, and nothing else."""
+    order = listed_order(table)
+    if order is None:
+        return
+    columns = {one.name for one in table.columns}
+    categories = {one.name for one in table.categories}
+    for name, count in Counter(order).items():
+        shown = repr(shown_name(name))
+        if name in columns and count > 1:
+            yield Breach("error", table.path, f"column-order names {shown} {count} times", f"{count} times", "once")
+        elif name in categories:
+            message = f"column-order names {shown}, which holds categories"
+            yield Breach("warning", table.path, message, shown, "columns only")
+        elif name not in columns and name not in table.datasets:
+            yield Breach(
+                "error", table.path, f"column-order names {shown}, which is not in this table", shown, "columns only"
+            )
+    named = set(order)
+    for one in table.columns:
+        if one.name not in named:
+            yield Breach("error", one.path, "column-order does not name this column", "not named", "named once")
+
+
+def listed_order(table: SeenTable) -> list[str] | None:
+    """The names in column-order; None when there is none that can be read."""
+    held = table.attributes.get(names.COLUMN_ORDER)
+    return held.texts() if held is not None and held.is_text else None
+
+
+def index_leads_to_rows(table: SeenTable) -> Iterator[Breach]:
+    """T5: `_index` names a column or label."""
+    name = text_of(table.attributes.get(names.INDEX))
+    known = {one.name for one in table.members}
+    if name is not None and name not in known:
+        yield Breach(
+            "error",
+            table.path,
+            f"_index names {shown_name(name)!r}, which is neither a column nor a label of this table",
+            repr(shown_name(name)),
+            "the name of a column or label",
+        )
+
+
+def foreign_objects(table: SeenTable) -> Iterator[Breach]:
+    """T7: what lies in the group and is no part of the table."""
+    order = set(listed_order(table) or ())
+    for child in table.children:
+        if child.name == names.SEARCH_INDEXES and child.kind == "group":
+            continue
+        where = join_path(table.path, child.name)
+        if child.kind in _FOREIGN:
+            yield Breach("note", where, f"this is {_FOREIGN[child.kind]}", child.kind, "the table's own objects only")
+        one = table.datasets.get(child.name)
+        if one is None or one.problem is not None or one.is_flat or child.name in order:
+            continue
+        if names.COLUMNS_LIST not in one.attributes:
+            yield Breach("note", where, "a dataset that is no column: its rank is not 1", one.shape_text, "rank 1")
+
+
+def everything_can_be_read(table: SeenTable) -> Iterator[Breach]:
+    """H1: links lead somewhere, headers and attributes can be read."""
+    for child in (*table.children, *table.index_children):
+        if child.kind == "broken":
+            where = join_path(table.path, child.name)
+            yield Breach("error", where, "this link leads nowhere, or to an object that cannot be opened")
+    if table.home_problem is not None:
+        yield Breach("error", join_path(table.path, names.SEARCH_INDEXES), table.home_problem)
+    for name, held in table.attributes.items():
+        if held.problem is not None:
+            yield Breach("error", table.path, f"attribute {name}: {held.problem}")
+    for one in (*table.datasets.values(), *table.indexes.values()):
+        if one.problem is not None:
+            yield Breach("error", one.path, one.problem)
+        for name, held in one.attributes.items():
+            if held.problem is not None:
+                yield Breach("error", one.path, f"attribute {name}: {held.problem}")
+
+
+# -- what claims to be a table and is none --
+
+
+def claim(group: Any, path: str) -> tuple[str, Breach] | None:
+    """Of a group that is no table: the rule that it breaks if it was meant to be one, and how; None when it was not."""
+    held = attributes.look(group, names.CLASS)
+    if held is None or not held.is_text:
+        return _claim_by_parts(group, path, "no such attribute" if held is None else stored_as(held))
+    said = [text.strip() for text in held.texts()]
+    if said == [names.CLASS_VALUE] and attributes.look(group, names.LATER_REVISION) is not None:
+        message = "a table of a later revision of HEP001, which is not read and not checked here"
+        return "T2", Breach("note", path, message, f"the attribute {names.LATER_REVISION}", "HEP001 1.0", _NEWER)
+    if any(text.upper() == names.CLASS_VALUE for text in said):
+        message = "CLASS is almost that of a table: readers pass this group over"
+        found = f"{stored_as(held)}: {', '.join(map(ascii, said[:4]))}"
+        return "T1", Breach("error", path, message, found, f"'{names.CLASS_VALUE}'", _WRITE_CLASS)
+    return None
+
+
+def _claim_by_parts(group: Any, path: str, found: str) -> tuple[str, Breach] | None:
+    if not _looks_like_a_table(group):
+        return None
+    message = "this group is laid out as a table, but has no CLASS that says so"
+    return "T1", Breach("error", path, message, found, f"'{names.CLASS_VALUE}'", _WRITE_CLASS)
+
+
+def _looks_like_a_table(group: Any) -> bool:
+    """VERSION and column-order together, or a group of search indexes: nobody else writes these."""
+    if attributes.look(group, names.VERSION) is not None and attributes.look(group, names.COLUMN_ORDER) is not None:
+        return True
+    return any(child.name == names.SEARCH_INDEXES and child.kind == "group" for child in children(group))
+
+
+def dataset_claim(group: Any, path: str, child: Child) -> tuple[str, Breach] | None:
+    """The same of a dataset: a table is a group."""
+    dataset = open_dataset(group, child.name)
+    text = attributes.read_text(dataset, names.CLASS) if dataset is not None else None
+    if text != names.CLASS_VALUE:
+        return None
+    where, advice = join_path(path, child.name), "Remove CLASS from it."
+    return "T1", Breach("error", where, "a dataset says it is a table", "a dataset", "a group", advice)
+
+
+def unseen(path: str, error: ColonnadeError) -> tuple[str, Breach]:
+    """A table that cannot be looked at: the rule that this breaks, and how."""
+    if isinstance(error, UnsupportedError):
+        found = repr(error.facts.get("found"))
+        return "T2", Breach("error", path, f"{error}; it is not checked", found, f"'{names.VERSION_VALUE}'", _NEWER)
+    return "H1", Breach("error", path, f"this table cannot be described: {error}", str(error), "a table")

@@ -1,0 +1,167 @@
+"""A HEP001 table group as its rules see it: children, attributes and references, each read once.
+
+`describe` says what can be made of a table, leniently. Here nothing is made of anything: what is stored stands as it is
+stored. What cannot be read has a `problem`. No element of a column is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from colonnade.errors import CorruptError
+from colonnade.h5 import attributes
+from colonnade.h5.attributes import BROKEN, Attribute
+from colonnade.h5.datasets import DatasetInfo, describe_dataset
+from colonnade.h5.links import Child, address, children, dereference, join_path, open_dataset, open_group
+from colonnade.layouts.hep001 import names
+from colonnade.layouts.hep001.describe import describe
+from colonnade.layouts.hep001.search import KIND
+from colonnade.model import ColumnInfo, TableInfo
+
+COLUMN_TEXTS = (names.UNITS, names.UNITS_VOCABULARY, names.DESCRIPTION)
+INDEX_ATTRIBUTES = (
+    KIND, names.COLUMNS_LIST, names.ORDERED, "chunk_shape", "nan_tail_length", "fill_tail_length",
+    "_values", "k", "m_bits", "hash_family",
+)  # fmt: skip
+COLUMN_ATTRIBUTES = (
+    *COLUMN_TEXTS, names.INDEXES, names.SEARCH_INDEXES, names.CATEGORIES, names.COLUMNS_LIST, names.ENCODING_TYPE,
+    names.ORDERED, KIND,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SeenDataset:
+    """A dataset of the table, or of its `_search_indexes`: its header and those attributes that HEP001 names."""
+
+    name: str
+    path: str
+    address: int
+    dataset: Any
+    info: DatasetInfo | None
+    problem: str | None
+    attributes: dict[str, Attribute]
+    known_targets: dict[str, list[int | None]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether it has rank 1, as every column has."""
+        return self.info is not None and self.info.shape is not None and len(self.info.shape) == 1
+
+    @property
+    def n_rows(self) -> int:
+        return self.info.shape[0] if self.info is not None and self.info.shape else 0
+
+    @property
+    def shape_text(self) -> str:
+        shape = self.info.shape if self.info is not None else None
+        return "no shape" if shape is None else "one element" if shape == () else f"shape {shape}"
+
+    def targets(self, name: str) -> list[int | None]:
+        """Where the references of an attribute lead, as addresses; None for one that leads nowhere."""
+        if name not in self.known_targets:
+            held = self.attributes.get(name)
+            references = held.values if held is not None and held.is_references else ()
+            nodes = (dereference(self.dataset, reference) for reference in references)
+            self.known_targets[name] = [None if node is None else address(node) for node in nodes]
+        return self.known_targets[name]
+
+
+@dataclass
+class SeenTable:
+    """A table group with all that the rules look at. `info` is what a reader makes of it.
+
+    misplaced: search indexes that stand beside the columns. columns, labels, members (both), categories: the datasets
+    that these are, without the misplaced ones.
+    """
+
+    group: Any
+    path: str
+    info: TableInfo
+    attributes: dict[str, Attribute]
+    children: list[Child]
+    datasets: dict[str, SeenDataset]
+    index_children: list[Child]
+    indexes: dict[str, SeenDataset]
+    home_problem: str | None
+    by_address: dict[int | None, SeenDataset] = field(init=False, repr=False)
+    member_by_address: dict[int | None, SeenDataset] = field(init=False, repr=False)
+    index_by_address: dict[int | None, SeenDataset] = field(init=False, repr=False)
+    misplaced: set[str] = field(init=False, repr=False)
+    columns: list[SeenDataset] = field(init=False, repr=False)
+    labels: list[SeenDataset] = field(init=False, repr=False)
+    members: list[SeenDataset] = field(init=False, repr=False)
+    categories: list[SeenDataset] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.by_address = {one.address: one for one in self.datasets.values()}
+        self.index_by_address = {one.address: one for one in self.indexes.values()}
+        self.misplaced = {one.name for one in self.datasets.values() if is_misplaced_index(one)}
+        self.columns = self._placed(self.info.columns)
+        self.labels = self._placed(self.info.labels)
+        self.members = list({one.name: one for one in (*self.columns, *self.labels)}.values())
+        self.member_by_address = {one.address: one for one in self.members}
+        shown = {one.name for one in self.members}
+        targets = {place for one in self.datasets.values() for place in one.targets(names.CATEGORIES)}
+        self.categories = [
+            one for one in self.datasets.values() if one.address in targets and one.name not in shown and one.is_flat
+        ]
+
+    def _placed(self, columns: tuple[ColumnInfo, ...]) -> list[SeenDataset]:
+        known = (one.name for one in columns if one.name not in self.misplaced)
+        return [self.datasets[name] for name in known if name in self.datasets]
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.members)
+
+    @property
+    def n_attributes(self) -> int:
+        datasets = (*self.datasets.values(), *self.indexes.values())
+        return len(self.attributes) + sum(len(one.attributes) for one in datasets)
+
+    def column_info(self, one: SeenDataset) -> ColumnInfo:
+        """What a reader makes of a column or label."""
+        return self.info.by_name[one.name]
+
+
+def is_misplaced_index(one: SeenDataset) -> bool:
+    """Whether a dataset beside the columns is a search index by its attributes, which belongs elsewhere."""
+    return KIND in one.attributes and names.COLUMNS_LIST in one.attributes
+
+
+def look(group: Any, path: str) -> SeenTable:
+    """The table as its rules see it. Errors are those of `describe`: a later version, links that cannot be listed."""
+    info = describe(group, path)
+    listed = children(group)
+    here = {one.name: one for child in listed if (one := _seen(group, path, child, COLUMN_ATTRIBUTES)) is not None}
+    looked = {name: held for name in names.GROUP_ATTRIBUTES if (held := attributes.look(group, name)) is not None}
+    home_path = join_path(path, names.SEARCH_INDEXES)
+    home = next((child for child in listed if child.name == names.SEARCH_INDEXES and child.kind == "group"), None)
+    inside, found, problem = [], {}, None
+    if home is not None:
+        node = open_group(group, names.SEARCH_INDEXES)
+        try:
+            inside = children(node) if node is not None else []
+            problem = "it cannot be opened" if node is None else None
+        except CorruptError as error:
+            problem = str(error)
+        seen = [_seen(node, home_path, child, INDEX_ATTRIBUTES) for child in inside]
+        found = {one.name: one for one in seen if one is not None}
+    return SeenTable(group, path, info, looked, listed, here, inside, found, problem)
+
+
+def _seen(group: Any, path: str, child: Child, wanted: tuple[str, ...]) -> SeenDataset | None:
+    """The dataset a link leads to; None when that is no dataset."""
+    if child.kind != "dataset":
+        return None
+    where = join_path(path, child.name)
+    dataset = open_dataset(group, child.name)
+    if dataset is None:
+        return SeenDataset(child.name, where, child.address, None, None, "this dataset cannot be opened", {})
+    held = {name: found for name in wanted if (found := attributes.look(dataset, name)) is not None}
+    try:
+        info, problem = describe_dataset(dataset), None
+    except BROKEN as error:
+        info, problem = None, f"the header of this dataset cannot be read: {error}"
+    return SeenDataset(child.name, where, child.address, dataset, info, problem, held)

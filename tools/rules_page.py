@@ -1,0 +1,99 @@
+"""The command that writes docs/checking.md from the rules that the checker has and the files of the conformance kit.
+
+python -m tools.rules_page            writes the page
+python -m tools.rules_page --check    fails when the page is not true
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from colonnade.layouts.checks import CHECKS as ALL_CHECKS
+from tools.types_page import table
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "checking.md"
+MANIFEST = ROOT / "tests" / "conformance" / "manifest.json"
+CHECKS = ALL_CHECKS["hep001"]
+
+HEAD = """# Checking files
+
+This page is written by `python -m tools.rules_page` from the rules that the checker has; a test keeps it true.
+
+    colonnade check run.h5                  every rule on every table, by headers and attributes
+    colonnade check run.h5 --deep           also every value, and every search index against its column
+    colonnade check run.h5 --json           for programs; --sarif for services that show findings
+    colonnade fix run.h5 --dry-run          what could be mended without touching data
+    colonnade fix run.h5                    mends it, as one commit
+
+```python
+found = cn.check("run.h5", deep=True)       # a list of Finding, the worst first; empty when all is well
+for one in found:
+    one.rule, one.severity, one.path, one.message, one.clause, one.found, one.expected, one.advice
+found.checked                               # how much was looked at: tables, columns, attributes, bytes_read
+mended = cn.fix("run.h5", dry_run=True)     # mended.repairs, and mended.left: findings that stay
+```
+
+A bad file is never an error of `check`: what goes wrong while looking is a finding (rule H1). A deep check reads every
+row once, a few MiB at a time. Rows that lie in other files (external and virtual storage) are not read.
+
+| severity | means |
+| --- | --- |
+| error | a MUST of HEP001 is broken, or a thing cannot be read |
+| warning | a SHOULD is broken, or a right value is stored as colonnade would not store it |
+| note | worth knowing: unknown index kinds, foreign objects, links that were not followed |
+
+Exit codes of `colonnade check`: 0 no errors; 1 errors (with `--strict` also warnings), or no tables to check; 2 usage;
+3 not readable as HDF5. `--severity warning` hides notes, `--severity error` warnings too; the exit code stays. Of
+`colonnade fix`: 1 when errors are left.
+
+`fix` never touches rows of columns, labels or categories. It rewrites attributes that hold the right thing in the wrong
+storage, adds the missing side of references and takes out those that lead nowhere, writes `column-order` anew, removes
+an `_index` that names nothing (or sets it to the first label), and builds search indexes anew that are wrong or broken
+(an index for which no single column can be made out, or whose column cannot have one, is dropped). A second run changes
+nothing.
+
+## The rules
+Numbers are those that findings carry; H1 is the ground under the others. Severities are those of the files in
+`tests/conformance`, the kit with which any implementation can test its own checker.
+
+"""
+
+MIDDLE = """
+## Numbers that no file shows
+"""
+
+
+def rule_rows(files: list[dict[str, Any]]) -> list[list[str]]:
+    rows = []
+    for rule in CHECKS.rules:
+        own = [entry for entry in files if entry["rule"] == rule.id and entry["expected"]]
+        found = [one for entry in own for one in entry["expected"] if one["rule"] == rule.id]
+        severities = [word for word in ("error", "warning", "note") if word in {one["severity"] for one in found}]
+        fixable = {entry["fixable"] for entry in own}
+        mends = "yes" if fixable == {True} else "no" if fixable == {False} else "some"
+        deep = "only" if all(one["deep"] for one in found) else "also" if rule.deep else ""
+        rows.append([rule.id, rule.clause, rule.says, ", ".join(severities), deep, mends])
+    return rows
+
+
+def page_text() -> str:
+    """The page as it should be."""
+    files = json.loads(MANIFEST.read_text())["files"]
+    rules = table(["rule", "HEP001", "says", "found as", "deep", "`fix`"], rule_rows(files))
+    others = table(["number", "why"], [[number, why] for number, why in CHECKS.not_shown.items()])
+    return HEAD + rules + MIDDLE + others
+
+
+def main(arguments: list[str]) -> int:
+    if "--check" in arguments:
+        return 0 if PAGE.read_text() == page_text() else 1
+    PAGE.write_text(page_text())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
