@@ -72,7 +72,7 @@ class CategoryCoder:
 
     def _translate(self, dictionary: pa.Array, array: pa.Array, first_row: int) -> pa.Array:
         """For each entry of a batch's dictionary its code here, new categories added at the end."""
-        if self._last is not None and (self._last[0] is dictionary or self._last[0].equals(dictionary)):
+        if self._last is not None and _is_same(self._last[0], dictionary):
             return self._last[1]
         wanted = dictionary.cast(self.values.type)
         codes = self._look_up(wanted)
@@ -109,6 +109,16 @@ class CategoryCoder:
         positions = pc.indices_nonzero(pc.is_in(dictionary, value_set=new))
         rows = pc.indices_nonzero(pc.is_in(array.indices.cast(pa.int64()), value_set=positions.cast(pa.int64())))
         return [int(row) for row in np.asarray(rows)[:1]]
+
+
+def _is_same(one: pa.Array, other: pa.Array) -> bool:
+    """Whether two dictionaries hold the same entries; 0.0 and -0.0 are two, as they are when they are looked up."""
+    if one is other:
+        return True
+    if pa.types.is_floating(one.type) and one.type == other.type:
+        bits = f"int{one.type.bit_width}"
+        return bool(one.view(bits).equals(other.view(bits)))
+    return bool(one.equals(other))
 
 
 def start_coder(
