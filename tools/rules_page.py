@@ -30,11 +30,11 @@ This page is written by `python -m tools.rules_page` from the rules that the che
     colonnade fix run.h5                    mends it, as one commit
 
 ```python
-found = cn.check("run.h5", deep=True)       # a list of Finding, the worst first; empty when all is well
+found = cn.check("run.h5", deep=True)  # a list of Finding, the worst first; empty when all is well
 for one in found:
     one.rule, one.severity, one.path, one.message, one.clause, one.found, one.expected, one.advice
-found.checked                               # how much was looked at: tables, columns, attributes, bytes_read
-mended = cn.fix("run.h5", dry_run=True)     # mended.repairs, and mended.left: findings that stay
+found.checked  # how much was looked at: tables, columns, attributes, bytes_read
+mended = cn.fix("run.h5", dry_run=True)  # mended.repairs, and mended.left: findings that stay
 ```
 
 A bad file is never an error of `check`: what goes wrong while looking is a finding (rule H1). A deep check reads every

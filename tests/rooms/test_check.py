@@ -222,6 +222,15 @@ def test_a_truncated_file_has_findings_or_cannot_be_opened(name: str, tmp_path: 
         assert not found.checked.readable
 
 
+@pytest.mark.parametrize(("at", "byte"), [(8, 9), (12, 7), (20, 255), (13, 3)])
+def test_a_broken_superblock_is_damage_and_no_lock(at: int, byte: int, tmp_path: Path) -> None:
+    data = bytearray((KIT / "T1-good.h5").read_bytes())
+    data[at] = byte
+    (tmp_path / "x.h5").write_bytes(bytes(data))
+    found = cn.check(tmp_path / "x.h5")
+    assert not found.checked.readable
+
+
 # -- the command line --
 
 

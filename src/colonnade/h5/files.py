@@ -9,6 +9,7 @@ without an error. Files are made in the oldest HDF5 form that holds the data.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -535,6 +536,6 @@ def _explain(error: OSError, name: str, size: int) -> Exception:
         return ConflictError(f"{name} may not be opened: {text}", path=name)
     if "already open" in text:
         return ConflictError(f"{name} is open elsewhere in this process, in another mode: close it first", path=name)
-    if "lock" in text:
+    if re.search(r"\block", text):  # not "superblock", which is damage
         return ConflictError(f"{name} is in use by another process: {text}", path=name)
     return CorruptError(f"{name} cannot be opened as HDF5: {text}", path=name)
