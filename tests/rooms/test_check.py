@@ -158,6 +158,23 @@ def test_fix_works_on_an_open_file_and_needs_it_writable(broken: Path) -> None:
         assert facts(cn.check(file, deep=True)) == {("C7", "error", "/events/energy")}
 
 
+def test_an_index_of_rows_that_cannot_be_read_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        group = make.indexed(file)
+        del group["v"]
+        column = group.create_dataset("v", data=make.VALUES, chunks=(2,), fletcher32=True)
+        make.minmax(group, [(1, 5, 0, 0, 2)])
+        mask, data = column.id.read_direct_chunk((2,))
+        column.id.write_direct_chunk((2,), bytes([data[0] ^ 1]) + data[1:], mask)
+    assert facts(cn.check(path)) == {("S4", "error", "/t/_search_indexes/v__chunk_minmax")}
+    assert cn.fix(path).left == []
+    assert facts(cn.check(path, deep=True)) == {("H1", "error", "/t/v")}
+    with h5py.File(path) as file:
+        assert "_search_indexes" not in file["t"]
+        assert "_search_indexes" not in file["t/v"].attrs
+
+
 def test_several_tables_and_what_claims_to_be_one(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:

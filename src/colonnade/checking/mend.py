@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from colonnade.checking.check import Check, Findings
-from colonnade.errors import UsageError
+from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.indexing import Indexes
 from colonnade.layouts import Layout
 from colonnade.layouts.checks import CHECKS, IndexPlan, SeenTable
@@ -88,5 +88,5 @@ class _Renewal:
         info = self.layout.describe(self.seen.group, self.seen.path)
         try:
             Indexes(self.seen.group, self.layout, info, self.receipts).build({column: [word]})
-        except UsageError:  # too many values for a bitmap: it is gone, and nothing is lost
-            return
+        except (UsageError, FormatError, UnsupportedError):
+            return  # too many values for a bitmap, or rows that cannot be read: it is gone, and nothing is lost
