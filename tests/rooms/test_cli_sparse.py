@@ -128,6 +128,6 @@ def test_records_out_of_order() -> None:
 
 
 def test_filters_that_are_not_known_and_headers_that_make_no_sense() -> None:
-    assert rules(file_for("fixed array", filters={1: [(32001, (2, 2))]}).in_new_file()) == ["sparse.filter"]
+    assert rules(file_for("fixed array", filters={1: [(32013, (2, 2))]}).in_new_file()) == ["sparse.filter"]
     assert rules(file_for("fixed array", element_size=3).in_new_file()) == ["sparse.header"]
     assert rules(file_for("fixed array").in_new_file()) == []
