@@ -70,7 +70,7 @@ def parse(text: str) -> Predicate:
 
 def _error(text: str, position: int, message: str) -> PredicateError:
     shown, mark = _excerpt(text, position)
-    return PredicateError(f"{message}\n  {shown}\n  {mark}", text=text, position=position)
+    return PredicateError(f"{_printable(message)}\n  {shown}\n  {mark}", text=text, position=position)
 
 
 def _excerpt(text: str, position: int, around: int = 36) -> tuple[str, str]:
