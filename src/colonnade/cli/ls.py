@@ -82,6 +82,10 @@ def _table_entry(file: File, path: str) -> tuple[Facts, set[str]]:
     parts = {column.name for column in table.info.members}
     parts |= {column.categories.name for column in table.info.members if column.categories is not None}
     serious = sum(problem.severity != "note" for problem in table.problems)
+    try:
+        n_bytes = sum(table[name].stored_bytes for name in table.info.by_name)
+    except CorruptError as error:
+        return _entry(path, "table", problem=str(error)), parts
     entry = _entry(
         path,
         "table",
@@ -89,7 +93,7 @@ def _table_entry(file: File, path: str) -> tuple[Facts, set[str]]:
         rows=table.n_rows,
         columns=len(table.columns),
         title=table.title,
-        bytes=sum(table[name].stored_bytes for name in table.info.by_name),
+        bytes=n_bytes,
         problem=f"{plural(serious, 'problem')}, see: colonnade info" if serious else None,
     )
     return entry, parts
@@ -114,10 +118,10 @@ def _array_entry(group: Any, path: str, name: str) -> Facts:
         return _entry(path, "broken", problem="a dataset that cannot be opened")
     try:
         found = describe_dataset(dataset)
+        shape = None if dataset.shape is None else list(dataset.shape)
+        return _entry(path, "array", shape=shape, type=str(found.type), bytes=stored_bytes(dataset))
     except BROKEN as error:
         return _entry(path, "broken", problem=f"a dataset whose header cannot be read: {error}")
-    shape = None if dataset.shape is None else list(dataset.shape)
-    return _entry(path, "array", shape=shape, type=str(found.type), bytes=stored_bytes(dataset))
 
 
 def _link_target(group: Any, name: str) -> str | None:

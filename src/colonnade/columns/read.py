@@ -38,7 +38,7 @@ from colonnade.columns.mapping import arrow_type, value_type
 from colonnade.columns.missing import Mask
 from colonnade.errors import CorruptError, FormatError
 from colonnade.h5.chunks import ChunkSource, RowNumbers, by_chunk, open_source, raw_dtype
-from colonnade.h5.datasets import Image, describe_dataset, reading, stored_bytes
+from colonnade.h5.datasets import Image, describe_dataset, reading, stored_bytes, written_rows
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.heap import HeapSource, Strings, open_heap
 from colonnade.h5.references import follow_reference
@@ -250,6 +250,10 @@ class ColumnReader:
     def stored_bytes(self) -> int:
         """Bytes that the rows take in the file."""
         return stored_bytes(self._dataset)
+
+    def written_rows(self) -> int:
+        """How many rows have a place in the file; the others are the fill. Looks at every chunk."""
+        return written_rows(self._dataset)
 
     def follow(self, row: int) -> Any | None:
         """The array, or the part of it, that the reference in a row points to; None where it points nowhere."""

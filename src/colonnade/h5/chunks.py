@@ -35,6 +35,7 @@ MOST_AT_ONCE = 2 << 30  # bytes of rows that are read in one go; more are refuse
 FARTHEST = 1 << 62  # an address behind the end of any file; sums with it still fit
 _SLACK = 1 << 16  # bytes by which filters may make a chunk longer
 _FEW_CHUNKS = 16
+_LAST_ROW = (1 << 63) - 1
 
 
 _BYTE = np.dtype("u1")
@@ -65,7 +66,8 @@ def by_chunk(rows: RowNumbers, chunk_rows: int) -> Iterator[tuple[int, int, int]
     at, n_rows = 0, len(rows)
     while at < n_rows:
         number = int(rows[at]) // chunk_rows
-        end = at + int(np.searchsorted(rows[at : at + chunk_rows], (number + 1) * chunk_rows))
+        last = min((number + 1) * chunk_rows - 1, _LAST_ROW)
+        end = at + int(np.searchsorted(rows[at : at + chunk_rows], last, "right"))
         yield number, at, end
         at = end
 

@@ -87,6 +87,17 @@ def stored_bytes(dataset: Any) -> int:
     return size
 
 
+def written_rows(dataset: Any) -> int:
+    """Rows that have a place in the file, as far as that can be told; looks at every chunk."""
+    n_rows = int(dataset.shape[0])
+    creation = dataset.get_create_plist()
+    if creation.get_layout() == h5d.CHUNKED:
+        return min(n_rows, int(dataset.get_num_chunks()) * int(creation.get_chunk()[0]))
+    if creation.get_layout() == h5d.CONTIGUOUS and not creation.get_external_count():
+        return n_rows if dataset.get_storage_size() else 0
+    return n_rows
+
+
 def is_shown_as_stored(stored: StoredType) -> bool:
     """Whether the elements must be shown as they stand in the file, since in memory they hold handles."""
     return stored.kind == "unknown" and stored.tag.endswith(NEW_REFERENCE)

@@ -7,6 +7,7 @@ alone can read. Inside compounds, arrays and sequences they lie where the elemen
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,9 +15,10 @@ import h5py
 import numpy as np
 from h5py import h5o, h5r, h5s
 
-from colonnade.errors import CorruptError, UsageError
+from colonnade.errors import ColonnadeError, CorruptError, UsageError
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
+from colonnade.h5.chunks import MOST_AT_ONCE
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.links import encode_name
 from colonnade.model import StoredType
@@ -88,26 +90,40 @@ class NewPlaces:
 
 def follow_reference(dataset: Any, row: int, column: str) -> Any | None:
     """What the object or region reference in a row of a column leads to, as an array; None where it leads nowhere."""
+    try:
+        return _follow(h5py.Dataset(dataset), row, column)
+    except (*BROKEN, IndexError) as error:
+        if isinstance(error, ColonnadeError):
+            raise
+        raise CorruptError(f"column {column!r}, row {row}: the reference leads nowhere: {error}", row=row) from error
+
+
+def _follow(dataset: Any, row: int, column: str) -> Any | None:
     if h5py.check_ref_dtype(dataset.dtype) is None:
         raise UsageError(f"column {column!r} holds no references", column=column)
-    reference = h5py.Dataset(dataset)[row]
+    reference = dataset[row]
     if not reference:
         return None
-    try:
-        target = h5py.Dataset(dataset).file[reference]
-    except BROKEN as error:
-        raise CorruptError(f"column {column!r}, row {row}: the reference leads nowhere: {error}", row=row) from error
+    target = dataset.file[reference]
     if not isinstance(target, h5py.Dataset):
         raise UsageError(f"column {column!r}, row {row}: the reference leads to a group, not to an array", row=row)
     if isinstance(reference, h5py.RegionReference):
         return _read_region(target, h5r.get_region(reference, target.id))
+    _check_size(target, target.size or 0)
     return target[()]
+
+
+def _check_size(target: Any, count: int) -> None:
+    """A dataset may claim any number of elements: more than are read at once are refused."""
+    if count * target.dtype.itemsize > MOST_AT_ONCE:
+        raise CorruptError(f"{target.name}: {count} elements are more than can be read at once", path=target.name)
 
 
 def _read_region(target: Any, region: Any) -> Any:
     """The slab of a region that is a box, in its shape; else the elements of it in a row."""
     first, last = region.get_select_bounds()
     box = tuple(slice(int(a), int(b) + 1) for a, b in zip(first, last, strict=True))
+    _check_size(target, math.prod(part.stop - part.start for part in box))
     slab = target[box]
     if region.get_select_npoints() == slab.size:
         return slab

@@ -20,17 +20,32 @@ from colonnade.threads import in_order
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 Rows = range | RowNumbers
+MOST_UNWRITTEN = 256 << 20  # bytes of rows in no chunk, which all are the fill, that are read at once
 
 
 def read_column(reader: ColumnReader, rows: Rows) -> pa.ChunkedArray:
     """One column's values for these rows."""
-    if len(rows) * reader.column.type.size > _memory():
-        raise UsageError(
-            f"{len(rows):,} rows of column {reader.column.name!r} do not fit into memory: take fewer, or use batches()",
-            column=reader.column.name,
-        )
+    _check_memory([reader], rows)
     pieces = in_order(lambda read: read(), _pieces(reader, rows), reader.n_threads)
     return pa.chunked_array(list(pieces), type=reader.kind)
+
+
+def _check_memory(readers: Sequence[ColumnReader], rows: Rows) -> None:
+    """A file may claim any number of rows: those that cannot be held, or that nobody ever wrote, are not read whole."""
+    needed = [len(rows) * reader.column.type.size for reader in readers]
+    names = ", ".join(repr(reader.column.name) for reader in readers[:8])
+    if sum(needed) > _memory():
+        raise UsageError(
+            f"{len(rows):,} rows of column {names} do not fit into memory: take fewer, or use batches()",
+            column=readers[0].column.name,
+        )
+    for reader, n_bytes in zip(readers, needed, strict=True):
+        if n_bytes > MOST_UNWRITTEN and (len(rows) - reader.written_rows()) * reader.column.type.size > MOST_UNWRITTEN:
+            raise UsageError(
+                f"column {reader.column.name!r} claims {reader.column.n_rows:,} rows, most of which were never "
+                "written: take fewer, or use batches()",
+                column=reader.column.name,
+            )
 
 
 @cache
@@ -77,6 +92,7 @@ def read_table(readers: Sequence[ColumnReader], rows: Rows, schema: pa.Schema) -
     """All these rows at once. Without columns, a table that still knows its length."""
     if not readers:
         return empty_columns(len(rows))
+    _check_memory(readers, rows)
     return pa.Table.from_arrays([read_column(reader, rows) for reader in readers], schema=schema)
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from colonnade.errors import ConflictError, TableNotFound, UnsupportedError, UsageError
 from colonnade.h5.attributes import read_text, storage_of
+from colonnade.h5.damage import as_damage, told_of_damage
 from colonnade.h5.datasets import is_touched, object_name
 from colonnade.h5.files import Care, FileHandle, Target, open_file
 from colonnade.h5.files import Mode as FileMode
@@ -209,7 +210,8 @@ class File:
                 handle.refresh()
                 handle.held = True
                 try:
-                    found = read()
+                    with told_of_damage(self.name):
+                        found = read()
                 except Exception:
                     if handle.h5 and handle.is_current():
                         raise
@@ -287,7 +289,8 @@ class File:
                     f"{self.name} was changed while its batches were read: start again", path=self.name
                 ) from failure
             if failure is not None:
-                raise failure
+                told = as_damage(failure, self.name)
+                raise told from (failure if told is not failure else failure.__cause__)
             yield batch
 
     def __contains__(self, path: object) -> bool:
@@ -397,9 +400,10 @@ class File:
         part_of_more = self._in_transaction
         kept = dict(self._receipts_now())
         try:
-            yield
-            if not part_of_more:
-                self._handle.commit()
+            with told_of_damage(self.name):
+                yield
+                if not part_of_more:
+                    self._handle.commit()
         except BaseException:
             if part_of_more:
                 self._spoiled = True

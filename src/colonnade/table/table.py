@@ -344,9 +344,12 @@ class Table(Readable):
         return reader
 
     def _stored_bytes(self, name: str) -> int:
-        self._look()
-        column = self._column(name)
-        return ColumnReader(column, *self._layout.open_column(self._group, column)).stored_bytes
+        def read() -> int:
+            self._look()
+            column = self._column(name)
+            return ColumnReader(column, *self._layout.open_column(self._group, column)).stored_bytes
+
+        return self._file._consistent(read)
 
     def _query(self) -> Query:
         return Query(self, tuple(column.name for column in self.info.members))

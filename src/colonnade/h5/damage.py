@@ -1,0 +1,50 @@
+"""What the HDF5 library says of bytes that make no sense, as an error of ours.
+
+h5py raises RuntimeError, OSError, KeyError and more for a damaged file, from any call. Where one object may fail
+alone, that is caught on the spot (`attributes.BROKEN`); what nobody foresaw is caught here, around a whole question.
+Only what comes out of h5py itself counts: the same errors from our own lines are our own faults, and pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import h5py
+
+from colonnade.errors import ColonnadeError, CorruptError
+from colonnade.h5 import capi
+
+_FAILURES = (OSError, RuntimeError, LookupError, ValueError, TypeError, AttributeError, OverflowError)
+_PACKAGE = str(Path(h5py.__file__).parent)
+
+
+@contextmanager
+def told_of_damage(name: str) -> Iterator[None]:
+    """Errors of the HDF5 library inside come out as CorruptError."""
+    try:
+        yield
+    except _FAILURES as error:
+        found = as_damage(error, name)
+        if found is error:
+            raise
+        raise found from error
+
+
+def as_damage(error: Exception, name: str) -> Exception:
+    """The CorruptError that an error of the library means; any other error as it is."""
+    if isinstance(error, ColonnadeError) or not isinstance(error, _FAILURES) or not _is_of_library(error):
+        return error
+    return CorruptError(f"{name} is damaged: the HDF5 library says: {error}", path=name)
+
+
+def _is_of_library(error: BaseException) -> bool:
+    """Whether the innermost line is one of h5py, or the one where we raise what the C library says."""
+    trace = error.__traceback__
+    if trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    place = trace.tb_frame.f_code.co_filename
+    return place.startswith(("h5py/", _PACKAGE)) or place == capi.__file__

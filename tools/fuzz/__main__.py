@@ -1,0 +1,97 @@
+"""Spoiled files through every reader: `python -m tools.fuzz [--files N] [--seconds S] [--seed K] [--jobs J]`.
+
+Ends with 1 if anything of ours crashed, hung, took too much memory, raised what is no error of ours, or answered
+wrongly where a checksum or another way of reading could tell. What shows it is kept in --found.
+`--one FILE` reads one file, here, and prints what was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tools.fuzz.campaign import Campaign
+from tools.fuzz.readers import read_everything
+from tools.fuzz.report import merged, shown
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="fuzz", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--files", type=int, default=1000, help="how many spoiled files")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so long, whatever --files says")
+    parser.add_argument("--seed", type=int, default=0, help="another seed, other files")
+    parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
+    parser.add_argument("--found", type=Path, default=Path("fuzz-found"), help="folder for what shows a fault")
+    parser.add_argument("--one", type=Path, help="read this file only")
+    asked = parser.parse_args(arguments)
+    if asked.one is not None:
+        return _read_one(asked.one)
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
+        tally = merged(_jobs(asked, Path(folder), begun))
+    print(shown(tally, time.monotonic() - begun))
+    return 1 if any(what.startswith("ours") for what in tally.troubles) else 0
+
+
+def _fast_folder() -> str | None:
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def _jobs(asked: argparse.Namespace, folder: Path, begun: float) -> list[Path]:
+    """One process a job, each with every so manieth file; their tallies as files."""
+    import os
+
+    results, children = [], []
+    for job in range(asked.jobs):
+        place = folder / str(job)
+        place.mkdir()
+        results.append(place / "tally.json")
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                _job(asked, place, results[-1], job, begun)
+                code = 0
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        children.append(child)
+    for child in children:
+        if os.waitpid(child, 0)[1]:
+            raise SystemExit("a job of the fuzzer failed")
+    return results
+
+
+def _job(asked: argparse.Namespace, folder: Path, result: Path, job: int, begun: float) -> None:
+    from tools.fuzz.report import save
+
+    campaign = Campaign(folder, asked.found, asked.seed)
+    campaign.prepare()
+    numbers = itertools.islice(itertools.count(job, asked.jobs), asked.files // asked.jobs)
+    for tally in campaign.run(numbers):
+        save(tally, result)
+        spent = time.monotonic() - begun
+        print(f"job {job}: {tally.n_files} files, {spent:.0f} s, {dict(tally.outcomes)}", file=sys.stderr, flush=True)
+        if spent > asked.seconds:
+            return
+
+
+def _read_one(path: Path) -> int:
+    with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
+        copies = [Path(shutil.copyfile(path, Path(folder) / name)) for name in ("one.h5", "aside.h5")]
+        answers = read_everything(*copies)
+    for step, answer in answers.steps.items():
+        print(f"{step}: {answer}")
+    for bug in answers.bugs:
+        print(f"BUG {bug}")
+    return 1 if answers.bugs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

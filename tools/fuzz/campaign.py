@@ -1,0 +1,177 @@
+"""Many spoiled files, made and read: every one by its number, so that each can be made again."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tools.fuzz.blame import blame
+from tools.fuzz.children import Outcome, run
+from tools.fuzz.readers import Answers, read_everything
+from tools.fuzz.seeds import Seed, load, make_seeds
+from tools.fuzz.spoil_bytes import spoil_bytes
+from tools.fuzz.spoil_structure import spoil_structure
+
+BATCH = 250  # files between two new children
+MOST_KEPT = 3  # files kept of one kind of trouble
+MOST_MEMORY = 1 << 30
+IN_ORDER = "in order"
+REFUSED = "refused"
+DIFFERENT = "different, and no checksum covers it"
+WAYS_DIFFER = "different by the library and past it: its structure is damaged, and no checksum covers it"
+
+
+@dataclass
+class Tally:
+    """What became of all files: counts by outcome, and each kind of trouble with the files that show it."""
+
+    n_files: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    troubles: Counter[str] = field(default_factory=Counter)
+    files: dict[str, list[str]] = field(default_factory=dict)
+    slowest: float = 0.0
+    most_memory: int = 0
+
+
+class Campaign:
+    """A run: seeds, a folder to work in, a folder for what is found."""
+
+    def __init__(self, folder: Path, found: Path, number: int) -> None:
+        self.folder, self.found, self.number = folder, found, number
+        self.tally = Tally()
+        self.seeds: list[Seed] = []
+        self.right: dict[str, dict[str, str]] = {}
+
+    def prepare(self) -> None:
+        """Make the seeds and note their answers, in a child: no thread may have begun in this process."""
+        os.environ |= {"COLONNADE_CACHE": str(self.folder / "cache"), "COLONNADE_THREADS": "1"}
+        (self.folder / "work").mkdir(parents=True, exist_ok=True)
+        [made] = run([0], lambda _piece: [str(path) for path in make_seeds(self.folder / "seeds")], self.folder, 120)
+        if made.trouble is not None:
+            raise RuntimeError(f"the seeds could not be made: {made.trouble}\n{made.trace}")
+        paths = [Path(path) for path in made.result]
+        loaded = list(run(range(len(paths)), lambda piece: _loaded(paths[piece]), self.folder))
+        self.seeds = [Seed(paths[o.piece].stem, paths[o.piece].read_bytes(), *_ranges(o.result)) for o in loaded]
+        for outcome in run(range(len(paths)), lambda piece: self._read(paths[piece]), self.folder, 60):
+            if outcome.trouble is not None or outcome.result["bugs"]:
+                raise RuntimeError(f"{paths[outcome.piece].name}: a good file is not read well: {outcome}")
+            self.right[self.seeds[outcome.piece].name] = outcome.result["steps"]
+
+    def run(self, numbers: Iterator[int], n_batch: int = BATCH) -> Iterator[Tally]:
+        """Make and read these files; the tally after each batch."""
+        while batch := [number for _, number in zip(range(n_batch), numbers, strict=False)]:
+            changed = dict(self._make(batch))
+            for outcome in run(list(changed), lambda number: self._read(self._place(number)), self.folder):
+                self._count(outcome, changed[outcome.piece])
+            for number in batch:
+                self._place(number).unlink(missing_ok=True)
+            yield self.tally
+
+    def _place(self, number: int) -> Path:
+        return self.folder / "work" / f"{number}.h5"
+
+    def _seed(self, number: int) -> Seed:
+        return self.seeds[random.Random(f"{self.number} seed {number}").randrange(len(self.seeds))]
+
+    def _make(self, batch: list[int]) -> Iterator[tuple[int, Any]]:
+        """Each file and which bytes of its seed were changed. Where h5py itself dies of a change, there is none."""
+        for outcome in run(batch, self._spoil, self.folder):
+            if outcome.trouble is None and self._place(outcome.piece).exists():
+                yield outcome.piece, outcome.result["changed"]
+            else:
+                self.tally.outcomes["not made: h5py died of the change"] += 1
+
+    def _spoil(self, number: int) -> dict[str, Any]:
+        seed, place = self._seed(number), self._place(number)
+        chance = random.Random(f"{self.number} spoil {number}")
+        how = chance.random()
+        data, changed = bytearray(seed.data), None
+        if how < 0.3:
+            place.write_bytes(seed.data)
+            spoil_structure(place, chance)
+            data = bytearray(place.read_bytes())
+        if how >= 0.25:
+            changed = spoil_bytes(seed, data, chance)
+        place.write_bytes(data)
+        return {"changed": changed if how >= 0.3 else None}
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        aside = path.with_suffix(".aside.h5")
+        shutil.copyfile(path, aside)
+        try:
+            answers: Answers = read_everything(path, aside)
+        finally:
+            for left in path.parent.glob(f"*{aside.name}*"):
+                left.unlink(missing_ok=True)
+        return {"steps": answers.steps, "bugs": answers.bugs}
+
+    # -- what became of a file --
+
+    def _count(self, outcome: Outcome, changed: list[tuple[int, int]] | None) -> None:
+        tally = self.tally
+        tally.n_files += 1
+        if outcome.trouble is not None:
+            what = blame(outcome, self._place(outcome.piece))
+            tally.outcomes[what.split(":")[0]] += 1
+            self._keep(what, outcome)
+            return
+        tally.slowest = max(tally.slowest, outcome.result["seconds"])
+        tally.most_memory = max(tally.most_memory, outcome.result["grown"])
+        seed = self._seed(outcome.piece)
+        bugs, differing = list(outcome.result["bugs"]), False
+        if changed is None or not _all_within(changed, seed.rows):
+            # A B-tree that is damaged leads the library's own calls to different chunks, and nothing can tell.
+            differing = any(bug.startswith("disagree: paths") for bug in bugs)
+            bugs = [bug for bug in bugs if not bug.startswith("disagree: paths")]
+        if outcome.result["grown"] > MOST_MEMORY:
+            bugs.append("memory: the process grew by more than it may")
+        verdict, steps = _compared(self.right[seed.name], outcome.result["steps"])
+        if verdict == DIFFERENT and changed is not None and _all_within(changed, seed.covered):
+            bugs.append(f"wrong under a checksum: {seed.name}: {steps[0]}")
+        for bug in bugs:
+            self._keep(f"ours: {bug}", outcome)
+        tally.outcomes["ours" if bugs else WAYS_DIFFER if differing else verdict] += 1
+
+    def _keep(self, what: str, outcome: Outcome) -> None:
+        self.tally.troubles[what] += 1
+        files = self.tally.files.setdefault(what, [])
+        name = f"{self.number}-{outcome.piece}-{self._seed(outcome.piece).name}.h5"
+        if len(files) < MOST_KEPT and name not in files:
+            self.found.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self._place(outcome.piece), self.found / name)
+            files.append(name)
+            with (self.found / "troubles.jsonl").open("a") as log:
+                log.write(json.dumps({"what": what, "file": name, "trace": outcome.trace[-4000:]}) + "\n")
+
+
+def _loaded(path: Path) -> list[list[tuple[int, int]]]:
+    seed = load(path)
+    return [list(seed.structure), list(seed.rows), list(seed.covered)]
+
+
+def _ranges(found: Any) -> tuple[Any, Any, Any]:
+    structure, rows, covered = (tuple((a, b) for a, b in part) for part in found)
+    return structure, rows, covered
+
+
+def _compared(right: dict[str, str], steps: dict[str, str]) -> tuple[str, list[str]]:
+    """Whether the answers are those of the good file, and which are not although nothing was refused."""
+    wrong = [step for step, answer in steps.items() if answer != right.get(step) and not answer.startswith("refused")]
+    # An index that is believed unseen may mislead, and says so by its name; a digest of headers holds no rows.
+    wrong = [
+        step for step in wrong if step.endswith((" read", " by library", " take", " where never", " where verified"))
+    ]
+    if wrong:
+        return DIFFERENT, wrong
+    return (IN_ORDER if steps == right else REFUSED), []
+
+
+def _all_within(changed: list[tuple[int, int]], covered: tuple[tuple[int, int], ...]) -> bool:
+    return all(any(low <= first and end <= high for low, high in covered) for first, end in changed)

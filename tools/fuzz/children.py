@@ -1,0 +1,149 @@
+"""Work done in child processes with limits of time and memory: a crash or a hang costs one piece of it, and is told.
+
+A child says which piece it begins and what came of it; when it dies, or does not answer in time, the piece it had
+begun is to blame, and another child goes on behind it.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+SECONDS = 10.0  # for one file
+MEMORY = 1 << 30  # bytes above what a child begins with
+_SPARE = 2.0  # seconds that the trace of a hang may take
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one piece of work: its result, or how its child ended and where."""
+
+    piece: int
+    result: Any = None
+    trouble: str | None = None
+    trace: str = ""
+
+
+def run(pieces: Sequence[int], work: Callable[[int], Any], folder: Path, seconds: float = SECONDS) -> Iterator[Outcome]:
+    """Do all pieces, in as many children as it takes."""
+    left = list(pieces)
+    while left:
+        n_done = 0
+        for outcome in _one_child(left, work, folder / "trace.txt", seconds):
+            n_done += 1
+            yield outcome
+        left = left[max(n_done, 1) :]
+
+
+def _one_child(pieces: list[int], work: Callable[[int], Any], trace: Path, seconds: float) -> Iterator[Outcome]:
+    """Pieces in order until the child ends or must be ended; the last outcome tells of that."""
+    reader, writer = os.pipe()
+    trace.unlink(missing_ok=True)
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        _be_child(pieces, work, writer, trace, seconds)
+    os.close(writer)
+    begun: int | None = None
+    try:
+        for message in _messages(reader, seconds + _SPARE):
+            if message is None:
+                yield _ended(child, begun, trace, hung=True)
+                return
+            kind, piece, result = message
+            begun = piece if kind == "begin" else None
+            if kind == "end":
+                yield Outcome(piece, result)
+        if begun is not None:
+            yield _ended(child, begun, trace, hung=False)
+            return
+    finally:
+        os.close(reader)
+        _reap(child)
+
+
+def _messages(reader: int, seconds: float) -> Iterator[Any]:
+    """What a child says, line by line; None when it has said nothing for too long."""
+    held = b""
+    while True:
+        if not select.select([reader], [], [], seconds)[0]:
+            yield None
+            return
+        data = os.read(reader, 1 << 16)
+        if not data:
+            return
+        *lines, held = (held + data).split(b"\n")
+        yield from (json.loads(line) for line in lines)
+
+
+def _ended(child: int, piece: int | None, trace: Path, hung: bool) -> Outcome:
+    text = trace.read_text(errors="replace") if trace.exists() else ""
+    if hung:
+        os.kill(child, signal.SIGKILL)
+        return Outcome(-1 if piece is None else piece, trouble="hang", trace=text)
+    _pid, status = os.waitpid(child, 0)
+    number = os.waitstatus_to_exitcode(status)
+    name = signal.Signals(-number).name if number < 0 else f"exit {number}"
+    return Outcome(-1 if piece is None else piece, trouble=f"crash {name}", trace=text)
+
+
+def _reap(child: int) -> None:
+    try:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    except (ProcessLookupError, ChildProcessError):
+        return
+
+
+def _be_child(pieces: list[int], work: Callable[[int], Any], writer: int, trace: Path, seconds: float) -> NoReturn:
+    code = 1
+    try:
+        log = trace.open("w")
+        os.dup2(log.fileno(), 2)  # what C libraries say before they abort belongs to the trace
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        faulthandler.enable(log)
+        limit_memory()
+        for piece in pieces:
+            _say(writer, "begin", piece, None)
+            faulthandler.dump_traceback_later(seconds, file=log)
+            before, begun = peak(), time.monotonic()
+            result = work(piece)
+            faulthandler.cancel_dump_traceback_later()
+            if isinstance(result, dict):
+                result |= {"grown": peak() - before, "seconds": time.monotonic() - begun}
+            _say(writer, "end", piece, result)
+        code = 0
+    except BaseException:  # noqa: BLE001 - told in the trace; the parent sees that the child ended
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(code)
+
+
+def _say(writer: int, kind: str, piece: int, result: Any) -> None:
+    data = json.dumps([kind, piece, result]).encode() + b"\n"
+    while data:
+        data = data[os.write(writer, data) :]
+
+
+def limit_memory(above: int = MEMORY) -> None:
+    """No more than so many bytes above what is in use now; beyond that, allocations fail."""
+    fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
+    used = int(fields["VmData"].split()[0]) * 1024
+    resource.setrlimit(resource.RLIMIT_DATA, (used + above, used + above))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def peak() -> int:
+    """Bytes of memory that this process has held at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
