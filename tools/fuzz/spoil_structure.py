@@ -138,7 +138,8 @@ def _link(file: Any, chance: random.Random) -> None:
         del group[name]
     other: Any = chance.choice([
         group, file["/"], chance.choice(_nodes(file)), h5py.SoftLink(f"{group.name}/{name}"),
-        h5py.SoftLink("/no/where"), h5py.SoftLink(group.name), h5py.ExternalLink("/etc/passwd", "/"), h5py.ExternalLink("../other.h5", "/t"),
+        h5py.SoftLink("/no/where"), h5py.SoftLink(group.name), h5py.SoftLink("."),
+        h5py.ExternalLink("/etc/passwd", "/"), h5py.ExternalLink("../other.h5", "/t"),
         h5py.ExternalLink(Path(file.filename).name, group.name), h5py.ExternalLink("no.h5", "/t/x"),
     ])  # fmt: skip
     group[name] = other

@@ -50,6 +50,7 @@ _READ_ATTRIBUTE = _bind("H5Aread", _HID, _HID, ctypes.c_void_p)
 _WRITE_ATTRIBUTE = _bind("H5Awrite", _HID, _HID, ctypes.c_void_p)
 _CREATE_ATTRIBUTE = _bind("H5Acreate2", _HID, ctypes.c_char_p, _HID, _HID, _HID, _HID, gives=_HID)
 _ATTRIBUTE_CREATION = _bind("H5Aget_create_plist", _HID, gives=_HID)
+_SET_LINK_CALLBACK = _bind("H5Pset_elink_cb", _HID, ctypes.c_void_p, ctypes.c_void_p)
 _CLOSE_LIST = _bind("H5Pclose", _HID)
 _OPEN_REFERENCE = _bind("H5Rdereference2", _HID, _HID, ctypes.c_int, ctypes.c_void_p, gives=_HID)
 _GET_REGION = _bind("H5Rget_region", _HID, ctypes.c_int, ctypes.c_void_p, gives=_HID)
@@ -176,6 +177,13 @@ def add_datatype_path(options: Any, path: bytes) -> None:
     with phil:
         if _ADD_DATATYPE_PATH(options.id, path) < 0:
             raise _failure("name the datatype")
+
+
+def set_link_callback(access: Any, callback: Any) -> None:
+    """Have a function asked before an external link is followed; it must outlive the list."""
+    with phil:
+        if _SET_LINK_CALLBACK(access.id, ctypes.cast(callback, ctypes.c_void_p), None) < 0:
+            raise _failure("set the callback for links")
 
 
 def skips_partial_chunks(creation: Any) -> bool:

@@ -16,7 +16,7 @@ import h5py
 from colonnade.errors import ColonnadeError, CorruptError
 from colonnade.h5 import capi
 
-_FAILURES = (OSError, RuntimeError, LookupError, ValueError, TypeError, AttributeError, OverflowError)
+_FAILURES = (OSError, RuntimeError, LookupError, ValueError, OverflowError)
 _PACKAGE = str(Path(h5py.__file__).parent)
 
 

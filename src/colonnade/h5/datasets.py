@@ -28,6 +28,7 @@ from colonnade.h5.codecs import Data
 from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
 from colonnade.h5.links import encode_name, link_list
+from colonnade.h5.outside import check_rows
 from colonnade.h5.stored import read_stored, stored_size
 from colonnade.h5.undo import Pipeline
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
@@ -222,10 +223,12 @@ def fill_element(stored: StoredType, fill: bytes) -> tuple[Image, list[Any]]:
 def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step: int = 1) -> Iterator[Image]:
     """The elements start, start+step, ... in memory form; pointers in them hold inside the `with` only.
 
-    `info` is anything with `type` and `filters`: a DatasetInfo or a ColumnInfo.
+    `info` is anything with `type`, `storage` and `filters`: a DatasetInfo or a ColumnInfo.
     """
     stored: StoredType = info.type
-    if is_shown_as_stored(stored):
+    if info.storage in ("external", "virtual"):
+        check_rows(dataset)
+    if is_shown_as_stored(stored) and count * stored.size <= MOST_AT_ONCE:
         rows = range(start, start + count * step, step)
         yield read_stored(dataset, stored.size, rows, object_name(dataset))
         return
@@ -317,6 +320,7 @@ class RowSink:
     """
 
     def __init__(self, dataset: Any, stored: StoredType, n_threads: int = 1) -> None:
+        check_rows(dataset)
         creation = dataset.get_create_plist()
         self._filters = filters = describe_filters(creation)
         self._dataset = dataset

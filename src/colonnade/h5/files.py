@@ -25,6 +25,7 @@ from colonnade.h5.chunks import know_journaled
 from colonnade.h5.disk import Disk
 from colonnade.h5.journal import Durability, JournaledFile, journal_path, roll_back
 from colonnade.h5.locks import NO_LOCKS, Locking, Wish, WriterLock, has_writer, read_stamp, share
+from colonnade.h5.outside import LINKS, Links, know_links
 
 Mode = Literal["r", "r+", "w", "a"]
 Target = str | os.PathLike[str] | IO[bytes] | Any
@@ -35,17 +36,20 @@ _WATCHING: dict[Path, WeakSet[FileHandle]] = {}
 
 @dataclass(frozen=True)
 class Care:
-    """How a file is changed: synced or not, how long to wait for another writer, with locks or without."""
+    """How a file is handled: synced or not, how long to wait for others, with locks or without; how far it may lead."""
 
     durability: Durability = "full"
     timeout: float = 10.0
     locking: Locking = "auto"
+    links: Links = "folder"
 
     def __post_init__(self) -> None:
         if self.durability not in ("full", "fast"):
             raise UsageError(f"durability must be 'full' or 'fast', not {self.durability!r}")
         if self.locking not in ("auto", "none"):
             raise UsageError(f"locking must be 'auto' or 'none', not {self.locking!r}")
+        if self.links not in LINKS:
+            raise UsageError(f"links must be 'folder', 'none' or 'any', not {self.links!r}")
 
 
 class FileHandle:
@@ -161,7 +165,7 @@ class FileHandle:
             return
         self.h5.close()
         self._journaled.roll_back()
-        self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR)
+        self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR, self._care.links)
         self.generation += 1
 
     def change_bytes(self, work: Callable[[JournaledFile], None]) -> None:
@@ -265,6 +269,7 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
 
     `large_root` lets the attributes of a new file's root group grow beyond 64 KiB.
     """
+    care = care or Care()
     if mode not in ("r", "r+", "w", "a"):
         raise UsageError(f"mode {mode!r} is not one of 'r', 'r+', 'w', 'a'")
     if isinstance(target, h5py.Group):
@@ -272,19 +277,20 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
             raise UsageError("this h5py file is closed")
         if mode in ("r+", "w") and target.file.mode == "r":
             raise ConflictError(f"{target.file.filename} was opened read-only by h5py; open it with mode 'r+'")
+        know_links(target.id, care.links)
         return FileHandle(target, str(target.file.filename), owned=False)
     if isinstance(target, str) and "://" in target:
-        return _open_url(target, mode)
+        return _open_url(target, mode, care)
     if isinstance(target, (str, os.PathLike)):
-        return _open_path(Path(target), mode, large_root, care or Care())
+        return _open_path(Path(target), mode, large_root, care)
     if hasattr(target, "read") and hasattr(target, "seek"):
-        return _open_stream(target, mode)
+        return _open_stream(target, mode, care)
     raise UsageError(
         f"cannot open {type(target).__name__}: give a path, an h5py.File or Group, a binary file object, or a URL"
     )
 
 
-def _open_url(url: str, mode: Mode) -> FileHandle:
+def _open_url(url: str, mode: Mode, care: Care) -> FileHandle:
     try:
         import fsspec
     except ImportError:
@@ -292,17 +298,19 @@ def _open_url(url: str, mode: Mode) -> FileHandle:
     if mode != "r":
         raise UsageError(f"{url}: files behind a URL can only be read (mode 'r')")
     stream = fsspec.open(url, "rb").open()
-    handle = _open_stream(stream, "r", url)
+    handle = _open_stream(stream, "r", care, url)
     handle._stream = stream
     return handle
 
 
-def _open_stream(stream: Any, mode: Mode, name: str | None = None) -> FileHandle:
+def _open_stream(stream: Any, mode: Mode, care: Care, name: str | None = None) -> FileHandle:
     shown = name or str(getattr(stream, "name", "the file object"))
     try:
-        return FileHandle(h5py.File(stream, mode, libver=_BOUNDS), shown, owned=True)
+        h5 = h5py.File(stream, mode, libver=_BOUNDS)
     except OSError as error:
         raise _explain(error, shown, stream_size(stream)) from error
+    know_links(h5.id, care.links)
+    return FileHandle(h5, shown, owned=True)
 
 
 def stream_size(stream: Any) -> int:
@@ -347,6 +355,7 @@ def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
                     raise
             else:
                 if not journal_path(path).exists() and read_stamp(path) == stamp:
+                    know_links(h5.id, care.links)
                     return h5, stamp
                 h5.close()  # also that of other readers: they open it again when they need it
                 if time.monotonic() >= deadline:
@@ -376,11 +385,12 @@ def _open_already(path: Path) -> h5py.File | None:
 def _open_h5_to_read(path: Path, care: Care, driver: str | None = None) -> h5py.File:
     locking = None if care.locking == "auto" else False
     try:
-        return h5py.File(path, "r", driver=driver, libver=_BOUNDS, locking=locking)
+        h5 = h5py.File(path, "r", driver=driver, libver=_BOUNDS, locking=locking)
     except OSError as error:
         if error.errno not in NO_LOCKS or locking is False:
             raise _explain(error, str(path), path.stat().st_size) from error
-    return h5py.File(path, "r", driver=driver, libver=_BOUNDS, locking=False)  # a disk without locks
+        h5 = h5py.File(path, "r", driver=driver, libver=_BOUNDS, locking=False)  # a disk without locks
+    return h5
 
 
 def settle(path: Path, care: Care | None = None) -> None:
@@ -440,7 +450,7 @@ def _open_journaled(path: Path, care: Care, lock: WriterLock | None) -> tuple[Jo
     try:
         if care.locking != "none":
             share(journaled.descriptor, path)
-        return journaled, _open_through(journaled, str(path), h5f.ACC_RDWR)
+        return journaled, _open_through(journaled, str(path), h5f.ACC_RDWR, care.links)
     except BaseException as error:
         journaled.close()
         if isinstance(error, OSError) and not isinstance(error, ConflictError):
@@ -456,9 +466,10 @@ def _access_list(stream: JournaledFile) -> Any:
     return access
 
 
-def _open_through(stream: JournaledFile, name: str, flags: int) -> h5py.File:
+def _open_through(stream: JournaledFile, name: str, flags: int, links: Links) -> h5py.File:
     file_id = h5f.open(os.fsencode(name), flags, fapl=_access_list(stream))
     know_journaled(file_id, stream)
+    know_links(file_id, links)
     return h5py.File(file_id)
 
 

@@ -2,7 +2,8 @@
 
 A walk goes over links, not over objects: a file may hold objects that the HDF5 library cannot
 open, and one of them must not hide the others. Hard links are followed once; soft links (aliases
-of what is found anyway) and external links (which leave the file) are not.
+of what is found anyway) and external links (which leave the file) are not. A path that is asked for
+by name may lead through them, as far as `outside` allows.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any, Literal
 
 from h5py import h5, h5d, h5g, h5i, h5l, h5o, h5p, h5r, h5t
 
-from colonnade.errors import CorruptError
+from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5.attributes import BROKEN
+from colonnade.h5.outside import REFUSED, access_of, know_links, links_of
 
 Group = h5g.GroupID
 Dataset = h5d.DatasetID
@@ -91,10 +93,7 @@ def _address(found: Any) -> int:
 
 def open_dataset(group: Any, name: str) -> Any | None:
     """The dataset child of this name, or None when it is something else or broken."""
-    try:
-        node = h5o.open(group, encode_name(name))
-    except BROKEN:
-        return None
+    node = _open(group, name)
     return node if isinstance(node, h5d.DatasetID) else None
 
 
@@ -116,18 +115,36 @@ def _without_cache() -> Any:
     return access
 
 
+def _open(group: Any, path: str) -> Any | None:
+    """The object at a path, or None; one in another file only where links may lead."""
+    REFUSED.clear()
+    try:
+        node = h5o.open(group, encode_name(path or "/"), access_of(group))
+    except BROKEN:
+        if REFUSED:
+            raise UnsupportedError(
+                f"{path} lies behind a link to {REFUSED[-1]!r}, which is not followed: by default links lead only to "
+                "files in the folder of the file, and only in mode 'r'; if you trust the file, open it with "
+                "links='any'",
+                feature="external link",
+                path=path,
+                target=REFUSED[-1],
+            ) from None
+        return None
+    if links_of(group) != links_of(node):
+        know_links(node, links_of(group))
+    return node
+
+
 def open_group(group: Any, path: str) -> Any | None:
     """The group at a path below `group`, or None when it is something else or not there."""
-    try:
-        node = h5o.open(group, encode_name(path or "/"))
-    except BROKEN:
-        return None
+    node = _open(group, path)
     return node if isinstance(node, h5g.GroupID) else None
 
 
 def exists(group: Any, name: str) -> bool:
     """Whether the group has a link of this name, wherever it leads."""
-    return bool(group.links.exists(encode_name(name)))
+    return bool(group.links.exists(encode_name(name), lapl=access_of(group)))
 
 
 def link_list(path: str) -> Any:

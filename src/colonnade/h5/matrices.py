@@ -12,6 +12,7 @@ from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, set_filters
 from colonnade.h5.links import encode_name, link_list
+from colonnade.h5.outside import check_rows
 from colonnade.model import StoredType
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -44,6 +45,7 @@ def read_matrix(dataset: Any, rows: tuple[int, int], columns: tuple[int, int]) -
         raise CorruptError(f"a block of {shape[0]} times {shape[1]} bytes is more than can be read at once")
     block: Bytes = np.empty(shape, dtype=np.uint8)
     if block.size:
+        check_rows(dataset)
         load_filters(describe_filters(dataset.get_create_plist()))
         try:
             capi.read(
@@ -57,6 +59,7 @@ def read_matrix(dataset: Any, rows: tuple[int, int], columns: tuple[int, int]) -
 def write_matrix(dataset: Any, row: int, column: int, block: Bytes) -> None:
     """Put a block at a place; the dataset is large enough."""
     if block.size:
+        check_rows(dataset)
         block = np.ascontiguousarray(block)
         rows, columns = (row, row + block.shape[0]), (column, column + block.shape[1])
         space = h5s.create_simple(block.shape)

@@ -21,6 +21,7 @@ from colonnade.h5.attributes import BROKEN
 from colonnade.h5.chunks import MOST_AT_ONCE
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.links import encode_name
+from colonnade.h5.outside import check_rows
 from colonnade.model import StoredType
 
 Image = np.ndarray[Any, np.dtype[Any]]
@@ -101,12 +102,14 @@ def follow_reference(dataset: Any, row: int, column: str) -> Any | None:
 def _follow(dataset: Any, row: int, column: str) -> Any | None:
     if h5py.check_ref_dtype(dataset.dtype) is None:
         raise UsageError(f"column {column!r} holds no references", column=column)
+    check_rows(dataset.id)
     reference = dataset[row]
     if not reference:
         return None
     target = dataset.file[reference]
     if not isinstance(target, h5py.Dataset):
         raise UsageError(f"column {column!r}, row {row}: the reference leads to a group, not to an array", row=row)
+    check_rows(target.id)
     if isinstance(reference, h5py.RegionReference):
         return _read_region(target, h5r.get_region(reference, target.id))
     _check_size(target, target.size or 0)

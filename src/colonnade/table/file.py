@@ -21,6 +21,7 @@ from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.journal import Durability
 from colonnade.h5.links import open_dataset, open_group, unlink, walk_groups
 from colonnade.h5.locks import Locking
+from colonnade.h5.outside import Links
 from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import Progress, TableInfo
@@ -44,6 +45,7 @@ def open(  # noqa: A001 - the name is the public contract
     timeout: float = 10.0,
     locking: Locking = "auto",
     trust: Trust = "verified",
+    links: Links = "folder",
     n_threads: int | None = None,
 ) -> File:
     """Open an HDF5 file: a path, an open h5py.File or group, a binary file object, or an fsspec URL.
@@ -53,18 +55,27 @@ def open(  # noqa: A001 - the name is the public contract
     durability: "full" syncs every commit to the disk, "fast" leaves that to the operating system.
     timeout: seconds to wait for another writer. locking: "none" where no locks are wanted.
     trust: which search indexes queries believe: "verified" those built here or verified, "always" all, "never" none.
+    links: which other files this one may lead to, by external links, external storage and virtual sources:
+    "folder" those in its own folder or below, "none", or "any". Of several handles of a file, the last wish holds.
     n_threads: threads that read and unpack chunks; as many as there are cores, or as $COLONNADE_THREADS says.
     """
     if n_threads is not None and n_threads < 1:
         raise UsageError(f"n_threads must be at least 1, not {n_threads}")
     if trust not in ("verified", "always", "never"):
         raise UsageError(f"trust must be 'verified', 'always' or 'never', not {trust!r}")
-    return File(open_file(target, mode, care=Care(durability, timeout, locking)), trust, n_threads)
+    return File(open_file(target, mode, care=Care(durability, timeout, locking, links)), trust, n_threads)
 
 
-def open_table(target: Target, table: str | None = None, mode: FileMode = "r", *, trust: Trust = "verified") -> Table:
+def open_table(
+    target: Target,
+    table: str | None = None,
+    mode: FileMode = "r",
+    *,
+    trust: Trust = "verified",
+    links: Links = "folder",
+) -> Table:
     """Open one table of a file; the only one when no name is given. It closes with the object."""
-    file = open(target, mode, trust=trust)
+    file = open(target, mode, trust=trust, links=links)
     try:
         return file._only_table() if table is None else file[table]
     except BaseException:
@@ -80,14 +91,16 @@ def read(
     where: Predicate | str | None = None,
     *,
     dictionaries: bool = False,
+    links: Links = "folder",
 ) -> pa.Table:
     """Read a table, or some columns and rows of it, as a pyarrow.Table.
 
     table: its path; may be left out when the file holds one table. columns: their names.
     rows: a slice, or row numbers in any order. where: which of these rows, as for Table.where.
     dictionaries: text that is kept by categories as Arrow dictionaries.
+    links: which other files this one may lead to, as for colonnade.open.
     """
-    with open(target) as file:
+    with open(target, links=links) as file:
 
         def chosen() -> pa.Table:
             query = (file._only_table() if table is None else file[table])._query()

@@ -1,0 +1,232 @@
+"""Ways out of a file: external links, external storage and virtual sources, followed only as far as is allowed.
+
+A file from a stranger may name any path of this machine: as raw storage, whose bytes then read as rows and are
+overwritten by changes; as a source of a virtual dataset; behind a link. By default ("folder") only files in the
+folder of the file, or below it, are touched. What such a file leads to in its turn is held to the same folder.
+
+Which files are open with which wish is kept here by HDF5's number for them; others are held to "folder".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import h5py
+from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
+
+from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.h5 import capi
+
+Links = Literal["folder", "none", "any"]
+LINKS = ("folder", "none", "any")
+MOST_STEPS = 16  # from file to file, or from one virtual dataset to the next
+MOST_SOURCES = 10_000
+_ORIGIN = "${ORIGIN}"  # HDF5's word for the folder of the file
+_BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError)
+_WISHES: dict[tuple[int, int], Links] = {}
+
+
+def know_links(file_id: Any, links: Links) -> None:
+    """Note how far this file may lead, as long as it is open."""
+    number = _number(file_id)
+    if number is not None:
+        _WISHES[number] = links
+
+
+def forget_links(file_id: Any) -> None:
+    """The file is to be closed."""
+    number = _number(file_id)
+    if number is not None:
+        _WISHES.pop(number, None)
+
+
+def links_of(node: Any) -> Links:
+    """How far the file of this object may lead."""
+    number = _number(node)
+    return "folder" if number is None else _WISHES.get(number, "folder")
+
+
+def _number(node: Any) -> tuple[int, int] | None:
+    """HDF5's number for the file of an object; None of a file whose root is broken."""
+    try:
+        found: tuple[int, int] = h5g.get_objinfo(node).fileno
+    except _BROKEN:
+        return None
+    return found
+
+
+# -- rows kept elsewhere --
+
+
+def check_rows(dataset: Any) -> None:
+    """Refuse a dataset whose rows are, at the end of any way, where they may not be read or written."""
+    if links_of(dataset) != "any":
+        _check(dataset, _folder(dataset), links_of(dataset), (), [MOST_SOURCES])
+
+
+def _check(dataset: Any, home: Path | None, links: Links, behind: tuple[str, ...], left: list[int]) -> None:
+    creation = dataset.get_create_plist()
+    layout = creation.get_layout()
+    name = (h5i.get_name(dataset) or b"?").decode("utf-8", "replace")
+    if layout == h5d.VIRTUAL:
+        here = f"{_file_name(dataset)}:{name}"
+        if here in behind or len(behind) >= MOST_STEPS:
+            raise CorruptError(f"{name} is a virtual dataset that leads back to itself, or too far", path=name)
+        for file_name, source in _sources(creation):
+            left[0] -= 1
+            if left[0] < 0:
+                raise UnsupportedError(f"{name} has too many virtual sources to look at", feature="virtual", path=name)
+            _check_source(dataset, file_name, source, home, links, (*behind, here), left)
+    elif layout == h5d.CONTIGUOUS:
+        for number in range(creation.get_external_count()):
+            target = os.fsdecode(creation.get_external(number)[0])
+            _allow(_storage_place(dataset, target), home, links, "external storage", target, name)
+
+
+def _sources(creation: Any) -> Iterator[tuple[str, str]]:
+    """The file and the dataset of each virtual source, each once."""
+    seen = set()
+    for number in range(creation.get_virtual_count()):
+        found = creation.get_virtual_filename(number), creation.get_virtual_dsetname(number)
+        if found not in seen:
+            seen.add(found)
+            yield found
+
+
+def _check_source(
+    dataset: Any, file_name: str, source: str, home: Path | None, links: Links, behind: tuple[str, ...], left: list[int]
+) -> None:
+    if file_name == ".":
+        _check_inside(h5i.get_file_id(dataset), source, home, links, behind, left)
+        return
+    own = _folder(dataset)
+    place = _first_place(file_name, own) if own is not None and "%" not in file_name else None
+    name = behind[-1].rsplit(":", 1)[-1]
+    if place is None and own is not None and "%" not in file_name:
+        return  # there is no such file anywhere: HDF5 gives the fill
+    _allow(place, home, links, "virtual source", file_name, name)
+    try:
+        with h5py.File(place, "r") as file:
+            _check_inside(file.id, source, home, links, behind, left)
+    except OSError as error:
+        raise CorruptError(f"{name}: virtual source {file_name!r} cannot be opened: {error}", path=name) from error
+
+
+def _check_inside(
+    file_id: Any, source: str, home: Path | None, links: Links, behind: tuple[str, ...], left: list[int]
+) -> None:
+    """The same for a source, which may be virtual or elsewhere itself; one that is not there gives the fill."""
+    try:
+        node = h5o.open(file_id, source.encode("utf-8", "surrogateescape"), access_by("none"))
+    except _BROKEN:
+        return
+    if isinstance(node, h5d.DatasetID):
+        _check(node, home, links, behind, left)
+
+
+def _storage_place(dataset: Any, target: str) -> Path:
+    """Where HDF5 looks for raw storage: relative names count from where the program runs, unless it was told else."""
+    prefix = os.environ.get("HDF5_EXTFILE_PREFIX") or os.fsdecode(dataset.get_access_plist().get_efile_prefix())
+    folder = _folder(dataset) or Path()
+    return Path(prefix.replace(_ORIGIN, str(folder)) or ".") / target
+
+
+def _allow(place: Path | None, home: Path | None, links: Links, what: str, target: str, name: str) -> None:
+    """Refuse a place outside the folder; or any, if that is the wish."""
+    if links == "folder" and place is not None and home is not None and is_within(place, home):
+        return
+    reach = "links='none'" if links == "none" else "by default files lead only to files in their own folder"
+    raise UnsupportedError(
+        f"{name}: {what} {target!r} is not followed ({reach}); if you trust the file, open it with links='any'",
+        feature=what,
+        path=name,
+        target=target,
+    )
+
+
+def is_within(place: Path, folder: Path) -> bool:
+    """Whether a path is an ordinary file, or nothing, in this folder or below it; symbolic links are looked through."""
+    try:
+        found = place.resolve()
+        return found.is_relative_to(folder.resolve()) and (found.is_file() or not found.exists())
+    except (OSError, RuntimeError, ValueError):  # a loop of symbolic links, a name with NUL
+        return False
+
+
+def _first_place(name: str, folder: Path) -> Path | None:
+    """The first file there is of those that HDF5 looks for, by this name in a file in this folder."""
+    prefixes = [os.environ.get(word) for word in ("HDF5_VDS_PREFIX", "HDF5_EXT_PREFIX")]
+    folders = [*(Path(prefix.replace(_ORIGIN, str(folder))) for prefix in prefixes if prefix), folder, Path()]
+    wanted = Path(name)
+    names = [wanted, Path(wanted.name)] if wanted.is_absolute() else [wanted]
+    for place in (base / one for one in names for base in folders):
+        try:
+            if place.exists():
+                return place
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def _file_name(node: Any) -> str:
+    return os.fsdecode(h5f.get_name(node))
+
+
+def _folder(node: Any) -> Path | None:
+    """The folder of an object's file; None of one that is no file of its own on disk."""
+    file_id = h5i.get_file_id(node)
+    path = Path(_file_name(node))
+    if file_id.get_access_plist().get_driver() == h5fd.fileobj_driver and not path.is_absolute():
+        return None
+    return path.resolve().parent
+
+
+# -- links to other files --
+
+_TRAVERSE = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64,
+    ctypes.c_void_p,
+)  # fmt: skip
+REFUSED: list[str] = []
+"""Files behind external links that were not followed, the last one last: HDF5 does not say why it gives up."""
+
+
+def _refuse(_file: bytes, _group: bytes, target: bytes, _object: bytes, _flags: int, _access: int, _data: int) -> int:
+    REFUSED.append(os.fsdecode(target))
+    return -1
+
+
+def _refuse_outside(file: bytes, group: bytes, target: bytes, node: bytes, flags: int, access: int, data: int) -> int:
+    folder = Path(os.fsdecode(file)).resolve().parent
+    place = _first_place(os.fsdecode(target), folder)
+    if place is None or (is_within(place, folder) and h5py.is_hdf5(place)):
+        return 0
+    return _refuse(file, group, target, node, flags, access, data)
+
+
+_CALLBACKS = {"none": _TRAVERSE(_refuse), "folder": _TRAVERSE(_refuse_outside)}
+
+
+@lru_cache(maxsize=3)
+def access_by(links: Links) -> Any:
+    """How links are followed: a list for h5o.open and its like."""
+    access = h5p.create(h5p.LINK_ACCESS)
+    if links != "any":
+        access.set_elink_acc_flags(h5f.ACC_RDONLY)
+        capi.set_link_callback(access, _CALLBACKS[links])
+    return access
+
+
+def access_of(node: Any) -> Any:
+    """The same, by the wish for an object's file.
+
+    Of a file open for changes none is followed: HDF5 would read the other file through the journal of this one.
+    """
+    if h5i.get_file_id(node).get_access_plist().get_driver() == h5fd.fileobj_driver:
+        return access_by("none")
+    return access_by(links_of(node))
