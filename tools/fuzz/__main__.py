@@ -27,10 +27,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="another seed, other files")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--found", type=Path, default=Path("fuzz-found"), help="folder for what shows a fault")
-    parser.add_argument("--one", type=Path, help="read this file only")
+    parser.add_argument("--one", type=Path, help="read this file only, here")
+    parser.add_argument("--limited", type=Path, help="read this file only, in a child with limits")
     asked = parser.parse_args(arguments)
     if asked.one is not None:
         return _read_one(asked.one)
+    if asked.limited is not None:
+        return _read_limited(asked.limited)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
         tally = merged(_jobs(asked, Path(folder), begun))
@@ -91,6 +94,15 @@ def _read_one(path: Path) -> int:
     for bug in answers.bugs:
         print(f"BUG {bug}")
     return 1 if answers.bugs else 0
+
+
+def _read_limited(path: Path) -> int:
+    """The same in a child: 1 for a crash, a hang, or a bug."""
+    with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
+        campaign = Campaign(Path(folder), Path(folder), 0)
+        [outcome] = campaign.read_alone(path)
+    print(outcome.trouble or outcome.result["bugs"], outcome.trace)
+    return 1 if outcome.trouble or outcome.result["bugs"] else 0
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def _c_stack(path: Path) -> str:
 def _is_of_hdf5(stack: str, place: str) -> bool:
     """By the C stack, if there is one; else by the line of ours that was at work."""
     if stack:
-        first = stack.split(" <c< ", maxsplit=1)[0]
-        return "hdf5" in first or "H5" in first or "h5py" in first or "libsz" in first
+        inner = [frame for frame in stack.split(" <c< ") if "_native" in frame or "H5" in frame or "hdf5" in frame]
+        return bool(inner) and "_native" not in inner[0]  # filters of plugins lie between
     inner = place.split(" < ", maxsplit=1)[0]
     return (inner.startswith("h5/") and not inner.startswith(_OWN_WAY)) or inner.startswith(("_hl/", "h5py/"))

@@ -21,7 +21,8 @@ from typing import Any, NoReturn
 
 SECONDS = 10.0  # for one file
 MEMORY = 1 << 30  # bytes above what a child begins with
-_SPARE = 2.0  # seconds that the trace of a hang may take
+_PATIENCE = 6  # times as long by the clock, since other processes take their share of the machine
+_TICK = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,11 @@ def _one_child(pieces: list[int], work: Callable[[int], Any], trace: Path, secon
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _be_child(pieces, work, writer, trace, seconds)
+        _be_child(pieces, work, writer, trace)
     os.close(writer)
     begun: int | None = None
     try:
-        for message in _messages(reader, seconds + _SPARE):
+        for message in _messages(reader, child, seconds):
             if message is None:
                 yield _ended(child, begun, trace, hung=True)
                 return
@@ -73,25 +74,38 @@ def _one_child(pieces: list[int], work: Callable[[int], Any], trace: Path, secon
         _reap(child)
 
 
-def _messages(reader: int, seconds: float) -> Iterator[Any]:
-    """What a child says, line by line; None when it has said nothing for too long."""
+def _messages(reader: int, child: int, seconds: float) -> Iterator[Any]:
+    """What a child says, line by line; None when it has worked for too long without a word."""
     held = b""
+    worked, heard = _worked(child), time.monotonic()
     while True:
-        if not select.select([reader], [], [], seconds)[0]:
-            yield None
-            return
+        if not select.select([reader], [], [], 0.5)[0]:
+            if _worked(child) - worked > seconds or time.monotonic() - heard > _PATIENCE * seconds:
+                yield None
+                return
+            continue
         data = os.read(reader, 1 << 16)
         if not data:
             return
+        worked, heard = _worked(child), time.monotonic()
         *lines, held = (held + data).split(b"\n")
         yield from (json.loads(line) for line in lines)
 
 
+def _worked(child: int) -> float:
+    """Seconds of a processor that a child has had."""
+    fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
 def _ended(child: int, piece: int | None, trace: Path, hung: bool) -> Outcome:
-    text = trace.read_text(errors="replace") if trace.exists() else ""
     if hung:
+        os.kill(child, signal.SIGUSR1)  # its trace, see faulthandler
+        time.sleep(0.5)
         os.kill(child, signal.SIGKILL)
+        text = trace.read_text(errors="replace") if trace.exists() else ""
         return Outcome(-1 if piece is None else piece, trouble="hang", trace=text)
+    text = trace.read_text(errors="replace") if trace.exists() else ""
     _pid, status = os.waitpid(child, 0)
     number = os.waitstatus_to_exitcode(status)
     name = signal.Signals(-number).name if number < 0 else f"exit {number}"
@@ -106,22 +120,21 @@ def _reap(child: int) -> None:
         return
 
 
-def _be_child(pieces: list[int], work: Callable[[int], Any], writer: int, trace: Path, seconds: float) -> NoReturn:
+def _be_child(pieces: list[int], work: Callable[[int], Any], writer: int, trace: Path) -> NoReturn:
     code = 1
     try:
         log = trace.open("w")
         os.dup2(log.fileno(), 2)  # what C libraries say before they abort belongs to the trace
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         faulthandler.enable(log)
+        faulthandler.register(signal.SIGUSR1, log, all_threads=False)
         limit_memory()
         for piece in pieces:
             _say(writer, "begin", piece, None)
-            faulthandler.dump_traceback_later(seconds, file=log)
-            before, begun = peak(), time.monotonic()
+            before, begun = peak(), time.process_time()
             result = work(piece)
-            faulthandler.cancel_dump_traceback_later()
             if isinstance(result, dict):
-                result |= {"grown": peak() - before, "seconds": time.monotonic() - begun}
+                result |= {"grown": peak() - before, "seconds": time.process_time() - begun}
             _say(writer, "end", piece, result)
         code = 0
     except BaseException:  # noqa: BLE001 - told in the trace; the parent sees that the child ended

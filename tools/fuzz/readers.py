@@ -125,7 +125,7 @@ def _column(table: Any, place: str, name: str, n_rows: int, answers: Answers) ->
     answers.ask(f"{place} column", lambda: _facts(table[name]))
     if n_rows:
         rows = [0, n_rows - 1, n_rows // 2]
-        answers.ask(f"{place} take", lambda: python_values(table.select(name).take(rows).to_arrow()[name]))
+        answers.ask(f"{place} take", lambda: python_values(table.select(name).take(rows).to_arrow().column(0)))
     if "reference" in table[name].stored_type.kind or "ref" in str(table[name].dtype):
         answers.ask(f"{place} follow", lambda: [_short(array) for array in islice(table[:6].dereference(name), 6)])
     if n_rows <= MOST_ROWS:

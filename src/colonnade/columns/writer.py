@@ -43,7 +43,7 @@ from colonnade.columns.missing import recommended_fills
 from colonnade.columns.plain import plain_array
 from colonnade.columns.read import cut
 from colonnade.columns.values import python_values
-from colonnade.errors import DataError, UnsupportedError, UsageError, rows_as
+from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
 from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
@@ -55,6 +55,7 @@ from colonnade.h5.datasets import (
     reading,
     resize,
     write_rows,
+    written_rows,
 )
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.filters import known_filters, parse_filters
@@ -65,6 +66,8 @@ from colonnade.threads import default_threads
 LARGEST_CHUNK_BYTES = 2**32
 ROOM_FOR_FILL = 16
 LONG_CHUNK = 8192  # rows: chunks of so many are not made longer, since a chunk an append needs no journal
+
+MOST_UNWRITTEN = 1 << 28  # rows in no chunk, which all are the fill, that are copied into another form
 
 
 @dataclass(frozen=True)
@@ -464,6 +467,12 @@ class ColumnWriter:
         if self._plan is None:
             self._form = form
             return
+        if self._dataset is not None and self._n_written - written_rows(self._dataset) > MOST_UNWRITTEN:
+            raise FormatError(
+                f"column {self.name!r} claims {self._n_written:,} rows, most of which were never written: it is not "
+                "copied into another form",
+                column=self.name,
+            )
         aside = f"{self.name}\x01aside"
         chunk_rows = chunk_rows or self._fitting_chunk_rows(form)
         self._plan = replace(self._plan, type=form.stored, fill=form.fill, chunk_rows=chunk_rows)

@@ -18,6 +18,7 @@ from h5py import h5, h5a, h5r, h5s, h5t
 
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.h5 import capi
+from colonnade.h5.collections import check_collections
 from colonnade.h5.datatypes import describe_type, make_type, memory_dtype, memory_type
 from colonnade.model import Charset, StoredType
 
@@ -133,6 +134,10 @@ def elements(attribute: Any) -> Iterator[np.ndarray[Any, Any]]:
     type_id = attribute.get_type()
     stored = describe_type(type_id)
     n_elements = 0 if _is_null(attribute) else attribute.get_space().get_simple_extent_npoints()
+    if n_elements * stored.size > LARGEST_ATTRIBUTE:
+        capi.refuse("read the attribute", f"{n_elements} elements are more than an attribute can hold")
+    if stored.has_pointers:
+        check_collections(attribute)
     image = np.zeros(n_elements, dtype=memory_dtype(stored))
     in_memory = memory_type(type_id, stored)
     if n_elements:
@@ -181,7 +186,12 @@ def read(node: Any, name: str) -> object:
         space = attribute.get_space()
         if space.get_simple_extent_type() == h5s.NULL:
             return None
-        value = np.zeros(space.get_simple_extent_dims(), dtype=attribute.dtype)
+        dtype = attribute.dtype
+        if dtype.hasobject:
+            check_collections(node)
+        if space.get_simple_extent_npoints() * dtype.itemsize > LARGEST_ATTRIBUTE:
+            return None
+        value = np.zeros(space.get_simple_extent_dims(), dtype=dtype)
         attribute.read(value)
         return _plain(value)
     except BROKEN:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from colonnade import kernels
-from colonnade.h5.codecs import Bytes, decompress, inflate
+from colonnade.h5.codecs import Bytes, LeftToLibrary, decompress, inflate
 
 _HEAD, _LONG_HEAD = 16, 32
 _BY_BYTE, _COPY, _BY_BIT, _DELTA, _WHOLE = 1, 2, 4, 8, 16  # flags: _COPY: not packed, _WHOLE: blocks are one stream
@@ -87,7 +87,7 @@ def _read_head(buffer: memoryview, size: int) -> _Head:
     claimed, block, stored = (int.from_bytes(buffer[at : at + 4], "little") for at in (4, 8, 12))
     is_long = flags & _LONG == _LONG
     if flags & _DELTA or version not in ((3, 4, 5) if is_long else (2,)):
-        raise ValueError("a blosc chunk of such a version is undone by the library")
+        raise LeftToLibrary("a blosc chunk of such a version is undone by the library")
     if claimed != size or stored != len(buffer) or item < 1 or not 0 < block <= max(size, item):
         raise ValueError("the head of a blosc chunk makes no sense")
     shuffle, is_zeros = _read_filters(buffer) if is_long else (flags & _LONG, False)
@@ -103,7 +103,7 @@ def _read_filters(buffer: memoryview) -> tuple[int, bool]:
     if special == _ZEROS and len(buffer) != _LONG_HEAD:
         raise ValueError("a blosc2 chunk of zeros holds more")
     if any(codes[:-1]) or codes[-1] > 2 or any(metas) or special not in (0, _ZEROS):
-        raise ValueError("a blosc2 chunk with such filters is undone by the library")
+        raise LeftToLibrary("a blosc2 chunk with such filters is undone by the library")
     return (0, _BY_BYTE, _BY_BIT)[codes[-1]], special == _ZEROS
 
 
@@ -168,7 +168,7 @@ def _unpack_stream(part: memoryview, codec: int, out: Bytes) -> None:
     elif codec in _OTHERS:
         decompress(_OTHERS[codec], part, out)
     else:
-        raise ValueError(f"blosc's codec {codec} is undone by the library")
+        raise LeftToLibrary(f"blosc's codec {codec} is undone by the library")
 
 
 def _unshuffle(packed: Bytes, out: Bytes, head: _Head) -> None:

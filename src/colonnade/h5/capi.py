@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import h5py
 from h5py import h5i, h5s
@@ -88,6 +88,11 @@ def _failure(doing: str) -> OSError:
     _WALK_ERRORS(0, 0, _ERROR_CALLBACK(collect), None)
     reason = reasons[0] if reasons else "no reason given"
     return OSError(f"HDF5 cannot {doing}: {reason}")
+
+
+def refuse(doing: str, reason: str) -> NoReturn:
+    """Say what the library would say, had it looked: for what it is not even asked."""
+    raise OSError(f"HDF5 cannot {doing}: {reason}")
 
 
 def read(dataset: Any, memory_type: Any, memory_space: Any, file_space: Any, address: int) -> None:

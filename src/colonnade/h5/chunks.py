@@ -2,8 +2,9 @@
 
 The library says where the chunks are, once a dataset; their bytes come straight from the file, and filters are
 undone here (see `undo`), outside the library's lock: threads can read at the same time. Only elements that lie in the
-file as they do in memory, up to their byte order, are read so. Whatever is not plain, and whatever fails, is
-left to the library: None is given back, and the caller asks it.
+file as they do in memory, up to their byte order, are read so. Whatever is not plain is left to the library: None is
+given back, and the caller asks it. A chunk that cannot be unpacked is not: the library does not look whether a chunk
+unpacks to the bytes it must have, and reads and writes behind the end of one that is shorter.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import pyarrow as pa
 from h5py import h5d, h5f, h5fd, h5g, h5i
 
 from colonnade import kernels
+from colonnade.errors import CorruptError
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
-from colonnade.h5.codecs import Bytes
+from colonnade.h5.codecs import Bytes, LeftToLibrary
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.journal import JournaledFile
 from colonnade.h5.undo import SCALE_OFFSET_HEAD, Pipeline, scale_offset_form
@@ -81,6 +83,10 @@ class Chunk:
     mask: int
 
 
+class DamagedChunk(Exception):
+    """A chunk does not unpack to what it must hold."""
+
+
 class ChunkSource:
     """A dataset whose rows can be read past the library.
 
@@ -99,7 +105,7 @@ class ChunkSource:
         self._dataset = dataset
         self._file = file
         self._dtype = dtype
-        self._chunk_rows = chunk_rows
+        self.chunk_rows = chunk_rows
         self._chunk_bytes = chunk_rows * dtype.itemsize
         self._pipeline = pipeline
         self._frozen = frozen
@@ -111,13 +117,15 @@ class ChunkSource:
         if self._is_too_much(count):
             return None
         out = new_array(count, self._dtype)
-        numbers = range(start // self._chunk_rows, -(-(start + count) // self._chunk_rows)) if count else range(0)
+        numbers = range(start // self.chunk_rows, -(-(start + count) // self.chunk_rows)) if count else range(0)
         try:
             self._look(len(numbers))
             for number in numbers:
-                first = number * self._chunk_rows
-                low, high = max(start, first), min(start + count, first + self._chunk_rows)
+                first = number * self.chunk_rows
+                low, high = max(start, first), min(start + count, first + self.chunk_rows)
                 self._read_chunk(self._find(number), low - first, out[low - start : high - start])
+        except DamagedChunk as error:
+            raise self._damaged(error, start, start + count - 1) from error
         except (ValueError, *BROKEN):
             return None
         return self._in_memory(out)
@@ -128,14 +136,20 @@ class ChunkSource:
             return None
         out = new_array(len(rows), self._dtype)
         try:
-            parts = list(by_chunk(rows, self._chunk_rows))
+            parts = list(by_chunk(rows, self.chunk_rows))
             self._look(len(parts))
             for number, begin, end in parts:
-                places = rows[begin:end] - number * self._chunk_rows
+                places = rows[begin:end] - number * self.chunk_rows
                 self._take_from(self._find(number), places, out[begin:end])
+        except DamagedChunk as error:
+            raise self._damaged(error, int(rows[0]), int(rows[-1])) from error
         except (ValueError, *BROKEN):
             return None
         return self._in_memory(out)
+
+    def _damaged(self, error: DamagedChunk, first: int, last: int) -> CorruptError:
+        path = (h5i.get_name(self._dataset) or b"?").decode("utf-8", "surrogateescape")
+        return CorruptError(f"{path}: rows {first} to {last} cannot be read: {error}", path=path, row=first)
 
     def _is_too_much(self, count: int) -> bool:
         """Whether so many rows are more than are read at once: a file may claim any number of them."""
@@ -158,7 +172,7 @@ class ChunkSource:
             known: dict[int, Chunk] = {}
 
             def note(info: Any) -> None:
-                number = info.chunk_offset[0] // self._chunk_rows
+                number = info.chunk_offset[0] // self.chunk_rows
                 known[number] = Chunk(info.byte_offset, info.size, info.filter_mask)
 
             self._dataset.chunk_iter(note)
@@ -167,7 +181,7 @@ class ChunkSource:
     def _find(self, number: int) -> Chunk:
         chunk = self._known.get(number)
         if chunk is None:
-            info = self._dataset.get_chunk_info_by_coord((number * self._chunk_rows,))
+            info = self._dataset.get_chunk_info_by_coord((number * self.chunk_rows,))
             if info.byte_offset is None:
                 raise ValueError("a chunk was never written")
             chunk = self._known[number] = Chunk(info.byte_offset, info.size, info.filter_mask)
@@ -186,17 +200,25 @@ class ChunkSource:
                 raise ValueError("a chunk without filters has another length")
             self.load(chunk.address + begin, target)
             return
-        if self._pipeline.scale_offset is not None and not chunk.mask and 2 * len(out) < self._chunk_rows:
+        if self._pipeline.scale_offset is not None and not chunk.mask and 2 * len(out) < self.chunk_rows:
             self._unpack_rows(chunk, first, out, self._pipeline.scale_offset)
             return
         data = new_array(chunk.size, _BYTE)
         self.load(chunk.address, data)
         if len(target) == self._chunk_bytes:
-            self._pipeline.undo(data, chunk.mask, target)
+            self._undo(data, chunk.mask, target)
             return
         whole = new_array(self._chunk_bytes, _BYTE)
-        self._pipeline.undo(data, chunk.mask, whole)
+        self._undo(data, chunk.mask, whole)
         target[...] = whole[begin : begin + len(target)]
+
+    def _undo(self, data: Bytes, mask: int, out: Bytes) -> None:
+        try:
+            self._pipeline.undo(data, mask, out)
+        except LeftToLibrary:
+            raise
+        except ValueError as error:
+            raise DamagedChunk(str(error)) from error
 
     def _unpack_rows(self, chunk: Chunk, first: int, out: Image, options: Sequence[int]) -> None:
         """Rows of a chunk of scale-offset from `first` on: only the bytes that hold them are read.
@@ -226,14 +248,14 @@ class ChunkSource:
             self._read_chunk(chunk, first, out)
             return
         packed = self._pipeline.scale_offset
-        if packed is not None and not chunk.mask and 4 * len(places) < self._chunk_rows:
+        if packed is not None and not chunk.mask and 4 * len(places) < self.chunk_rows:
             data = new_array(chunk.size, _BYTE)
             self.load(chunk.address, data)
             dtype, fill, decimals = scale_offset_form(tuple(packed))
-            kernels.decode_scaleoffset_rows(data, self._chunk_rows, places, out.view(dtype), fill, decimals)
+            kernels.decode_scaleoffset_rows(data, self.chunk_rows, places, out.view(dtype), fill, decimals)
             return
         if not self._pipeline.is_empty:
-            first, last = 0, self._chunk_rows
+            first, last = 0, self.chunk_rows
         span = new_array(last - first, self._dtype)
         self._read_chunk(chunk, first, span)
         kernels.take(span, self._dtype.itemsize, places - first, out)

@@ -19,6 +19,10 @@ Data = bytes | Bytes | memoryview
 LIMIT = 1 << 28  # bytes of a chunk that are unpacked here at most
 
 
+class LeftToLibrary(ValueError):
+    """These bytes may be right, but what they are packed with is not known here."""
+
+
 def as_view(data: Data) -> memoryview:
     """The bytes, whatever holds them."""
     return data.data if isinstance(data, np.ndarray) else memoryview(data)

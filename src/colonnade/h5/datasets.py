@@ -23,8 +23,9 @@ from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.apply import Packer
 from colonnade.h5.attributes import BROKEN
-from colonnade.h5.chunks import MOST_AT_ONCE, RowNumbers, by_chunk, raw_dtype
+from colonnade.h5.chunks import MOST_AT_ONCE, ChunkSource, RowNumbers, by_chunk, open_source, raw_dtype
 from colonnade.h5.codecs import Data
+from colonnade.h5.collections import check_collections
 from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
 from colonnade.h5.links import encode_name, link_list
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 Image = np.ndarray[Any, np.dtype[Any]]
 
 LARGEST_CHUNK = 4 << 20
+FLETCHER32 = 3
+HEAP_REFERENCE = 16  # bytes of a variable-length element in a chunk
+SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
 _STORAGES: dict[int, Storage] = {
     h5d.COMPACT: "compact",
     h5d.CONTIGUOUS: "contiguous",
@@ -64,6 +68,8 @@ def describe_dataset(dataset: Any) -> DatasetInfo:
     """The dataset's header as plain data; no element is read."""
     type_id = dataset.get_type()
     stored = describe_type(type_id)
+    if stored.has_pointers:
+        check_collections(dataset)  # asked for its properties, the library reads a fill of variable length
     creation = dataset.get_create_plist()
     space = dataset.get_space()
     simple = space.get_simple_extent_type() == h5s.SIMPLE
@@ -246,6 +252,7 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
         yield image
         return
     load_filters(info.filters)
+    _check_sums(dataset, info.filters, start, count * step)
     file_space = dataset.get_space()
     file_space.select_hyperslab((start,), (count,), (step,))
     memory_space = h5s.create_simple((count,))
@@ -266,6 +273,18 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
     finally:
         if stored.has_pointers:
             _reclaim_rows(in_memory, image, owned)
+
+
+def _check_sums(dataset: Any, filters: tuple[FilterInfo, ...], start: int, count: int) -> None:
+    """Refuse chunks too short for their checksum: HDF5 2.0 takes its four bytes off all the same, and dies."""
+    if not any(step.id == FLETCHER32 for step in filters):
+        return
+    chunk_rows = int(dataset.get_create_plist().get_chunk()[0])
+    for number in range(start // chunk_rows, (start + count - 1) // chunk_rows + 1):
+        found = dataset.get_chunk_info_by_coord((number * chunk_rows,))
+        if found.byte_offset is not None and found.size < SHORTEST_CHECKED:
+            path = object_name(dataset)
+            raise CorruptError(f"{path}: the chunk of row {number * chunk_rows} has {found.size} bytes", path=path)
 
 
 def _unreadable(error: Exception, dataset: Any, filters: tuple[FilterInfo, ...], first: int, last: int) -> CorruptError:
@@ -430,9 +449,21 @@ class RowSink:
 
     def _write_by_library(self, start: int, image: Image) -> None:
         self.drain()
+        self._check_chunk(start)
         file_space = self._dataset.get_space()
         file_space.select_hyperslab((start,), (len(image),))
         capi.write(self._dataset, self._in_memory, h5s.create_simple((len(image),)), file_space, image.ctypes.data)
+
+    def _check_chunk(self, row: int) -> None:
+        """Refuse to write into a chunk that does not unpack to its length: the library would write behind its end."""
+        source = None if self._packer.is_empty else self._old_rows()
+        if source is not None and row % source.chunk_rows:
+            source.read(row // source.chunk_rows * source.chunk_rows, 1)
+
+    def _old_rows(self) -> ChunkSource | None:
+        width = self._in_memory.get_size() if self._dtype is not None else HEAP_REFERENCE
+        filters = describe_filters(self._dataset.get_create_plist())
+        return open_source(self._dataset, np.dtype((np.void, width)), filters)
 
 
 def write_rows(dataset: Any, stored: StoredType, start: int, image: Image, count: int) -> None:

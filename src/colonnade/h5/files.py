@@ -22,6 +22,7 @@ from h5py import h5f, h5fd, h5p
 
 from colonnade.errors import ConflictError, CorruptError, FormatError, UsageError
 from colonnade.h5.chunks import know_journaled
+from colonnade.h5.damage import as_damage
 from colonnade.h5.disk import Disk
 from colonnade.h5.journal import Durability, JournaledFile, journal_path, roll_back
 from colonnade.h5.locks import NO_LOCKS, Locking, Wish, WriterLock, has_writer, read_stamp, share
@@ -180,7 +181,7 @@ class FileHandle:
         try:
             work(self._journaled)
         finally:
-            self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR)
+            self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR, self._care.links)
             self.generation += 1
 
     def rewrite(self, fill: Callable[[Any, Any], None]) -> None:
@@ -455,6 +456,9 @@ def _open_journaled(path: Path, care: Care, lock: WriterLock | None) -> tuple[Jo
         journaled.close()
         if isinstance(error, OSError) and not isinstance(error, ConflictError):
             raise _explain(error, str(path), path.stat().st_size) from error
+        told = as_damage(error, str(path)) if isinstance(error, Exception) else error
+        if told is not error:
+            raise told from error
         raise
 
 

@@ -21,6 +21,7 @@ from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
+from colonnade.h5.collections import check_collections
 
 Links = Literal["folder", "none", "any"]
 LINKS = ("folder", "none", "any")
@@ -70,6 +71,7 @@ def check_rows(dataset: Any) -> None:
 
 
 def _check(dataset: Any, home: Path | None, links: Links, behind: tuple[str, ...], left: list[int]) -> None:
+    check_collections(dataset)
     creation = dataset.get_create_plist()
     layout = creation.get_layout()
     name = (h5i.get_name(dataset) or b"?").decode("utf-8", "replace")

@@ -15,7 +15,7 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.h5.blosc import unpack_blosc, unpack_frame
-from colonnade.h5.codecs import LIMIT, Bytes, Data, as_view, decompress, inflate
+from colonnade.h5.codecs import LIMIT, Bytes, Data, LeftToLibrary, as_view, decompress, inflate
 from colonnade.model import FilterInfo
 
 Undo = Callable[[Data, Sequence[int], Bytes | None, int | None], Data]
@@ -106,7 +106,7 @@ def _inflate(data: Data, options: Sequence[int], out: Bytes | None, size: int | 
 def _unpack(codec: str) -> Undo:
     def unpack(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
         if size is None:
-            raise ValueError("it is not known how many bytes this unpacks to")
+            raise LeftToLibrary("it is not known how many bytes this unpacks to")
         made = np.empty(size, dtype=np.uint8) if out is None else out
         decompress(codec, data, made)
         return made
@@ -141,7 +141,7 @@ def _undo_bitshuffle(data: Data, options: Sequence[int], out: Bytes | None, size
         raise ValueError("the options of bitshuffle make no sense")
     item, compressor = options[2], options[4] if len(options) > 4 else 0
     if compressor not in (0, 2, 3):
-        raise ValueError(f"bitshuffle with compressor {compressor} is undone by the library")
+        raise LeftToLibrary(f"bitshuffle with compressor {compressor} is undone by the library")
     block = options[3] or max(8192 // item // 8 * 8, 128)
     made = np.empty(size, dtype=np.uint8) if out is None else out
     if compressor:
@@ -173,7 +173,7 @@ def _unpack_blocks(view: memoryview, codec: str, item: int, size: int) -> tuple[
 def _undo_blosc(unpack: Callable[[memoryview, Bytes], None]) -> Undo:
     def undo(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
         if size is None:
-            raise ValueError("it is not known how many bytes this unpacks to")
+            raise LeftToLibrary("it is not known how many bytes this unpacks to")
         made = np.empty(size, dtype=np.uint8) if out is None else out
         unpack(as_view(data), made)
         return made
@@ -204,7 +204,7 @@ def _undo_scale_offset(data: Data, options: Sequence[int], out: Bytes | None, si
     if is_copy(options):
         return data
     if size is None:
-        raise ValueError("it is not known how many bytes this unpacks to")
+        raise LeftToLibrary("it is not known how many bytes this unpacks to")
     dtype, fill, decimals = scale_offset_form(tuple(options))
     made = np.empty(size, dtype=np.uint8) if out is None else out
     kernels.decode_scaleoffset(data, made.view(dtype), fill, decimals)
@@ -214,7 +214,7 @@ def _undo_scale_offset(data: Data, options: Sequence[int], out: Bytes | None, si
 def _undo_n_bit(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
     """Only where all bits count, and it has done nothing."""
     if len(options) < 2 or not options[1]:
-        raise ValueError("n-bit is undone by the library")
+        raise LeftToLibrary("n-bit is undone by the library")
     return data
 
 

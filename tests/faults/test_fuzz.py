@@ -1,0 +1,68 @@
+"""Spoiled files through every reader: a short run of ./fuzz, and every file that once showed a fault."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+KEPT = Path(__file__).parent / "kept"
+NOTES = json.loads((KEPT / "notes.json").read_text())
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tools.fuzz", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
+    """Always the same files. libhdf5 may die of one of them, and that is told; nothing of ours may."""
+    done = run("--files", "120", "--seed", "0", "--found", str(tmp_path / "found"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    n_files = int(done.stdout.split(" ", 1)[0])
+    assert n_files > 110, done.stdout  # h5py may die while it makes one
+
+
+@pytest.mark.parametrize("name", sorted(NOTES))
+def test_a_file_that_showed_a_fault(name: str) -> None:
+    """In a child of its own, with limits: no crash, no hang, no exception but ours."""
+    done = run("--limited", str(KEPT / name))
+    assert done.returncode == 0, f"{NOTES[name]}\n{done.stdout}{done.stderr}"
+
+
+def test_every_kept_file_has_a_note() -> None:
+    assert {path.name for path in KEPT.glob("*.h5")} == set(NOTES)
+
+
+def test_the_harness_sees_faults(tmp_path: Path) -> None:
+    """A crash, a hang, memory and an exception are each told of, with the piece of work they belong to."""
+    script = """
+import ctypes, sys, time
+from pathlib import Path
+from tools.fuzz.children import run
+def work(piece):
+    if piece == 1: ctypes.string_at(0)
+    if piece == 3:
+        while True: pass
+    if piece == 5: return {"size": len(bytearray(3 << 30))}
+    if piece == 6: raise KeyError("no")
+    return {"piece": piece}
+for outcome in run(range(8), work, Path(sys.argv[1]), 1.0):
+    print(outcome.piece, outcome.trouble)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
+    )
+    told = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    expected = ["None", "crash SIGSEGV", "None", "hang", "None", "crash exit 1", "crash exit 1", "None"]
+    assert told == {str(piece): trouble for piece, trouble in enumerate(expected)}, done.stdout + done.stderr
