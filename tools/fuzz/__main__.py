@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import shutil
+import os
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from tools.fuzz.campaign import Campaign
+from tools.fuzz.campaign import Campaign, import_everything
+from tools.fuzz.children import drop_rights
 from tools.fuzz.readers import read_everything
 from tools.fuzz.report import merged, shown
 
@@ -36,6 +37,7 @@ def main(arguments: list[str]) -> int:
         return _read_limited(asked.limited)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
+        Path(folder).chmod(0o755)  # children are nobody
         tally = merged(_jobs(asked, Path(folder), begun))
     print(shown(tally, time.monotonic() - begun))
     return 1 if any(what.startswith("ours") for what in tally.troubles) else 0
@@ -47,8 +49,6 @@ def _fast_folder() -> str | None:
 
 def _jobs(asked: argparse.Namespace, folder: Path, begun: float) -> list[Path]:
     """One process a job, each with every so manieth file; their tallies as files."""
-    import os
-
     results, children = [], []
     for job in range(asked.jobs):
         place = folder / str(job)
@@ -60,6 +60,8 @@ def _jobs(asked: argparse.Namespace, folder: Path, begun: float) -> list[Path]:
             try:
                 _job(asked, place, results[-1], job, begun)
                 code = 0
+            except Exception:  # noqa: BLE001 - shown, and the job counts as failed
+                sys.excepthook(*sys.exc_info())
             finally:
                 sys.stdout.flush()
                 sys.stderr.flush()
@@ -86,8 +88,15 @@ def _job(asked: argparse.Namespace, folder: Path, result: Path, job: int, begun:
 
 
 def _read_one(path: Path) -> int:
+    data = path.read_bytes()
     with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
-        copies = [Path(shutil.copyfile(path, Path(folder) / name)) for name in ("one.h5", "aside.h5")]
+        import_everything(Path(folder) / "warm")
+        Path(folder).chmod(0o777)
+        drop_rights()
+        copies = [Path(folder) / name for name in ("one.h5", "aside.h5")]
+        for copy in copies:
+            copy.write_bytes(data)
+        os.chdir(folder)
         answers = read_everything(*copies)
     for step, answer in answers.steps.items():
         print(f"{step}: {answer}")
@@ -99,7 +108,8 @@ def _read_one(path: Path) -> int:
 def _read_limited(path: Path) -> int:
     """The same in a child: 1 for a crash, a hang, or a bug."""
     with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
-        campaign = Campaign(Path(folder), Path(folder), 0)
+        Path(folder).chmod(0o755)  # children are nobody
+        campaign = Campaign(Path(folder) / "0", Path(folder) / "found", 0)
         [outcome] = campaign.read_alone(path)
     print(outcome.trouble or outcome.result["bugs"], outcome.trace)
     return 1 if outcome.trouble or outcome.result["bugs"] else 0

@@ -14,6 +14,7 @@ _PYTHON_FRAME = re.compile(r'  File "([^"]+)", line (\d+) in (\w+)')
 _C_FRAME = re.compile(r"^#\d+\s+(?:0x[0-9a-f]+ in )?(\S+) .*?(?:from (\S+))?$", re.MULTILINE)
 _SYSTEM = re.compile(r"libc|libpthread|ld-linux")
 _OWN_WAY = ("h5/undo.py", "h5/codecs.py", "h5/blosc.py", "h5/heap.py")
+_ROOT = Path(__file__).resolve().parents[2]
 _known: dict[str, str] = {}
 
 
@@ -58,7 +59,7 @@ def _c_stack(path: Path) -> str:
         str(path),
     ]
     try:
-        text = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False).stdout
+        text = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False, cwd=_ROOT).stdout
     except subprocess.TimeoutExpired:
         return ""
     frames = [(name, Path(library).name if library else "") for name, library in _C_FRAME.findall(text)]

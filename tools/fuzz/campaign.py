@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
 import pkgutil
 import random
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,13 +20,16 @@ import colonnade
 from tools.fuzz.blame import blame
 from tools.fuzz.children import Outcome, run
 from tools.fuzz.readers import Answers, read_everything
-from tools.fuzz.seeds import Seed, load, make_seeds
+from tools.fuzz.seeds import MAKERS, Seed, load, make_seeds
 from tools.fuzz.spoil_bytes import spoil_bytes
 from tools.fuzz.spoil_structure import spoil_structure
 
 BATCH = 250  # files between two new children
 MOST_KEPT = 3  # files kept of one kind of trouble
 MOST_MEMORY = 1 << 30
+_ALSO = ("difflib", "secrets", "zoneinfo", "hdf5plugin", "pyarrow.compute", "unittest.mock", "encodings.idna")
+_PACKAGES = ("colonnade", "numpy", "h5py", "pyarrow", "pandas", "rich", "click", "importlib", "concurrent", "encodings")
+OUTSIDE = b"not to be read, nor to be written" * 4
 IN_ORDER = "in order"
 REFUSED = "refused"
 DIFFERENT = "different, and no checksum covers it"
@@ -47,7 +52,7 @@ class Campaign:
     """A run: seeds, a folder to work in, a folder for what is found."""
 
     def __init__(self, folder: Path, found: Path, number: int) -> None:
-        self.folder, self.found, self.number = folder, found, number
+        self.folder, self.found, self.number = folder, found.resolve(), number
         self.tally = Tally()
         self.seeds: list[Seed] = []
         self.right: dict[str, dict[str, str]] = {}
@@ -55,7 +60,9 @@ class Campaign:
     def prepare(self) -> None:
         """Make the seeds and note their answers, in a child: no thread may have begun in this process."""
         self._set_up()
-        [made] = run([0], lambda _piece: [str(path) for path in make_seeds(self.folder / "seeds")], self.folder, 120)
+        [made] = run(
+            [0], lambda _piece: [str(path) for path in make_seeds(self.folder / "seeds")], self.folder, 120, True
+        )
         if made.trouble is not None:
             raise RuntimeError(f"the seeds could not be made: {made.trouble}\n{made.trace}")
         paths = [Path(path) for path in made.result]
@@ -74,9 +81,14 @@ class Campaign:
         return list(run([0], lambda _piece: self._read(place), self.folder))
 
     def _set_up(self) -> None:
-        _import_everything()
+        import_everything(self.folder / "warm")
         os.environ |= {"COLONNADE_CACHE": str(self.folder / "cache"), "COLONNADE_THREADS": "1"}
-        (self.folder / "work").mkdir(parents=True, exist_ok=True)
+        # Children are nobody, and no name of a file may lead out of here.
+        for place in (self.folder, *(self.folder / name for name in ("work", "cache", "seeds"))):
+            place.mkdir(parents=True, exist_ok=True)
+            place.chmod(0o777)
+        os.chdir(self.folder / "work")
+        (self.folder / "outside.raw").write_bytes(OUTSIDE)
 
     def run(self, numbers: Iterator[int], n_batch: int = BATCH) -> Iterator[Tally]:
         """Make and read these files; the tally after each batch."""
@@ -84,6 +96,8 @@ class Campaign:
             changed = dict(self._make(batch))
             for outcome in run(list(changed), lambda number: self._read(self._place(number)), self.folder):
                 self._count(outcome, changed[outcome.piece])
+            if (self.folder / "outside.raw").read_bytes() != OUTSIDE:
+                raise RuntimeError("a file outside was written")
             for number in batch:
                 self._place(number).unlink(missing_ok=True)
             yield self.tally
@@ -165,13 +179,29 @@ class Campaign:
                 log.write(json.dumps({"what": what, "file": name, "trace": outcome.trace[-4000:]}) + "\n")
 
 
-def _import_everything() -> None:
-    """Once, here, for all children: each of them would spend a second on it."""
-    import pyarrow.compute  # noqa: F401
+def import_everything(folder: Path) -> None:
+    """Import, here and once, what children will need: each would spend a second on it, and nobody may not read it all.
 
+    A good file is written and read by a child, which says what it has imported; this process must not begin threads.
+    """
     for module in pkgutil.walk_packages(colonnade.__path__, "colonnade."):
         if not module.name.endswith(("__main__", "_native")):
             importlib.import_module(module.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    [told] = run([0], lambda _piece: _modules_for(folder), folder, 120, trusted=True)
+    if told.trouble is not None:
+        raise RuntimeError(f"a good file could not be made and read: {told.trouble}\n{told.trace}")
+    for name in (*told.result, *_ALSO):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
+def _modules_for(folder: Path) -> list[str]:
+    for name in ("indexed", "text-shuffle+deflate", "filter-blosc2", "foreign"):
+        path = folder / f"warm-{name}.h5"
+        MAKERS[name](path)
+        read_everything(path, Path(shutil.copyfile(path, folder / f"aside-{name}.h5")))
+    return [name for name in sys.modules if "." not in name or name.split(".")[0] in _PACKAGES]
 
 
 def _loaded(path: Path) -> list[list[tuple[int, int]]]:

@@ -21,6 +21,8 @@ from typing import Any, NoReturn
 
 SECONDS = 10.0  # for one file
 MEMORY = 1 << 30  # bytes above what a child begins with
+NOBODY = 65534
+LARGEST_FILE = 64 << 20
 _PATIENCE = 6  # times as long by the clock, since other processes take their share of the machine
 _TICK = os.sysconf("SC_CLK_TCK")
 
@@ -35,18 +37,22 @@ class Outcome:
     trace: str = ""
 
 
-def run(pieces: Sequence[int], work: Callable[[int], Any], folder: Path, seconds: float = SECONDS) -> Iterator[Outcome]:
-    """Do all pieces, in as many children as it takes."""
+def run(
+    pieces: Sequence[int], work: Callable[[int], Any], folder: Path, seconds: float = SECONDS, trusted: bool = False
+) -> Iterator[Outcome]:
+    """Do all pieces, in as many children as it takes; they keep the rights of this process only if they are trusted."""
     left = list(pieces)
     while left:
         n_done = 0
-        for outcome in _one_child(left, work, folder / "trace.txt", seconds):
+        for outcome in _one_child(left, work, folder / "trace.txt", seconds, trusted):
             n_done += 1
             yield outcome
         left = left[max(n_done, 1) :]
 
 
-def _one_child(pieces: list[int], work: Callable[[int], Any], trace: Path, seconds: float) -> Iterator[Outcome]:
+def _one_child(
+    pieces: list[int], work: Callable[[int], Any], trace: Path, seconds: float, trusted: bool
+) -> Iterator[Outcome]:
     """Pieces in order until the child ends or must be ended; the last outcome tells of that."""
     reader, writer = os.pipe()
     trace.unlink(missing_ok=True)
@@ -54,7 +60,7 @@ def _one_child(pieces: list[int], work: Callable[[int], Any], trace: Path, secon
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _be_child(pieces, work, writer, trace)
+        _be_child(pieces, work, writer, trace, trusted)
     os.close(writer)
     begun: int | None = None
     try:
@@ -120,7 +126,7 @@ def _reap(child: int) -> None:
         return
 
 
-def _be_child(pieces: list[int], work: Callable[[int], Any], writer: int, trace: Path) -> NoReturn:
+def _be_child(pieces: list[int], work: Callable[[int], Any], writer: int, trace: Path, trusted: bool) -> NoReturn:
     code = 1
     try:
         log = trace.open("w")
@@ -129,6 +135,8 @@ def _be_child(pieces: list[int], work: Callable[[int], Any], writer: int, trace:
         faulthandler.enable(log)
         faulthandler.register(signal.SIGUSR1, log, all_threads=False)
         limit_memory()
+        if not trusted:
+            drop_rights()
         for piece in pieces:
             _say(writer, "begin", piece, None)
             before, begun = peak(), time.process_time()
@@ -155,6 +163,15 @@ def limit_memory(above: int = MEMORY) -> None:
     used = int(fields["VmData"].split()[0]) * 1024
     resource.setrlimit(resource.RLIMIT_DATA, (used + above, used + above))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def drop_rights() -> None:
+    """Be nobody, if this is root, and write no large file: what is read here may name any file of the machine."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
 
 
 def peak() -> int:

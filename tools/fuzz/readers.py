@@ -11,7 +11,7 @@ import io
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -204,7 +204,8 @@ def _library_file(path: Path) -> Iterator[Any]:
         yield h5
     finally:
         if h5 is not None:
-            h5.close()
+            with suppress(OSError, RuntimeError):  # of h5py, which is asked here past us
+                h5.close()
 
 
 def _commands(path: Path, answers: Answers) -> None:

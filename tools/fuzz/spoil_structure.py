@@ -1,4 +1,8 @@
-"""Structure of a file changed, by h5py: every object is sound by itself, and they contradict each other."""
+"""Structure of a file changed, by h5py: every object is sound by itself, and they contradict each other.
+
+Ways out of the file lead to `outside.raw` and `outside.h5`, which lie in the folder above it and are made for that, and
+nothing is ever written through them: a file of the machine named here would be overwritten, by h5py itself.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,11 @@ def _nodes(file: Any, kind: type = object) -> list[Any]:
     found = [file["/"]]
     file.visititems(lambda _name, node: found.append(node))
     return [node for node in found if isinstance(node, kind)]
+
+
+def _is_inside(dataset: Any) -> bool:
+    """Whether the rows are in the file itself, so that writing them touches no other."""
+    return dataset.external is None and not dataset.is_virtual
 
 
 def _dataset(file: Any, chance: random.Random) -> Any:
@@ -86,7 +95,7 @@ def _aim_elsewhere(file: Any, chance: random.Random) -> None:
 
 def _write_values(file: Any, chance: random.Random) -> None:
     """Rows of a dataset, mostly of an index or of codes, out of every range."""
-    datasets = [d for d in _nodes(file, h5py.Dataset) if d.dtype.kind in "iuf" and d.size]
+    datasets = [d for d in _nodes(file, h5py.Dataset) if d.dtype.kind in "iuf" and d.size and _is_inside(d)]
     inner = [d for d in datasets if "_search_indexes" in d.name] or datasets
     dataset = chance.choice(inner if chance.random() < 0.6 else datasets)
     count = chance.choice([1, 3, dataset.shape[0]])
@@ -139,7 +148,7 @@ def _link(file: Any, chance: random.Random) -> None:
     other: Any = chance.choice([
         group, file["/"], chance.choice(_nodes(file)), h5py.SoftLink(f"{group.name}/{name}"),
         h5py.SoftLink("/no/where"), h5py.SoftLink(group.name), h5py.SoftLink("."),
-        h5py.ExternalLink("/etc/passwd", "/"), h5py.ExternalLink("../other.h5", "/t"),
+        h5py.ExternalLink(_above(file, "outside.raw"), "/"), h5py.ExternalLink("../outside.h5", "/t"),
         h5py.ExternalLink(Path(file.filename).name, group.name), h5py.ExternalLink("no.h5", "/t/x"),
     ])  # fmt: skip
     group[name] = other
@@ -151,14 +160,18 @@ def _outside(file: Any, chance: random.Random) -> None:
     parent, name, rows = old.parent, old.name.rsplit("/", 1)[-1], old.shape[0]
     del parent[name]
     if chance.random() < 0.5:
-        where = chance.choice(["/etc/passwd", "../x.raw", "no.raw", file.filename])
+        where = chance.choice([_above(file, "outside.raw"), "../outside.raw", "no.raw", file.filename])
         parent.create_dataset(name, (rows,), "i1", external=[(where, chance.choice([0, 8, 2**40]), rows)])
         return
     claimed = chance.choice([rows, HUGE])
     layout = h5py.VirtualLayout((claimed,), "i4")
-    where = chance.choice([".", file.filename, "../x.h5", "/etc/passwd", "no.h5"])
+    where = chance.choice([".", file.filename, "../outside.h5", _above(file, "outside.raw"), "no.h5"])
     layout[:rows] = h5py.VirtualSource(where, chance.choice([f"{parent.name}/{name}", "/t/a", "/no"]), (rows,))
     parent.create_virtual_dataset(name, layout)
+
+
+def _above(file: Any, name: str) -> str:
+    return str(Path(file.filename).resolve().parents[1] / name)
 
 
 def _move(file: Any, chance: random.Random) -> None:

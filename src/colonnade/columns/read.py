@@ -171,6 +171,8 @@ class ColumnReader:
         try:
             yield
         except CorruptError as error:
+            if "column" in error.facts:  # of the categories, whose rows are not these
+                raise
             raise _in_column(error, self.column.name, row_of) from error
 
     def _decode(self, raw: Raw) -> pa.Array:

@@ -498,7 +498,8 @@ class File:
         if handle.is_open and handle.is_journaled and handle.path is not None and keep:
             path, receipts = handle.path, self._receipts_now()
             handle.when_closed = lambda: save_receipts(path, receipts)
-        handle.close(keep)
+        with told_of_damage(self.name):
+            handle.close(keep)
 
     def __enter__(self) -> File:
         return self
