@@ -269,3 +269,11 @@ def test_more_text_than_an_array_can_hold_is_refused(path: Path) -> None:
         assert len(file["t"].to_arrow(dictionaries=True)) == 5000
         with pytest.raises(cn.errors.UsageError, match="dictionaries=True"):
             file["t"].to_arrow()
+
+
+def test_codes_are_kept_where_single_rows_can_be_reached(path: Path) -> None:
+    """Also where the first rows bring a new word each, so that their codes are 0, 1, 2, ..."""
+    first = [f"word {code}" for code in range(70_000)]
+    cn.write(path, {"x": first + first[::-1]}, table="t", columns={"x": cn.column(strings="categories")})
+    assert cn.open_table(path, "t")["x"].filters == "scale-offset"
+    assert cn.read(path, "t").column("x").to_pylist() == first + first[::-1]

@@ -208,7 +208,7 @@ class ColumnWriter:
         if self._options.filters is not None:
             return self._options.filters
         encoded = self._encode(values)  # kept until the trials are over: its image may point into it
-        return choose_filters(plan, encoded.image, len(values))
+        return choose_filters(plan, encoded.image, len(values), self._coder is not None)
 
     # -- rows --
 

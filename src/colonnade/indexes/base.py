@@ -19,6 +19,7 @@ import numpy as np
 
 from colonnade.columns.keys import Keys
 from colonnade.errors import ColonnadeError
+from colonnade.h5.chunks import open_source, raw_dtype
 from colonnade.h5.datasets import Image, describe_dataset, follow_pointers, reading, with_length
 from colonnade.h5.matrices import matrix_shape, read_matrix
 from colonnade.leaf import BoundLeaf, Key
@@ -81,6 +82,7 @@ class Part:
         self._block_rows = block_rows
         self._digests = digests
         self._blocks: dict[int, Image] = {}
+        self._source = open_source(dataset, raw_dtype(self._info.type), self._info.filters)
         self.n_blocks_read = 0
 
     @property
@@ -123,6 +125,9 @@ class Part:
         shape = matrix_shape(self.dataset)
         if shape is not None:
             return read_matrix(self.dataset, (start, stop), (0, shape[1]))
+        found = self._source.read(start, stop - start) if self._source is not None else None
+        if found is not None:
+            return found
         with reading(self.dataset, self._info, start, stop - start) as image:
             return image.copy()
 
