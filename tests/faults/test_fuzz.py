@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,17 +28,23 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
     """Always the same files. libhdf5 may die of one of them, and that is told; nothing of ours may."""
-    done = run("--files", "120", "--seed", "0", "--found", str(tmp_path / "found"))
+    done = run("--files", "100", "--seed", "0", "--found", str(tmp_path / "found"))
     assert done.returncode == 0, done.stdout + done.stderr
     n_files = int(done.stdout.split(" ", 1)[0])
-    assert n_files > 110, done.stdout  # h5py may die while it makes one
+    assert n_files > 90, done.stdout  # h5py may die while it makes one
+
+
+@cache
+def told_of_kept() -> dict[str, str]:
+    """What became of each kept file, in a child with limits."""
+    done = run("--limited", *(str(KEPT / name) for name in sorted(NOTES)))
+    return dict(line.split(": ", 1) for line in done.stdout.splitlines())
 
 
 @pytest.mark.parametrize("name", sorted(NOTES))
 def test_a_file_that_showed_a_fault(name: str) -> None:
-    """In a child of its own, with limits: no crash, no hang, no exception but ours."""
-    done = run("--limited", str(KEPT / name))
-    assert done.returncode == 0, f"{NOTES[name]}\n{done.stdout}{done.stderr}"
+    """No crash, no hang, no exception but ours."""
+    assert told_of_kept()[name] == "fine", NOTES[name]
 
 
 def test_every_kept_file_has_a_note() -> None:

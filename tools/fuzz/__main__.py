@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -29,7 +30,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--found", type=Path, default=Path("fuzz-found"), help="folder for what shows a fault")
     parser.add_argument("--one", type=Path, help="read this file only, here")
-    parser.add_argument("--limited", type=Path, help="read this file only, in a child with limits")
+    parser.add_argument("--limited", type=Path, nargs="+", help="read these files only, in children with limits")
     asked = parser.parse_args(arguments)
     if asked.one is not None:
         return _read_one(asked.one)
@@ -88,16 +89,18 @@ def _job(asked: argparse.Namespace, folder: Path, result: Path, job: int, begun:
 
 
 def _read_one(path: Path) -> int:
+    """Here, for debuggers, but as nobody: the folder is then left to whoever may remove it."""
     data = path.read_bytes()
-    with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
-        import_everything(Path(folder) / "warm")
-        Path(folder).chmod(0o777)
-        drop_rights()
-        copies = [Path(folder) / name for name in ("one.h5", "aside.h5")]
-        for copy in copies:
-            copy.write_bytes(data)
-        os.chdir(folder)
-        answers = read_everything(*copies)
+    folder = Path(tempfile.mkdtemp(prefix="colonnade-fuzz-one-", dir=_fast_folder()))
+    import_everything(folder / "warm")
+    shutil.rmtree(folder / "warm")
+    folder.chmod(0o777)
+    drop_rights()
+    copies = [folder / name for name in ("one.h5", "aside.h5")]
+    for copy in copies:
+        copy.write_bytes(data)
+    os.chdir(folder)
+    answers = read_everything(*copies)
     for step, answer in answers.steps.items():
         print(f"{step}: {answer}")
     for bug in answers.bugs:
@@ -105,14 +108,15 @@ def _read_one(path: Path) -> int:
     return 1 if answers.bugs else 0
 
 
-def _read_limited(path: Path) -> int:
-    """The same in a child: 1 for a crash, a hang, or a bug."""
+def _read_limited(paths: list[Path]) -> int:
+    """The same in children, a line a file; 1 for a crash, a hang, or a bug."""
     with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
         Path(folder).chmod(0o755)  # children are nobody
-        campaign = Campaign(Path(folder) / "0", Path(folder) / "found", 0)
-        [outcome] = campaign.read_alone(path)
-    print(outcome.trouble or outcome.result["bugs"], outcome.trace)
-    return 1 if outcome.trouble or outcome.result["bugs"] else 0
+        outcomes = Campaign(Path(folder) / "0", Path(folder) / "found", 0).read_alone(paths)
+    faults = [o.trouble or "; ".join(o.result["bugs"]) for o in outcomes]
+    for path, fault in zip(paths, faults, strict=True):
+        print(f"{path.name}: {fault or 'fine'}")
+    return 1 if any(faults) else 0
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import encodings
 import importlib
 import json
 import os
@@ -27,7 +28,7 @@ from tools.fuzz.spoil_structure import spoil_structure
 BATCH = 250  # files between two new children
 MOST_KEPT = 3  # files kept of one kind of trouble
 MOST_MEMORY = 1 << 30
-_ALSO = ("difflib", "secrets", "zoneinfo", "hdf5plugin", "pyarrow.compute", "unittest.mock", "encodings.idna")
+_ALSO = ("difflib", "secrets", "zoneinfo", "hdf5plugin", "pyarrow.compute", "unittest.mock")
 _PACKAGES = ("colonnade", "numpy", "h5py", "pyarrow", "pandas", "rich", "click", "importlib", "concurrent", "encodings")
 OUTSIDE = b"not to be read, nor to be written" * 4
 IN_ORDER = "in order"
@@ -60,9 +61,8 @@ class Campaign:
     def prepare(self) -> None:
         """Make the seeds and note their answers, in a child: no thread may have begun in this process."""
         self._set_up()
-        [made] = run(
-            [0], lambda _piece: [str(path) for path in make_seeds(self.folder / "seeds")], self.folder, 120, True
-        )
+        seeds = self.folder / "seeds"
+        [made] = run([0], lambda _piece: [str(path) for path in make_seeds(seeds)], self.folder, 120, trusted=True)
         if made.trouble is not None:
             raise RuntimeError(f"the seeds could not be made: {made.trouble}\n{made.trace}")
         paths = [Path(path) for path in made.result]
@@ -73,12 +73,12 @@ class Campaign:
                 raise RuntimeError(f"{paths[outcome.piece].name}: a good file is not read well: {outcome}")
             self.right[self.seeds[outcome.piece].name] = outcome.result["steps"]
 
-    def read_alone(self, path: Path) -> list[Outcome]:
-        """One file that was made before, in a child of its own."""
+    def read_alone(self, paths: list[Path]) -> list[Outcome]:
+        """Files that were made before."""
+        paths = [path.resolve() for path in paths]
         self._set_up()
-        place = self.folder / "work" / path.name
-        shutil.copyfile(path, place)
-        return list(run([0], lambda _piece: self._read(place), self.folder))
+        places = [Path(shutil.copyfile(path, self.folder / "work" / path.name)) for path in paths]
+        return list(run(range(len(places)), lambda piece: self._read(places[piece]), self.folder))
 
     def _set_up(self) -> None:
         import_everything(self.folder / "warm")
@@ -191,8 +191,9 @@ def import_everything(folder: Path) -> None:
     [told] = run([0], lambda _piece: _modules_for(folder), folder, 120, trusted=True)
     if told.trouble is not None:
         raise RuntimeError(f"a good file could not be made and read: {told.trouble}\n{told.trace}")
-    for name in (*told.result, *_ALSO):
-        with contextlib.suppress(ImportError):
+    spoken = [f"encodings.{module.name}" for module in pkgutil.iter_modules(encodings.__path__)]
+    for name in (*told.result, *_ALSO, *spoken):
+        with contextlib.suppress(ImportError, LookupError):  # some encodings are of other systems
             importlib.import_module(name)
 
 
