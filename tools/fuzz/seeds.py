@@ -255,6 +255,6 @@ def load(path: Path) -> Seed:
                     covered.extend(ranges)
 
         note("/", file["/"])
-        with contextlib.suppress(KeyError):  # an object of a foreign sample that nobody can open
+        with contextlib.suppress(KeyError, RuntimeError):  # an object of a sample that nobody can open
             file.visititems(note)
     return Seed(path.stem, data, tuple(structure), tuple(rows), tuple(covered))
