@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from colonnade.model import Finding, IndexInfo
     from colonnade.predicate import Predicate, col
     from colonnade.query.plan import Plan
-    from colonnade.sparse import SparseArray, create_sparse, open_sparse
+    from colonnade.sparse import SparseArray
     from colonnade.table import Column, File, Query, Table, open, open_table, read, write
     from colonnade.table.checking import check, fix
+    from colonnade.table.sparse import create_sparse, open_sparse
 
 __version__ = "0.1.0"
 __all__ = [
@@ -41,10 +42,10 @@ _HOMES = {
     "check": "colonnade.table.checking",
     "col": "colonnade.predicate",
     "column": "colonnade.model",
-    "create_sparse": "colonnade.sparse",
+    "create_sparse": "colonnade.table.sparse",
     "errors": "colonnade",
     "fix": "colonnade.table.checking",
-    "open_sparse": "colonnade.sparse",
+    "open_sparse": "colonnade.table.sparse",
 }
 _NAMES_THERE = {"column": "ColumnOptions"}
 

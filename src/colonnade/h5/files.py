@@ -112,6 +112,11 @@ class FileHandle:
         return self._aside is not None
 
     @property
+    def is_foreign_stream(self) -> bool:
+        """Whether it is read through a file object: one the caller gave, or that of a URL."""
+        return self._owned and self._journaled is None and self._watched is None
+
+    @property
     def is_journaled(self) -> bool:
         """Whether changes can be rolled back: not so for an h5py file or a file object that the caller opened."""
         return self._journaled is not None
@@ -168,6 +173,13 @@ class FileHandle:
         self._journaled.roll_back()
         self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR, self._care.links)
         self.generation += 1
+
+    def bytes_now(self) -> tuple[int, Callable[[int, int], bytes]]:
+        """The length of a file open for changes, and what reads its bytes by place and number, committed or not."""
+        if self._journaled is None:
+            raise UsageError(f"{self.name} was not opened from a path for changes, so its bytes cannot be read")
+        h5f.flush(self.h5.id)
+        return self._journaled.seek(0, os.SEEK_END), self._journaled.read_at
 
     def change_bytes(self, work: Callable[[JournaledFile], None]) -> None:
         """Let `work` change bytes of the file past HDF5, which looks at it anew afterwards; no commit yet.
@@ -289,6 +301,25 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
     raise UsageError(
         f"cannot open {type(target).__name__}: give a path, an h5py.File or Group, a binary file object, or a URL"
     )
+
+
+def is_h5py(target: object) -> bool:
+    """Whether this is a file or a group of h5py."""
+    return isinstance(target, h5py.Group)
+
+
+def place_to_read(target: Any) -> tuple[Path, str]:
+    """The path of a file that h5py has open for reading, and that of the group in it: it can be read past h5py."""
+    if not target:
+        raise UsageError("this h5py file is closed")
+    file = target.file
+    path = Path(os.fsdecode(file.filename))
+    if file.mode != "r" or file.driver not in ("sec2", "stdio") or not path.is_file():
+        raise UsageError(
+            f"{file.filename} was opened by h5py with mode {file.mode!r} and driver {file.driver!r}: its bytes "
+            "cannot be read past h5py. Give the path, or open the file with colonnade.open"
+        )
+    return path, str(target.name)
 
 
 def _open_url(url: str, mode: Mode, care: Care) -> FileHandle:

@@ -13,5 +13,8 @@ reading works where the library gives up.
 """
 
 from colonnade.sparse.array import Coo, SparseArray, create_sparse, find_sparse, open_sparse, verify_sparse
+from colonnade.sparse.opened import OpenFile, OpenHandle
 
-__all__ = ["Coo", "SparseArray", "create_sparse", "find_sparse", "open_sparse", "verify_sparse"]
+__all__ = [
+    "Coo", "OpenFile", "OpenHandle", "SparseArray", "create_sparse", "find_sparse", "open_sparse", "verify_sparse",
+]  # fmt: skip

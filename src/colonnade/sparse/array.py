@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from math import prod
 from pathlib import Path
@@ -32,10 +33,10 @@ from colonnade.sparse.chunk import (
     read_cells,
 )
 from colonnade.sparse.chunk_maps import ChunkMap
-from colonnade.sparse.create import Filters, WriteDialect, put_new
+from colonnade.sparse.create import Change, Filters, WriteDialect, put_new
 from colonnade.sparse.locate import describe, find_object, open_root, walk_datasets
 from colonnade.sparse.measure import StoredSize, measure
-from colonnade.sparse.opened import OpenFile, Target
+from colonnade.sparse.opened import Opened, OpenHandle, Target, change_path, opened
 from colonnade.sparse.records import ChunkRecord
 from colonnade.sparse.source import Source
 from colonnade.sparse.values import Values, decode_fill_value, value_dtype
@@ -74,29 +75,36 @@ def open_sparse(target: Target, name: str, *, n_threads: int | None = None) -> S
 
     n_threads: how many threads unpack chunks; as many as cores by default.
     """
-    return SparseArray(OpenFile(target), name, default_threads() if n_threads is None else n_threads)
+    return SparseArray(opened(target), name, default_threads() if n_threads is None else n_threads)
 
 
 def create_sparse(
-    path: str | os.PathLike[str], name: str, *, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None = None,
-    fill: Any = None, filters: Filters = None, max_shape: Sequence[int | None] | None = None,
+    target: str | os.PathLike[str] | OpenHandle, name: str, *, shape: Sequence[int], dtype: Any,
+    chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
+    max_shape: Sequence[int | None] | None = None,
     dialect: WriteDialect = "sectioned", n_threads: int | None = None,
 ) -> SparseArray:  # fmt: skip
     """A new sparse array in a new or an existing file, beside whatever else it holds. Nothing in it is defined yet.
 
+    target: a path, or a file that is open for changes.
     chunks: the shape of a chunk; up to 1024 along each dimension by default.
     fill: what undefined elements read as; 0 by default.
     filters: such as {0: "shuffle+deflate", 1: "deflate:4"} for selection and values, or one text for both.
     max_shape: the greatest shape it may be given; None where there is no limit.
     dialect: "sectioned" (the newest proposal), "structured", or "prototype" (as the public prototype reads).
     """
-    put_new(path, name, shape, dtype, chunks, fill, filters, max_shape, dialect)
-    return open_sparse(path, name, n_threads=n_threads)
+    put_new(_change_of(target), name, shape, dtype, chunks, fill, filters, max_shape, dialect)
+    return open_sparse(target, name, n_threads=n_threads)
+
+
+def _change_of(target: str | os.PathLike[str] | OpenHandle) -> Change:
+    """How a file, new or not, is changed."""
+    return target.change if isinstance(target, OpenHandle) else partial(change_path, Path(target), "a")
 
 
 def find_sparse(target: Target) -> list[str]:
     """The paths of all sparse arrays of a file."""
-    file = OpenFile(target)
+    file = opened(target)
 
     def walk(source: Source) -> list[str]:
         return [path for path, _ in walk_datasets(*open_root(source))]
@@ -109,7 +117,7 @@ def find_sparse(target: Target) -> list[str]:
 
 def verify_sparse(target: Target, name: str | None = None, progress: Advance | None = None) -> list[Finding]:
     """All that is wrong with a sparse array, or with all of a file; `progress` is told the chunks looked at."""
-    file = OpenFile(target)
+    file = opened(target)
 
     def look(source: Source) -> list[Finding]:
         based, root = open_root(source)
@@ -125,7 +133,7 @@ def verify_sparse(target: Target, name: str | None = None, progress: Advance | N
 class SparseArray:
     """An array of which only some elements are defined. The others read as the fill."""
 
-    def __init__(self, file: OpenFile, name: str, n_threads: int) -> None:
+    def __init__(self, file: Opened, name: str, n_threads: int) -> None:
         self._file = file
         self._n_threads = n_threads
         self._state: _State | None = None
@@ -274,24 +282,18 @@ class SparseArray:
 
     def write(self, coords: Any, values: Any) -> None:
         """Define elements, or give those that are defined other values: coordinates (n, rank), values (n, ...)."""
-        write_cells(self._writable(), self.name, coords, values, self._n_threads)
+        write_cells(self._file, self.name, coords, values, self._n_threads)
 
     def erase(self, what: Any) -> None:
         """Make elements undefined: those of a box, or at coordinates (n, rank)."""
         if isinstance(what, (tuple, slice, int, EllipsisType)):
             parts = list(self.iter_defined(what))
             what = np.concatenate([np.empty((0, self.ndim), dtype=np.int64), *parts])
-        erase_cells(self._writable(), self.name, what, self._n_threads)
+        erase_cells(self._file, self.name, what, self._n_threads)
 
     def resize(self, shape: Sequence[int]) -> None:
         """Give it another shape, up to `max_shape`. What falls outside is erased; what comes in is undefined."""
-        resize_array(self._writable(), self.name, shape, self._n_threads)
-
-    def _writable(self) -> Path:
-        path = self._file.path
-        if path is None:
-            raise UsageError(f"{self._file.name} was not opened from a path, so it cannot be changed")
-        return path
+        resize_array(self._file, self.name, shape, self._n_threads)
 
     def close(self) -> None:
         """Close the file."""

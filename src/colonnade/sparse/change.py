@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from colonnade.errors import DataError, UsageError
-from colonnade.h5.files import open_file
 from colonnade.sparse.boxes import Coordinates
 from colonnade.sparse.chunk import Cells, SparseInfo, is_edge, is_inside, read_cells
 from colonnade.sparse.chunk_maps import ChunkMap
@@ -26,6 +24,7 @@ from colonnade.sparse.dataspace import Dataspace
 from colonnade.sparse.edit import Editor, put_chunks
 from colonnade.sparse.headers import read_messages
 from colonnade.sparse.locate import describe, find_address
+from colonnade.sparse.opened import Opened
 from colonnade.sparse.pack import PackedChunk, encode_chunk
 from colonnade.sparse.records import ChunkRecord
 from colonnade.sparse.selections import Places
@@ -37,24 +36,24 @@ Part = tuple[tuple[int, ...], Places, Values | None]
 Merge = Callable[[Cells, Places, Values | None], Cells]
 
 
-def write_cells(path: Path, name: str, coords: Any, values: Any, n_threads: int) -> None:
+def write_cells(file: Opened, name: str, coords: Any, values: Any, n_threads: int) -> None:
     """Define these elements, or give those that are defined new values."""
-    _change(path, name, coords, values, _overlay, n_threads)
+    _change(file, name, coords, values, _overlay, n_threads)
 
 
-def erase_cells(path: Path, name: str, coords: Any, n_threads: int) -> None:
+def erase_cells(file: Opened, name: str, coords: Any, n_threads: int) -> None:
     """Make these elements undefined; those that are so already stay so."""
-    _change(path, name, coords, None, _without, n_threads)
+    _change(file, name, coords, None, _without, n_threads)
 
 
-def resize_array(path: Path, name: str, shape: Any, n_threads: int) -> None:
+def resize_array(file: Opened, name: str, shape: Any, n_threads: int) -> None:
     """Give the array another shape: elements outside it become undefined, as new ones are; empty chunks go."""
 
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
         new = replace(info, space=Dataspace(_checked_shape(shape, info), info.space.max_shape))
         put_chunks(editor, header, new, _cut(editor.source, info, new, n_threads))
 
-    _edit_array(path, name, work)
+    _edit_array(file, name, work)
 
 
 def _checked_shape(given: Any, info: SparseInfo) -> tuple[int, ...]:
@@ -89,18 +88,17 @@ def _cut(
     return in_order(work, edges, n_threads)
 
 
-def _change(path: Path, name: str, coords: Any, values: Any, merge: Merge, n_threads: int) -> None:
+def _change(file: Opened, name: str, coords: Any, values: Any, merge: Merge, n_threads: int) -> None:
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
         places = _checked_coords(coords, info)
         given = None if values is None else _checked_values(values, info, len(places))
         put_chunks(editor, header, info, _merged(editor.source, info, _by_chunk(info, places, given), merge, n_threads))
 
-    _edit_array(path, name, work)
+    _edit_array(file, name, work)
 
 
-def _edit_array(path: Path, name: str, work: Callable[[Editor, int, SparseInfo], None]) -> None:
+def _edit_array(file: Opened, name: str, work: Callable[[Editor, int, SparseInfo], None]) -> None:
     """Change an array in one commit, or not at all."""
-    handle = open_file(path, "r+")
 
     def change(editor: Editor) -> None:
         header = find_address(editor.source, editor.block.root, name)
@@ -109,12 +107,7 @@ def _edit_array(path: Path, name: str, work: Callable[[Editor, int, SparseInfo],
             raise UsageError(f"{name} holds {info.type}, which is not written yet")
         work(editor, header, info)
 
-    try:
-        edit(handle, change)
-    except BaseException:
-        handle.close(keep=False)
-        raise
-    handle.close()
+    file.change(lambda handle: edit(handle, change))
 
 
 def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:

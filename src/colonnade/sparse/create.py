@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.h5.datatypes import stored_type_of
-from colonnade.h5.files import FileHandle, open_file
+from colonnade.h5.files import FileHandle
 from colonnade.h5.filters import parse_filters
 from colonnade.h5.placeholders import make_placeholder
 from colonnade.model import FilterInfo, StoredType
@@ -33,23 +31,23 @@ _MAP_NUMBERS: dict[MapKind, tuple[int, ...]] = {
 }
 _SELECTION_ITEM = 2  # bytes of the numbers that most selections are made of
 _USUAL_CHUNK = 1024
+Change = Callable[[Callable[[FileHandle], None]], None]
+"""Lets a function change a file: as one commit, or as a part of one."""
 DIALECTS = ("sectioned", "structured", "prototype")
 
 
 def put_new(
-    path: str | os.PathLike[str], name: str, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None, fill: Any,
+    change: Change, name: str, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None, fill: Any,
     filters: Filters, max_shape: Sequence[int | None] | None, dialect: WriteDialect,
 ) -> None:  # fmt: skip
     """A sparse array without defined elements, in a new or an existing file: one commit."""
     info = plan(name, shape, dtype, chunks, fill, filters, max_shape, dialect)
-    handle = open_file(Path(path), "a")
-    try:
+
+    def work(handle: FileHandle) -> None:
         header = make_placeholder(handle.root, name)
         edit(handle, lambda editor: put_dataset(editor, header, info))
-    except BaseException:
-        handle.close(keep=False)
-        raise
-    handle.close()
+
+    change(work)
 
 
 def edit(handle: FileHandle, work: Callable[[Editor], None]) -> None:

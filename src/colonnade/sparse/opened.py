@@ -1,4 +1,4 @@
-"""A file open for reading without HDF5, while others may commit to it.
+"""A file open for reading without HDF5, while others may commit to it; or one that a caller has open for changes.
 
 Readers take no lock: the file's stamp is looked at before and after, and what was read in between counts only when it
 has not changed (see `h5.locks`). A journal left by a writer that died is rolled back first, as HDF5's own way of
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from colonnade.errors import ColonnadeError, ConflictError, FormatError, UsageError
-from colonnade.h5.files import settle
+from colonnade.h5.files import FileHandle, Mode, open_file, settle
 from colonnade.h5.journal import journal_path
 from colonnade.h5.locks import Wish, read_stamp
 from colonnade.sparse.source import Source, source_of_buffer, source_of_descriptor, source_of_stream
@@ -26,8 +27,9 @@ _MOST_READS = 50
 class OpenFile:
     """A path, a buffer or a binary file object to read from. `generation` counts the states seen of it."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, read_only: bool = False) -> None:
         self.generation = 0
+        self._read_only = read_only
         self._path: Path | None = None
         self._descriptor = -1
         self._stamp: list[int] = []
@@ -41,10 +43,15 @@ class OpenFile:
             self._source = _source_of(target)
             self.name = self._source.name
 
-    @property
-    def path(self) -> Path | None:
-        """The path of a file that was opened by its path."""
-        return self._path
+    def change(self, work: Callable[[FileHandle], None]) -> None:
+        """Let `work` change the file: one commit, or nothing."""
+        if self._path is None:
+            raise UsageError(f"{self.name} was not opened from a path, so it cannot be changed")
+        if self._read_only:
+            raise ConflictError(
+                f"{self.name} is open for reading: open it with mode 'r+' or 'a' to write", path=self.name
+            )
+        change_path(self._path, "r+", work)
 
     def consistent(self, read: Callable[[Source], Result]) -> Result:
         """What `read` gives, from one state of the file: read again when a writer committed meanwhile."""
@@ -95,6 +102,70 @@ class OpenFile:
 
     def __del__(self) -> None:
         self._let_go() if hasattr(self, "_descriptor") else None
+
+
+class OpenHandle:
+    """A file that the caller has open for changes: what is read is what was written, committed or not.
+
+    change: begins what is to be one commit, or a part of the caller's transaction.
+    """
+
+    def __init__(self, handle: FileHandle, change: Callable[[], AbstractContextManager[None]]) -> None:
+        self.name = handle.name
+        self._handle = handle
+        self._change = change
+        self._seen = handle.generation
+        self._closed = False
+
+    @property
+    def generation(self) -> int:
+        return self._handle.generation
+
+    def change(self, work: Callable[[FileHandle], None]) -> None:
+        """Let `work` change the file, as a part of what the caller has begun, or as one commit."""
+        self._check_open()
+        with self._change():
+            work(self._handle)
+
+    def consistent(self, read: Callable[[Source], Result]) -> Result:
+        """What `read` gives. Nobody else writes, so it is of one state."""
+        return read(self.refresh())
+
+    def refresh(self) -> Source:
+        self._check_open()
+        size, read_at = self._handle.bytes_now()
+        self._seen = self.generation
+        return Source(self.name, size, read_at)
+
+    def is_current(self) -> bool:
+        """Whether nothing was changed, or taken back, since `refresh`."""
+        return self._seen == self.generation
+
+    def close(self) -> None:
+        """Nothing but this: the file is the caller's."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed or not self._handle.is_open:
+            raise UsageError(f"{self.name} is closed")
+
+
+Opened = OpenFile | OpenHandle
+
+
+def change_path(path: Path, mode: Mode, work: Callable[[FileHandle], None]) -> None:
+    """Let `work` change the file at a path: one commit, or nothing."""
+    handle = open_file(path, mode)
+    try:
+        work(handle)
+    except BaseException:
+        handle.close(keep=False)
+        raise
+    handle.close()
+
+
+def opened(target: Target | Opened) -> Opened:
+    return target if isinstance(target, (OpenFile, OpenHandle)) else OpenFile(target)
 
 
 def _check_path(path: Path) -> None:

@@ -1,0 +1,88 @@
+"""Sparse arrays of a path, or of a File that is open: read and made as the file is, and inside its transactions.
+
+| given | read | made and changed |
+| --- | --- | --- |
+| a path | yes | yes, each change one commit |
+| a File open for reading | yes | ConflictError |
+| a File open for changes ("r+", "a", "w") | yes, with what is not committed yet | yes, also inside `transaction` |
+| an h5py.File or group open for reading, or a File on one | yes | ConflictError |
+| an h5py.File open for writing; a File on one, on a file object or a URL | UsageError | UsageError |
+| bytes, a binary file object | yes | UsageError |
+
+Making and changing arrays voids handles into an open file (`file.h5` and what came from it), as a rollback does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from colonnade import sparse
+from colonnade.errors import ConflictError, UsageError
+from colonnade.h5.files import is_h5py, place_to_read
+from colonnade.sparse import OpenFile, OpenHandle, SparseArray
+from colonnade.sparse.create import Filters, WriteDialect
+from colonnade.sparse.opened import Target
+from colonnade.table.file import File
+
+
+def open_sparse(target: Target | File, name: str, *, n_threads: int | None = None) -> SparseArray:
+    """The sparse array at a path of an HDF5 file.
+
+    target: a path, a File, an h5py.File or group open for reading, bytes, or a binary file object.
+    n_threads: how many threads unpack chunks; as many as cores by default.
+    """
+    return sparse.open_sparse(*opened(target, name), n_threads=n_threads)
+
+
+def create_sparse(
+    target: str | os.PathLike[str] | File, name: str, *, shape: Sequence[int], dtype: Any,
+    chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
+    max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned", n_threads: int | None = None,
+) -> SparseArray:  # fmt: skip
+    """A new sparse array in a new or an existing file, beside whatever else it holds. Nothing in it is defined yet.
+
+    target: a path, or a File open for changes: one commit, or a part of its transaction.
+    chunks: the shape of a chunk; up to 1024 along each dimension by default.
+    fill: what undefined elements read as; 0 by default.
+    filters: such as {0: "shuffle+deflate", 1: "deflate:4"} for selection and values, or one text for both.
+    max_shape: the greatest shape it may be given; None where there is no limit.
+    dialect: "sectioned" (the newest proposal), "structured", or "prototype" (as the public prototype reads).
+    """
+    return sparse.create_sparse(
+        *to_change(target, name), shape=shape, dtype=dtype, chunks=chunks, fill=fill, filters=filters,
+        max_shape=max_shape, dialect=dialect, n_threads=n_threads,
+    )  # fmt: skip
+
+
+def opened(target: Target | File, name: str) -> tuple[Any, str]:
+    """What the sparse room can read, and the path from the root of the file."""
+    if isinstance(target, File):
+        target._check_open()
+        handle = target._handle
+        if handle.is_journaled:
+            return OpenHandle(handle, target._change), target._absolute(name)
+        if handle.path is not None:
+            return OpenFile(handle.path, read_only=True), target._absolute(name)
+        if handle.is_foreign_stream:
+            raise UsageError(f"{handle.name} was opened from a file object or a URL: give that itself, or a path")
+        target = handle.h5
+    if is_h5py(target):
+        path, group = place_to_read(target)
+        return OpenFile(path, read_only=True), name if name.startswith("/") else f"{group}/{name}"
+    return target, name
+
+
+def to_change(target: str | os.PathLike[str] | File, name: str) -> tuple[Any, str]:
+    """The same, of what can be changed."""
+    if isinstance(target, (str, os.PathLike)):
+        return target, name
+    if not isinstance(target, File):
+        raise UsageError(f"sparse arrays are made in a path or a colonnade.File, not in {type(target).__name__}")
+    target._check_open()
+    if not target._handle.writable:
+        raise ConflictError(f"{target.name} is open for reading: open it with mode 'r+' or 'a'", path=target.name)
+    if not target._handle.is_journaled:
+        raise UsageError(f"{target.name} was not opened from a path, so sparse arrays cannot be made in it")
+    return opened(target, name)
