@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from colonnade.sparse import SparseArray
     from colonnade.table import Column, File, Query, Table, open, open_table, read, write
     from colonnade.table.checking import check, fix
-    from colonnade.table.sparse import create_sparse, open_sparse
+    from colonnade.table.sparse import create_sparse, open_sparse, write_sparse
 
 __version__ = "0.1.0"
 __all__ = [
     "Column", "File", "Finding", "IndexInfo", "Plan", "Predicate", "Query", "SparseArray", "Table", "__version__",
     "check", "col", "column", "create_sparse", "errors", "fix", "open", "open_sparse", "open_table", "read", "write",
+    "write_sparse",
 ]  # fmt: skip
 
 _HOMES = {
@@ -46,6 +47,7 @@ _HOMES = {
     "errors": "colonnade",
     "fix": "colonnade.table.checking",
     "open_sparse": "colonnade.table.sparse",
+    "write_sparse": "colonnade.table.sparse",
 }
 _NAMES_THERE = {"column": "ColumnOptions"}
 

@@ -131,3 +131,17 @@ def test_filters_that_are_not_known_and_headers_that_make_no_sense() -> None:
     assert rules(file_for("fixed array", filters={1: [(32013, (2, 2))]}).in_new_file()) == ["sparse.filter"]
     assert rules(file_for("fixed array", element_size=3).in_new_file()) == ["sparse.header"]
     assert rules(file_for("fixed array").in_new_file()) == []
+
+
+def test_convert(small: Path, tmp_path: Path) -> None:
+    mtx, back = tmp_path / "a.mtx", tmp_path / "back.h5"
+    said = call("sparse", "convert", small, mtx).stdout
+    assert said == f"8 x 10, 5 elements, written as mtx to {mtx}\n"
+    assert mtx.read_text().splitlines()[1:3] == ["8 10 5", "2 1 10"]
+    facts = call_json("sparse", "convert", mtx, back, "--as", "m", "--chunks", "4x5", "--filters", "deflate")
+    assert facts["target"] == f"{back}:/m" and facts["shape"] == [8, 10] and facts["n_cells"] == 5
+    assert call("sparse", "dump", back).stdout == call("sparse", "dump", small).stdout
+    call("sparse", "convert", small, tmp_path / "a.h5ad", "--format", "csc", "--as", "layers/x")
+    assert call_json("sparse", "convert", tmp_path / "a.h5ad", tmp_path / "c.h5")["source"].endswith("a.h5ad")
+    assert call("sparse", "convert", small, back, "--chunks", "4by5").exit_code == 2
+    assert call("sparse", "convert", tmp_path / "none.mtx", back).exit_code == 3

@@ -433,6 +433,30 @@ def sparse_defined(file: str, array: str | None, box: str | None, as_json: bool)
     return tell_defined(file, array, box, as_json)
 
 
+@command_in(sparse, "convert")
+@click.argument("source")
+@click.argument("target")
+@click.option("--array", metavar="NAME", help="Which array or group of SOURCE, where it has several.")
+@click.option("--as", "new_name", metavar="NAME", help='Its name in TARGET; "matrix", or "X" of csr and csc groups.')
+@click.option(
+    "--format", "kind", metavar="KIND", help="sectioned, csr, csc or mtx; what TARGET's name says by default."
+)
+@click.option("--chunks", metavar="AxB", help="The chunk of a sectioned array, as in 256x1024.")
+@click.option("--filters", metavar="TEXT", help='As in "shuffle+deflate:4"; of csr and csc groups, gzip or lzf.')
+def sparse_convert(
+    source: str, target: str, array: str | None, new_name: str | None, kind: str | None, chunks: str | None,
+    filters: str | None, as_json: bool,
+) -> int:  # fmt: skip
+    """Write the sparse matrix of SOURCE into TARGET, without loading it whole.
+
+    Both may be HDF5 files with sectioned arrays or with csr and csc groups (AnnData, 10x), or Matrix Market files
+    (.mtx, .mtx.gz). TARGET may exist if it is HDF5.
+    """
+    from colonnade.cli.sparse import convert_matrix
+
+    return convert_matrix(source, target, array, new_name, kind, chunks, filters, as_json)
+
+
 @command_in(sparse, "verify")
 @file_argument
 @array_argument

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from colonnade.h5.filters import filters_text
 from colonnade.show import size_text
 from colonnade.sparse import SparseArray, find_sparse, open_sparse, verify_sparse
 from colonnade.sparse.boxes import Coordinates, Key
+from colonnade.sparse.convert import convert
 
 Run = tuple[list[int], list[int], slice]
 _MOST_VALUES = 12  # on a line
@@ -195,6 +197,30 @@ def _place(coords: Sequence[int]) -> str:
 
 def _shown(value: Any) -> str:
     return printable(str(plain_value(value)))
+
+
+# -- convert --
+
+
+def convert_matrix(
+    source: str, target: str, name: str | None, new_name: str | None, kind: str | None, chunks: str | None,
+    filters: str | None, as_json: bool,
+) -> int:  # fmt: skip
+    sizes = [part.strip() for part in chunks.lower().split("x")] if chunks is not None else None
+    if sizes is not None and not all(part.isdigit() for part in sizes):
+        raise UsageError(f"{chunks!r} is no chunk: write it as 256x1024")
+    chunk = None if sizes is None else [int(part) for part in sizes]
+    with waiting("converting"):
+        done = convert(source, target, name=name, new_name=new_name, format=kind, chunks=chunk, filters=filters)
+    if as_json:
+        print_json({**asdict(done), "shape": list(done.shape)})
+    else:
+        console = open_console()
+        text = (
+            f"{_dimensions(done.shape)}, {plural(done.n_cells, 'element')}, written as {done.format} to {done.target}"
+        )
+        console.print(cell(text), soft_wrap=True)
+    return FINE
 
 
 # -- verify --

@@ -7,14 +7,24 @@
     chunk_maps   which chunks are stored: records, fixed_array, extensible_array, btree2
     chunk        a chunk's sections to cells: selections, values, heap_set
     array        what users see; measure, verify: what they ask about it
+    streams, bulk    whole matrices written; matrix_market, convert: from and to other files
 
 What `decode_x` reads, `encode_x` beside it writes. Only `source` and `opened` touch a file, and h5py is in no path:
 reading works where the library gives up.
 """
 
-from colonnade.sparse.array import Coo, SparseArray, create_sparse, find_sparse, open_sparse, verify_sparse
+from colonnade.sparse.array import (
+    Coo,
+    SparseArray,
+    create_sparse,
+    find_sparse,
+    open_sparse,
+    verify_sparse,
+    write_sparse,
+)
 from colonnade.sparse.opened import OpenFile, OpenHandle
 
 __all__ = [
     "Coo", "OpenFile", "OpenHandle", "SparseArray", "create_sparse", "find_sparse", "open_sparse", "verify_sparse",
+    "write_sparse",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ import numpy as np
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
 from colonnade.model import FilterInfo, Finding, StoredType
 from colonnade.sparse.boxes import Box, Coordinates, Key, parse_box
+from colonnade.sparse.bulk import ordered, put_stream
 from colonnade.sparse.change import erase_cells, resize_array, write_cells
 from colonnade.sparse.chunk import (
     SparseInfo,
@@ -33,12 +34,13 @@ from colonnade.sparse.chunk import (
     read_cells,
 )
 from colonnade.sparse.chunk_maps import ChunkMap
-from colonnade.sparse.create import Change, Filters, WriteDialect, put_new
+from colonnade.sparse.create import Change, Filters, WriteDialect, plan, put_new
 from colonnade.sparse.locate import describe, find_object, open_root, walk_datasets
 from colonnade.sparse.measure import StoredSize, measure
 from colonnade.sparse.opened import Opened, OpenHandle, Target, change_path, opened
 from colonnade.sparse.records import ChunkRecord
 from colonnade.sparse.source import Source
+from colonnade.sparse.streams import CellStream, stream_of
 from colonnade.sparse.values import Values, decode_fill_value, value_dtype
 from colonnade.sparse.verify import Advance, verify
 from colonnade.threads import default_threads, in_order
@@ -100,6 +102,25 @@ def create_sparse(
 def _change_of(target: str | os.PathLike[str] | OpenHandle) -> Change:
     """How a file, new or not, is changed."""
     return target.change if isinstance(target, OpenHandle) else partial(change_path, Path(target), "a")
+
+
+def write_sparse(
+    target: str | os.PathLike[str] | OpenHandle, name: str, matrix: Any, *, dtype: Any = None,
+    chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
+    max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned", n_threads: int | None = None,
+) -> SparseArray:  # fmt: skip
+    """A new sparse array with all cells of a matrix, in one commit and bounded memory.
+
+    matrix: a SciPy sparse array (explicit zeros are defined), a pydata one, (coordinates (n, rank), values, shape),
+    another sparse array, or a stream of cells. The rest as for `create_sparse`.
+    """
+    stream = matrix if isinstance(matrix, CellStream) else stream_of(matrix)
+    kind = stream.dtype if dtype is None else dtype
+    rest = stream.fill if fill is None else fill
+    info = plan(name, stream.shape, kind, chunks, rest, filters, max_shape, dialect)
+    threads = default_threads() if n_threads is None else n_threads
+    put_stream(_change_of(target), info, stream, threads)
+    return open_sparse(target, name, n_threads=n_threads)
 
 
 def find_sparse(target: Target) -> list[str]:
@@ -441,4 +462,4 @@ def _row_major(coords: Coordinates, shape: tuple[int, ...]) -> np.ndarray[Any, n
     if prod(shape) > _MOST_PLACES:
         return np.lexsort(coords.T[::-1])
     places = _linear(coords, shape)
-    return None if (places[1:] > places[:-1]).all() else np.argsort(places, kind="stable")
+    return ordered(places)

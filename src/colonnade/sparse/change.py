@@ -91,7 +91,7 @@ def _cut(
 def _change(file: Opened, name: str, coords: Any, values: Any, merge: Merge, n_threads: int) -> None:
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
         places = _checked_coords(coords, info)
-        given = None if values is None else _checked_values(values, info, len(places))
+        given = None if values is None else checked_values(values, info, len(places))
         put_chunks(editor, header, info, _merged(editor.source, info, _by_chunk(info, places, given), merge, n_threads))
 
     _edit_array(file, name, work)
@@ -132,14 +132,14 @@ def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:
     return made
 
 
-def _checked_values(given: Any, info: SparseInfo, count: int) -> Values:
+def checked_values(given: Any, info: SparseInfo, count: int) -> Values:
     """As many values, in the type of the array; what that type cannot hold is refused."""
     dtype = stored_dtype(info.type)
     values = np.asarray(given)
     if values.shape[:1] != (count,):
         raise DataError(f"there are {count} coordinates and values of shape {values.shape}")
-    if values.dtype == dtype.base:
-        return np.ascontiguousarray(values)
+    if values.dtype == dtype.base or not count:
+        return np.ascontiguousarray(values, dtype=dtype.base)
     try:
         with np.errstate(all="ignore"):
             made = values.astype(dtype.base)

@@ -56,6 +56,22 @@ def create_sparse(
     )  # fmt: skip
 
 
+def write_sparse(
+    target: str | os.PathLike[str] | File, name: str, matrix: Any, *, dtype: Any = None,
+    chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
+    max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned", n_threads: int | None = None,
+) -> SparseArray:  # fmt: skip
+    """A new sparse array with all cells of a matrix, in one commit and in the memory of a few bands of chunks.
+
+    matrix: a SciPy sparse array (explicit zeros are defined), a pydata one, (coordinates (n, rank), values, shape),
+    or another sparse array. dtype: of the values, if not the matrix's. The rest as for `create_sparse`.
+    """
+    return sparse.write_sparse(
+        *to_change(target, name), matrix, dtype=dtype, chunks=chunks, fill=fill, filters=filters, max_shape=max_shape,
+        dialect=dialect, n_threads=n_threads,
+    )  # fmt: skip
+
+
 def opened(target: Target | File, name: str) -> tuple[Any, str]:
     """What the sparse room can read, and the path from the root of the file."""
     if isinstance(target, File):

@@ -1,0 +1,198 @@
+"""A stream of cells written as a new sparse array, in one commit and in the memory of a few bands of chunks.
+
+A band is all chunks side by side along the other dimensions. Where the stream goes along one dimension, bands are
+written as they are complete; else cells wait in a temporary file, band by band, until the stream has ended.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from itertools import pairwise
+from math import prod
+from typing import IO, Any
+
+import numpy as np
+
+from colonnade import kernels
+from colonnade.errors import DataError
+from colonnade.h5.files import FileHandle
+from colonnade.h5.placeholders import make_placeholder
+from colonnade.sparse.change import Part, checked_values
+from colonnade.sparse.chunk import SparseInfo
+from colonnade.sparse.create import Change, edit
+from colonnade.sparse.edit import Editor, put_chunks, put_dataset
+from colonnade.sparse.headers import read_messages
+from colonnade.sparse.locate import describe
+from colonnade.sparse.pack import PackedChunk, encode_chunk
+from colonnade.sparse.streams import Axis, Block, CellStream
+from colonnade.sparse.values import Values, stored_dtype
+from colonnade.threads import in_order
+
+MOST_HELD = 64 << 20  # bytes of cells that wait in memory
+
+
+def put_stream(change: Change, info: SparseInfo, stream: CellStream, n_threads: int) -> None:
+    """A new sparse array with all cells of a stream: one commit."""
+
+    def work(handle: FileHandle) -> None:
+        header = make_placeholder(handle.root, info.name)
+
+        def fill(editor: Editor) -> None:
+            put_dataset(editor, header, info)
+            source = editor.renew()
+            made = describe(source, read_messages(source, header), info.name)
+            put_chunks(editor, header, made, _packed(made, stream, n_threads))
+
+        edit(handle, fill)
+
+    change(work)
+
+
+def _packed(
+    info: SparseInfo, stream: CellStream, n_threads: int
+) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
+    def work(part: Part) -> tuple[tuple[int, ...], PackedChunk | None]:
+        grid, places, values = part
+        assert values is not None  # streams have values
+        return grid, encode_chunk(info, places, values.tobytes())
+
+    parts = (part for axes, values in _bands(info, stream) for part in split_chunks(info, axes, values))
+    return in_order(work, parts, n_threads)
+
+
+def _bands(info: SparseInfo, stream: CellStream) -> Iterator[Block]:
+    """The cells of one band after another."""
+    axis = stream.axis or 0
+    size = info.layout.chunk[axis]
+    with tempfile.TemporaryFile() as spool:
+        held = _Held(spool, axis, size, len(info.space.shape), stored_dtype(info.type))
+        for axes, values in stream.blocks(info.layout.chunk):
+            _check_inside(axes, info)
+            held.add(axes, checked_values(values, info, len(axes[0])))
+            if stream.axis is not None and len(axes[axis]):
+                yield from held.take(int(axes[axis].max()) // size)
+            held.spill(MOST_HELD)
+        yield from held.take(None)
+
+
+def _check_inside(axes: tuple[Axis, ...], info: SparseInfo) -> None:
+    for axis, (one, size) in enumerate(zip(axes, info.space.shape, strict=True)):
+        if len(one) and (one.min() < 0 or one.max() >= size):
+            row = int(np.flatnonzero((one < 0) | (one >= size))[0])
+            raise DataError(
+                f"coordinate {one[row]} of dimension {axis} lies outside the array, which has shape {info.space.shape}",
+                value=int(one[row]),
+            )
+
+
+class _Held:
+    """Cells that wait for the rest of their band, in memory or in a temporary file."""
+
+    def __init__(self, spool: IO[bytes], axis: int, size: int, rank: int, dtype: np.dtype[Any]) -> None:
+        self._spool, self._axis, self._size = spool, axis, size
+        self._rank, self._dtype = rank, dtype
+        self._parts: dict[int, list[Block]] = {}
+        self._spilled: dict[int, list[tuple[int, int]]] = {}
+        self._n_bytes = 0
+        self._done = -1
+
+    def add(self, axes: tuple[Axis, ...], values: Values) -> None:
+        if not len(values):
+            return
+        bands = axes[self._axis] // self._size
+        low, high = int(bands.min()), int(bands.max())
+        if low <= self._done:
+            raise DataError(f"cells of dimension {self._axis} go back, after they went forward")
+        self._n_bytes += sum(one.nbytes for one in axes) + values.nbytes
+        if low == high:
+            self._parts.setdefault(low, []).append((axes, values))
+            return
+        order = ordered(bands)
+        if order is not None:
+            axes, values, bands = tuple(one[order] for one in axes), values[order], bands[order]
+        cuts = [0, *(np.flatnonzero(bands[1:] != bands[:-1]) + 1).tolist(), len(bands)]
+        for start, stop in pairwise(cuts):
+            part = tuple(one[start:stop] for one in axes), values[start:stop]
+            self._parts.setdefault(int(bands[start]), []).append(part)
+
+    def take(self, below: int | None) -> Iterator[Block]:
+        """Bands that are complete: those below this one, or all; each once."""
+        for band in sorted({*self._parts, *self._spilled}):
+            if below is not None and band >= below:
+                return
+            self._done = band
+            parts = [self._read(*place) for place in self._spilled.pop(band, [])]
+            parts += self._parts.pop(band, [])
+            axes = tuple(np.concatenate([part[0][axis] for part in parts]) for axis in range(self._rank))
+            values = np.concatenate([part[1] for part in parts]) if len(parts) > 1 else parts[0][1]
+            self._n_bytes -= sum(one.nbytes for one in axes) + values.nbytes
+            yield axes, values
+
+    def spill(self, most: int) -> None:
+        """Let cells wait in the file when they take more memory than that."""
+        if self._n_bytes <= most:
+            return
+        for band, parts in self._parts.items():
+            for axes, values in parts:
+                place = self._spool.seek(0, 2)
+                for one in (*axes, values):
+                    self._spool.write(np.ascontiguousarray(one).data.cast("B"))
+                self._spilled.setdefault(band, []).append((place, len(values)))
+        self._parts.clear()
+        self._n_bytes = 0
+
+    def _read(self, place: int, count: int) -> Block:
+        self._spool.seek(place)
+        axes = tuple(np.frombuffer(self._spool.read(8 * count), dtype=np.int64) for _ in range(self._rank))
+        values = np.frombuffer(self._spool.read(self._dtype.itemsize * count), dtype=self._dtype)
+        self._n_bytes += sum(one.nbytes for one in axes) + values.nbytes
+        return axes, values
+
+
+def ordered(numbers: Axis) -> Axis | None:
+    """The stable order of numbers; None where they are in it."""
+    if (numbers[1:] >= numbers[:-1]).all():
+        return None
+    order = np.empty(len(numbers), dtype=np.int64)
+    narrow = numbers.astype(np.int32) if numbers.max() < 1 << 31 and numbers.min() >= 0 else numbers
+    kernels.argsort(narrow, order)
+    return order
+
+
+def split_chunks(info: SparseInfo, axes: tuple[Axis, ...], values: Values) -> Iterator[Part]:
+    """The cells of each chunk: its place in the grid, places in it ascending, values. No element may come twice."""
+    chunk = info.layout.chunk
+    grids = [one // size for one, size in zip(axes, chunk, strict=True)]
+    low = [int(one.min()) for one in grids]
+    counts = [int(one.max()) - first + 1 for one, first in zip(grids, low, strict=True)]
+    numbers = _linear([one - first for one, first in zip(grids, low, strict=True)], counts)
+    places = _linear([one - at * size for one, at, size in zip(axes, grids, chunk, strict=True)], chunk)
+    order = ordered(numbers) if prod(counts) < 1 << 62 else np.lexsort(tuple(reversed(grids)))
+    if order is not None:
+        numbers, places, values = numbers[order], places[order], values[order]
+    cuts = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
+    for start, stop in pairwise(cuts):
+        first = start if order is None else int(order[start])
+        grid = tuple(int(one[first]) for one in grids)
+        yield grid, *_ascending(grid, chunk, places[start:stop], values[start:stop])
+
+
+def _ascending(grid: tuple[int, ...], chunk: tuple[int, ...], places: Axis, values: Values) -> tuple[Axis, Values]:
+    order = ordered(places)
+    if order is not None:
+        places, values = places[order], values[order]
+    twice = np.flatnonzero(places[1:] == places[:-1])
+    if len(twice):
+        inside = np.unravel_index(int(places[twice[0]]), chunk)
+        where = [int(at) * size + int(one) for at, size, one in zip(grid, chunk, inside, strict=True)]
+        raise DataError(f"{where} is given twice")
+    return places, values
+
+
+def _linear(coords: list[Axis], sizes: Any) -> Axis:
+    made = np.zeros(len(coords[0]), dtype=np.int64)
+    for one, size in zip(coords, sizes, strict=True):
+        made *= size
+        made += one
+    return made
