@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.layouts.checks import CHECKS as ALL_CHECKS
+from colonnade.model import Rule
+from colonnade.sparse.verify import RULES as SPARSE_RULES
 from tools.types_page import table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,7 +35,7 @@ This page is written by `python -m tools.rules_page` from the rules that the che
 found = cn.check("run.h5", deep=True)  # a list of Finding, the worst first; empty when all is well
 for one in found:
     one.rule, one.severity, one.path, one.message, one.clause, one.found, one.expected, one.advice
-found.checked  # how much was looked at: tables, columns, attributes, bytes_read
+found.checked  # how much was looked at: tables, columns, attributes, sparse_arrays, bytes_read
 mended = cn.fix("run.h5", dry_run=True)  # mended.repairs, and mended.left: findings that stay
 ```
 
@@ -46,7 +48,7 @@ row once, a few MiB at a time. Rows that lie in other files (external and virtua
 | warning | a SHOULD is broken, or a right value is stored as colonnade would not store it |
 | note | worth knowing: unknown index kinds, foreign objects, links that were not followed |
 
-Exit codes of `colonnade check`: 0 no errors; 1 errors (with `--strict` also warnings), or no tables to check; 2 usage;
+Exit codes of `colonnade check`: 0 no errors; 1 errors (with `--strict` also warnings), or nothing to check; 2 usage;
 3 not readable as HDF5. `--severity warning` hides notes, `--severity error` warnings too; the exit code stays. Of
 `colonnade fix`: 1 when errors are left.
 
@@ -59,6 +61,13 @@ nothing.
 ## The rules
 Numbers are those that findings carry; H1 is the ground under the others. Severities are those of the files in
 `tests/conformance`, the kit with which any implementation can test its own checker.
+
+"""
+
+SPARSE = """
+## Sparse arrays
+Arrays in sectioned chunks, which no HDF5 library opens, are read by colonnade itself and held to these. `fix` does not
+change them.
 
 """
 
@@ -85,7 +94,13 @@ def page_text() -> str:
     files = json.loads(MANIFEST.read_text())["files"]
     rules = table(["rule", "HEP001", "says", "found as", "deep", "`fix`"], rule_rows(files))
     others = table(["number", "why"], [[number, why] for number, why in CHECKS.not_shown.items()])
-    return HEAD + rules + MIDDLE + others
+    sparse = table(["rule", "says", "found as", "deep"], [_sparse_row(rule) for rule in SPARSE_RULES.values()])
+    return HEAD + rules + SPARSE + sparse + MIDDLE + others
+
+
+def _sparse_row(rule: Rule) -> list[str]:
+    severity = "warning" if rule.id == "sparse.filter" else "error"
+    return [rule.id, rule.says, severity, "only" if rule.id == "sparse.filter" else "also" if rule.deep else ""]
 
 
 def main(arguments: list[str]) -> int:

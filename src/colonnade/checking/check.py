@@ -15,11 +15,13 @@ from colonnade.columns.read import ColumnReader, cut
 from colonnade.errors import ColonnadeError, CorruptError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import describe_dataset, stored_bytes
-from colonnade.h5.links import children, join_path, open_group, walk_groups
+from colonnade.h5.links import children, join_path, open_dataset, open_group, walk_groups
 from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, layout_of
 from colonnade.layouts.checks import CHECKS, SeenTable
 from colonnade.model import Breach, ColumnInfo, Finding, Progress, Rule
+from colonnade.sparse import verify_sparse
+from colonnade.sparse.verify import RULES as SPARSE_RULES
 from colonnade.trust import Receipts
 
 # Where rows claim so much more than is stored that no filter has done it: reading them would never end.
@@ -28,6 +30,7 @@ BEST_FILTER = 20_000
 _UNREADABLE = (*BROKEN, ColonnadeError, MemoryError)
 _RANKS = {"error": 0, "warning": 1, "note": 2}
 RULES: dict[str, Rule] = {rule.id: rule for checks in CHECKS.values() for rule in checks.rules}
+ALL_RULES: dict[str, Rule] = {**RULES, **SPARSE_RULES}
 
 
 @dataclass
@@ -36,6 +39,7 @@ class Checked:
 
     tables: int = 0
     columns: int = 0
+    sparse_arrays: int = 0
     attributes: int = 0
     bytes_read: int = 0
     deep: bool = False
@@ -72,6 +76,7 @@ def not_hdf5(error: Exception) -> Findings:
 class Check:
     """One check of a file, or of one table in it.
 
+    sparse: what the bytes of the file can be read from, to look at arrays that HDF5 cannot read; None where nothing.
     values: also read every row. indexes: also compare every index with its column. seen: the tables, if either.
     """
 
@@ -79,6 +84,7 @@ class Check:
     values: bool = False
     indexes: bool = False
     progress: Progress | None = None
+    sparse: Any = None
     found: list[Finding] = field(default_factory=list)
     checked: Checked = field(default_factory=Checked)
     seen: list[tuple[Layout, SeenTable]] = field(default_factory=list)
@@ -138,6 +144,8 @@ class Check:
             if child.kind == "external link":
                 message = "a link to another file, which is not followed: tables behind it are not checked"
                 self.tell("T6", Breach("note", where, message, "an external link", "objects of this file"))
+            elif child.kind in ("broken", "dataset") and self._sparse_array(group, child.name, where):
+                continue
             elif child.kind == "broken" or (child.kind == "group" and open_group(group, child.name) is None):
                 self.tell("H1", Breach("warning", where, "this link leads nowhere, or to what cannot be opened"))
             elif child.kind == "dataset":
@@ -145,6 +153,18 @@ class Check:
                     claimed = checks.dataset_claim(group, path, child)
                     if claimed is not None:
                         self.tell(*claimed)
+
+    def _sparse_array(self, group: Any, name: str, path: str) -> bool:
+        """Look at a dataset that HDF5 cannot open; False where it can, or where that is no sparse array either."""
+        if self.sparse is None or open_dataset(group, name) is not None:
+            return False
+        try:
+            found = verify_sparse(self.sparse, path, deep=self.values)
+        except ColonnadeError:
+            return False
+        self.found.extend(found)
+        self.checked.sparse_arrays += 1
+        return True
 
     def _safely(self, path: str, look: Callable[[], Any]) -> Any:
         """What `look` gives; if the file does not let it, None, and a finding."""

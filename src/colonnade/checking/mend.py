@@ -30,9 +30,9 @@ class Mended:
     dry_run: bool = False
 
 
-def plan_repairs(root: Any, receipts: Receipts) -> Mended:
+def plan_repairs(root: Any, receipts: Receipts, sparse: Any = None) -> Mended:
     """What can be mended, and what cannot; nothing is changed."""
-    check = Check(receipts, indexes=True)
+    check = Check(receipts, indexes=True, sparse=sparse)
     found = check.file(root)
     repairs = [repair for layout, seen in check.seen for repair in _of_table(layout, seen, found, receipts)]
     mended = {place for repair in repairs for place in repair.mends}
@@ -40,7 +40,7 @@ def plan_repairs(root: Any, receipts: Receipts) -> Mended:
     return Mended(repairs, left)
 
 
-def mend_file(root: Any, receipts: Receipts) -> Mended:
+def mend_file(root: Any, receipts: Receipts, sparse: Any = None) -> Mended:
     """Mend what can be mended, and say what is left. One round mends it, as a rule; a later one what that laid bare."""
     done: list[Repair] = []
     for _ in range(MOST_ROUNDS):
@@ -49,7 +49,7 @@ def mend_file(root: Any, receipts: Receipts) -> Mended:
         done += worked
         if not worked:
             break
-    return Mended(done, Check(receipts, indexes=True).file(root))
+    return Mended(done, Check(receipts, indexes=True, sparse=sparse).file(root))
 
 
 def _of_table(layout: Layout, seen: SeenTable, found: Findings, receipts: Receipts) -> list[Repair]:

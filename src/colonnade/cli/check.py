@@ -46,11 +46,15 @@ def check_file(file: str, asked: Asked, form: Form) -> int:
 
 
 def exit_code(found: Findings, strict: bool) -> int:
-    """0 no errors, 1 errors (if strict, warnings too) or no tables, 3 not readable."""
+    """0 no errors, 1 errors (if strict, warnings too) or nothing to check, 3 not readable."""
     if not found.checked.readable:
         return FILE
     bad = SEVERITIES[:2] if strict else SEVERITIES[:1]
-    return FINDINGS if any(one.severity in bad for one in found) or not found.checked.tables else FINE
+    return FINDINGS if any(one.severity in bad for one in found) or not _n_looked_at(found) else FINE
+
+
+def _n_looked_at(found: Findings) -> int:
+    return found.checked.tables + found.checked.sparse_arrays
 
 
 def check_facts(file: str, found: Findings, shown: Sequence[Finding]) -> Facts:
@@ -101,5 +105,7 @@ def _looked_at(checked: Checked) -> str:
         plural(checked.columns, "column"),
         plural(checked.attributes, "attribute"),
     ]
+    if checked.sparse_arrays:
+        parts.append(plural(checked.sparse_arrays, "sparse array"))
     values = f"values: {size_text(checked.bytes_read)} read" if checked.deep else "no values: --deep reads them"
     return f"looked at {', '.join(parts)}; {values}"

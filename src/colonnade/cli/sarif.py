@@ -7,17 +7,17 @@ from pathlib import Path
 from urllib.parse import quote
 
 from colonnade import __version__
-from colonnade.checking import RULES
+from colonnade.checking import ALL_RULES
 from colonnade.cli.answer import Facts
 from colonnade.model import Finding, Rule
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_PLACES = {rule: place for place, rule in enumerate(RULES)}
+_PLACES = {rule: place for place, rule in enumerate(ALL_RULES)}
 
 
 def sarif_log(file: str, findings: Sequence[Finding], readable: bool) -> Facts:
     """One run of the checker on one file."""
-    driver = {"name": "colonnade", "version": __version__, "rules": [_rule(rule) for rule in RULES.values()]}
+    driver = {"name": "colonnade", "version": __version__, "rules": [_rule(rule) for rule in ALL_RULES.values()]}
     run = {
         "tool": {"driver": driver},
         "invocations": [{"executionSuccessful": readable}],
@@ -35,7 +35,7 @@ def _rule(rule: Rule) -> Facts:
     return {
         "id": rule.id,
         "shortDescription": {"text": rule.says},
-        "help": {"text": f"{rule.advice} HEP001, clause {rule.clause}."},
+        "help": {"text": f"{rule.advice} HEP001, clause {rule.clause}." if rule.clause else rule.advice},
     }
 
 

@@ -133,22 +133,29 @@ def find_sparse(target: Target) -> list[str]:
     try:
         return file.consistent(walk)
     finally:
-        file.close()
+        if file is not target:
+            file.close()
 
 
-def verify_sparse(target: Target, name: str | None = None, progress: Advance | None = None) -> list[Finding]:
-    """All that is wrong with a sparse array, or with all of a file; `progress` is told the chunks looked at."""
+def verify_sparse(
+    target: Target, name: str | None = None, progress: Advance | None = None, *, deep: bool = True
+) -> list[Finding]:
+    """All that is wrong with a sparse array, or with all of a file; `progress` is told the chunks looked at.
+
+    deep: chunks are read, and not only their places.
+    """
     file = opened(target)
 
     def look(source: Source) -> list[Finding]:
         based, root = open_root(source)
         found = walk_datasets(based, root) if name is None else [(name, find_object(based, root, name))]
-        return [finding for path, messages in found for finding in verify(based, messages, path, progress)]
+        return [finding for path, messages in found for finding in verify(based, messages, path, progress, deep)]
 
     try:
         return file.consistent(look)
     finally:
-        file.close()
+        if file is not target:
+            file.close()
 
 
 class SparseArray:

@@ -1,21 +1,12 @@
-"""Every length, offset, checksum and order of a sectioned dataset looked at; what is wrong as findings.
-
-| rule | what must hold |
-| --- | --- |
-| sparse.header | the messages of the dataset make sense together |
-| sparse.map | the chunk map can be read and is in order; no chunk is in it twice, none lies outside the dataset |
-| sparse.chunk | sections lie in the chunk, the chunk in the file; checksums are right; as many values as elements |
-| sparse.overlap | no two chunks share a byte |
-| sparse.filter | a filter that cannot be undone here: what it covers was not looked at (a warning) |
-"""
+"""Every length, offset, checksum and order of a sectioned dataset looked at; what is wrong as findings of `RULES`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from colonnade.errors import FormatError, UnsupportedError
-from colonnade.model import Finding, Severity
-from colonnade.sparse.chunk import SparseInfo, read_cells
+from colonnade.model import Breach, Finding, Rule, Severity
+from colonnade.sparse.chunk import SparseInfo, check_record, count_values, read_cells
 from colonnade.sparse.chunk_maps import ChunkMap
 from colonnade.sparse.headers import Message
 from colonnade.sparse.locate import describe
@@ -23,18 +14,42 @@ from colonnade.sparse.records import ChunkRecord
 from colonnade.sparse.source import Source
 
 Advance = Callable[[int], None]
+_AGAIN = "Write the array again from its source; what other chunks hold can be read with colonnade.open_sparse."
+RULES: dict[str, Rule] = {
+    rule.id: rule
+    for rule in (
+        Rule("sparse.header", "", "The messages of a sectioned dataset make sense together.", _AGAIN),
+        Rule(
+            "sparse.map", "", "The chunk map can be read and is in order; no chunk is in it twice, or outside.", _AGAIN
+        ),
+        Rule(
+            "sparse.chunk", "", "Sections lie in their chunk, chunks in the file; checksums and places are right.",
+            _AGAIN, deep=True,
+        ),
+        Rule("sparse.overlap", "", "No two chunks share a byte.", _AGAIN),
+        Rule(
+            "sparse.filter", "", "Every filter can be undone here; what one that cannot covers is not looked at.",
+            "Install the package that holds the filter, or check where it is known.", deep=True,
+        ),
+    )
+}  # fmt: skip
 
 
-def verify(source: Source, messages: list[Message], name: str, advance: Advance | None = None) -> list[Finding]:
-    """All that is wrong with a dataset, by the messages of its header; `advance` is told the chunks looked at."""
+def verify(
+    source: Source, messages: list[Message], name: str, advance: Advance | None = None, deep: bool = True
+) -> list[Finding]:
+    """All that is wrong with a dataset, by the messages of its header; `advance` is told the chunks looked at.
+
+    deep: chunks are read; else only where they say they lie is looked at.
+    """
     try:
         info = describe(source, messages, name)
     except FormatError as error:
         return [_finding("sparse.header", "error", name, error)]
-    return list(_verify_chunks(source, info, advance))
+    return list(_verify_chunks(source, info, advance, deep))
 
 
-def _verify_chunks(source: Source, info: SparseInfo, advance: Advance | None) -> Iterator[Finding]:
+def _verify_chunks(source: Source, info: SparseInfo, advance: Advance | None, deep: bool) -> Iterator[Finding]:
     seen: set[tuple[int, ...]] = set()
     spans: list[tuple[int, int, tuple[int, ...]]] = []
     unknown: set[str] = set()
@@ -49,7 +64,7 @@ def _verify_chunks(source: Source, info: SparseInfo, advance: Advance | None) ->
                 yield _finding("sparse.map", "error", info.name, f"chunk {record.grid} is in the chunk map twice")
             seen.add(record.grid)
             spans.append((record.address, record.address + record.size, record.grid))
-            yield from _verify_chunk(source, info, record, unknown)
+            yield from _verify_chunk(source, info, record, unknown, deep)
     except FormatError as error:
         yield _finding("sparse.map", "error", info.name, error)
     yield from _overlaps(info, spans)
@@ -62,13 +77,19 @@ def _all_records(source: Source, info: SparseInfo) -> Iterator[ChunkRecord]:
         yield from records
 
 
-def _verify_chunk(source: Source, info: SparseInfo, record: ChunkRecord, unknown: set[str]) -> Iterator[Finding]:
+def _verify_chunk(
+    source: Source, info: SparseInfo, record: ChunkRecord, unknown: set[str], deep: bool
+) -> Iterator[Finding]:
     shape = ChunkMap(source, info.layout, info.space, info.filtered).grid_shape
     if any(at >= limit for at, limit in zip(record.grid, shape, strict=True)):
         yield _finding("sparse.map", "error", info.name, f"chunk {record.grid} lies outside the dataset")
         return
     try:
-        read_cells(source, info, record)
+        if deep:
+            read_cells(source, info, record)
+        else:
+            check_record(source, info, record)
+            count_values(source, info, record)
     except FormatError as error:
         yield _finding("sparse.chunk", "error", info.name, error)
     except UnsupportedError as error:
@@ -89,4 +110,4 @@ def _overlaps(info: SparseInfo, spans: list[tuple[int, int, tuple[int, ...]]]) -
 
 
 def _finding(rule: str, severity: Severity, path: str, what: object) -> Finding:
-    return Finding(rule, severity, path, str(what))
+    return RULES[rule].finding(Breach(severity, path, str(what)))

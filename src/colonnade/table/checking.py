@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from colonnade.checking import Check, Findings, Mended, mend_file, not_hdf5, plan_repairs
-from colonnade.errors import FormatError
+from colonnade.errors import FormatError, UsageError
 from colonnade.h5.files import Target
 from colonnade.h5.links import open_group
 from colonnade.model import Progress
 from colonnade.table.file import File, open
+from colonnade.table.sparse import opened
 
 
 def check(
     target: Target | File, table: str | None = None, *, deep: bool = False, progress: Progress | None = None
 ) -> Findings:
-    """Check all tables of a file against every rule: a list of findings, the worst first; empty when all is well.
+    """Check the tables and sparse arrays of a file against every rule: findings, the worst first; none if all is well.
 
     target: a File, or anything `open` takes. table: only the one at this path.
     deep: also read every value (codes within categories, rows that can be read, indexes that say what columns say).
@@ -34,7 +35,7 @@ def check(
 
 def _check(file: File, table: str | None, deep: bool, progress: Progress | None) -> Findings:
     def look() -> Findings:
-        one = Check(file._receipts_now(), values=deep, indexes=deep, progress=progress)
+        one = Check(file._receipts_now(), values=deep, indexes=deep, progress=progress, sparse=_bytes_of(file))
         root = file._handle.root
         if table is None:
             return one.file(root)
@@ -49,6 +50,14 @@ def _check(file: File, table: str | None, deep: bool, progress: Progress | None)
     if deep:
         file._save_verified(state)
     return found
+
+
+def _bytes_of(file: File) -> Any:
+    """What the sparse room reads the file by; None where it cannot."""
+    try:
+        return opened(file, "/")[0]
+    except UsageError:
+        return None
 
 
 def fix(target: Target | File, *, dry_run: bool = False) -> Mended:
@@ -69,11 +78,11 @@ def fix(target: Target | File, *, dry_run: bool = False) -> Mended:
 
 
 def _plan(file: File) -> Mended:
-    found = file._consistent(lambda: plan_repairs(file._handle.root, dict(file._receipts_now())))
+    found = file._consistent(lambda: plan_repairs(file._handle.root, dict(file._receipts_now()), _bytes_of(file)))
     found.dry_run = True
     return found
 
 
 def _fix(file: File) -> Mended:
     with file._change():
-        return mend_file(file._handle.root, file._receipts)
+        return mend_file(file._handle.root, file._receipts, _bytes_of(file))
