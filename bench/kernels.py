@@ -209,7 +209,15 @@ def indexes(n: int) -> Iterator[Case]:
     yield Case("bloom_add_strings", "bloom_add_strings", (offsets, text, None, 7, empty(78_000)), n_rows=chunk)
 
 
-FAMILIES: list[Callable[[int], Iterator[Case]]] = [filters, packing, comparing, totals, strings, indexes]
+def sparse(n: int) -> Iterator[Case]:
+    for share in (0.01, 0.5):
+        places = np.flatnonzero(RNG.random(int(n / share)) < share).astype("i8")
+        out = (empty(len(places), "i8"), empty(len(places), "i8"))
+        title = f"grow_blocks, {share:.0%} defined"
+        yield Case(title, "grow_blocks", (places, 1024, *out), n_rows=len(places))
+
+
+FAMILIES: list[Callable[[int], Iterator[Case]]] = [filters, packing, comparing, totals, strings, indexes, sparse]
 
 
 def run(form: Any, case: Case) -> Took:

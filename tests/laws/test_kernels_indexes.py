@@ -141,11 +141,43 @@ def test_bitshuffle_is_that_of_the_filter(tmp_path: Path, kind: str, n: int) -> 
     assert out.tobytes() == rows.tobytes()
 
 
+@given(st.sets(st.integers(0, 120), max_size=90), st.integers(1, 14))
+def test_grow_blocks(places: set[int], width: int) -> None:
+    given_ = np.array(sorted(places), "i8")
+    first, last = np.zeros(len(places), "i8"), np.zeros(len(places), "i8")
+    count = agree("grow_blocks", given_, width, first, last)
+    blocks = list(zip(first[:count].tolist(), last[:count].tolist(), strict=True))
+    covered = [place for one in blocks for place in cells_between(*one, width)]
+    assert sorted(covered) == given_.tolist() and blocks == sorted(blocks)
+    for low, high in blocks:  # none can be made longer downwards, or wider where it is one row high
+        below = {place + width for place in cells_between(high - high % width + low % width, high, width)}
+        assert not any(start <= min(below) and stop >= max(below) and {start, stop} <= below for start, stop in blocks)
+        if low // width == high // width and high % width < width - 1:
+            assert high + 1 not in places
+
+
+def cells_between(low: int, high: int, width: int) -> list[int]:
+    rows, columns = range(low // width, high // width + 1), range(low % width, high % width + 1)
+    return [row * width + column for row in rows for column in columns]
+
+
+def test_grow_blocks_of_far_places() -> None:
+    far = np.array([0, 2**62, 2**63 - 2, 2**63 - 1], "i8")
+    for width in (1, 7, 2**63 - 1):
+        agree("grow_blocks", far, width, np.zeros(4, "i8"), np.zeros(4, "i8"))
+    for wrong in ([2**63 - 1, -(2**63)], [-1, 0], [1, 1], [3, 2]):
+        out = np.zeros(2, "i8")
+        assert agree("grow_blocks", np.array(wrong, "i8"), 5, out, out.copy()) == REFUSED
+
+
 u1 = np.zeros(16, "u1")
 u8 = np.zeros(2, "u8")
 MALFORMED = {
     "rows of another type": ("argsort", u8, np.zeros(2, "i4")),
     "rows too few": ("argsort", u8, np.zeros(1, "i8")),
+    "no width": ("grow_blocks", np.arange(2), 0, np.zeros(2, "i8"), np.zeros(2, "i8")),
+    "places of another type": ("grow_blocks", u8, 3, np.zeros(2, "i8"), np.zeros(2, "i8")),
+    "blocks too few": ("grow_blocks", np.arange(2), 3, np.zeros(1, "i8"), np.zeros(2, "i8")),
     "lines too few": ("code_bits", np.zeros(9, "i8"), 3, np.zeros(5, "u1")),
     "codes that are floats": ("code_bits", np.zeros(8), 1, np.zeros(1, "u1")),
     "code too large": ("code_bits", np.full(8, 2**63, "u8"), 1, np.zeros(1, "u1")),

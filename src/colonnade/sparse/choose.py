@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from colonnade import kernels
 from colonnade.sparse.chunk import coordinates
-from colonnade.sparse.selections import CellSelection, Places
+from colonnade.sparse.selections import CellSelection, Places, width_for
 
 _REGULAR_VERSION = _BLOCKS_VERSION = 3
 _POINTS_VERSION = 2
@@ -27,14 +28,21 @@ def choose_selections(places: Places, shape: tuple[int, ...]) -> list[CellSelect
     if len(places) == prod(shape):
         return [CellSelection(shape, "all", 1, np.empty(0, dtype=np.uint64))]
     coords = coordinates(places, shape)
-    first, last = _grow(coords, shape)
+    first, last = _grow_plane(places, shape) if len(shape) <= 2 else _grow(coords, shape)
     regular = _regular(first, last, shape)
     if regular is not None:
         return [regular]
     blocks = np.stack((first, last), axis=1).astype(np.uint64)
     found = [CellSelection(shape, "blocks", _BLOCKS_VERSION, blocks)]
     found.append(CellSelection(shape, "points", _POINTS_VERSION, coords.astype(np.uint64)))
-    return sorted(found, key=lambda one: one.numbers.size)
+    return sorted(found, key=lambda one: one.numbers.size * width_for(one))
+
+
+def _grow_plane(places: Places, shape: tuple[int, ...]) -> tuple[Ends, Ends]:
+    """The same as `_grow`, of one or two dimensions."""
+    first, last = np.empty((2, len(places)), dtype=np.int64)
+    count = kernels.grow_blocks(places, shape[-1], first, last)
+    return coordinates(first[:count], shape), coordinates(last[:count], shape)
 
 
 def _grow(coords: Ends, shape: tuple[int, ...]) -> tuple[Ends, Ends]:

@@ -33,7 +33,10 @@ class PackedChunk:
 
 def encode_chunk(info: SparseInfo, places: Places, values: bytes, heap: bytes | None = None) -> PackedChunk:
     """A sparse chunk of these places (ascending) and the bytes of their values, and of their heap if they have one."""
-    tried = [_pack(info, 0, encode_selection(one)) for one in choose_selections(places, info.layout.chunk)]
+    forms = choose_selections(places, info.layout.chunk)
+    if not info.pipelines[0]:
+        forms = forms[:1]
+    tried = [_pack(info, 0, encode_selection(one)) for one in forms]
     parts = [min(tried, key=lambda one: len(one[0])), _pack(info, 1, values)]
     if heap is not None:
         parts.append(_pack(info, 2, heap))

@@ -265,7 +265,7 @@ def encode_selection(selection: CellSelection) -> bytes:
     if selection.kind == "blocks" and selection.version == 1:
         body = numbers.astype("<u4").tobytes()
         return lead + struct.pack("<IIIIII", _BLOCKS, 1, 0, 8 + len(body), rank, len(numbers)) + body
-    width = _width_for(selection)
+    width = width_for(selection)
     body = numbers.astype(f"<u{width}").tobytes()
     count = len(numbers).to_bytes(width, "little")
     if selection.kind == "points":
@@ -274,7 +274,7 @@ def encode_selection(selection: CellSelection) -> bytes:
     return lead + struct.pack("<IIBBI", _BLOCKS, 3, int(regular), width, rank) + (b"" if regular else count) + body
 
 
-def _width_for(selection: CellSelection) -> int:
+def width_for(selection: CellSelection) -> int:
     """The smallest width that holds the count and every number (facts 3.3: the enc rule)."""
     greatest = int(selection.numbers.max()) if selection.numbers.size else 0
     if selection.kind == "regular":

@@ -2,6 +2,7 @@
 
 from colonnade.kernels.plain.bitmap import bits_count, bits_range_count, bits_ranges, bits_rows, code_bits
 from colonnade.kernels.plain.bitshuffle import bit_shuffle, bit_unshuffle
+from colonnade.kernels.plain.blocks import grow_blocks
 from colonnade.kernels.plain.blosclz import unpack_blosclz
 from colonnade.kernels.plain.coded import code_data, code_offsets, code_strings
 from colonnade.kernels.plain.compare import (
@@ -74,6 +75,7 @@ __all__ = [
     "fixed_to_arrow",
     "fletcher32",
     "group_totals",
+    "grow_blocks",
     "hash_items",
     "hash_strings",
     "heap_data",
