@@ -41,6 +41,9 @@ class OpenTable:
     info: TableInfo
     receipts: Receipts = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.layout.check_can_change()
+
     @property
     def indexes(self) -> Indexes:
         """Its search indexes."""

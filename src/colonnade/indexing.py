@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from colonnade.columns.masked import open_reader
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import UsageError
 from colonnade.h5.links import is_shared
@@ -73,7 +74,7 @@ class Indexes:
         return OpenIndex(placed, info, index if problem is None else None)
 
     def reader(self, column: ColumnInfo) -> ColumnReader:
-        return ColumnReader(column, *self.layout.open_column(self.group, column))
+        return open_reader(column, *self.layout.open_column(self.group, column))
 
     # -- build, drop, verify --
 

@@ -197,7 +197,8 @@ class ColumnInfo:
 
     `fill` is the stored mark of a missing row: the bytes of one element in memory form (native
     byte order, strings null-padded), of the text for variable-length strings, of the elements for
-    a sequence. None when no fill value was set by the writer. `problem` says why the column cannot be read, if so.
+    a sequence. None when no fill value was set by the writer. `is_masked`: a dataset of booleans beside the rows says
+    which are missing. `problem` says why the column cannot be read, if so.
     """
 
     name: str
@@ -214,6 +215,7 @@ class ColumnInfo:
     arrow_type: str | None = None
     labels: tuple[str, ...] = ()
     is_label: bool = False
+    is_masked: bool = False
     problem: str | None = None
 
     @property

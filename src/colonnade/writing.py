@@ -81,6 +81,7 @@ def prepare(
     if layout not in LAYOUTS:
         raise UsageError(f"unknown layout {layout!r}; known: {', '.join(LAYOUTS)}")
     chosen = LAYOUTS[layout]
+    chosen.check_can_change()
     source = source_from(data)
     label_names, label_arrays = _labels(labels, source)
     known = [*source.schema.names, *label_arrays]

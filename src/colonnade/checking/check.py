@@ -124,6 +124,8 @@ class Check:
     def _group(self, path: str, group: Any, alone: bool = False) -> None:
         """A group of the file: a table, or what lies beside tables (which is not looked at when it is `alone`)."""
         layout = layout_of(group)
+        if layout is not None and layout.name not in CHECKS:
+            return  # a layout that has no rules yet
         if layout is not None:
             self._homes.add(join_path(path, CHECKS[layout.name].index_home))
             self._table(layout, group, path)

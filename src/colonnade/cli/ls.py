@@ -56,14 +56,19 @@ def _entry(path: str, kind: str, **known: Any) -> Facts:
 
 def _objects(file: File) -> Iterator[Facts]:
     tables = set(file.tables())  # of a file whose root cannot be read, this is a CorruptError
+    inside: set[str] = set()  # groups that are columns of a table, or hold parts of them
     for path, group in walk_groups(file.h5["/"].id):
         try:
             links, problem = children(group), None
         except CorruptError as error:
             links, problem = [], str(error)
+        if path in inside:
+            inside |= {join_path(path, link.name) for link in links}
+            continue
         parts: set[str] = set()
         if path in tables or read_text(group, "CLASS") == "COLUMN_TABLE":
             own, parts = _table_entry(file, path)
+            inside |= {join_path(path, name) for name in parts}
             yield own
         elif path != "/":
             yield _entry(path, "broken" if problem else "group", problem=problem)
@@ -81,6 +86,7 @@ def _table_entry(file: File, path: str) -> tuple[Facts, set[str]]:
         return _entry(path, "table", problem=str(error)), set()
     parts = {column.name for column in table.info.members}
     parts |= {column.categories.name for column in table.info.members if column.categories is not None}
+    parts = {name.split("/")[0] for name in parts}  # layouts may keep a part of a column further below
     serious = sum(problem.severity != "note" for problem in table.problems)
     try:
         n_bytes = sum(table[name].stored_bytes for name in table.info.by_name)

@@ -91,6 +91,16 @@ def _address(found: Any) -> int:
     return int(low) + (int(high) << 32)
 
 
+def hard_kind(group: Any, name: str) -> NodeKind | None:
+    """What the link of this name leads to; None when there is none. Soft and external links are not followed."""
+    try:
+        if not group.links.exists(encode_name(name)):
+            return None
+    except BROKEN:
+        return "broken"
+    return _child(group, encode_name(name)).kind
+
+
 def open_dataset(group: Any, name: str) -> Any | None:
     """The dataset child of this name, or None when it is something else or broken."""
     node = _open(group, name)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from colonnade.layouts.anndata import describe as anndata_describe
+from colonnade.layouts.anndata.write import no_indexes, refuse
 from colonnade.layouts.hep001 import describe as hep001_describe
 from colonnade.layouts.hep001 import names as hep001_names
 from colonnade.layouts.hep001 import search as hep001_search
@@ -30,7 +32,7 @@ class Layout:
     name: str
     is_table: Callable[[Any], bool]
     describe: Callable[[Any, str], TableInfo]
-    open_column: Callable[[Any, ColumnInfo], tuple[Any, Any]]
+    open_column: Callable[[Any, ColumnInfo], tuple[Any, Any]]  # its rows; its categories or its mask, or None
     own_attributes: Callable[[Any], dict[str, object]]
     check_name: Callable[[str, bool], None]
     needs_large_attributes: Callable[[int, int], bool]
@@ -52,6 +54,7 @@ class Layout:
     index_bytes: Callable[[PlacedIndex], int]
     own_objects: Callable[[Any], set[str]]
     clear: Callable[[Any], None]
+    check_can_change: Callable[[], None] = lambda: None
 
 
 HEP001 = Layout(
@@ -81,7 +84,35 @@ HEP001 = Layout(
     own_objects=hep001_write.own_objects,
     clear=hep001_write.clear,
 )
-LAYOUTS: dict[str, Layout] = {"hep001": HEP001}
+ANNDATA = Layout(
+    name="anndata",
+    is_table=anndata_describe.is_table,
+    describe=anndata_describe.describe,
+    open_column=anndata_describe.open_column,
+    own_attributes=anndata_describe.unread_attributes,
+    check_name=refuse("choosing a name"),
+    needs_large_attributes=refuse("writing a table"),
+    make_group=refuse("writing a table"),
+    complete_columns=refuse("writing a table"),
+    complete_group=refuse("writing a table"),
+    extend=refuse("appending rows"),
+    attach_column=refuse("adding a column"),
+    detach_column=refuse("dropping a column"),
+    rename_column=refuse("renaming a column"),
+    replace_column=refuse("replacing a column"),
+    set_texts=refuse("setting a text"),
+    search_indexes=no_indexes,
+    place_index=refuse("building a search index"),
+    attach_index=refuse("building a search index"),
+    discard_index=refuse("building a search index"),
+    detach_index=refuse("dropping a search index"),
+    rename_indexes=refuse("renaming a column"),
+    index_bytes=refuse("measuring a search index"),
+    own_objects=refuse("replacing it by a table"),
+    clear=refuse("dropping it"),
+    check_can_change=refuse("changing rows or columns"),
+)
+LAYOUTS: dict[str, Layout] = {"hep001": HEP001, "anndata": ANNDATA}
 
 
 def layout_of(group: Any) -> Layout | None:

@@ -270,7 +270,8 @@ def _known(leaf: BoundLeaf, column: ColumnInfo, scope: Selection) -> Found:
 
 def may_miss(column: ColumnInfo) -> bool:
     """Whether a row of the column can be missing."""
-    return column.fill is not None or column.categories is not None or len(column.type.members) > 2
+    marked = column.fill is not None or column.is_masked
+    return marked or column.categories is not None or len(column.type.members) > 2
 
 
 def _does_not_pay(index: Index, leaf: BoundLeaf, left: Selection, column: ColumnInfo) -> str | None:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.mapping import as_dictionary
+from colonnade.columns.masked import open_reader
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.indexes.base import Options
@@ -337,9 +338,9 @@ class Table(Readable):
                     "that is open for reading: open it with mode 'r'",
                     feature="virtual dataset in a file open for changes",
                 )
-            dataset, categories = self._layout.open_column(self._group, column)
+            dataset, beside = self._layout.open_column(self._group, column)
             shown = as_dictionary(column) if dictionaries else column
-            reader = ColumnReader(shown, dataset, categories, self._file._n_threads)
+            reader = open_reader(shown, dataset, beside, self._file._n_threads)
             self._opened[name, dictionaries] = reader
         return reader
 

@@ -1,0 +1,256 @@
+"""An AnnData data frame to a TableInfo, leniently: what breaks a rule is noted, what can be read is read.
+
+No element of a column is read. A column is a dataset, or a group of two: codes and categories, or values and mask.
+In version 0.1.0 a categorical is a dataset of codes with a reference to its categories. Only hard links are followed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+from colonnade.errors import FormatError, UnsupportedError
+from colonnade.h5 import attributes
+from colonnade.h5.attributes import BROKEN
+from colonnade.h5.datasets import DatasetInfo, describe_dataset
+from colonnade.h5.links import dereference, hard_kind, is_dataset, open_dataset, open_group, open_in_place
+from colonnade.layouts.anndata import names
+from colonnade.model import CategoriesInfo, ColumnInfo, Finding, Severity, TableInfo
+
+
+class _Unfit(Exception):
+    """Why a member of a frame is no column."""
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The datasets of a column: its rows, and its categories or its mask. `ordered` is of the categories."""
+
+    rows: Any
+    categories: Any = None
+    categories_name: str = ""
+    mask: Any = None
+    ordered: bool = False
+
+
+def is_table(group: Any) -> bool:
+    """Whether the group says that it is a data frame, of whatever version."""
+    return attributes.read_text(group, names.ENCODING_TYPE) == names.DATAFRAME
+
+
+def describe(group: Any, path: str) -> TableInfo:
+    """The frame as plain data. A version that is not known is an UnsupportedError."""
+    return _Description(group, path).table()
+
+
+class _Description:
+    """One walk over a frame's group, collecting what is wrong on the way."""
+
+    def __init__(self, group: Any, path: str) -> None:
+        self.group = group
+        self.path = path
+        self.problems: list[Finding] = []
+
+    def note(self, severity: Severity, message: str, name: str | None = None) -> None:
+        path = self.path if name is None else f"{self.path.rstrip('/')}/{name}"
+        self.problems.append(Finding("anndata", severity, path, message))
+
+    def table(self) -> TableInfo:
+        version = self._version()
+        index = attributes.read_text(self.group, names.INDEX)
+        if index is None:
+            self.note("error", "there is no attribute _index, which names the row labels")
+        order = self._order()
+        found = {name: column for name in dict.fromkeys([*order, *([index] if index else [])])
+                 if (column := self._column(name)) is not None}  # fmt: skip
+        n_rows = self._length(list(found.values()))
+        found = {name: self._of_length(column, n_rows) for name, column in found.items()}
+        labels: tuple[ColumnInfo, ...] = ()
+        if index in found:
+            assert index is not None
+            found = {name: replace(column, labels=(index,)) for name, column in found.items()}
+            found[index] = replace(found[index], is_label=True)
+            labels = (found[index],)
+        return TableInfo(
+            path=self.path,
+            layout="anndata",
+            n_rows=n_rows,
+            columns=tuple(found[name] for name in order if name in found),
+            labels=labels,
+            index_name=index,
+            version=version,
+            problems=tuple(self.problems),
+        )
+
+    def _version(self) -> str:
+        version = attributes.read_text(self.group, names.ENCODING_VERSION)
+        if version not in names.VERSIONS:
+            raise UnsupportedError(
+                f"{self.path} is an AnnData data frame of version {version}; this library reads "
+                f"{' and '.join(names.VERSIONS)}",
+                feature=f"AnnData dataframe {version}",
+                path=self.path,
+                found=version,
+                supported=names.VERSIONS,
+            )
+        return version
+
+    def _order(self) -> list[str]:
+        order = attributes.read_texts(self.group, names.COLUMN_ORDER)
+        if order is None:
+            self.note("error", "there is no attribute column-order, which names the columns")
+            return []
+        if len(set(order)) != len(order):
+            self.note("error", "column-order names a column twice")
+        return list(dict.fromkeys(order))
+
+    def _column(self, name: str) -> ColumnInfo | None:
+        """One member as a column; None, and a problem, when it is none."""
+        try:
+            if "/" in name and names.is_link_name(name):
+                self.note("warning", "column-order holds a path, where a name belongs", name)
+            return _described(name, _parts(self.group, name))
+        except _Unfit as error:
+            self.note("error", f"this is no column: {error}", name)
+            return None
+
+    def _length(self, columns: list[ColumnInfo]) -> int:
+        """The frame's length: what most of its columns have."""
+        votes = Counter(column.n_rows for column in columns)
+        return max(votes, key=lambda n_rows: (votes[n_rows], n_rows), default=0)
+
+    def _of_length(self, column: ColumnInfo, n_rows: int) -> ColumnInfo:
+        if column.n_rows == n_rows:
+            return column
+        problem = f"it has {column.n_rows} rows, the table has {n_rows}"
+        self.note("error", problem, column.name)
+        return replace(column, n_rows=n_rows, problem=problem)
+
+
+def _parts(group: Any, name: str) -> _Parts:
+    """The datasets that a column is made of."""
+    if not names.is_link_name(name):
+        raise _Unfit(f"{name!r} is no name of a member of the frame")
+    *folders, last = name.split("/")
+    for folder in folders:
+        group = open_group(group, folder) if hard_kind(group, folder) == "group" else None
+        if group is None:
+            raise _Unfit("it is not there")
+    kind = hard_kind(group, last)
+    if kind == "dataset":
+        return _dataset_parts(group, last)
+    if kind != "group":
+        raise _Unfit("it is not there" if kind is None else f"it is a {kind}")
+    return _group_parts(open_group(group, last), last)
+
+
+def _dataset_parts(group: Any, name: str) -> _Parts:
+    rows = open_dataset(group, name)
+    if rows is None:
+        raise _Unfit("the dataset cannot be opened")
+    if attributes.storage_of(rows, names.LEGACY_CATEGORIES) is None:
+        return _Parts(rows)
+    references = attributes.read_references(rows, names.LEGACY_CATEGORIES)
+    categories = dereference(rows, references[0]) if references else None
+    if categories is None or not is_dataset(categories):
+        raise _Unfit("its categories are not there")
+    ordered = bool(attributes.read_flag(categories, names.ORDERED))
+    return _Parts(rows, categories, f"__categories/{name}", ordered=ordered)
+
+
+def _group_parts(group: Any, name: str) -> _Parts:
+    if group is None:
+        raise _Unfit("the group cannot be opened")
+    kind = encoding(group)
+    if kind == names.CATEGORICAL:
+        categories = open_categories(group)
+        if categories is None:
+            raise _Unfit("its categories are not there")
+        ordered = bool(attributes.read_flag(group, names.ORDERED))
+        return _Parts(_member(group, "codes"), categories, f"{name}/categories", ordered=ordered)
+    if kind in names.NULLABLE:
+        return _Parts(_member(group, "values"), mask=_member(group, "mask"))
+    raise _Unfit(f"a group of encoding-type {kind[0]!r}, version {kind[1]!r}")
+
+
+def encoding(node: Any) -> tuple[str | None, str | None]:
+    """What an object says that it is: its encoding-type and encoding-version."""
+    return attributes.read_text(node, names.ENCODING_TYPE), attributes.read_text(node, names.ENCODING_VERSION)
+
+
+def open_categories(group: Any) -> Any | None:
+    """The dataset of the categories of a categorical. Of nullable strings the values: no category is ever missing."""
+    kind = hard_kind(group, "categories")
+    if kind == "dataset":
+        return open_dataset(group, "categories")
+    inner = open_group(group, "categories") if kind == "group" else None
+    if inner is None or encoding(inner) != names.NULLABLE_STRINGS or hard_kind(inner, "values") != "dataset":
+        return None
+    return open_dataset(inner, "values")
+
+
+def _member(group: Any, name: str) -> Any:
+    dataset = open_dataset(group, name) if hard_kind(group, name) == "dataset" else None
+    if dataset is None:
+        raise _Unfit(f"it has no dataset {name!r}")
+    return dataset
+
+
+def _header(dataset: Any, what: str) -> tuple[DatasetInfo, int]:
+    """What the header of a dataset of rank 1 says, and its length."""
+    try:
+        info = describe_dataset(dataset)
+    except BROKEN as error:
+        raise _Unfit(f"the header of {what} cannot be read: {error}") from error
+    if info.shape is None or len(info.shape) != 1:
+        raise _Unfit(f"{what} has {'no shape' if info.shape is None else f'rank {len(info.shape)}'}")
+    return info, info.shape[0]
+
+
+def _described(name: str, parts: _Parts) -> ColumnInfo:
+    info, n_rows = _header(parts.rows, "it")
+    return ColumnInfo(
+        name=name,
+        type=info.type,
+        n_rows=n_rows,
+        storage=info.storage,
+        chunk_rows=info.chunk_rows,
+        filters=info.filters,
+        categories=_described_categories(parts, info) if parts.categories is not None else None,
+        is_masked=_is_masked(parts, n_rows),
+    )
+
+
+def _described_categories(parts: _Parts, codes: DatasetInfo) -> CategoriesInfo:
+    if codes.type.kind != "integer":
+        raise _Unfit(f"a categorical holds {codes.type}, not integer codes")
+    info, n_categories = _header(parts.categories, "its categories dataset")
+    return CategoriesInfo(parts.categories_name, info.type, n_categories, parts.ordered)
+
+
+def _is_masked(parts: _Parts, n_rows: int) -> bool:
+    if parts.mask is None:
+        return False
+    info, length = _header(parts.mask, "its mask")
+    if info.type.kind != "boolean" or length != n_rows:
+        raise _Unfit(f"its mask holds {length} rows of {info.type}, not {n_rows} booleans")
+    return True
+
+
+def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
+    """The datasets of a column: its rows, and its categories or its mask, or None."""
+    try:
+        parts = _parts(group, column.name)
+    except _Unfit as error:
+        raise FormatError(f"column {column.name!r} is not in the file any more: {error}", column=column.name) from None
+    beside = parts.mask if parts.categories is None else parts.categories
+    plain = beside is None and not column.filters and "/" not in column.name
+    return (open_in_place(group, column.name) or parts.rows if plain else parts.rows), beside
+
+
+def unread_attributes(group: Any) -> dict[str, object]:
+    """The attributes of the group that AnnData gives no meaning: the user's own."""
+    return {
+        name: attributes.read(group, name) for name in attributes.names(group) if name not in names.GROUP_ATTRIBUTES
+    }
