@@ -29,6 +29,7 @@ FLOORS: list[tuple[str, list[str]]] = [
     ("what keeps in step", ["indexing"]),
     ("verbs", ["query", "writing", "changes", "repack", "checking", "show"]),
     ("front room", ["table"]),
+    ("beside it", ["elements"]),
     ("doors", ["demo", "cli"]),
 ]
 # A door may open another door: the command line starts the demo.
@@ -39,7 +40,9 @@ ONLY_IN = {
     "fsspec": ("h5",),
     "pandas": ("exchange",),
     "polars": ("exchange",),
-    "scipy": ("sparse",),
+    "scipy": ("sparse", "elements"),
+    "awkward": ("elements",),
+    "anndata": (),
     "click": ("cli",),
     "rich": ("cli",),
 }

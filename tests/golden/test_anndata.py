@@ -10,11 +10,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import h5py
+import numpy as np
 import pytest
+import scipy.sparse as sp
 from click.testing import CliRunner
 
 import colonnade as cn
 from colonnade.cli import main
+from colonnade.elements import SparseMatrix
 from tests.golden.test_foreign import checksum
 
 FOLDER = Path(__file__).parent / "anndata"
@@ -76,6 +80,81 @@ def test_categories_and_nullable_types_are_told_apart(file: str, path: str, fram
         for name, said in frame["dtypes"].items():
             if name in table and (file, path) not in MADE_BY_MUDATA:
                 assert str(table[name].dtype).startswith(words.get(said, said))
+
+
+def held(value: Any) -> dict[str, Any] | None:
+    """What the manifest says of a matrix, and of none."""
+    if value is None:
+        return None
+    matrix = value.to_scipy() if isinstance(value, SparseMatrix) else value
+    dense = np.ascontiguousarray(matrix.toarray() if sp.issparse(matrix) else matrix, dtype="<f8")
+    return {
+        "kind": type(matrix).__name__,
+        "shape": list(matrix.shape),
+        "dtype": str(matrix.dtype),
+        "nnz": matrix.nnz if sp.issparse(matrix) else int(np.count_nonzero(dense)),
+        "sum": pytest.approx(float(dense.sum())),
+        "sha256_f8": hashlib.sha256(dense.tobytes()).hexdigest()[:32],
+    }
+
+
+@pytest.mark.parametrize("file", [*MODERN, "anndata/v0.5.0.h5ad"])
+def test_the_members_of_a_file_are_those_of_the_manifest(file: str) -> None:
+    """From pre-0.7 on: the matrix, the names of everything, and what raw is."""
+    expected = EXPECTED[file]
+    with h5py.File(FOLDER / file) as h5:
+        members = cn.read_element(h5)
+        assert held(members.get("X")) == expected["X"]
+        for name in ("obsm", "varm", "obsp", "layers", "uns"):
+            assert sorted(members.get(name, {})) == expected[name], name
+        raw = members.get("raw")
+        assert (raw is None) == (expected["raw"] is None)
+        if raw is not None:
+            assert list(raw["X"].shape) == expected["raw"]["shape"]
+
+
+def test_frames_of_before_0_7_have_the_values_of_the_manifest() -> None:
+    """They are compound datasets whose categories lie in uns."""
+    expected = EXPECTED["anndata/v0.5.0.h5ad"]
+    with h5py.File(FOLDER / "anndata/v0.5.0.h5ad") as h5:
+        members, frames = cn.read_element(h5), cn.read_element(h5, pandas=True)
+        pairs = [(members[name], frames[name], expected[name]) for name in ("obs", "var")]
+        pairs.append((members["raw"]["var"], frames["raw"]["var"], expected["raw"]["var"]))
+        for table, frame, said in pairs:
+            assert table.column_names == [said["index_name"], *said["columns"]]
+            assert {name: str(kind) for name, kind in frame.dtypes.items()} == said["dtypes"]
+            read = {name: checksum(table[name].to_pylist()) for name in said["columns"]}
+            assert read == said["column_checksums"]
+            assert checksum(table[said["index_name"]].to_pylist()) == said["index_checksum"]
+            assert frame.index.name == said["index_name"] and list(frame.index) == table.column(0).to_pylist()
+        assert members["obsm"]["X_pca"].shape == (700, 50)
+        assert members["uns"]["louvain_colors"].dtype == object
+
+
+@pytest.mark.parametrize("file", MUDATA)
+def test_the_modalities_of_mudata_are_anndata_elements(file: str) -> None:
+    with h5py.File(FOLDER / file) as h5:
+        members = cn.read_element(h5)
+        assert members.kind == "MuData"
+        for name, said in EXPECTED[file]["mods"].items():
+            modality = members["mod"][name]
+            assert modality.kind == "anndata" and held(modality["X"]) == said["X"]
+
+
+def test_a_10x_matrix_is_a_mapping_of_its_parts() -> None:
+    expected = EXPECTED["tenx/filtered_feature_bc_matrix.h5"]
+    with h5py.File(FOLDER / "tenx/filtered_feature_bc_matrix.h5") as h5:
+        parts = cn.read_element(h5["matrix"])
+    matrix = sp.csr_matrix(
+        (parts["data"].astype("f4"), parts["indices"], parts["indptr"]), shape=tuple(parts["shape"][::-1])
+    )
+    assert held(matrix) == expected["X"]
+    sums, features = expected["var"]["column_checksums"], parts["features"]
+    assert checksum(features["id"].tolist()) == sums["gene_ids"]
+    assert checksum(features["feature_type"].tolist()) == sums["feature_types"]
+    assert checksum(features["genome"].tolist()) == sums["genome"]
+    assert checksum(features["name"].tolist()) == expected["var"]["index_checksum"]
+    assert checksum(parts["barcodes"].tolist()) == expected["obs_index_checksum"]
 
 
 def run(*arguments: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 from colonnade.columns.read import ColumnReader, cut
 from colonnade.errors import ColonnadeError, CorruptError
 from colonnade.h5.attributes import BROKEN
-from colonnade.h5.datasets import describe_dataset, stored_bytes
+from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
 from colonnade.h5.links import children, join_path, open_dataset, open_group, walk_groups
 from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, layout_of
@@ -24,9 +24,6 @@ from colonnade.sparse import verify_sparse
 from colonnade.sparse.verify import RULES as SPARSE_RULES
 from colonnade.trust import Receipts
 
-# Where rows claim so much more than is stored that no filter has done it: reading them would never end.
-MOST_UNSTORED = 64 << 20
-BEST_FILTER = 20_000
 _UNREADABLE = (*BROKEN, ColonnadeError, MemoryError)
 _RANKS = {"error": 0, "warning": 1, "note": 2}
 RULES: dict[str, Rule] = {rule.id: rule for checks in CHECKS.values() for rule in checks.rules}
@@ -225,7 +222,7 @@ class Check:
     def _claims_too_much(self, path: str, column: ColumnInfo, dataset: Any) -> bool:
         claimed, stored = column.n_rows * column.type.size, stored_bytes(dataset)
         self.checked.bytes_read += stored
-        if claimed <= MOST_UNSTORED or claimed <= BEST_FILTER * stored:
+        if not claims_too_much(claimed, stored):
             return False
         message = f"the rows are not checked: {claimed:,} bytes are claimed, {stored:,} are stored"
         self.tell("H1", Breach("warning", path, message, f"{stored} bytes", f"{claimed} bytes"))

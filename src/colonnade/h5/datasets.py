@@ -44,6 +44,9 @@ LARGEST_CHUNK = 4 << 20
 FLETCHER32 = 3
 HEAP_REFERENCE = 16  # bytes of a variable-length element in a chunk
 SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
+# Where elements claim so much more than is stored that no filter has done it: reading them would never end.
+MOST_UNSTORED = 64 << 20
+BEST_FILTER = 20_000
 _STORAGES: dict[int, Storage] = {
     h5d.COMPACT: "compact",
     h5d.CONTIGUOUS: "contiguous",
@@ -103,6 +106,11 @@ def written_rows(dataset: Any) -> int:
     if creation.get_layout() == h5d.CONTIGUOUS and not creation.get_external_count():
         return n_rows if dataset.get_storage_size() else 0
     return n_rows
+
+
+def claims_too_much(claimed: int, stored: int) -> bool:
+    """Whether elements claim so many more bytes than are stored for them that they are not worth reading."""
+    return claimed > MOST_UNSTORED and claimed > BEST_FILTER * stored
 
 
 def is_shown_as_stored(stored: StoredType) -> bool:

@@ -19,4 +19,4 @@ NULLABLE = (("nullable-integer", "0.1.0"), ("nullable-boolean", "0.1.0"), NULLAB
 
 def is_link_name(name: str) -> bool:
     """Whether a name of column-order can be one link; older files have paths there, of which each part must be one."""
-    return all(part not in ("", ".", "..") and "\0" not in part for part in name.split("/"))
+    return all(part not in ("", ".") and "\0" not in part for part in name.split("/"))

@@ -1,0 +1,11 @@
+"""AnnData's elements read and written without the anndata package: arrays, sparse matrices, frames, mappings, scalars.
+
+`read_element(file.h5["uns"])`, `write_element(file.h5, "uns", {...})`.
+"""
+
+from colonnade.elements.read import read_element
+from colonnade.elements.sparse_matrix import SparseMatrix
+from colonnade.elements.values import AwkwardBuffers, Categorical, Members, Nullable
+from colonnade.elements.write import write_element
+
+__all__ = ["AwkwardBuffers", "Categorical", "Members", "Nullable", "SparseMatrix", "read_element", "write_element"]

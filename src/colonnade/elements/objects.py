@@ -1,0 +1,102 @@
+"""Objects of other packages to parts that can be planned: AnnData, awkward and Arrow. None of them is imported for it.
+
+An object can only be one of a package that has been imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.elements.values import AwkwardBuffers, Categorical, Nullable
+from colonnade.errors import DataError
+from colonnade.exchange.pandas_arrays import FrameParts
+from colonnade.table import Query, Table
+
+_MAPPINGS = ("obsm", "varm", "obsp", "varp", "layers", "uns")
+
+
+def anndata_members(value: Any) -> dict[str, Any] | None:
+    """The members of an AnnData object in the order anndata writes them; None when this is none."""
+    anndata = sys.modules.get("anndata")
+    if anndata is None or not isinstance(value, anndata.AnnData):
+        return None
+    members: dict[str, Any] = {} if value.X is None else {"X": value.X}
+    members |= {"obs": value.obs, "var": value.var}
+    members |= {name: dict(getattr(value, name)) for name in _MAPPINGS}
+    return {**members, "raw": value.raw}
+
+
+def is_raw(value: Any) -> bool:
+    """Whether this is the `raw` of an AnnData object."""
+    anndata = sys.modules.get("anndata")
+    return anndata is not None and isinstance(value, anndata.Raw)
+
+
+def raw_members(value: Any) -> dict[str, Any]:
+    return {"X": value.X, "var": value.var, "varm": dict(value.varm)}
+
+
+def awkward_buffers(value: Any) -> AwkwardBuffers | None:
+    """The buffers of an awkward array without what it does not use; None when this is none."""
+    awkward = sys.modules.get("awkward")
+    if awkward is None or not isinstance(value, awkward.Array):
+        return None
+    form, length, buffers = awkward.to_buffers(awkward.to_packed(value))
+    return AwkwardBuffers(form.to_json(), int(length), {name: np.asarray(one) for name, one in buffers.items()})
+
+
+def arrow_frame(value: Any, where: str) -> FrameParts | None:
+    """A table of colonnade or Arrow as the parts of a frame: its first label names the rows, else their numbers do."""
+    labels: list[str] = []
+    both: set[str] = set()  # labels that are columns too
+    if isinstance(value, (Table, Query)):
+        table = value if isinstance(value, Table) else value._table
+        labels, both, value = table.labels, set(table.columns), value.to_arrow()
+    if isinstance(value, pa.RecordBatch):
+        value = pa.table(value)
+    if not isinstance(value, pa.Table):
+        return None
+    name = next((label for label in labels if label in value.column_names), None)
+    index = np.arange(value.num_rows) if name is None else arrow_column(value[name], f"{where}/{name}")
+    names = [one for one in value.column_names if one != name or one in both]
+    columns = [(one, arrow_column(value[one], f"{where}/{one}")) for one in names]
+    return FrameParts(columns, index, None if name == "_index" else name)
+
+
+def arrow_column(value: pa.Array | pa.ChunkedArray, where: str) -> Any:
+    """An Arrow array as NumPy's, or with its categories or its mask."""
+    array = value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _categorical(array, where)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        texts = np.array(array.fill_null("").to_pylist(), dtype=object).reshape(len(array))
+        return Nullable(texts, _missing(array)) if array.null_count else texts
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        values = array.fill_null(False if pa.types.is_boolean(kind) else 0).to_numpy(zero_copy_only=False)
+        return Nullable(values, _missing(array)) if array.null_count else values
+    if pa.types.is_floating(kind) and not array.null_count:
+        return array.to_numpy(zero_copy_only=False)
+    missing = " with missing values" if array.null_count else ""
+    raise DataError(
+        f"{where}: AnnData has no form for {kind}{missing}: cast it first" + (", or fill_null" if missing else ""),
+        where=where,
+        type=str(kind),
+    )
+
+
+def _categorical(array: pa.DictionaryArray, where: str) -> Categorical:
+    codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    categories = arrow_column(array.dictionary, where)
+    if isinstance(categories, (Nullable, Categorical)):
+        raise DataError(f"{where}: a category cannot be missing, nor be a category", where=where)
+    return Categorical(codes, categories, bool(array.type.ordered))
+
+
+def _missing(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    found: np.ndarray[Any, np.dtype[np.bool_]] = array.is_null().to_numpy(zero_copy_only=False)
+    return found

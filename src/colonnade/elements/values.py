@@ -1,0 +1,120 @@
+"""What elements are in memory where NumPy has no word for it: categoricals, masks, awkward buffers, members.
+
+Each is what is stored, checked and nothing else, so that it can be written again as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.errors import CorruptError, UsageError
+from colonnade.exchange import pandas_arrays
+
+Array = np.ndarray[Any, np.dtype[Any]]
+NaValue = Literal["NA", "NaN"]
+
+
+@dataclass(frozen=True, eq=False)
+class Categorical:
+    """Codes of categories; -1 is missing."""
+
+    codes: Array
+    categories: Array
+    ordered: bool = False
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def to_numpy(self) -> Array:
+        """The values as objects; None where one is missing."""
+        labels = np.array([*self.categories.tolist(), None], dtype=object)
+        found: Array = labels[self.codes]
+        return found
+
+    def to_arrow(self) -> pa.DictionaryArray:
+        codes = pa.array(self.codes, pa.int32() if self.codes.dtype.itemsize <= 4 else pa.int64(), mask=self.codes < 0)
+        return pa.DictionaryArray.from_arrays(codes, pa.array(self.categories), ordered=self.ordered)
+
+    def to_pandas(self) -> Any:
+        return pandas_arrays.make_categorical(self.codes, self.categories, self.ordered)
+
+
+@dataclass(frozen=True, eq=False)
+class Nullable:
+    """Integers, booleans or texts, and a mask that is True where a value is missing.
+
+    na_value says what a missing text means: "NA" stays unknown in comparisons, "NaN" makes them false.
+    """
+
+    values: Array
+    mask: np.ndarray[Any, np.dtype[np.bool_]]
+    na_value: NaValue = "NA"
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def to_numpy(self) -> Array:
+        """The values as a NumPy masked array."""
+        masked: Array = np.ma.MaskedArray(self.values, self.mask)
+        return masked
+
+    def to_arrow(self) -> pa.Array:
+        return pa.array(self.values, mask=self.mask)
+
+    def to_pandas(self) -> Any:
+        return pandas_arrays.make_nullable(self.values, self.mask, self.na_value)
+
+
+@dataclass(frozen=True, eq=False)
+class AwkwardBuffers:
+    """An awkward array as it is stored: its form (JSON), its length, its buffers by name."""
+
+    form: str
+    length: int
+    buffers: Mapping[str, Array]
+
+    def __len__(self) -> int:
+        return self.length
+
+    def to_awkward(self) -> Any:
+        """The awkward array, which needs the package awkward; buffers that make no array are a CorruptError."""
+        try:
+            import awkward
+        except ImportError:
+            raise UsageError("to_awkward() needs the package awkward (pip install awkward)") from None
+        try:
+            array = awkward.from_buffers(self.form, self.length, dict(self.buffers))
+            problem = awkward.validity_error(array)
+        except (ValueError, TypeError, KeyError, IndexError, AssertionError) as error:
+            raise CorruptError(f"these buffers make no awkward array: {error}") from error
+        if problem:
+            raise CorruptError(f"these buffers make no valid awkward array: {problem}")
+        return array
+
+
+class Members(Mapping[str, Any]):
+    """The members of an AnnData object (or of its raw, or of MuData), each read when it is asked for."""
+
+    def __init__(self, kind: str, names: Sequence[str], read: Callable[[str], Any]) -> None:
+        self.kind = kind
+        self._names = list(names)
+        self._read = read
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._read(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} element: {', '.join(self._names)}>"

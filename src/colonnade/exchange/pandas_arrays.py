@@ -1,0 +1,116 @@
+"""pandas' arrays and frames to their plain parts and back, for AnnData's elements. pandas is imported when asked for.
+
+An object can only be one of pandas' if pandas has been imported, so recognising one imports nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from colonnade.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    import pandas
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class FrameParts:
+    """A frame as names and pandas' or NumPy's arrays; `index_name` is None where the index has none."""
+
+    columns: list[tuple[Any, Any]]
+    index: Any
+    index_name: Any
+
+
+@dataclass(frozen=True)
+class CategoricalParts:
+    codes: Array
+    categories: Any
+    ordered: bool
+
+
+@dataclass(frozen=True)
+class NullableParts:
+    values: Array
+    mask: Array
+    na_value: str
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise UsageError("this needs the package pandas (pip install pandas)") from None
+    return pandas
+
+
+def make_categorical(codes: Array, categories: Array, ordered: bool) -> pandas.Categorical:
+    """A pandas Categorical; categories that are there twice are a DataError."""
+    try:
+        made: pandas.Categorical = _pandas().Categorical.from_codes(codes, categories, ordered=ordered)
+    except ValueError as error:
+        raise DataError(f"pandas cannot hold this categorical: {error}") from error
+    return made
+
+
+def make_nullable(values: Array, mask: Array, na_value: str) -> Any:
+    """A pandas array of integers, booleans or texts with missing values."""
+    pd = _pandas()
+    if values.dtype.kind in "iu":
+        native = values.astype(values.dtype.newbyteorder("="))
+        return pd.arrays.IntegerArray(native, mask.copy())
+    if values.dtype.kind == "b":
+        return pd.arrays.BooleanArray(values.copy(), mask.copy())
+    texts = values.astype(object)
+    texts[mask] = None
+    dtype = pd.StringDtype(na_value=np.nan) if na_value == "NaN" else pd.StringDtype()
+    return pd.array(texts, dtype=dtype)
+
+
+def make_frame(columns: Mapping[str, Any], index: Any, index_name: str | None) -> pandas.DataFrame:
+    """A frame of these arrays."""
+    pd = _pandas()
+    labels = pd.Index(index, name=index_name) if index is not None else None
+    frame: pandas.DataFrame = pd.DataFrame(dict(columns), index=labels)
+    return frame
+
+
+def split_frame(value: Any) -> FrameParts | None:
+    """The parts of a pandas frame; None when this is none."""
+    pd = sys.modules.get("pandas")
+    if pd is None or not isinstance(value, pd.DataFrame):
+        return None
+    if isinstance(value.index, pd.MultiIndex) or isinstance(value.columns, pd.MultiIndex):
+        raise DataError("AnnData cannot hold a frame with an index of several levels: reset_index() first")
+    columns = [(name, value.iloc[:, place].array) for place, name in enumerate(value.columns)]
+    return FrameParts(columns, value.index.array, value.index.name)
+
+
+def split_array(value: Any) -> CategoricalParts | NullableParts | Array | None:
+    """The parts of a pandas array, Series or Index: codes and categories, values and mask, or values; else None."""
+    pd = sys.modules.get("pandas")
+    if pd is None:
+        return None
+    if isinstance(value, (pd.Series, pd.Index)):
+        value = value.array
+    if isinstance(value, pd.Categorical):
+        return CategoricalParts(np.asarray(value.codes), value.categories.array, bool(value.ordered))
+    if isinstance(value, (pd.arrays.IntegerArray, pd.arrays.BooleanArray)):
+        mask = np.asarray(value.isna())
+        values = value.to_numpy(dtype=value.dtype.numpy_dtype, na_value=value.dtype.type(0))
+        return NullableParts(values, mask, "NA")
+    if isinstance(getattr(value, "dtype", None), pd.StringDtype):
+        texts = value.to_numpy(dtype=object, na_value="")
+        return NullableParts(texts, np.asarray(value.isna()), "NA" if value.dtype.na_value is pd.NA else "NaN")
+    if isinstance(value, pd.arrays.NumpyExtensionArray):
+        return value.to_numpy()  # type: ignore[no-any-return]
+    if isinstance(value, pd.api.extensions.ExtensionArray):
+        raise DataError(f"AnnData has no form for pandas' {value.dtype}: cast it first", type=str(value.dtype))
+    return None

@@ -1,0 +1,228 @@
+"""Groups, and arrays of any rank, as h5py hands them out: opened, read by parts, and written, for AnnData's elements.
+
+Only hard links are followed. A dataset that claims far more than is stored for it is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import h5py
+import numpy as np
+from h5py import h5s
+
+from colonnade.errors import ConflictError, CorruptError, FormatError, UnsupportedError, UsageError
+from colonnade.h5.attributes import BROKEN
+from colonnade.h5.datasets import claims_too_much
+from colonnade.h5.filters import describe_filters, load_filters, require_filters
+from colonnade.h5.links import address, children, create_group, exists, hard_kind, unlink
+
+Array = np.ndarray[Any, np.dtype[Any]]
+NodeKind = Literal["group", "dataset"]
+POINTER_BYTES = 16  # what an element of variable length takes where its bytes are not
+LARGEST_SMALL_ATTRIBUTE = 4000  # texts of variable length that fit into an object header, 16 bytes each
+
+
+def kind_of(node: Any) -> NodeKind:
+    """Whether this is a group or a dataset of h5py; anything else is a UsageError."""
+    if isinstance(node, h5py.Group):
+        return "group"
+    if isinstance(node, h5py.Dataset):
+        return "dataset"
+    raise UsageError(f"an element is a group or a dataset of h5py, such as file.h5['obs'], not {type(node).__name__}")
+
+
+def path_of(node: Any) -> str:
+    """Where in its file an object is, for messages."""
+    try:
+        return str(node.name)
+    except BROKEN:
+        return "?"
+
+
+def member_names(group: Any) -> list[str]:
+    """The names of the groups and datasets in a group."""
+    return [child.name for child in children(group.id) if child.kind in ("group", "dataset")]
+
+
+def member(group: Any, name: str) -> Any:
+    """The group or dataset of this name; a FormatError when there is none, or it cannot be opened."""
+    found = find_member(group, name)
+    if found is None:
+        raise FormatError(f"{path_of(group)} has no member {name!r} that can be opened", path=path_of(group))
+    return found
+
+
+def find_member(group: Any, name: str) -> Any | None:
+    """The group or dataset of this name; None when there is none, or it cannot be opened."""
+    if hard_kind(group.id, name) not in ("group", "dataset"):
+        return None
+    try:
+        return group[name.encode("utf-8", "surrogateescape")]
+    except BROKEN:
+        return None
+
+
+def object_at(opened: Any) -> Any:
+    """The h5py object of a group or dataset that was opened below it."""
+    return h5py.Group(opened) if isinstance(opened, h5py.h5g.GroupID) else h5py.Dataset(opened)
+
+
+def place_of(node: Any) -> int | None:
+    """Where the object is kept: equal for two names of one object."""
+    return address(node.id)
+
+
+def is_null(dataset: Any) -> bool:
+    """Whether the dataset holds nothing, not even an element."""
+    return bool(dataset.id.get_space().get_simple_extent_type() == h5s.NULL)
+
+
+def shape_of(dataset: Any) -> tuple[int, ...]:
+    """The dataset's shape, () of a scalar and of one that holds nothing."""
+    return () if is_null(dataset) else tuple(dataset.shape)
+
+
+def dtype_of(dataset: Any) -> np.dtype[Any]:
+    """The dtype h5py reads the dataset as."""
+    try:
+        found: np.dtype[Any] = dataset.dtype
+    except BROKEN as error:
+        raise UnsupportedError(
+            f"{path_of(dataset)} has a datatype that h5py does not know: {error}",
+            feature="datatype",
+            path=path_of(dataset),
+        ) from error
+    return found
+
+
+def is_text(dataset: Any) -> bool:
+    """Whether the elements are texts of variable length."""
+    found = h5py.check_string_dtype(dtype_of(dataset))
+    return found is not None and found.length is None
+
+
+def read_array(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
+    """The elements, or a box of them, as an array; texts of variable length as `str`, also in compounds."""
+    dtype, shape = dtype_of(dataset), shape_of(dataset)
+    if is_null(dataset):
+        raise FormatError(f"{path_of(dataset)} holds nothing, not even an element", path=path_of(dataset))
+    box = [range(*one.indices(length)) for one, length in zip(part, shape, strict=False)]
+    counts = [len(one) for one in box] + list(shape[len(box) :])
+    claimed = int(np.prod(counts, dtype=object)) * max(dtype.itemsize, 1)
+    stored = dataset.id.get_storage_size()
+    if claims_too_much(claimed, stored):
+        raise CorruptError(
+            f"{path_of(dataset)} claims {claimed:,} bytes, {stored:,} are stored: it is not read",
+            path=path_of(dataset),
+            expected=claimed,
+            found=stored,
+        )
+    filters = describe_filters(dataset.id.get_create_plist())
+    load_filters(filters)
+    try:
+        read = np.asarray(dataset[part if part else ()])
+    except BROKEN as error:
+        require_filters(filters, path_of(dataset))
+        raise CorruptError(f"{path_of(dataset)} cannot be read: {error}", path=path_of(dataset)) from error
+    return _with_texts(read, dtype, path_of(dataset))
+
+
+def _with_texts(read: Array, dtype: np.dtype[Any], path: str) -> Array:
+    """Bytes of variable-length strings as `str`, wherever they stand."""
+    if dtype.names is not None:
+        if not any(_holds_texts(dtype.fields[name][0]) for name in dtype.names if dtype.fields is not None):
+            return read
+        target = np.empty(read.shape, dtype=[(name, _read_as(dtype[name])) for name in dtype.names])
+        for name in dtype.names:
+            target[name] = _with_texts(read[name], dtype[name], path)
+        return target
+    return decode_texts(read, path) if _holds_texts(dtype) else read
+
+
+def _holds_texts(dtype: np.dtype[Any]) -> bool:
+    found = h5py.check_string_dtype(dtype)
+    return found is not None and found.length is None
+
+
+def _read_as(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(object) if _holds_texts(dtype) else dtype
+
+
+def decode_texts(read: Array, path: str) -> Array:
+    """Bytes as `str`, in an array of objects; what is no UTF-8 is a CorruptError."""
+    texts = np.empty(read.shape, dtype=object)
+    try:
+        flat = [one.decode("utf-8") if isinstance(one, bytes) else str(one) for one in read.reshape(-1).tolist()]
+    except UnicodeDecodeError as error:
+        raise CorruptError(f"{path} holds bytes that are not UTF-8 text: {error}", path=path) from error
+    texts.reshape(-1)[:] = flat
+    return texts
+
+
+# -- writing --
+
+
+def check_writable(group: Any) -> None:
+    """Refuse what nothing can be written into."""
+    if not isinstance(group, h5py.Group):
+        raise UsageError(f"an element is written into a group of h5py, such as file.h5, not {type(group).__name__}")
+    if group.file.mode == "r":
+        raise ConflictError(f"{group.file.filename} is open for reading: open it with mode 'r+' or 'a' to write")
+
+
+def make_group(parent: Any, name: str, attributes: Mapping[str, object]) -> Any:
+    """A new group with these attributes."""
+    large = any(isinstance(value, list) and len(value) > LARGEST_SMALL_ATTRIBUTE for value in attributes.values())
+    create_group(parent.id, name, large_attributes=large)
+    made = parent[name]
+    write_attributes(made, attributes)
+    return made
+
+
+def write_attributes(node: Any, attributes: Mapping[str, object]) -> None:
+    """Attributes as anndata writes them: texts of variable length, flags as the boolean enum, integers as int64."""
+    for name, value in attributes.items():
+        if isinstance(value, list) and value:
+            node.attrs[name] = np.array(value, dtype=h5py.string_dtype())
+        else:
+            node.attrs[name] = value  # an empty list becomes float64 of length 0, as in files of anndata
+
+
+def make_null(parent: Any, name: str) -> Any:
+    """A dataset that holds nothing."""
+    return parent.create_dataset(name, data=h5py.Empty("f"))
+
+
+def make_array(parent: Any, name: str, data: Array, growable: bool = False, compression: str | None = None) -> Any:
+    """A new dataset of these elements; `object` arrays are texts, of variable length."""
+    options: dict[str, Any] = {}
+    if data.ndim and compression is not None:
+        options["compression"] = compression
+    if growable:
+        options["maxshape"] = (None,) * data.ndim
+    return parent.create_dataset(name, data=data, dtype=stored_dtype(data.dtype), **options)
+
+
+def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype by which h5py writes: texts of variable length for objects, also in compounds."""
+    if dtype.names is not None:
+        return np.dtype([(name, stored_dtype(dtype[name])) for name in dtype.names])
+    if dtype.kind == "O":
+        found: np.dtype[Any] = h5py.string_dtype()
+        return found
+    return dtype
+
+
+def move_into_place(group: Any, aside: str, name: str) -> None:
+    """Give a new object its name; what had it before is unlinked first."""
+    if exists(group.id, name):
+        unlink(group.id, name)
+    group.move(aside, name)
+
+
+def remove(group: Any, name: str) -> None:
+    """Unlink an object if it is there."""
+    if exists(group.id, name):
+        unlink(group.id, name)
