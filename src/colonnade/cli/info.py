@@ -72,6 +72,7 @@ def _column_facts(column: Column) -> Facts:
         "type": type_word(column.dtype),
         "units": stored.units,
         "fill": plain_value(column.fill),
+        "masked": stored.is_masked,
         "storage": stored.storage,
         "chunk_rows": stored.chunk_rows,
         "filters": column.filters,
@@ -133,7 +134,7 @@ def _column_cells(column: Facts) -> tuple[Text, ...]:
     return (
         name_cell(column),
         lines(cell(column["type"]), cell(told_units(column["units"]), "dim"), cell(column["problem"], "red")),
-        cell(_fill_text(column["fill"])),
+        cell("a mask" if column["masked"] else _fill_text(column["fill"])),
         lines(cell(_storage_text(column)), cell(_filters_text(column), "dim")),
         cell(size_text(column["stored_bytes"])),
     )

@@ -5,7 +5,8 @@ Only hard links are followed. A dataset that claims far more than is stored for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import h5py
@@ -74,14 +75,27 @@ def place_of(node: Any) -> int | None:
     return address(node.id)
 
 
+@contextmanager
+def _header_of(dataset: Any) -> Iterator[None]:
+    """What h5py says of a header that makes no sense, as a CorruptError."""
+    try:
+        yield
+    except BROKEN as error:
+        raise CorruptError(
+            f"the header of {path_of(dataset)} cannot be read: {error}", path=path_of(dataset)
+        ) from error
+
+
 def is_null(dataset: Any) -> bool:
     """Whether the dataset holds nothing, not even an element."""
-    return bool(dataset.id.get_space().get_simple_extent_type() == h5s.NULL)
+    with _header_of(dataset):
+        return bool(dataset.id.get_space().get_simple_extent_type() == h5s.NULL)
 
 
 def shape_of(dataset: Any) -> tuple[int, ...]:
     """The dataset's shape, () of a scalar and of one that holds nothing."""
-    return () if is_null(dataset) else tuple(dataset.shape)
+    with _header_of(dataset):
+        return tuple(dataset.id.get_space().get_simple_extent_dims() or ())
 
 
 def dtype_of(dataset: Any) -> np.dtype[Any]:
@@ -111,7 +125,8 @@ def read_array(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
     box = [range(*one.indices(length)) for one, length in zip(part, shape, strict=False)]
     counts = [len(one) for one in box] + list(shape[len(box) :])
     claimed = int(np.prod(counts, dtype=object)) * max(dtype.itemsize, 1)
-    stored = dataset.id.get_storage_size()
+    with _header_of(dataset):
+        stored, filters = dataset.id.get_storage_size(), describe_filters(dataset.id.get_create_plist())
     if claims_too_much(claimed, stored):
         raise CorruptError(
             f"{path_of(dataset)} claims {claimed:,} bytes, {stored:,} are stored: it is not read",
@@ -119,7 +134,6 @@ def read_array(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
             expected=claimed,
             found=stored,
         )
-    filters = describe_filters(dataset.id.get_create_plist())
     load_filters(filters)
     try:
         read = np.asarray(dataset[part if part else ()])
