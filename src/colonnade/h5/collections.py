@@ -41,8 +41,7 @@ def _is_sound(path: Path) -> bool:
     try:
         if not path.is_file() or not _HEAD <= path.stat().st_size <= MOST_BYTES:
             return True
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES)  # not mapped: a file that is cut off meanwhile would end the process
+        data = path.read_bytes()  # not mapped: a file that is cut off meanwhile would end the process
         at = data.find(_SIGNATURE)
         while at >= 0:
             if _never_ends(data, at):
