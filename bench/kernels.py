@@ -142,7 +142,7 @@ def strings(n: int) -> Iterator[Case]:
         yield Case(f"fixed_to_arrow 20, padding {padding}, UTF-8", "fixed_to_arrow", made, n_rows=n)
     yield Case("arrow_to_fixed 20", "arrow_to_fixed", (offsets, data, 20, 1, None, empty(20 * n)), n_rows=n)
     yield Case("check_text UTF-8", "check_text", (offsets, data, 2, None), n_rows=n)
-    known, codes = offsets[: n // 16 + 1].copy(), RNG.integers(0, max(n // 16, 1), n).astype("i4")
+    known, codes = offsets[: max(n // 16, 1) + 1].copy(), RNG.integers(0, max(n // 16, 1), n).astype("i4")
     ends = np.concatenate(([0], np.cumsum(np.diff(known)[codes]))).astype("i4")
     yield Case("code_offsets", "code_offsets", (known, codes, None, empty(n + 1, "i4")), n_rows=n)
     yield Case("code_data", "code_data", (known, data, codes, None, ends, empty(int(ends[-1]))), n_rows=n)

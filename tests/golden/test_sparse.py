@@ -172,6 +172,55 @@ def test_a_broken_byte_of_a_large_file_is_an_error_or_harmless(file: str) -> Non
     check_broken(file, places[list(MANIFEST).index(file) % STRIDE :: STRIDE * (1 if STRIDE == 1 else 8)].tolist())
 
 
+@pytest.mark.skipif(STRIDE != 1, reason="some ten minutes of flips: COLONNADE_EXAMPLES=long")
+@pytest.mark.parametrize("file", LARGE)
+def test_every_byte_of_a_large_file_but_its_values(file: str) -> None:
+    """Section 0 of every chunk, the whole index, layout message and headers.
+
+    A byte of section 0 must show when its chunk is read; of any other, description and records of all chunks are the
+    same, or what is read is.
+    """
+    check_every_byte(file, 1)
+
+
+@pytest.mark.parametrize("file", LARGE)
+def test_some_bytes_of_a_large_file_but_its_values(file: str) -> None:
+    check_every_byte(file, 401)
+
+
+def check_every_byte(file: str, stride: int) -> None:
+    data = (FOLDER / file).read_bytes()
+    unsummed = UNSUMMED if MANIFEST[file]["libver"] == "default" and data[8] == 0 else 0
+    with cn.open_sparse(data, "sparse", n_threads=1) as array:
+        right, records, cells = array.info, array.records(), array.cells()
+    boxes_of, values = np.full(len(data), -1), np.zeros(len(data), dtype=bool)
+    for number, record in enumerate(records):
+        boxes_of[record.address : record.address + record.bounds[1]] = number
+        values[record.address + record.bounds[1] : record.address + record.bounds[-1]] = True
+    for place in range(unsummed, len(data), stride):
+        if values[place]:
+            continue
+        broken = bytearray(data)
+        broken[place] ^= 0xFF if place % 3 else 1 << place % 8
+        number = int(boxes_of[place])
+        if number >= 0:
+            sizes = zip(records[number].grid, right.layout.chunk, strict=True)
+            box = tuple(slice(at * size, (at + 1) * size) for at, size in sizes)
+            assert look(bytes(broken), box) is None, f"byte {place}"
+        elif described(bytes(broken)) not in (None, (right, records)):
+            found = look(bytes(broken), None)
+            same = found is None or all(np.array_equal(one, other) for one, other in zip(found, cells, strict=True))
+            assert same, f"byte {place}"
+
+
+def described(data: bytes) -> tuple[Any, Any] | None:
+    try:
+        with cn.open_sparse(data, "sparse", n_threads=1) as array:
+            return array.info, array.records()
+    except ColonnadeError:
+        return None
+
+
 @pytest.mark.parametrize("file", SMALL)
 def test_a_file_cut_short_is_an_error_or_harmless(file: str) -> None:
     data = (FOLDER / file).read_bytes()

@@ -226,7 +226,15 @@ def _open(group: Any, name: bytes, where: str) -> Any:
     try:
         return h5o.open(group, name)
     except BROKEN as error:
-        raise _refusal(where, str(error)) from error
+        raise _refusal(where, _why(error)) from error
+
+
+def _why(error: BaseException) -> str:
+    """HDF5's reason; that of sectioned chunks, which it does not know, in words."""
+    text = str(error)
+    if "layout class" in text or "filter pipeline message" in text or "filter name length" in text:
+        return f"HDF5 cannot read it, as it cannot read sparse arrays in sectioned chunks ({text})"
+    return text
 
 
 def _refusal(where: str, why: str) -> UnsupportedError:

@@ -303,6 +303,15 @@ class SparseArray:
                 f"SciPy's sparse arrays hold numbers and are 0 elsewhere, not {found.fill_value!r}: use to_coo"
             )
         native = found.data.astype(found.data.dtype.newbyteorder("="), copy=False)
+        if format == "csr" and len(found.shape) == 2:  # cells come row by row
+            ends = np.concatenate(([0], np.cumsum(np.bincount(found.coords[0], minlength=found.shape[0]))))
+            small = max(len(native), *found.shape) < 1 << 31
+            rows = (
+                native,
+                found.coords[1].astype(np.int32 if small else np.int64),
+                ends.astype(np.int32 if small else np.int64),
+            )
+            return sparse.csr_array(rows, shape=found.shape)
         made = sparse.coo_array((native, tuple(found.coords)), shape=found.shape)
         return made.asformat(format) if len(found.shape) == 2 else made
 

@@ -60,8 +60,8 @@ class Box:
 
     def inner(self, coords: Coordinates) -> Coordinates:
         """The same elements counted from the box's first."""
-        steps = np.array([one.step for one in self.ranges], dtype=np.int64)
-        return (coords - np.array(self.low, dtype=np.int64)) // steps
+        moved: Coordinates = coords - np.array(self.low, dtype=np.int64)
+        return moved if self.is_plain else moved // np.array([one.step for one in self.ranges], dtype=np.int64)
 
 
 def parse_box(key: Key, shape: tuple[int, ...]) -> Box:

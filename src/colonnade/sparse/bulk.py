@@ -168,7 +168,13 @@ def split_chunks(info: SparseInfo, axes: tuple[Axis, ...], values: Values) -> It
     counts = [int(one.max()) - first + 1 for one, first in zip(grids, low, strict=True)]
     numbers = _linear([one - first for one, first in zip(grids, low, strict=True)], counts)
     places = _linear([one - at * size for one, at, size in zip(axes, grids, chunk, strict=True)], chunk)
-    order = ordered(numbers) if prod(counts) < 1 << 62 else np.lexsort(tuple(reversed(grids)))
+    order = (
+        None
+        if prod(counts) == 1
+        else ordered(numbers)
+        if prod(counts) < 1 << 62
+        else np.lexsort(tuple(reversed(grids)))
+    )
     if order is not None:
         numbers, places, values = numbers[order], places[order], values[order]
     cuts = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]

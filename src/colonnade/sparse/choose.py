@@ -18,11 +18,16 @@ from colonnade.sparse.selections import CellSelection, Places, width_for
 
 _REGULAR_VERSION = _BLOCKS_VERSION = 3
 _POINTS_VERSION = 2
+_WORTH_BLOCKS = 2  # so many times as many runs as blocks
 Ends = np.ndarray[Any, np.dtype[np.int64]]
 
 
-def choose_selections(places: Places, shape: tuple[int, ...]) -> list[CellSelection]:
-    """Every form worth trying, that without filters smallest first."""
+def choose_selections(places: Places, shape: tuple[int, ...], filtered: bool = False) -> list[CellSelection]:
+    """Every form worth trying, that without filters smallest first.
+
+    filtered: filters follow. They do better with runs, of which each is like the next, than with a few blocks more
+    than one row high among them; so where few runs could be put together, they are left as they are.
+    """
     if not len(places):
         return [CellSelection(shape, "none", 1, np.empty(0, dtype=np.uint64))]
     if len(places) == prod(shape):
@@ -32,16 +37,32 @@ def choose_selections(places: Places, shape: tuple[int, ...]) -> list[CellSelect
     regular = _regular(first, last, shape)
     if regular is not None:
         return [regular]
+    points = CellSelection(shape, "points", _POINTS_VERSION, coords.view(np.uint64))
+    if not filtered and 2 * len(first) >= len(coords):
+        return [points]  # a block takes two places
+    if filtered:
+        starts, stops = _find_runs(places, shape[-1])
+        if len(starts) < _WORTH_BLOCKS * len(first):
+            first, last = coordinates(starts, shape), coordinates(stops, shape)
     blocks = np.stack((first, last), axis=1).astype(np.uint64)
     found = [CellSelection(shape, "blocks", _BLOCKS_VERSION, blocks)]
-    found.append(CellSelection(shape, "points", _POINTS_VERSION, coords.astype(np.uint64)))
+    found.append(points)
     return sorted(found, key=lambda one: one.numbers.size * width_for(one))
+
+
+def _find_runs(places: Places, width: int) -> tuple[Places, Places]:
+    """First and last places of elements beside each other along the last dimension."""
+    begins = np.append(True, (places[1:] != places[:-1] + 1) | (places[1:] % width == 0))
+    return places[begins], places[np.append(begins[1:], True)]
 
 
 def _grow_plane(places: Places, shape: tuple[int, ...]) -> tuple[Ends, Ends]:
     """The same as `_grow`, of one or two dimensions."""
     first, last = np.empty((2, len(places)), dtype=np.int64)
     count = kernels.grow_blocks(places, shape[-1], first, last)
+    if count == len(places):
+        same = coordinates(places, shape)
+        return same, same
     return coordinates(first[:count], shape), coordinates(last[:count], shape)
 
 
@@ -86,6 +107,9 @@ def _order(coords: Ends, shape: tuple[int, ...], axes: tuple[int, ...]) -> Place
 def _regular(first: Ends, last: Ends, shape: tuple[int, ...]) -> CellSelection | None:
     """The blocks as one pattern of equal blocks at equal distances, where they are that."""
     size = last - first + 1
+    same = int(np.searchsorted(first[:, 0], first[0, 0], side="right"))  # blocks come in the order of their rows
+    if len(first) % same or (first[same : 2 * same, 1:] != first[: min(same, len(first) - same), 1:]).any():
+        return None
     if (size != size[0]).any():
         return None
     rows = []

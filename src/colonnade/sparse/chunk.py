@@ -193,6 +193,8 @@ def coordinates(places: Places, chunk: tuple[int, ...]) -> np.ndarray[Any, np.dt
     found = np.empty((len(places), len(chunk)), dtype=np.int64)
     left = places
     for axis in range(len(chunk) - 1, 0, -1):
-        left, found[:, axis] = np.divmod(left, chunk[axis])
+        up = left // chunk[axis]  # quicker than divmod, which NumPy does number by number
+        found[:, axis] = left - up * chunk[axis]
+        left = up
     found[:, 0] = left
     return found

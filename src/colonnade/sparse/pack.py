@@ -17,6 +17,9 @@ from colonnade.sparse.records import ChunkRecord
 from colonnade.sparse.selections import Places, encode_selection
 from colonnade.sparse.source import with_checksum
 
+_PACKING = ("deflate", "zstd")
+_QUICK = 3  # the highest level of deflate that is asked for when time matters more than size
+
 
 @dataclass(frozen=True, slots=True)
 class PackedChunk:
@@ -33,8 +36,8 @@ class PackedChunk:
 
 def encode_chunk(info: SparseInfo, places: Places, values: bytes, heap: bytes | None = None) -> PackedChunk:
     """A sparse chunk of these places (ascending) and the bytes of their values, and of their heap if they have one."""
-    forms = choose_selections(places, info.layout.chunk)
-    if not info.pipelines[0]:
+    forms = choose_selections(places, info.layout.chunk, _is_thorough(info.pipelines[0]))
+    if not _is_thorough(info.pipelines[0]):
         forms = forms[:1]
     tried = [_pack(info, 0, encode_selection(one)) for one in forms]
     parts = [min(tried, key=lambda one: len(one[0])), _pack(info, 1, values)]
@@ -45,6 +48,11 @@ def encode_chunk(info: SparseInfo, places: Places, values: bytes, heap: bytes | 
         bounds.append(bounds[-1] + len(data))
     stored = b"".join(data for data, _, _ in parts)
     return PackedChunk(stored, tuple(bounds), tuple(size for _, size, _ in parts), tuple(mask for _, _, mask in parts))
+
+
+def _is_thorough(filters: tuple[FilterInfo, ...]) -> bool:
+    """Whether the smallest form is worth the time of trying all: not without filters, nor with quick ones."""
+    return any(step.name != "deflate" or step.options[0] > _QUICK for step in filters if step.name in _PACKING)
 
 
 def _pack(info: SparseInfo, number: int, data: bytes) -> tuple[bytes, int, int]:
