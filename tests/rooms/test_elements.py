@@ -412,6 +412,35 @@ def test_a_broken_element_is_an_error_of_the_file(value: Any, work: Callable[[An
         cn.read_element(h5["x"])
 
 
+def test_a_frame_with_a_lost_column_is_not_handed_on(h5: h5py.File) -> None:
+    """As a table it tells of its problems; as a pandas frame, or written again, the column would be lost unseen."""
+    write_elem(h5, "x", VALUES["frame"])
+    del h5["x/b"]
+    table = cn.read_element(h5["x"])
+    assert table.columns == ["a"] and [one.path for one in table.problems] == ["/x/b"]
+    with pytest.raises(FormatError, match="/x/b"):
+        cn.read_element(h5["x"], pandas=True)
+    with pytest.raises(FormatError, match="/x/b"):
+        cn.write_element(h5, "y", table)
+    assert list(h5) == ["x"]
+
+
+def test_a_column_of_records_comes_to_pandas(h5: h5py.File) -> None:
+    write_elem(h5, "x", VALUES["frame"])
+    h5["x/r"] = np.array([(1, 2.5), (3, 4.5)], dtype=[("n", "i4"), ("f", "f8")])
+    h5["x"].attrs["column-order"] = ["a", "r"]
+    assert cn.read_element(h5["x"], pandas=True)["r"].tolist() == [(1, 2.5), (3, 4.5)]
+    assert cn.read_element(h5["x"]).to_arrow()["r"].to_pylist() == [{"n": 1, "f": 2.5}, {"n": 3, "f": 4.5}]
+
+
+def test_a_category_twice_is_no_categorical_of_pandas(h5: h5py.File) -> None:
+    write_elem(h5, "x", VALUES["categorical"])
+    h5["x/categories"][0] = "a"
+    assert cn.read_element(h5["x"]).to_numpy().tolist() == ["a", None, "a", "a"]
+    with pytest.raises(FormatError, match="twice"):
+        cn.read_element(h5["x"], pandas=True)
+
+
 # -- what is refused before a byte is written --
 
 REFUSED: dict[str, Any] = {

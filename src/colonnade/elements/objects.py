@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.elements.values import AwkwardBuffers, Categorical, Nullable
-from colonnade.errors import DataError
+from colonnade.errors import DataError, FormatError
 from colonnade.exchange.pandas_arrays import FrameParts
 from colonnade.table import Query, Table
 
@@ -55,6 +55,7 @@ def arrow_frame(value: Any, where: str) -> FrameParts | None:
     both: set[str] = set()  # labels that are columns too
     if isinstance(value, (Table, Query)):
         table = value if isinstance(value, Table) else value._table
+        refuse_broken(table)
         labels, both, value = table.labels, set(table.columns), value.to_arrow()
     if isinstance(value, pa.RecordBatch):
         value = pa.table(value)
@@ -65,6 +66,13 @@ def arrow_frame(value: Any, where: str) -> FrameParts | None:
     names = [one for one in value.column_names if one != name or one in both]
     columns = [(one, arrow_column(value[one], f"{where}/{one}")) for one in names]
     return FrameParts(columns, index, None if name == "_index" else name)
+
+
+def refuse_broken(table: Table) -> None:
+    """Refuse a table of which something cannot be read: handed on, it would be lost without a word."""
+    wrong = next((one for one in table.problems if one.severity == "error"), None)
+    if wrong is not None:
+        raise FormatError(f"{wrong.path}: {wrong.message}", path=wrong.path)
 
 
 def arrow_column(value: pa.Array | pa.ChunkedArray, where: str) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.elements import legacy
+from colonnade.elements.objects import refuse_broken
 from colonnade.elements.sparse_matrix import SparseMatrix
 from colonnade.elements.values import AwkwardBuffers, Categorical, Members, Nullable
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
@@ -114,11 +115,11 @@ class _Reading:
         table = open_file(group)["/" if group.name == "/" else group.name]
         if not self.pandas:
             return table
+        refuse_broken(table)
         info, inside = table.info, self.below(group)
-        names = [column.name for column in info.members if column.problem is None]
-        arrays = {name: _in_pandas(inside._column(group, name)) for name in names}
+        arrays = {column.name: _in_pandas(inside._column(group, column.name)) for column in info.members}
         index = arrays.get(info.index_name or "")
-        columns = {column.name: arrays[column.name] for column in info.columns if column.name in arrays}
+        columns = {column.name: arrays[column.name] for column in info.columns}
         return make_frame(columns, index, None if info.index_name == "_index" else info.index_name)
 
     def _column(self, group: Any, name: str) -> Any:
@@ -146,6 +147,8 @@ class _Reading:
                 row=wrong,
                 found=int(codes[wrong]),
             )
+        if self.pandas and len(set(categories.tolist())) != len(categories):
+            raise FormatError(f"{path_of(node)}: a category is there twice, which pandas cannot hold")
         made = Categorical(codes, categories, ordered)
         return made.to_pandas() if self.pandas else made
 
@@ -274,8 +277,10 @@ def _in_numpy(value: Any) -> Array:
 
 
 def _in_pandas(value: Any) -> Any:
-    """What a frame of pandas can take as a column."""
-    return value.to_pandas() if isinstance(value, (Categorical, Nullable)) else value
+    """What a frame of pandas can take as a column: records as objects, one a row."""
+    if isinstance(value, np.ndarray) and value.dtype.names is not None:
+        return value.astype(object)
+    return value
 
 
 def _has_awkward() -> bool:
