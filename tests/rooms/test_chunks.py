@@ -186,14 +186,31 @@ def test_partial_chunks_without_filters(tmp_path: Path) -> None:
         assert source_of(file["x"].id) is None
 
 
+def test_contiguous_rows_are_read_past_the_library(tmp_path: Path) -> None:
+    """As if they were chunks, one behind the other; where there is nothing in the file yet, by the library."""
+    values = np.arange(200_000, dtype="i4") * 7
+    rows = np.array([0, 5, 65_535, 65_536, 131_071, 150_000, 199_999])
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = values
+        file.create_dataset("unwritten", shape=(5,), dtype="i8")
+    with h5py.File(tmp_path / "x.h5") as file:
+        source = source_of(file["x"].id)
+        assert source is not None
+        for start, count in ((0, 200_000), (65_530, 12), (199_999, 1), (7, 0)):
+            assert np.array_equal(source.read(start, count), values[start : start + count])
+        assert np.array_equal(source.take(rows), values[rows])
+        unwritten = source_of(file["unwritten"].id)
+        assert unwritten is None or unwritten.read(0, 5) is None
+
+
 def test_other_storages_are_read_by_the_library(tmp_path: Path) -> None:
-    """Contiguous, compact, virtual, a user block, a file in memory."""
+    """Compact, virtual, a user block, a file in memory."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["contiguous"] = np.arange(5)
         layout = h5py.VirtualLayout((5,), "i8")
         layout[:] = h5py.VirtualSource(".", "contiguous", (5,))
         file.create_virtual_dataset("virtual", layout)
-        assert source_of(file["contiguous"].id) is source_of(file["virtual"].id) is None
+        assert source_of(file["virtual"].id) is None
     with h5py.File(tmp_path / "block.h5", "w", userblock_size=512) as file:
         file.create_dataset("x", data=np.arange(N_ROWS), chunks=(CHUNK,))
         assert source_of(file["x"].id) is None

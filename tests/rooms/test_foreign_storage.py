@@ -273,12 +273,13 @@ def test_bitfields_are_unsigned_integers(tmp_path: Path, word: str, size: int) -
     assert read_x(path) == expected
 
 
-def test_bitfields_that_use_some_of_their_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("chunk", [None, 1])
+def test_bitfields_that_use_some_of_their_bits(tmp_path: Path, chunk: int | None) -> None:
     """Five bits from bit 2 on, moved down."""
     type_id = h5t.STD_B8LE.copy()
     assert _C.H5Tset_precision(ctypes.c_int64(type_id.id), ctypes.c_size_t(5)) >= 0
     assert _C.H5Tset_offset(ctypes.c_int64(type_id.id), ctypes.c_size_t(2)) >= 0
-    path = column_of(tmp_path / "t.h5", type_id, as_raw(bytes([0b1010_1011, 0b0000_0100]), 1))
+    path = column_of(tmp_path / "t.h5", type_id, as_raw(bytes([0b1010_1011, 0b0000_0100]), 1), chunk=chunk)
     assert read_x(path) == [0b01010, 0b00001]
 
 

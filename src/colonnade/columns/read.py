@@ -67,7 +67,7 @@ class ColumnReader:
         self._categories: pa.Array | None = None
         self._lookup: TextLookup | None = None
         self._source: ChunkSource | HeapSource | None = None
-        if column.problem is None and column.storage == "chunked":
+        if column.problem is None and column.storage in ("chunked", "contiguous"):
             self._source = open_heap(dataset, column.type, column.filters) or open_source(
                 dataset, raw_dtype(column.type), column.filters
             )

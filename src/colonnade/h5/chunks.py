@@ -27,7 +27,7 @@ from colonnade.h5.codecs import Bytes, LeftToLibrary
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.journal import JournaledFile
 from colonnade.h5.undo import SCALE_OFFSET_HEAD, Pipeline, scale_offset_form
-from colonnade.model import FilterInfo, StoredType
+from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, StoredType
 
 Image = np.ndarray[Any, np.dtype[Any]]
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -49,12 +49,15 @@ def new_array(count: int, dtype: np.dtype[Any]) -> Image:
 
 
 def raw_dtype(stored: StoredType) -> np.dtype[Any] | None:
-    """The elements as they lie in the file, if that is how they lie in memory, up to their byte order."""
+    """The elements as they lie in the file, if that is how they lie in memory, up to their byte order.
+
+    Not so bitfields: they may use some of their bits only, which their description does not tell.
+    """
     dtype = memory_dtype(stored)
     number = stored.item if stored.kind in ("boolean", "enum") else stored
     if number.kind == "opaque" or (number.kind == "string" and number.padding == "null"):
         return dtype
-    if number.kind not in ("integer", "bitfield", "float") or dtype.kind == "V" or dtype.itemsize != stored.size:
+    if number.kind not in ("integer", "float") or dtype.kind == "V" or dtype.itemsize != stored.size:
         return None
     if number.kind == "integer" and number.precision != 8 * number.size:
         return None
@@ -279,10 +282,30 @@ class ChunkSource:
             raise ValueError("the file ends inside a chunk")
 
 
+class RunSource(ChunkSource):
+    """A contiguous dataset, looked at as chunks that lie one behind the other."""
+
+    def _look(self, n_wanted: int) -> None:
+        if not self._dataset.valid:
+            raise ValueError("the file was closed")
+        if not self._frozen:
+            h5f.flush(h5i.get_file_id(self._dataset))
+
+    def _find(self, number: int) -> Chunk:
+        address = self._dataset.get_offset()
+        if address is None:
+            raise ValueError("the rows were never written")
+        return Chunk(address + number * self._chunk_bytes, self._chunk_bytes, 0)
+
+
 def open_source(dataset: Any, dtype: np.dtype[Any] | None, filters: Sequence[FilterInfo]) -> ChunkSource | None:
     """A way to the rows of a dataset, whose elements are such, past the library; None where there is none."""
     creation = dataset.get_create_plist()
-    if dtype is None or creation.get_layout() != h5d.CHUNKED or len(dataset.shape) != 1:
+    if dtype is None or len(dataset.shape) != 1:
+        return None
+    if creation.get_layout() == h5d.CONTIGUOUS and not creation.get_external_count():
+        return _open_run(dataset, dtype)
+    if creation.get_layout() != h5d.CHUNKED:
         return None
     chunk_rows = int(creation.get_chunk()[0])
     pipeline = Pipeline(filters, chunk_rows * dtype.itemsize)
@@ -291,6 +314,15 @@ def open_source(dataset: Any, dtype: np.dtype[Any] | None, filters: Sequence[Fil
     if not pipeline.is_known or capi.skips_partial_chunks(creation) or file is None:
         return None
     return ChunkSource(dataset, file, dtype, chunk_rows, pipeline, file_id.get_intent() == h5f.ACC_RDONLY)
+
+
+def _open_run(dataset: Any, dtype: np.dtype[Any]) -> RunSource | None:
+    file_id = h5i.get_file_id(dataset)
+    file = _file_of(file_id)
+    if file is None or dataset.get_storage_size() != dataset.shape[0] * dtype.itemsize:
+        return None
+    frozen = file_id.get_intent() == h5f.ACC_RDONLY
+    return RunSource(dataset, file, dtype, DEFAULT_CHUNK_ROWS, Pipeline((), 0), frozen)
 
 
 def know_journaled(file_id: Any, journaled: JournaledFile) -> None:
