@@ -513,3 +513,26 @@ def test_a_chunk_that_skips_a_filter_is_changed_again(tmp_path: Path) -> None:
         table.append({"x": pa.array([255], pa.uint8())})  # the fill: all rows are copied into another form
     assert cn.read(path).column("x").to_pylist() == [*rows, 255]
     assert cn.check(path, deep=True) == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.int8(), 2)),
+        pa.array([{"a": 1, "b": 2.0}] * 3),
+        pa.array(["x", "a longer text", ""]),
+        pa.array([[1, 2], [], [3]]),
+    ],
+    ids=str,
+)
+def test_parts_of_filtered_chunks_of_every_width_are_changed(tmp_path: Path, values: pa.Array) -> None:
+    """What is written into a chunk by the library is looked at first, in elements of their own width."""
+    path = tmp_path / "t.h5"
+    options = cn.column(chunk_rows=4, filters="shuffle+deflate", strings="variable")
+    cn.write(path, {"x": values}, table="t", columns={"x": options})
+    with cn.open(path, "r+") as file:
+        file["t"].append({"x": values})
+        file["t"].update("x", rows=[1, 5], values=values[:2])
+    expected = values.to_pylist() * 2
+    expected[1], expected[5] = values[0].as_py(), values[1].as_py()
+    assert cn.read(path, "t").column("x").to_pylist() == expected

@@ -311,7 +311,11 @@ def test_pandas_timestamps(path: Path, zone: str | None, unit: str) -> None:
         stamps = stamps.dt.tz_localize("UTC").dt.tz_convert(zone)
     found = write(path, pd.DataFrame({"x": stamps}))
     assert found.column("x").type == pa.timestamp(unit, zone)
-    pd.testing.assert_series_equal(found.to_pandas()["x"], stamps.rename("x"))
+    back, asked = found.to_pandas()["x"], stamps.rename("x")
+    if zone is not None:  # Arrow makes zones of pytz where that is installed, which pandas tells apart from Python's
+        assert back[0].utcoffset() == asked[0].utcoffset()
+        back, asked = back.dt.tz_convert("UTC"), asked.dt.tz_convert("UTC")
+    pd.testing.assert_series_equal(back, asked)
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     assert raw(path, "x")[[0, 2]].tolist() == [1711848600 * per_second, -per_second]
 

@@ -349,6 +349,7 @@ class RowSink:
     def __init__(self, dataset: Any, stored: StoredType, n_threads: int = 1) -> None:
         check_rows(dataset)
         creation = dataset.get_create_plist()
+        self._stored = stored
         self._filters = filters = describe_filters(creation)
         self._dataset = dataset
         self._in_memory = memory_type(dataset.get_type(), stored, writing=True)
@@ -469,7 +470,13 @@ class RowSink:
             source.read(row // source.chunk_rows * source.chunk_rows, 1)
 
     def _old_rows(self) -> ChunkSource | None:
-        width = self._in_memory.get_size() if self._dtype is not None else HEAP_REFERENCE
+        """The rows that are there, as so many bytes each; None where their width in the file is not plain."""
+        if self._stored.kind in ("text", "binary", "sequence"):
+            width = HEAP_REFERENCE
+        elif self._stored.has_pointers:
+            return None
+        else:
+            width = self._dataset.get_type().get_size()
         filters = describe_filters(self._dataset.get_create_plist())
         return open_source(self._dataset, np.dtype((np.void, width)), filters)
 

@@ -40,7 +40,11 @@ def _check_memory(readers: Sequence[ColumnReader], rows: Rows) -> None:
             column=readers[0].column.name,
         )
     for reader, n_bytes in zip(readers, needed, strict=True):
-        if n_bytes > MOST_UNWRITTEN and (len(rows) - reader.written_rows()) * reader.column.type.size > MOST_UNWRITTEN:
+        if (
+            len(rows) > 1
+            and n_bytes > MOST_UNWRITTEN
+            and (len(rows) - reader.written_rows()) * reader.column.type.size > MOST_UNWRITTEN
+        ):
             raise UsageError(
                 f"column {reader.column.name!r} claims {reader.column.n_rows:,} rows, most of which were never "
                 "written: take fewer, or use batches()",
