@@ -374,7 +374,8 @@ def test_strings_to_codes_refuse_what_they_cannot(data: st.DataObject) -> None:
     codes, fresh = np.zeros(len(offsets) - 1, "i4"), np.zeros(data.draw(st.integers(0, 9)), "i8")
     for form in (plain, native):
         with suppress(ValueError):
-            form.code_strings(np.zeros(1, "i4"), text, offsets, text, None, slots.copy(), codes, fresh)
+            n_new = form.code_strings(np.zeros(1, "i4"), text, offsets, text, None, slots.copy(), codes, fresh)
+            assert 0 <= n_new <= len(fresh) and (codes < n_new).all() and (fresh[:n_new] < len(codes)).all()
 
 
 @given(st.data(), st.lists(st.integers(-3, 30), min_size=1, max_size=9))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -317,3 +319,20 @@ def test_fix_tells_and_does(broken: Path, tmp_path: Path) -> None:
     assert [one["rule"] for one in told["left"]] == ["C7"]
     assert call("fix", copy).exit_code == 1
     assert call("fix", KIT / "T1-good.h5").stdout.strip().endswith("nothing to mend")
+
+
+def test_tables_of_layouts_without_rules_are_told_not_passed(tmp_path: Path) -> None:
+    """A data frame of AnnData has no rules yet: that is said, and no praise is given."""
+    path = tmp_path / "c.h5ad"
+    with h5py.File(path, "w") as file:
+        frame = file.create_group("obs")
+        frame.attrs.update({"encoding-type": "dataframe", "encoding-version": "0.2.0", "_index": "_index"})
+        frame.attrs["column-order"] = np.array(["x"], dtype=h5py.string_dtype())
+        frame["_index"] = np.array(["a", "b"], dtype=h5py.string_dtype())
+        frame["x"] = np.arange(2)
+    assert cn.check(path).checked.tables_without_rules == 1
+    ran = subprocess.run(
+        [sys.executable, "-m", "colonnade.cli", "check", str(path)], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1
+    assert "nothing was checked" in ran.stdout and "not looked at: 1 table" in ran.stdout

@@ -82,7 +82,12 @@ def _show(file: str, found: Findings, shown: Sequence[Finding]) -> None:
         console.print()
     counts = ", ".join(plural(_count(found, one), one) for one in SEVERITIES if _count(found, one))
     style = "red" if _count(found, "error") else "yellow" if _count(found, "warning") else "green"
-    console.print(cell(f"{file}: {counts or 'nothing to complain about'}", style), soft_wrap=True)
+    checked = found.checked
+    silent = "nothing to complain about" if checked.tables or checked.sparse_arrays else "nothing was checked"
+    console.print(cell(f"{file}: {counts or silent}", style), soft_wrap=True)
+    if checked.tables_without_rules:
+        n_left = plural(checked.tables_without_rules, "table")
+        console.print(cell(f"not looked at: {n_left} of a layout that has no rules yet", "yellow"), soft_wrap=True)
     console.print(cell(_looked_at(found.checked), "dim"), soft_wrap=True)
 
 
