@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -59,6 +60,9 @@ def filters(n: int) -> Iterator[Case]:
     yield Case("fletcher32", "fletcher32", (data,), len(data))
     block = np.frombuffer(pa.compress(RNG.integers(0, 9, n, dtype="u1"), "lz4_raw"), dtype="u1")
     yield Case("unpack_lz4", "unpack_lz4", (block, empty(n)), n)
+    rows = np.cumsum(RNG.integers(0, 50, n // 8)).view("u1").reshape(-1, 8).T.copy()
+    stream = np.frombuffer(zlib.compress(rows, 4), dtype="u1")
+    yield Case("inflate", "inflate", (stream, empty(rows.size)), rows.size)
     packed, size = blosclz(n)
     yield Case("unpack_blosclz", "unpack_blosclz", (packed, empty(size)), size)
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from colonnade import kernels
-from colonnade.h5.codecs import Data, as_view, fast_zlib
+from colonnade.h5.codecs import Data, as_view
 from colonnade.h5.undo import SCALE_OFFSET, is_copy, scale_offset_form
 from colonnade.model import FilterInfo
 
@@ -62,9 +64,19 @@ def _add_fletcher32(data: Data, options: Sequence[int]) -> Data | None:
     return bytes(data) + kernels.fletcher32(data).to_bytes(4, "little")
 
 
+@cache
+def _fast_zlib() -> Any | None:
+    """isal's form of zlib, which deflates faster, where it is installed."""
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return None
+    return isal_zlib
+
+
 def _deflate(data: Data, options: Sequence[int]) -> Data | None:
     level = options[0] if options else 6
-    fast = fast_zlib() if 1 <= level <= 3 else None
+    fast = _fast_zlib() if 1 <= level <= 3 else None
     made = zlib.compress(as_view(data), level) if fast is None else fast.compress(data, 1)
     return made if len(made) < len(data) else None
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -37,6 +37,7 @@ MOST_AT_ONCE = 2 << 30  # bytes of rows that are read in one go; more are refuse
 FARTHEST = 1 << 62  # an address behind the end of any file; sums with it still fit
 _SLACK = 1 << 16  # bytes by which filters may make a chunk longer
 _FEW_CHUNKS = 16
+_RUN_BYTES = 1 << 20  # bytes of chunks that are read at once
 _LAST_ROW = (1 << 63) - 1
 
 
@@ -86,6 +87,20 @@ class Chunk:
     mask: int
 
 
+class Part(NamedTuple):
+    """A chunk of which rows are wanted: its first row, and the first wanted and the one behind the last."""
+
+    chunk: Chunk
+    first: int
+    low: int
+    high: int
+
+    def continues(self, after: Part, chunk_rows: int) -> bool:
+        """Whether the one after it lies behind it in the file, and both are wanted whole."""
+        whole = self.high - self.low == after.high - after.low == chunk_rows
+        return whole and self.chunk.address + self.chunk.size == after.chunk.address
+
+
 class DamagedChunk(Exception):
     """A chunk does not unpack to what it must hold."""
 
@@ -114,6 +129,7 @@ class ChunkSource:
         self._frozen = frozen
         self._known: dict[int, Chunk] = {}
         self._all_known = False
+        self._asked = 0  # chunks that were looked for
 
     def read(self, start: int, count: int) -> Image | None:
         """The rows from `start` on, in memory form; None when the library must read them, or refuse to."""
@@ -123,10 +139,8 @@ class ChunkSource:
         numbers = range(start // self.chunk_rows, -(-(start + count) // self.chunk_rows)) if count else range(0)
         try:
             self._look(len(numbers))
-            for number in numbers:
-                first = number * self.chunk_rows
-                low, high = max(start, first), min(start + count, first + self.chunk_rows)
-                self._read_chunk(self._find(number), low - first, out[low - start : high - start])
+            for run in self._runs(numbers, start, count):
+                self._read_run(run, start, out)
         except DamagedChunk as error:
             raise self._damaged(error, start, start + count - 1) from error
         except (ValueError, *BROKEN):
@@ -170,8 +184,9 @@ class ChunkSource:
             raise ValueError("the file was closed")
         if not self._frozen:
             h5f.flush(h5i.get_file_id(self._dataset))
-            self._known, self._all_known = {}, False
-        if n_wanted > _FEW_CHUNKS and not self._all_known:
+            self._known, self._all_known, self._asked = {}, False, 0
+        self._asked += n_wanted
+        if self._asked > _FEW_CHUNKS and not self._all_known and self._asked > self._n_chunks() // _FEW_CHUNKS:
             known: dict[int, Chunk] = {}
 
             def note(info: Any) -> None:
@@ -180,6 +195,9 @@ class ChunkSource:
 
             self._dataset.chunk_iter(note)
             self._known, self._all_known = known, True
+
+    def _n_chunks(self) -> int:
+        return int(-(-self._dataset.shape[0] // self.chunk_rows))
 
     def _find(self, number: int) -> Chunk:
         chunk = self._known.get(number)
@@ -191,6 +209,44 @@ class ChunkSource:
         if chunk.size > 2 * self._chunk_bytes + _SLACK:
             raise ValueError("a chunk is far longer than it can be")
         return chunk
+
+    def _runs(self, numbers: range, start: int, count: int) -> Iterator[list[Part]]:
+        """The chunks of these rows, those together that lie one behind the other in the file and are wanted whole.
+
+        They are read at once: each call of the system is a moment in which threads wait for each other.
+        """
+        run: list[Part] = []
+        n_bytes = 0
+        for number in numbers:
+            first = number * self.chunk_rows
+            part = Part(self._find(number), first, max(start, first), min(start + count, first + self.chunk_rows))
+            if run and not (n_bytes < _RUN_BYTES and run[-1].continues(part, self.chunk_rows)):
+                yield run
+                run, n_bytes = [], 0
+            run.append(part)
+            n_bytes += part.chunk.size
+        if run:
+            yield run
+
+    def _read_run(self, run: list[Part], start: int, out: Image) -> None:
+        if len(run) == 1:
+            (part,) = run
+            self._read_chunk(part.chunk, part.low - part.first, out[part.low - start : part.high - start])
+            return
+        address = run[0].chunk.address
+        target = out[run[0].low - start : run[-1].high - start].view(np.uint8)
+        size = run[-1].chunk.address + run[-1].chunk.size - address
+        if self._pipeline.is_empty:
+            if any(part.chunk.size != self._chunk_bytes for part in run):
+                raise ValueError("a chunk without filters has another length")
+            self.load(address, target)
+            return
+        data = new_array(size, _BYTE)
+        self.load(address, data)
+        for place, part in enumerate(run):
+            begin = part.chunk.address - address
+            packed = data[begin : begin + part.chunk.size]
+            self._undo(packed, part.chunk.mask, target[place * self._chunk_bytes : (place + 1) * self._chunk_bytes])
 
     # -- one chunk --
 

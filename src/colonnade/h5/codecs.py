@@ -1,4 +1,4 @@
-"""Compressed bytes unpacked, whatever filter they belong to: by zlib or its faster form, and by Arrow.
+"""Compressed bytes unpacked, whatever filter they belong to: by kernels, by zlib, and by Arrow.
 
 Claims of the bytes are not believed: what unpacks to another size than was asked for is a ValueError.
 """
@@ -6,7 +6,6 @@ Claims of the bytes are not believed: what unpacks to another size than was aske
 from __future__ import annotations
 
 import zlib
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,27 +27,14 @@ def as_view(data: Data) -> memoryview:
     return data.data if isinstance(data, np.ndarray) else memoryview(data)
 
 
-@cache
-def fast_zlib() -> Any | None:
-    """isal's form of zlib, which is faster, where it is installed."""
+def inflate_all(data: Data) -> bytes:
+    """As many bytes as there are, up to the limit; where their number is known, `kernels.inflate` is quicker."""
+    unpacker = zlib.decompressobj()
     try:
-        from isal import isal_zlib
-    except ImportError:
-        return None
-    return isal_zlib
-
-
-def inflate(data: Data, size: int | None) -> bytes:
-    """Exactly so many bytes, or as many as there are up to the limit, inflated."""
-    form = fast_zlib() or zlib
-    unpacker = form.decompressobj()
-    try:
-        made: bytes = unpacker.decompress(data, size if size is not None else LIMIT)
-        if not unpacker.eof:  # the checksum at the end may still be outstanding
-            made += unpacker.decompress(unpacker.unconsumed_tail, 1)
-    except form.error as error:
+        made = unpacker.decompress(as_view(data), LIMIT)
+    except zlib.error as error:
         raise ValueError(f"deflated bytes cannot be unpacked: {error}") from error
-    if not unpacker.eof or (size is not None and len(made) != size):
+    if not unpacker.eof:
         raise ValueError("deflated bytes are cut off, or unpack to more than a chunk")
     return made
 

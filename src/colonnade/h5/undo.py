@@ -15,7 +15,7 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.h5.blosc import unpack_blosc, unpack_frame
-from colonnade.h5.codecs import LIMIT, Bytes, Data, LeftToLibrary, as_view, decompress, inflate
+from colonnade.h5.codecs import LIMIT, Bytes, Data, LeftToLibrary, as_view, decompress, inflate_all
 from colonnade.model import FilterInfo
 
 Undo = Callable[[Data, Sequence[int], Bytes | None, int | None], Data]
@@ -100,7 +100,11 @@ def _check_fletcher32(data: Data, options: Sequence[int], out: Bytes | None, siz
 
 
 def _inflate(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
-    return inflate(data, size)
+    if size is None:
+        return inflate_all(data)
+    made = np.empty(size, dtype=np.uint8) if out is None else out
+    kernels.inflate(data, made)
+    return made
 
 
 def _unpack(codec: str) -> Undo:

@@ -74,6 +74,7 @@ static inline Py_ssize_t product(Py_ssize_t a, Py_ssize_t b)
 static inline uint64_t load64(const uint8_t *p) { uint64_t v; memcpy(&v, p, 8); return v; }
 static inline uint32_t load32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return v; }
 static inline uint16_t load16(const uint8_t *p) { uint16_t v; memcpy(&v, p, 2); return v; }
+static inline void store16(uint8_t *p, uint16_t v) { memcpy(p, &v, 2); }
 static inline void store64(uint8_t *p, uint64_t v) { memcpy(p, &v, 8); }
 
 #if defined(__GNUC__)
@@ -137,6 +138,6 @@ Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n);
 extern PyMethodDef shuffle_functions[], checksum_functions[], bitshuffle_functions[], packing_functions[],
     compare_functions[], mask_functions[], take_functions[], total_functions[], group_functions[], string_functions[],
     heap_functions[], hash_functions[], sort_functions[], bitmap_functions[], coded_functions[],
-    blosclz_functions[], lz4_functions[], block_functions[];
+    blosclz_functions[], lz4_functions[], block_functions[], inflate_functions[];
 
 #endif

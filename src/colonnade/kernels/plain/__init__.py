@@ -33,6 +33,7 @@ from colonnade.kernels.plain.hashing import (
     hash_strings,
 )
 from colonnade.kernels.plain.heap import heap_data, heap_objects, heap_offsets, heap_slots
+from colonnade.kernels.plain.inflate import inflate
 from colonnade.kernels.plain.lz4 import unpack_lz4
 from colonnade.kernels.plain.packing import decode_nbit, decode_scaleoffset, decode_scaleoffset_rows, encode_scaleoffset
 from colonnade.kernels.plain.sorting import argsort
@@ -82,6 +83,7 @@ __all__ = [
     "heap_objects",
     "heap_offsets",
     "heap_slots",
+    "inflate",
     "item_mask",
     "least_greatest",
     "lookup3",
