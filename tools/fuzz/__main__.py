@@ -1,8 +1,9 @@
-"""Spoiled files through every reader: `python -m tools.fuzz [--files N] [--seconds S] [--seed K] [--jobs J]`.
+"""Spoiled files through every reader: `python -m tools.fuzz [--files N] [--seed K] [--jobs J] [--state F]`.
 
 Ends with 1 if anything of ours crashed, hung, took too much memory, raised what is no error of ours, or answered
 wrongly where a checksum or another way of reading could tell. What shows it is kept in --found.
-`--one FILE` reads one file, here, and prints what was found.
+`--state FOLDER` keeps the tally after every batch: the same call goes on behind the last one, whenever that ended.
+`--one FILE` reads one file, here, and prints what was found; `--make N FOLDER` makes file N of the seed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from tools.fuzz.campaign import Campaign, import_everything
 from tools.fuzz.children import drop_rights
 from tools.fuzz.readers import read_everything
-from tools.fuzz.report import merged, shown
+from tools.fuzz.report import merged, save, shown
 
 
 def main(arguments: list[str]) -> int:
@@ -29,6 +30,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="another seed, other files")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--found", type=Path, default=Path("fuzz-found"), help="folder for what shows a fault")
+    parser.add_argument("--state", type=Path, help="folder that keeps the tally, to go on from it another time")
+    parser.add_argument("--make", type=int, help="only make this file, into --found")
     parser.add_argument("--one", type=Path, help="read this file only, here")
     parser.add_argument("--limited", type=Path, nargs="+", help="read these files only, in children with limits")
     asked = parser.parse_args(arguments)
@@ -36,11 +39,13 @@ def main(arguments: list[str]) -> int:
         return _read_one(asked.one)
     if asked.limited is not None:
         return _read_limited(asked.limited)
+    if asked.make is not None:
+        return _make_one(asked)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
         Path(folder).chmod(0o755)  # children are nobody
         tally = merged(_jobs(asked, Path(folder), begun))
-    print(shown(tally, time.monotonic() - begun))
+    print(shown(tally))
     return 1 if any(what.startswith("ours") for what in tally.troubles) else 0
 
 
@@ -54,7 +59,7 @@ def _jobs(asked: argparse.Namespace, folder: Path, begun: float) -> list[Path]:
     for job in range(asked.jobs):
         place = folder / str(job)
         place.mkdir()
-        results.append(place / "tally.json")
+        results.append((asked.state or place) / f"seed-{asked.seed}-job-{job}-of-{asked.jobs}.json")
         child = os.fork()
         if child == 0:
             code = 1
@@ -75,17 +80,31 @@ def _jobs(asked: argparse.Namespace, folder: Path, begun: float) -> list[Path]:
 
 
 def _job(asked: argparse.Namespace, folder: Path, result: Path, job: int, begun: float) -> None:
-    from tools.fuzz.report import save
-
     campaign = Campaign(folder, asked.found, asked.seed)
+    if result.exists():
+        campaign.tally = merged([result])
+    result.parent.mkdir(parents=True, exist_ok=True)
+    save(campaign.tally, result)
     campaign.prepare()
-    numbers = itertools.islice(itertools.count(job, asked.jobs), asked.files // asked.jobs)
+    numbers = itertools.islice(
+        itertools.count(job, asked.jobs), campaign.tally.n_begun, max(campaign.tally.n_begun, asked.files // asked.jobs)
+    )
     for tally in campaign.run(numbers):
         save(tally, result)
         spent = time.monotonic() - begun
         print(f"job {job}: {tally.n_files} files, {spent:.0f} s, {dict(tally.outcomes)}", file=sys.stderr, flush=True)
         if spent > asked.seconds:
             return
+
+
+def _make_one(asked: argparse.Namespace) -> int:
+    """One file of a seed, made again."""
+    with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
+        Path(folder).chmod(0o755)  # children are nobody
+        campaign = Campaign(Path(folder) / "0", asked.found, asked.seed)
+        campaign.prepare()
+        print(campaign.make_again(asked.make))
+    return 0
 
 
 def _read_one(path: Path) -> int:
@@ -96,11 +115,10 @@ def _read_one(path: Path) -> int:
     shutil.rmtree(folder / "warm")
     folder.chmod(0o777)
     drop_rights()
-    copies = [folder / name for name in ("one.h5", "aside.h5")]
-    for copy in copies:
-        copy.write_bytes(data)
+    one = folder / "one.h5"
+    one.write_bytes(data)
     os.chdir(folder)
-    answers = read_everything(*copies)
+    answers = read_everything(one, folder / "aside.h5")
     for step, answer in answers.steps.items():
         print(f"{step}: {answer}")
     for bug in answers.bugs:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import encodings
+import gc
 import importlib
 import json
 import os
 import pkgutil
 import random
 import shutil
+import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,18 +21,25 @@ from pathlib import Path
 from typing import Any
 
 import colonnade
+from tools.fuzz.answers import Answers
 from tools.fuzz.blame import blame
 from tools.fuzz.children import Outcome, run
-from tools.fuzz.readers import Answers, read_everything
-from tools.fuzz.seeds import MAKERS, Seed, load, make_seeds
+from tools.fuzz.readers import read_everything
+from tools.fuzz.seeds import FAMILIES, MAKERS, Seed, family_of, load, make_seeds
 from tools.fuzz.spoil_bytes import spoil_bytes
 from tools.fuzz.spoil_structure import spoil_structure
+from tools.fuzz.turns import ALL, Turn, turn_of
 
 BATCH = 250  # files between two new children
 MOST_KEPT = 3  # files kept of one kind of trouble
-MOST_MEMORY = 1 << 30
+MOST_MEMORY = 1 << 30  # bytes of a process, all in all
+STRUCTURE, BOTH = 0.25, 0.05  # of all files: spoiled in structure; of these, in bytes afterwards
 _ALSO = ("difflib", "secrets", "zoneinfo", "hdf5plugin", "pyarrow.compute", "unittest.mock")
-_PACKAGES = ("colonnade", "numpy", "h5py", "pyarrow", "pandas", "rich", "click", "importlib", "concurrent", "encodings")
+_PACKAGES = ("colonnade", "numpy", "h5py", "pyarrow", "pandas", "rich", "click", "importlib", "concurrent", "encodings",
+             "scipy")  # fmt: skip
+_CODE = subprocess.run(
+    ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+).stdout.strip()
 OUTSIDE = b"not to be read, nor to be written" * 4
 IN_ORDER = "in order"
 REFUSED = "refused"
@@ -39,14 +49,23 @@ WAYS_DIFFER = "different by the library and past it: its structure is damaged, a
 
 @dataclass
 class Tally:
-    """What became of all files: counts by outcome, and each kind of trouble with the files that show it."""
+    """What became of all files: counts by outcome, and each kind of trouble with the files that show it.
 
+    Files are counted by their kind of spoiling and by the commit that read them, changes by their way.
+    """
+
+    n_begun: int = 0
     n_files: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    ways: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     troubles: Counter[str] = field(default_factory=Counter)
     files: dict[str, list[str]] = field(default_factory=dict)
     slowest: float = 0.0
     most_memory: int = 0
+    largest: int = 0
+    seconds: float = 0.0
+    by_code: Counter[str] = field(default_factory=Counter)
 
 
 class Campaign:
@@ -57,6 +76,7 @@ class Campaign:
         self.tally = Tally()
         self.seeds: list[Seed] = []
         self.right: dict[str, dict[str, str]] = {}
+        self._families: dict[str, list[Seed]] = {}
 
     def prepare(self) -> None:
         """Make the seeds and note their answers, in a child: no thread may have begun in this process."""
@@ -68,6 +88,8 @@ class Campaign:
         paths = [Path(path) for path in made.result]
         loaded = list(run(range(len(paths)), lambda piece: _loaded(paths[piece]), self.folder))
         self.seeds = [Seed(paths[o.piece].stem, paths[o.piece].read_bytes(), *_ranges(o.result)) for o in loaded]
+        for seed in self.seeds:
+            self._families.setdefault(family_of(seed.name), []).append(seed)
         for outcome in run(range(len(paths)), lambda piece: self._read(paths[piece]), self.folder, 60):
             if outcome.trouble is not None or outcome.result["bugs"]:
                 raise RuntimeError(f"{paths[outcome.piece].name}: a good file is not read well: {outcome}")
@@ -84,34 +106,53 @@ class Campaign:
         import_everything(self.folder / "warm")
         os.environ |= {"COLONNADE_CACHE": str(self.folder / "cache"), "COLONNADE_THREADS": "1"}
         # Children are nobody, and no name of a file may lead out of here.
-        for place in (self.folder, *(self.folder / name for name in ("work", "cache", "seeds"))):
+        self._make_places()
+        (self.folder / "outside.raw").write_bytes(OUTSIDE)
+
+    def _make_places(self) -> None:
+        for place in (self.folder, *(self.folder / name for name in ("work", "work/aside", "cache", "seeds"))):
             place.mkdir(parents=True, exist_ok=True)
             place.chmod(0o777)
         os.chdir(self.folder / "work")
-        (self.folder / "outside.raw").write_bytes(OUTSIDE)
 
     def run(self, numbers: Iterator[int], n_batch: int = BATCH) -> Iterator[Tally]:
         """Make and read these files; the tally after each batch."""
         while batch := [number for _, number in zip(range(n_batch), numbers, strict=False)]:
+            begun = time.monotonic()
             changed = dict(self._make(batch))
-            for outcome in run(list(changed), lambda number: self._read(self._place(number)), self.folder):
+
+            def read(number: int, changed: dict[int, Any] = changed) -> dict[str, Any]:
+                seed = self._seed(number)
+                turn = turn_of(number, self._within(changed[number], seed.rows), family_of(seed.name) == "sparse")
+                return self._read(self._place(number), turn)
+
+            for outcome in run(list(changed), read, self.folder):
                 self._count(outcome, changed[outcome.piece])
             if (self.folder / "outside.raw").read_bytes() != OUTSIDE:
                 raise RuntimeError("a file outside was written")
-            for number in batch:
-                self._place(number).unlink(missing_ok=True)
+            for name in ("work", "cache"):
+                shutil.rmtree(self.folder / name)
+            self._make_places()
+            self.tally.n_begun += len(batch)
+            self.tally.by_code[_CODE] += len(batch)
+            self.tally.seconds += time.monotonic() - begun
             yield self.tally
 
     def _place(self, number: int) -> Path:
         return self.folder / "work" / f"{number}.h5"
 
     def _seed(self, number: int) -> Seed:
-        return self.seeds[random.Random(f"{self.number} seed {number}").randrange(len(self.seeds))]
+        """Each family has its share, however many files it has."""
+        chance = random.Random(f"{self.number} seed {number}")
+        [family] = chance.choices(list(self._families), [FAMILIES[name] for name in self._families])
+        return chance.choice(self._families[family])
 
     def _make(self, batch: list[int]) -> Iterator[tuple[int, Any]]:
         """Each file and which bytes of its seed were changed. Where h5py itself dies of a change, there is none."""
         for outcome in run(batch, self._spoil, self.folder):
             if outcome.trouble is None and self._place(outcome.piece).exists():
+                self.tally.kinds[outcome.result["kind"]] += 1
+                self.tally.ways.update(outcome.result["ways"])
                 yield outcome.piece, outcome.result["changed"]
             else:
                 self.tally.outcomes["not made: h5py died of the change"] += 1
@@ -120,25 +161,41 @@ class Campaign:
         seed, place = self._seed(number), self._place(number)
         chance = random.Random(f"{self.number} spoil {number}")
         how = chance.random()
-        data, changed = bytearray(seed.data), None
-        if how < 0.3:
+        data, changed, ways = bytearray(seed.data), None, []
+        structure, both = how < STRUCTURE, STRUCTURE - BOTH <= how < STRUCTURE
+        if structure:
             place.write_bytes(seed.data)
-            spoil_structure(place, chance)
+            ways += spoil_structure(place, chance)
             data = bytearray(place.read_bytes())
-        if how >= 0.25:
-            changed = spoil_bytes(seed, data, chance)
+        if both or not structure:
+            changed, more = spoil_bytes(seed, data, chance)
+            ways += more
         place.write_bytes(data)
-        return {"changed": changed if how >= 0.3 else None}
+        kind = "structure, then bytes" if both else "structure" if structure else "bytes"
+        return {"changed": None if structure else changed, "kind": kind, "ways": ways}
 
-    def _read(self, path: Path) -> dict[str, Any]:
-        aside = path.with_suffix(".aside.h5")
-        shutil.copyfile(path, aside)
-        try:
-            answers: Answers = read_everything(path, aside)
-        finally:
-            for left in path.parent.glob(f"*{aside.name}*"):
+    def _read(self, path: Path, turn: Turn = ALL) -> dict[str, Any]:
+        aside = self.folder / "work" / "aside"
+        answers: Answers = read_everything(path, aside / path.name, turn)
+        if turn.change:
+            for left in aside.iterdir():
                 left.unlink(missing_ok=True)
         return {"steps": answers.steps, "bugs": answers.bugs}
+
+    @staticmethod
+    def _within(changed: list[tuple[int, int]] | None, ranges: tuple[tuple[int, int], ...]) -> bool:
+        """Whether bytes were changed, and only in these ranges."""
+        return changed is not None and all(
+            any(low <= first and end <= high for low, high in ranges) for first, end in changed
+        )
+
+    def make_again(self, number: int) -> Path:
+        [outcome] = run([number], self._spoil, self.folder)
+        self.found.mkdir(parents=True, exist_ok=True)
+        place = self.found / f"{self.number}-{number}-{self._seed(number).name}.h5"
+        if outcome.trouble is None:
+            shutil.copyfile(self._place(number), place)
+        return place
 
     # -- what became of a file --
 
@@ -152,16 +209,17 @@ class Campaign:
             return
         tally.slowest = max(tally.slowest, outcome.result["seconds"])
         tally.most_memory = max(tally.most_memory, outcome.result["grown"])
+        tally.largest = max(tally.largest, outcome.result["peak"])
         seed = self._seed(outcome.piece)
         bugs, differing = list(outcome.result["bugs"]), False
-        if changed is None or not _all_within(changed, seed.rows):
+        if not self._within(changed, seed.rows):
             # A B-tree that is damaged leads the library's own calls to different chunks, and nothing can tell.
             differing = any(bug.startswith("disagree: paths") for bug in bugs)
             bugs = [bug for bug in bugs if not bug.startswith("disagree: paths")]
-        if outcome.result["grown"] > MOST_MEMORY:
-            bugs.append("memory: the process grew by more than it may")
+        if outcome.result["grown"] and outcome.result["peak"] > MOST_MEMORY:
+            bugs.append("memory: the process took more than it may")
         verdict, steps = _compared(self.right[seed.name], outcome.result["steps"])
-        if verdict == DIFFERENT and changed is not None and _all_within(changed, seed.covered):
+        if verdict == DIFFERENT and self._within(changed, seed.covered):
             bugs.append(f"wrong under a checksum: {seed.name}: {steps[0]}")
         for bug in bugs:
             self._keep(f"ours: {bug}", outcome)
@@ -195,13 +253,15 @@ def import_everything(folder: Path) -> None:
     for name in (*told.result, *_ALSO, *spoken):
         with contextlib.suppress(ImportError, LookupError):  # some encodings are of other systems
             importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # children need not look through all this again and again
 
 
 def _modules_for(folder: Path) -> list[str]:
-    for name in ("indexed", "text-shuffle+deflate", "filter-blosc2", "foreign"):
+    for name in ("indexed", "text-shuffle+deflate", "filter-blosc2", "foreign", "elements-all", "sparse-sectioned"):
         path = folder / f"warm-{name}.h5"
         MAKERS[name](path)
-        read_everything(path, Path(shutil.copyfile(path, folder / f"aside-{name}.h5")))
+        read_everything(path, folder / f"aside-{name}.h5")
     return [name for name in sys.modules if "." not in name or name.split(".")[0] in _PACKAGES]
 
 
@@ -219,11 +279,7 @@ def _compared(right: dict[str, str], steps: dict[str, str]) -> tuple[str, list[s
     """Whether the answers are those of the good file, and which are not although nothing was refused."""
     wrong = [step for step, answer in steps.items() if answer != right.get(step) and not answer.startswith("refused")]
     # Questions that depend on the rows read before, and digests of headers, say nothing of the rows.
-    wrong = [step for step in wrong if step.endswith((" read", " by library", " take"))]
+    wrong = [step for step in wrong if step.endswith((" read", " by library", " take", " element", " cells"))]
     if wrong:
         return DIFFERENT, wrong
-    return (IN_ORDER if steps == right else REFUSED), []
-
-
-def _all_within(changed: list[tuple[int, int]], covered: tuple[tuple[int, int], ...]) -> bool:
-    return all(any(low <= first and end <= high for low, high in covered) for first, end in changed)
+    return (IN_ORDER if all(answer == right.get(step) for step, answer in steps.items()) else REFUSED), []

@@ -142,7 +142,7 @@ def _be_child(pieces: list[int], work: Callable[[int], Any], writer: int, trace:
             before, begun = peak(), time.process_time()
             result = work(piece)
             if isinstance(result, dict):
-                result |= {"grown": peak() - before, "seconds": time.process_time() - begun}
+                result |= {"grown": peak() - before, "peak": peak(), "seconds": time.process_time() - begun}
             _say(writer, "end", piece, result)
         code = 0
     except BaseException:  # noqa: BLE001 - told in the trace; the parent sees that the child ended

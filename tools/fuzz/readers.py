@@ -6,13 +6,10 @@ way of reading the same file contradicts.
 
 from __future__ import annotations
 
-import hashlib
 import io
-import sys
-import traceback
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,7 +20,9 @@ import numpy as np
 import colonnade as cn
 from colonnade.cli.commands import main as command_line
 from colonnade.columns.values import python_values
-from colonnade.errors import ColonnadeError
+from tools.fuzz.answers import Answers
+from tools.fuzz.beside import read_elements, read_sparse
+from tools.fuzz.turns import ALL, Turn
 
 MOST_ROWS = 20_000  # of a table that is read whole; of a longer one, some rows
 MOST_TABLES = 6
@@ -34,102 +33,75 @@ class _TakenBackError(Exception):
     """Ends a change that is not to stay."""
 
 
-@dataclass
-class Answers:
-    """What a file answered: by step, and what must not have happened."""
-
-    steps: dict[str, str] = field(default_factory=dict)
-    bugs: list[str] = field(default_factory=list)
-
-    def ask(self, step: str, question: Callable[[], Any]) -> Any:
-        """The answer, noted; None when it was refused."""
-        try:
-            found = question()
-            self.steps[step] = digest(found)
-            return found
-        except ColonnadeError as error:
-            self.steps[step] = f"refused: {type(error).__name__}"
-        except MemoryError:
-            self.bugs.append(f"memory: {step}: {_where()}")
-        except RecursionError:
-            self.bugs.append(f"recursion: {step}: {_where()}")
-        except Exception as error:  # noqa: BLE001 - that is what is looked for
-            self.bugs.append(f"exception: {type(error).__name__}: {str(error)[:200]} | {_where()}")
-        return None
-
-    def agree(self, what: str, one: str, other: str) -> None:
-        """Two ways to the same answer: where both answered, they must be equal."""
-        answers = self.steps.get(one, "refused"), self.steps.get(other, "refused")
-        if answers[0] != answers[1] and not any(answer.startswith("refused") for answer in answers):
-            self.bugs.append(f"disagree: {what}: {one} and {other}")
-
-
-def _where() -> str:
-    """The innermost lines of ours that an exception came through."""
-    frames = traceback.extract_tb(sys.exc_info()[2])
-    ours = [frame for frame in frames if "/colonnade/" in frame.filename] or frames
-    return " < ".join(
-        f"{Path(f.filename).parent.name}/{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(ours[-4:])
-    )
-
-
-def digest(found: Any) -> str:
-    return "= " + hashlib.sha1(repr(found).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-def read_everything(path: Path, aside: Path) -> Answers:
-    """All readers on the file at a path; `aside` is a copy of it that may be changed."""
+def read_everything(path: Path, aside: Path, turn: Turn = ALL) -> Answers:
+    """All readers whose turn it is on the file at a path; `aside` is where a copy of it may be made and changed."""
     answers = Answers()
-    names = _own_way(path, answers)
-    _library_way(path, answers, names)
-    _commands(path, answers)
-    _check(path, answers)
-    _change(aside, answers)
+    names = _own_way(path, answers, turn)
+    if turn.by_library:
+        _library_way(path, answers, names)
+    for word in turn.commands:
+        name, *options = word.split()
+        answers.ask(f"colonnade {word}", lambda words=[name, str(path), *options]: _run(words))
+    if turn.repairs:
+        answers.ask("fix", lambda: cn.fix(path, dry_run=True) and None)
+    if turn.change:
+        shutil.copyfile(path, aside)
+        _change(aside, answers)
     return answers
 
 
-def _own_way(path: Path, answers: Answers) -> list[tuple[str, str]]:
+def _own_way(path: Path, answers: Answers, turn: Turn) -> list[tuple[str, str]]:
+    """What one open file answers: its tables, the check, its elements, its sparse arrays."""
     names: list[tuple[str, str]] = []
 
     def read() -> None:
         with cn.open(path, n_threads=1) as file:
             for name in (answers.ask("tables", file.tables) or [])[:MOST_TABLES]:
-                names.extend((name, column) for column in _table(file[name], name, answers))
+                table = answers.ask_for(f"{name} open", lambda name=name: file[name])
+                if table is not None:
+                    names.extend((name, column) for column in _table(table, name, answers, turn))
+            answers.ask("check", lambda: cn.check(file, deep=turn.deep) and None)
+            read_elements(file, answers, turn)
+            if turn.walk_sparse:
+                read_sparse(file, path, answers, turn)
 
     answers.ask("open", read)
     return names
 
 
-def _table(table: Any, name: str, answers: Answers) -> list[str]:
+def _table(table: Any, name: str, answers: Answers, turn: Turn) -> list[str]:
     columns = answers.ask(f"{name} describe", lambda: table.columns)
     if columns is None:
         return []
     answers.ask(f"{name} info", lambda: (table.info, table.schema, table.labels, table.attrs, table.problems))
     n_rows = answers.ask(f"{name} rows", lambda: len(table)) or 0
-    answers.ask(f"{name} head", lambda: [python_values(c) for c in table.head(3).to_arrow().columns])
     if n_rows > MOST_ROWS:
         answers.ask(f"{name} whole", lambda: table.to_arrow().num_rows)
         answers.ask(f"{name} last", lambda: len(table[n_rows - 1 :].to_numpy()))
-    else:
-        answers.ask(f"{name} verify", table.verify_indexes)
-    chosen = columns[:MOST_COLUMNS]
-    for column in chosen:
-        _column(table, f"{name} {column}", column, n_rows, answers)
-    if n_rows <= MOST_ROWS:
-        _totals(table, name, chosen, answers)
+    chosen = list(columns[:MOST_COLUMNS])
+    for at, column in enumerate(chosen):
+        searched = turn.every_column or at == turn.column % len(chosen)
+        _column(table, f"{name} {column}", column, n_rows, answers, searched, turn)
+    if turn.rest_of_table:
+        answers.ask(f"{name} head", lambda: [python_values(c) for c in table.head(3).to_arrow().columns])
+        if n_rows <= MOST_ROWS:
+            answers.ask(f"{name} verify", table.verify_indexes)
+            _totals(table, name, chosen, answers)
     return chosen
 
 
-def _column(table: Any, place: str, name: str, n_rows: int, answers: Answers) -> None:
+def _column(table: Any, place: str, name: str, n_rows: int, answers: Answers, searched: bool, turn: Turn) -> None:
     values = answers.ask(f"{place} read", lambda: rows_of(table.select(name), n_rows))
-    answers.ask(f"{place} column", lambda: _facts(table[name]))
-    if n_rows:
-        rows = [0, n_rows - 1, n_rows // 2]
-        answers.ask(f"{place} take", lambda: python_values(table.select(name).take(rows).to_arrow().column(0)))
+    if searched:
+        answers.ask(f"{place} column", lambda: _facts(table[name]))
+        if n_rows:
+            rows = [0, n_rows - 1, n_rows // 2]
+            answers.ask(f"{place} take", lambda: python_values(table.select(name).take(rows).to_arrow().column(0)))
+        if n_rows <= MOST_ROWS:
+            _search(table, place, name, values or [], answers, turn)
+            answers.ask(f"{place} min", lambda: table.aggregate(n="count", x=(name, "min")))
     if "reference" in table[name].stored_type.kind or "ref" in str(table[name].dtype):
         answers.ask(f"{place} follow", lambda: [_short(array) for array in islice(table[:6].dereference(name), 6)])
-    if n_rows <= MOST_ROWS:
-        _search(table, place, name, values or [], answers)
 
 
 def _facts(column: Any) -> Any:
@@ -148,13 +120,13 @@ def rows_of(query: Any, n_rows: int) -> list[Any]:
     return [python_values(batch.column(0)) for batch in wanted]
 
 
-def _search(table: Any, place: str, name: str, values: list[Any], answers: Answers) -> None:
+def _search(table: Any, place: str, name: str, values: list[Any], answers: Answers, turn: Turn) -> None:
     """Rows found by the indexes that were verified, by all indexes, and by none."""
     test = cn.col(name).is_missing()
     for value in values[0][:1] if values else ():
         if isinstance(value, (int, float, str, bytes)):
             test = cn.col(name) <= value
-    for trust in ("verified", "never", "always"):
+    for trust in ("verified", "never", *(("always",) if turn.rest_of_table else ())):
         answers.ask(f"{place} where {trust}", lambda trust=trust: _found(table, test, trust))
     answers.agree("search", f"{place} where verified", f"{place} where never")
 
@@ -170,8 +142,6 @@ def _found(table: Any, test: Any, trust: Any) -> list[int]:
 
 
 def _totals(table: Any, name: str, columns: list[str], answers: Answers) -> None:
-    for column in columns[:3]:
-        answers.ask(f"{name} {column} min", lambda c=column: table.aggregate(n="count", x=(c, "min")))
     if columns:
         answers.ask(f"{name} groups", lambda: table.aggregate(by=columns[0], n="count").num_rows)
     answers.ask(f"{name} stats", lambda: {key: str(type(value)) for key, value in table.stats().items()})
@@ -187,6 +157,8 @@ def _library_way(path: Path, answers: Answers, names: list[tuple[str, str]]) -> 
             with cn.open(h5, n_threads=1) as file:
                 tables = {name: file[name] for name in {table for table, _column in names}}
                 for name, column in names:
+                    if answers.steps.get(f"{name} {column} read", "refused").startswith("refused"):
+                        continue  # nothing to be held against; of such a chunk the library may die
                     table, step = tables[name], f"{name} {column} by library"
                     answers.ask(step, lambda t=table, c=column: rows_of(t.select(c), len(t)))
                     answers.agree("paths", f"{name} {column} read", step)
@@ -208,11 +180,6 @@ def _library_file(path: Path) -> Iterator[Any]:
                 h5.close()
 
 
-def _commands(path: Path, answers: Answers) -> None:
-    for words in (["ls", str(path)], ["info", str(path), "--json"]):
-        answers.ask(f"colonnade {words[0]}", lambda words=words: _run(words))
-
-
 def _run(words: list[str]) -> int:
     """The exit code of a command."""
     out = io.TextIOWrapper(io.BytesIO(), "utf-8")
@@ -222,13 +189,6 @@ def _run(words: list[str]) -> int:
         except SystemExit as end:
             return int(end.code or 0)
     return 0
-
-
-def _check(path: Path, answers: Answers) -> None:
-    check = getattr(cn, "check", None)
-    if check is not None:
-        answers.ask("check", lambda: check(path) and None)
-        answers.ask("check deep", lambda: check(path, deep=True) and None)
 
 
 def _change(path: Path, answers: Answers) -> None:

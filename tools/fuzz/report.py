@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 
 from tools.fuzz.campaign import Tally
 
 
 def save(tally: Tally, path: Path) -> None:
-    path.write_text(json.dumps({**vars(tally), "outcomes": dict(tally.outcomes), "troubles": dict(tally.troubles)}))
+    """Beside, and then in one step: what is there is always a whole tally."""
+    beside = path.with_suffix(".new")
+    beside.write_text(json.dumps(vars(tally)))  # a Counter is a dict to JSON
+    beside.replace(path)
 
 
 def merged(paths: list[Path]) -> Tally:
@@ -18,22 +20,26 @@ def merged(paths: list[Path]) -> Tally:
     total = Tally()
     for path in paths:
         one = json.loads(path.read_text())
-        total.n_files += one["n_files"]
-        total.outcomes += Counter(one["outcomes"])
-        total.troubles += Counter(one["troubles"])
+        for name in ("n_begun", "n_files", "seconds"):
+            setattr(total, name, getattr(total, name) + one[name])
+        for name in ("outcomes", "troubles", "kinds", "ways", "by_code"):
+            getattr(total, name).update(one[name])
         for what, files in one["files"].items():
             total.files.setdefault(what, []).extend(files)
-        total.slowest = max(total.slowest, one["slowest"])
-        total.most_memory = max(total.most_memory, one["most_memory"])
+        for name in ("slowest", "most_memory", "largest"):
+            setattr(total, name, max(getattr(total, name), one[name]))
     return total
 
 
-def shown(tally: Tally, seconds: float) -> str:
+def shown(tally: Tally) -> str:
     """The whole run as text."""
+    seconds = tally.seconds
     lines = [f"{tally.n_files:,} spoiled files in {seconds:,.0f} s ({tally.n_files / max(seconds, 1):.1f} a second)"]
-    lines += [f"  {count:>8,}  {what}" for what, count in tally.outcomes.most_common()]
+    for counts in (tally.outcomes, tally.kinds, tally.ways, tally.by_code):
+        lines += [f"  {count:>8,}  {what}" for what, count in counts.most_common()] + [""]
     lines.append(
-        f"slowest file that ended: {tally.slowest:.1f} s; most memory taken by one: {tally.most_memory >> 20} MiB"
+        f"slowest file that ended: {tally.slowest:.1f} s; most memory that one added: {tally.most_memory >> 20} MiB; "
+        f"largest process: {tally.largest >> 20} MiB"
     )
     for what, count in tally.troubles.most_common():
         lines.append(f"  {count:>6}  {what}\n          {', '.join(tally.files.get(what, []))}")

@@ -7,18 +7,30 @@ import datetime
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+from scipy import sparse
 
 import colonnade as cn
+from colonnade.elements.values import Categorical, Nullable
+from colonnade.errors import ColonnadeError
+from colonnade.sparse import find_sparse
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"
 N_ROWS = 40
 CHUNK_ROWS = 16
+_SAMPLES = {
+    "foreign": "golden/foreign",
+    "kit": "conformance",
+    "sparse": "golden/sparse",
+    "elements": "golden/anndata",
+}
 LARGEST = 64 << 10  # bytes of a foreign sample: larger ones cost time and show little more
 SIGNATURES = (
     b"TREE", b"SNOD", b"HEAP", b"GCOL", b"OHDR", b"OCHK", b"FRHP", b"FHDB", b"FHIB", b"BTHD", b"BTLF", b"BTIN",
@@ -201,6 +213,53 @@ def _tiny(path: Path) -> None:
     cn.write(path, {"a": np.array([5], "i2")}, table="/")
 
 
+def _elements(compression: str | None) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        whole = np.arange(N_ROWS)
+        flags = whole % 4 == 1
+        matrix = sparse.random_array((N_ROWS, 7), density=0.2, random_state=1)
+        value = {
+            "array": whole.reshape(8, 5) / 3, "texts": np.array(_TEXT, dtype=object), "text": "one", "none": None,
+            "number": np.float32(1.5), "below": {"a": whole.astype("i2"), "b": {"c": np.array([True, False])}},
+            "rows": matrix.tocsr(), "columns": matrix.tocsc(), "kinds": Categorical(whole % 3, np.array(_WORDS[:3])),
+            "maybe": Nullable(whole, flags),
+            "frame": pd.DataFrame({"x": whole, "kind": pd.Categorical(_TEXT)}, index=_TEXT),
+        }  # fmt: skip
+        with h5py.File(path, "w") as file:
+            cn.write_element(file, "element", value, compression=compression)
+
+    return make
+
+
+def _anndata(path: Path) -> None:
+    """The members of an AnnData group, few of them: most of such a file is names and marks."""
+    value = {"X": sparse.csr_array(np.eye(6)), "obs": pd.DataFrame({"n": np.arange(6)}, index=list("abcdef"))}
+    with h5py.File(path, "w") as file:
+        for name, one in value.items():
+            cn.write_element(file, name, one, compression="gzip")
+        file.attrs["encoding-type"], file.attrs["encoding-version"] = "anndata", "0.1.0"
+
+
+def _sparse(dialect: str, filters: Any, shape: tuple[int, ...] = (N_ROWS, 30)) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        flat = np.arange(0, int(np.prod(shape)), 7)
+        coords = np.stack(np.unravel_index(flat, shape), axis=1)
+        cn.write_sparse(
+            path, "group/cells", (coords, flat.astype("i4"), shape), chunks=tuple(max(1, n // 3) for n in shape),
+            filters=filters, dialect=dialect,
+        )  # fmt: skip
+
+    return make
+
+
+FAMILIES = {"made": 5, "kit": 3, "foreign": 1, "sparse": 2, "elements": 2}
+"""Families of seeds, and the share of each among the files."""
+
+
+def family_of(name: str) -> str:
+    return next((family for family in FAMILIES if name.startswith(f"{family}-")), "made")
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "whole": _numbers("i1", "u2", "i8"), "numbers": _numbers("u8", "f4", ">i4"),
     "missing": _missing, "times": _times, "nested": _nested, "coded": _coded,
@@ -211,6 +270,10 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     **{f"filter-{filters}": _filtered(filters)
        for filters in ("none", "deflate", "shuffle+deflate+fletcher32", "fletcher32", "scale-offset", "shuffle+zstd",
                        "lz4", "bitshuffle", "bitshuffle:lz4", "blosc", "blosc:zstd", "blosc2", "n-bit")},
+    "elements-all": _elements(None), "elements-packed": _elements("gzip"), "elements-anndata": _anndata,
+    "sparse-sectioned": _sparse("sectioned", {0: "shuffle+deflate", 1: "deflate"}),
+    "sparse-structured": _sparse("structured", "fletcher32"), "sparse-prototype": _sparse("prototype", None),
+    "sparse-line": _sparse("sectioned", None, (500,)), "sparse-cube": _sparse("sectioned", "deflate", (8, 9, 10)),
     **{f"text-{filters}": _text(filters) for filters in ("none", "shuffle+deflate", "zstd")},
 }  # fmt: skip
 
@@ -223,11 +286,11 @@ def make_seeds(folder: Path) -> list[Path]:
         path = folder / f"{name.replace(':', '-')}.h5"
         make(path)
         found.append(path)
-    samples = sorted((TESTS / "golden" / "foreign").rglob("*.h5")) + sorted((TESTS / "conformance").rglob("*.h5"))
-    for sample in samples:
-        if sample.stat().st_size <= LARGEST:
-            found.append(folder / f"sample-{sample.parent.name}-{sample.name}")
-            shutil.copy(sample, found[-1])
+    for family, place in _SAMPLES.items():
+        for sample in sorted((TESTS / place).rglob("*.h5*")):
+            if sample.suffix in (".h5", ".h5ad") and sample.stat().st_size <= LARGEST:
+                found.append(folder / f"{family}-{sample.stem}.h5")
+                shutil.copy(sample, found[-1])
     return found
 
 
@@ -240,6 +303,10 @@ def load(path: Path) -> Seed:
         while at >= 0:
             structure.append((at, min(at + 160, len(data))))
             at = data.find(signature, at + 4)
+    covered += _headers(data)
+    cells, checked = _sparse_chunks(path)
+    rows += cells
+    covered += checked
     with h5py.File(path, "r") as file:
 
         def note(_name: str, node: Any) -> None:
@@ -258,3 +325,35 @@ def load(path: Path) -> Seed:
         with contextlib.suppress(KeyError, RuntimeError):  # an object of a sample that nobody can open
             file.visititems(note)
     return Seed(path.stem, data, tuple(structure), tuple(rows), tuple(covered))
+
+
+def _headers(data: bytes) -> list[tuple[int, int]]:
+    """The new superblock and object headers: each with a checksum, which the library and our own walk look at."""
+    found = []
+    if data[8] >= 2:
+        found.append((0, 48))
+    at = data.find(b"OHDR\x02")
+    while at >= 0:
+        flags = data[at + 5]
+        begin = at + 6 + 16 * bool(flags & 32) + 4 * bool(flags & 16)
+        width = 1 << (flags & 3)
+        found.append((at, begin + width + int.from_bytes(data[begin : begin + width], "little") + 4))
+        at = data.find(b"OHDR\x02", at + 5)
+    return found
+
+
+def _sparse_chunks(path: Path) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Where sections of sparse chunks lie, and those of them that a checksum covers."""
+    places, covered = [], []
+    try:
+        for name in find_sparse(path):
+            array = cn.open_sparse(path, name, n_threads=1)
+            checked = [bool({one.id for one in filters} & _CHECKED) for filters in array.filters]
+            for record in array.records():
+                edges = [record.address + bound for bound in record.bounds]
+                sections = list(pairwise(edges))
+                places += sections
+                covered += [place for place, is_checked in zip(sections, checked, strict=False) if is_checked]
+    except ColonnadeError:
+        return [], []  # a broken file of the kit
+    return places, covered

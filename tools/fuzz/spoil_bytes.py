@@ -29,16 +29,19 @@ EDGES = (
 Range = tuple[int, int]
 
 
-def spoil_bytes(seed: Seed, data: bytearray, chance: random.Random) -> list[Range] | None:
-    """Change the data in place; says which ranges changed, None when the bytes behind moved."""
+def spoil_bytes(seed: Seed, data: bytearray, chance: random.Random) -> tuple[list[Range] | None, list[str]]:
+    """Change the data in place; says which ranges changed, None when the bytes behind moved, and how each did."""
     changed: list[Range] | None = []
+    ways = []
     for _ in range(chance.choice([1, 1, 1, 1, 2, 3, 6])):
         if not data:
-            return None
+            return None, ways
         at = _place(seed, len(data), chance)
-        found = chance.choices(_WAYS, _WEIGHTS)[0](data, at, chance)
+        way = chance.choices(_WAYS, _WEIGHTS)[0]
+        found = way(data, at, chance)
         changed = None if found is None or changed is None else [*changed, found]
-    return changed
+        ways.append(f"bytes:{way.__name__.replace('_', ' ')}")
+    return changed, ways
 
 
 def _place(seed: Seed, size: int, chance: random.Random) -> int:

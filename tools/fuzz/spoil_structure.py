@@ -19,14 +19,18 @@ BROKEN = (OSError, RuntimeError, LookupError, ValueError, TypeError, AttributeEr
 """What h5py raises where a change cannot be made: the file is then as it is."""
 
 
-def spoil_structure(path: Path, chance: random.Random) -> None:
-    """One to three changes of a file."""
+def spoil_structure(path: Path, chance: random.Random) -> list[str]:
+    """One to three changes of a file; says which."""
+    done = []
     with h5py.File(path, "r+", libver=("earliest", "latest")) as file:
         for _ in range(chance.choice([1, 1, 2, 3])):
+            change = chance.choice(CHANGES)
             try:
-                chance.choice(CHANGES)(file, chance)
+                change(file, chance)
             except BROKEN:
                 continue
+            done.append(f"structure:{change.__name__.replace('_', ' ')}")
+    return done
 
 
 def _nodes(file: Any, kind: type = object) -> list[Any]:
@@ -192,8 +196,8 @@ def _move(file: Any, chance: random.Random) -> None:
 
 def _deep(file: Any, chance: random.Random) -> None:
     """Groups a long way down, or a table inside a table."""
-    if chance.random() < 0.5:
-        file.create_group("/".join(["deep"] * chance.choice([50, 300])))
+    if chance.random() < 0.3:
+        file.create_group("/".join(["deep"] * chance.choice([5, 20, 20, 80, 300])))
     else:
         group = _group(file, chance)
         file.copy(group, group, "inner")

@@ -112,7 +112,7 @@ class _Reading:
         return SparseMatrix(group, form, _shape(group, "shape"))
 
     def frame(self, group: Any) -> Any:
-        table = open_file(group)["/" if group.name == "/" else group.name]
+        table = open_file(group)[path_of(group)]
         if not self.pandas:
             return table
         refuse_broken(table)

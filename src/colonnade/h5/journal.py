@@ -57,6 +57,7 @@ MOST_AT_ONCE = 256  # pages written with one call
 
 
 @lru_cache(maxsize=64)
+@lru_cache(maxsize=256)  # asked before and after everything that is read
 def journal_path(path: Path) -> Path:
     """Where the journal of a file is."""
     return path.with_name(path.name + "-journal")

@@ -35,6 +35,7 @@ _PATIENCE = 5.0  # seconds that a commit waits for such readers, at most
 
 
 @lru_cache(maxsize=64)
+@lru_cache(maxsize=256)  # asked before and after everything that is read
 def lock_path(path: Path) -> Path:
     """Where the lock of a file is."""
     return path.with_name(path.name + "-lock")

@@ -1,6 +1,7 @@
 """Groups, and arrays of any rank, as h5py hands them out: opened, read by parts, and written, for AnnData's elements.
 
-Only hard links are followed. A dataset that claims far more than is stored for it is not read.
+Only hard links are followed, and rows in other files are read only where `outside` allows it.
+A dataset that claims far more than is stored for it is not read.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ from typing import Any, Literal
 
 import h5py
 import numpy as np
-from h5py import h5s
+from h5py import h5d, h5i, h5s
 
 from colonnade.errors import ConflictError, CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.h5.attributes import BROKEN
+from colonnade.h5.boxes import read_box
+from colonnade.h5.collections import check_collections
 from colonnade.h5.datasets import claims_too_much
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
-from colonnade.h5.links import address, children, create_group, exists, hard_kind, unlink
+from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
+from colonnade.h5.outside import check_rows
 
 Array = np.ndarray[Any, np.dtype[Any]]
 NodeKind = Literal["group", "dataset"]
-POINTER_BYTES = 16  # what an element of variable length takes where its bytes are not
 LARGEST_SMALL_ATTRIBUTE = 4000  # texts of variable length that fit into an object header, 16 bytes each
 
 
@@ -37,14 +40,15 @@ def kind_of(node: Any) -> NodeKind:
 def path_of(node: Any) -> str:
     """Where in its file an object is, for messages."""
     try:
-        return str(node.name)
+        name = node.name
+        return decode_name(name) if isinstance(name, bytes) else str(name)  # bytes where it is no UTF-8
     except BROKEN:
         return "?"
 
 
 def member_names(group: Any) -> list[str]:
-    """The names of the groups and datasets in a group."""
-    return [child.name for child in children(group.id) if child.kind in ("group", "dataset")]
+    """The names of the groups and datasets in a group, also of those that cannot be opened: none is lost unsaid."""
+    return [child.name for child in children(group.id) if child.kind in ("group", "dataset", "broken")]
 
 
 def member(group: Any, name: str) -> Any:
@@ -57,9 +61,12 @@ def member(group: Any, name: str) -> Any:
 
 def find_member(group: Any, name: str) -> Any | None:
     """The group or dataset of this name; None when there is none, or it cannot be opened."""
-    if hard_kind(group.id, name) not in ("group", "dataset"):
+    kind = hard_kind(group.id, name)
+    if kind not in ("group", "dataset"):
         return None
     try:
+        if kind == "dataset":
+            check_collections(group.id)  # h5py asks for the properties of a dataset as it opens it
         return group[name.encode("utf-8", "surrogateescape")]
     except BROKEN:
         return None
@@ -126,7 +133,9 @@ def read_array(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
     counts = [len(one) for one in box] + list(shape[len(box) :])
     claimed = int(np.prod(counts, dtype=object)) * max(dtype.itemsize, 1)
     with _header_of(dataset):
-        stored, filters = dataset.id.get_storage_size(), describe_filters(dataset.id.get_create_plist())
+        check_collections(dataset.id)
+        check_rows(dataset.id)
+        stored, filters = _stored_bytes(dataset.id), describe_filters(dataset.id.get_create_plist())
     if claims_too_much(claimed, stored):
         raise CorruptError(
             f"{path_of(dataset)} claims {claimed:,} bytes, {stored:,} are stored: it is not read",
@@ -135,12 +144,26 @@ def read_array(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
             found=stored,
         )
     load_filters(filters)
+    whole = [*box, *(range(length) for length in shape[len(box) :])]
     try:
-        read = np.asarray(dataset[part if part else ()])
+        own = read_box(dataset.id, dtype, filters, whole, path_of(dataset)) if _is_plain(whole) else None
+        read = np.asarray(dataset[part if part else ()]) if own is None else own
     except BROKEN as error:
         require_filters(filters, path_of(dataset))
         raise CorruptError(f"{path_of(dataset)} cannot be read: {error}", path=path_of(dataset)) from error
     return _with_texts(read, dtype, path_of(dataset))
+
+
+def _stored_bytes(dataset: Any) -> int:
+    """What is stored of a dataset. The library counts what a contiguous one claims, written or not."""
+    claimed, creation = int(dataset.get_storage_size()), dataset.get_create_plist()
+    if creation.get_layout() != h5d.CONTIGUOUS or creation.get_external_count():
+        return claimed
+    return 0 if dataset.get_offset() is None else min(claimed, h5i.get_file_id(dataset).get_filesize())
+
+
+def _is_plain(box: list[range]) -> bool:
+    return all(one.step == 1 for one in box)
 
 
 def _with_texts(read: Array, dtype: np.dtype[Any], path: str) -> Array:

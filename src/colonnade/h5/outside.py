@@ -29,7 +29,9 @@ MOST_STEPS = 16  # from file to file, or from one virtual dataset to the next
 MOST_SOURCES = 10_000
 _ORIGIN = "${ORIGIN}"  # HDF5's word for the folder of the file
 _BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError)
+MOST_KNOWN = 1000  # files whose driver is remembered
 _WISHES: dict[tuple[int, int], Links] = {}
+_OF_PYTHON: dict[tuple[int, int], bool] = {}  # by HDF5's numbers of files, which it gives only once
 
 
 def know_links(file_id: Any, links: Links) -> None:
@@ -233,6 +235,16 @@ def access_of(node: Any) -> Any:
 
     Of a file open for changes none is followed: HDF5 would read the other file through the journal of this one.
     """
-    if h5i.get_file_id(node).get_access_plist().get_driver() == h5fd.fileobj_driver:
-        return access_by("none")
-    return access_by(links_of(node))
+    number = _number(node)
+    if number is None:
+        return access_by("none" if _is_of_python(node) else "folder")
+    if number not in _OF_PYTHON:
+        if len(_OF_PYTHON) >= MOST_KNOWN:
+            _OF_PYTHON.clear()
+        _OF_PYTHON[number] = _is_of_python(node)
+    return access_by("none" if _OF_PYTHON[number] else _WISHES.get(number, "folder"))
+
+
+def _is_of_python(node: Any) -> bool:
+    """Whether the file of an object is read through a Python object, as every file is that is open for changes."""
+    return bool(h5i.get_file_id(node).get_access_plist().get_driver() == h5fd.fileobj_driver)

@@ -1,0 +1,107 @@
+"""Boxes of chunked arrays of any rank, unpacked here: the library and its filters read behind the end of a bad chunk.
+
+The library is asked only where chunks lie and for their bytes as stored. What is not plain it reads itself, once every
+chunk that it would unpack has been unpacked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from h5py import h5d, h5i
+
+from colonnade.errors import CorruptError
+from colonnade.h5 import capi
+from colonnade.h5.chunks import raw_dtype
+from colonnade.h5.codecs import LeftToLibrary
+from colonnade.h5.datatypes import describe_type
+from colonnade.h5.undo import Pipeline
+from colonnade.model import FilterInfo, StoredType
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Box = Sequence[range]
+MOST_ASKED = 4096  # chunks that are asked for one by one, without knowing how many there are
+POINTER_BYTES = 16  # what an element of variable length takes where its bytes are not
+_BYTE = np.dtype(np.uint8)
+
+
+def read_box(dataset: Any, dtype: np.dtype[Any], filters: Sequence[FilterInfo], box: Box, path: str) -> Array | None:
+    """A box (ranges without steps) of a dataset whose chunks have filters; None when the library is to read it.
+
+    A chunk that does not unpack to what it must hold is a CorruptError, in both cases.
+    """
+    creation = dataset.get_create_plist()
+    if not filters or creation.get_layout() != h5d.CHUNKED or capi.skips_partial_chunks(creation):
+        return None
+    shape, chunk = tuple(dataset.shape), tuple(creation.get_chunk())
+    stored = describe_type(dataset.get_type())
+    item = _stored_bytes(stored)
+    pipeline = Pipeline(filters, prod(chunk) * item)
+    if not item or not pipeline.is_known or not shape:
+        return None
+    out = np.empty([len(one) for one in box], dtype) if raw_dtype(stored) == dtype else None
+    n_read, whole = 0, np.empty(prod(chunk) * item, _BYTE)
+    for offset in _stored(dataset, chunk, box):
+        if not _unpack(dataset, offset, pipeline, whole, path):
+            return None
+        n_read += 1
+        if out is not None:
+            _place(whole.view(dtype).reshape(chunk), offset, out, box)
+    return out if n_read == prod(len(numbers) for numbers in _grid(chunk, box)) else None  # else some are the fill
+
+
+def _stored_bytes(stored: StoredType) -> int:
+    """What an element takes in a chunk; 0 where that is not told by its type."""
+    if not stored.has_pointers:
+        return stored.size
+    return POINTER_BYTES if stored.kind in ("text", "binary", "sequence") else 0
+
+
+def _grid(chunk: Sequence[int], box: Box) -> list[range]:
+    """The numbers of the chunks that a box touches, along each dimension."""
+    return [range(one.start // n, -(-one.stop // n)) if one else range(0) for one, n in zip(box, chunk, strict=True)]
+
+
+def _stored(dataset: Any, chunk: Sequence[int], box: Box) -> Iterator[tuple[int, ...]]:
+    """Where the stored chunks that a box touches begin. Where many are claimed, those that are there are looked for."""
+    grid = _grid(chunk, box)
+    if prod(len(numbers) for numbers in grid) <= MOST_ASKED:
+        for place in product(*grid):
+            offset = tuple(number * n for number, n in zip(place, chunk, strict=True))
+            if dataset.get_chunk_info_by_coord(offset).byte_offset is not None:
+                yield offset
+        return
+    found: list[tuple[int, ...]] = []
+    dataset.chunk_iter(lambda info: found.append(tuple(info.chunk_offset)))
+    for offset in found:
+        if all(start // n in numbers for start, n, numbers in zip(offset, chunk, grid, strict=True)):
+            yield offset
+
+
+def _unpack(dataset: Any, offset: tuple[int, ...], pipeline: Pipeline, whole: Array, path: str) -> bool:
+    """Put a whole chunk into an array of bytes; False when only the library knows how."""
+    size = dataset.get_chunk_info_by_coord(offset).size
+    if size > h5i.get_file_id(dataset).get_filesize():
+        raise CorruptError(f"{path}: the chunk at {offset} claims {size:,} bytes, more than the file has", path=path)
+    mask, data = dataset.read_direct_chunk(offset)
+    try:
+        pipeline.undo(data, mask, whole)
+    except LeftToLibrary:
+        return False
+    except ValueError as error:
+        raise CorruptError(f"{path}: the chunk at {offset} is damaged: {error}", path=path) from error
+    return True
+
+
+def _place(values: Array, offset: tuple[int, ...], out: Array, box: Box) -> None:
+    """The part of a chunk that lies in the box."""
+    inside, target = [], []
+    for begin, size, one in zip(offset, values.shape, box, strict=True):
+        low, high = max(begin, one.start), min(begin + size, one.stop)
+        inside.append(slice(low - begin, high - begin))
+        target.append(slice(low - one.start, high - one.start))
+    out[tuple(target)] = values[tuple(inside)]
