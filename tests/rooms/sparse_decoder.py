@@ -86,7 +86,9 @@ class Decoder:
         address = root
         for name in path.strip("/").split("/"):
             address = self.links(address)[name]
-        self.messages = dict(self.read_header(address))
+        found = self.read_header(address)
+        self.messages = dict(found)
+        self.attribute_messages = [body for kind, body in found if kind == 0x0C]
         self.read_messages()
 
     def number(self, at: int, size: int = 8) -> int:
@@ -181,6 +183,23 @@ class Decoder:
                 self.dialect = "structured"
                 assert body[-11:] == bytes.fromhex("0800000000000000020100")
                 self.read_map_place(body[after:-11])
+
+    def attributes(self) -> dict[str, tuple[bytes, tuple[int, ...]]]:
+        """Bytes and shape of each attribute."""
+        found = {}
+        for body in self.attribute_messages:
+            version, flags, name_size, type_size, space_size, charset = struct.unpack_from("<BBHHHB", body)
+            assert (version, flags, charset) == (3, 0, 1)
+            name = body[9 : 9 + name_size]
+            assert name[-1:] == b"\0"
+            kind = body[9 + name_size : 9 + name_size + type_size]
+            space = body[9 + name_size + type_size :][:space_size]
+            assert space[0] == 2 and space[2] == 0 and space[3] == (1 if space[1] else 0)
+            shape = struct.unpack_from(f"<{space[1]}Q", space, 4)
+            data = body[9 + name_size + type_size + space_size :]
+            assert len(data) == prod(shape) * int.from_bytes(kind[4:8], "little")
+            found[name[:-1].decode()] = data, shape
+        return found
 
     def read_grid(self, body: bytes, at: int) -> int:
         self.flags, count, width = body[at], body[at + 1], body[at + 2]

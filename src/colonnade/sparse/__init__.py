@@ -3,7 +3,7 @@
     source       bytes of a file by their address
     superblock, headers, links, symbol_tables, fractal_heap      from the first byte to the messages of an object
     locate       a path to a described dataset
-    layout, dataspace, datatype, fill, pipelines                 one file a message
+    layout, dataspace, datatype, fill, pipelines, attributes     one file a message
     chunk_maps   which chunks are stored: records, fixed_array, extensible_array, btree2
     chunk        a chunk's sections to cells: selections, values, heap_set
     array        what users see; measure, verify: what they ask about it

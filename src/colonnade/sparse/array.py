@@ -8,7 +8,7 @@ coords, values = s.cells(box)    only what is defined
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -21,9 +21,10 @@ import numpy as np
 
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
 from colonnade.model import FilterInfo, Finding, StoredType
+from colonnade.sparse.attributes import Attributes, read_attributes
 from colonnade.sparse.boxes import Box, Coordinates, Key, parse_box
 from colonnade.sparse.bulk import ordered, put_stream
-from colonnade.sparse.change import erase_cells, resize_array, write_cells
+from colonnade.sparse.change import change_attributes, erase_cells, resize_array, write_cells
 from colonnade.sparse.chunk import (
     SparseInfo,
     check_record,
@@ -35,6 +36,7 @@ from colonnade.sparse.chunk import (
 )
 from colonnade.sparse.chunk_maps import ChunkMap
 from colonnade.sparse.create import Change, Filters, WriteDialect, plan, put_new
+from colonnade.sparse.headers import Message
 from colonnade.sparse.locate import describe, find_object, open_root, walk_datasets
 from colonnade.sparse.measure import StoredSize, measure
 from colonnade.sparse.opened import Opened, OpenHandle, Target, change_path, opened
@@ -65,6 +67,7 @@ class _State:
 
     source: Source
     info: SparseInfo
+    messages: list[Message]
     generation: int
 
     @property
@@ -84,7 +87,8 @@ def create_sparse(
     target: str | os.PathLike[str] | OpenHandle, name: str, *, shape: Sequence[int], dtype: Any,
     chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
     max_shape: Sequence[int | None] | None = None,
-    dialect: WriteDialect = "sectioned", n_threads: int | None = None,
+    dialect: WriteDialect = "sectioned",
+    attrs: Mapping[str, Any] | None = None, n_threads: int | None = None,
 ) -> SparseArray:  # fmt: skip
     """A new sparse array in a new or an existing file, beside whatever else it holds. Nothing in it is defined yet.
 
@@ -94,8 +98,9 @@ def create_sparse(
     filters: such as {0: "shuffle+deflate", 1: "deflate:4"} for selection and values, or one text for both.
     max_shape: the greatest shape it may be given; None where there is no limit.
     dialect: "sectioned" (the newest proposal), "structured", or "prototype" (as the public prototype reads).
+    attrs: attributes, each a number, a text, or an array of these.
     """
-    put_new(_change_of(target), name, shape, dtype, chunks, fill, filters, max_shape, dialect)
+    put_new(_change_of(target), name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs)
     return open_sparse(target, name, n_threads=n_threads)
 
 
@@ -107,7 +112,8 @@ def _change_of(target: str | os.PathLike[str] | OpenHandle) -> Change:
 def write_sparse(
     target: str | os.PathLike[str] | OpenHandle, name: str, matrix: Any, *, dtype: Any = None,
     chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
-    max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned", n_threads: int | None = None,
+    max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned",
+    attrs: Mapping[str, Any] | None = None, n_threads: int | None = None,
 ) -> SparseArray:  # fmt: skip
     """A new sparse array with all cells of a matrix, in one commit and bounded memory.
 
@@ -117,7 +123,7 @@ def write_sparse(
     stream = matrix if isinstance(matrix, CellStream) else stream_of(matrix)
     kind = stream.dtype if dtype is None else dtype
     rest = stream.fill if fill is None else fill
-    info = plan(name, stream.shape, kind, chunks, rest, filters, max_shape, dialect)
+    info = plan(name, stream.shape, kind, chunks, rest, filters, max_shape, dialect, attrs)
     threads = default_threads() if n_threads is None else n_threads
     put_stream(_change_of(target), info, stream, threads)
     return open_sparse(target, name, n_threads=n_threads)
@@ -216,6 +222,17 @@ class SparseArray:
     def filters(self) -> tuple[tuple[FilterInfo, ...], ...]:
         """The filters of each section."""
         return self.info.pipelines
+
+    @property
+    def attrs(self) -> Attributes:
+        """Its attributes: numbers, texts and arrays of these. Setting or deleting one is one commit."""
+        return Attributes(
+            lambda: self._consistent(self._read_attributes),
+            lambda new, without: change_attributes(self._file, self.name, new, without),
+        )
+
+    def _read_attributes(self, state: _State) -> dict[str, Any]:
+        return read_attributes(state.source, state.messages)
 
     @property
     def n_defined(self) -> int:
@@ -351,8 +368,8 @@ class SparseArray:
         """The dataset, described anew when the file has changed."""
         if self._state is None or self._state.generation != self._file.generation:
             based, root = open_root(source)
-            info = describe(based, find_object(based, root, self.name), self.name)
-            self._state = _State(based, info, self._file.generation)
+            messages = find_object(based, root, self.name)
+            self._state = _State(based, describe(based, messages, self.name), messages, self._file.generation)
         return self._state
 
     def _next(self, chunks: Iterator[Result]) -> Result | None:

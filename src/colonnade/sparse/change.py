@@ -7,7 +7,7 @@ last element is erased goes. Shrinking erases what falls outside, so growing aga
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from math import prod
@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from colonnade.errors import DataError, UsageError
+from colonnade.sparse.attributes import changed, encode_attributes
 from colonnade.sparse.boxes import Coordinates
 from colonnade.sparse.chunk import Cells, SparseInfo, is_edge, is_inside, read_cells
 from colonnade.sparse.chunk_maps import ChunkMap
 from colonnade.sparse.create import edit
 from colonnade.sparse.dataspace import Dataspace
-from colonnade.sparse.edit import Editor, put_chunks
+from colonnade.sparse.edit import Editor, put_chunks, put_messages
 from colonnade.sparse.headers import read_messages
 from colonnade.sparse.locate import describe, find_address
 from colonnade.sparse.opened import Opened
@@ -54,6 +55,17 @@ def resize_array(file: Opened, name: str, shape: Any, n_threads: int) -> None:
         put_chunks(editor, header, new, _cut(editor.source, info, new, n_threads))
 
     _edit_array(file, name, work)
+
+
+def change_attributes(file: Opened, name: str, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
+    """Set attributes, and remove those named."""
+    messages = encode_attributes(new)
+
+    def work(editor: Editor, header: int, info: SparseInfo) -> None:
+        kept = changed(info.attributes, messages, without, editor.source.name)
+        put_messages(editor, header, replace(info, attributes=kept))
+
+    _edit_array(file, name, work, with_elements=False)
 
 
 def _checked_shape(given: Any, info: SparseInfo) -> tuple[int, ...]:
@@ -97,13 +109,15 @@ def _change(file: Opened, name: str, coords: Any, values: Any, merge: Merge, n_t
     _edit_array(file, name, work)
 
 
-def _edit_array(file: Opened, name: str, work: Callable[[Editor, int, SparseInfo], None]) -> None:
+def _edit_array(
+    file: Opened, name: str, work: Callable[[Editor, int, SparseInfo], None], with_elements: bool = True
+) -> None:
     """Change an array in one commit, or not at all."""
 
     def change(editor: Editor) -> None:
         header = find_address(editor.source, editor.block.root, name)
         info = describe(editor.source, read_messages(editor.source, header), name)
-        if info.type.has_pointers or info.layout.n_sections != 2:
+        if with_elements and (info.type.has_pointers or info.layout.n_sections != 2):
             raise UsageError(f"{name} holds {info.type}, which is not written yet")
         work(editor, header, info)
 

@@ -38,6 +38,7 @@ class SparseInfo:
     fill: bytes | None
     layout: Layout
     pipelines: tuple[tuple[FilterInfo, ...], ...]
+    attributes: tuple[bytes, ...] = ()  # messages of those that are kept in the header
 
     @property
     def filtered(self) -> bool:

@@ -14,6 +14,7 @@ from colonnade.h5.files import FileHandle
 from colonnade.h5.filters import parse_filters
 from colonnade.h5.placeholders import make_placeholder
 from colonnade.model import FilterInfo, StoredType
+from colonnade.sparse.attributes import encode_attributes
 from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.dataspace import Dataspace
 from colonnade.sparse.edit import Editor, empty_single, put_dataset
@@ -38,10 +39,10 @@ DIALECTS = ("sectioned", "structured", "prototype")
 
 def put_new(
     change: Change, name: str, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None, fill: Any,
-    filters: Filters, max_shape: Sequence[int | None] | None, dialect: WriteDialect,
+    filters: Filters, max_shape: Sequence[int | None] | None, dialect: WriteDialect, attrs: Mapping[str, Any] | None,
 ) -> None:  # fmt: skip
     """A sparse array without defined elements, in a new or an existing file: one commit."""
-    info = plan(name, shape, dtype, chunks, fill, filters, max_shape, dialect)
+    info = plan(name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs)
 
     def work(handle: FileHandle) -> None:
         header = make_placeholder(handle.root, name)
@@ -63,7 +64,7 @@ def edit(handle: FileHandle, work: Callable[[Editor], None]) -> None:
 
 def plan(
     name: str, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None, fill: Any, filters: Filters,
-    max_shape: Sequence[int | None] | None, dialect: WriteDialect,
+    max_shape: Sequence[int | None] | None, dialect: WriteDialect, attrs: Mapping[str, Any] | None = None,
 ) -> SparseInfo:  # fmt: skip
     """What is asked for as a description; a UsageError where it cannot be."""
     if dialect not in DIALECTS:
@@ -88,8 +89,9 @@ def plan(
     kind = choose_map(space, chunk)
     layout = Layout(dialect, 1, 0, chunk, stored.size, 2, (0,), kind, _MAP_NUMBERS[kind], b"", None)
     info = SparseInfo(
-        "/" + name.strip("/"), space, stored, _fill_bytes(fill, stored), layout, _pipelines(filters, stored)
-    )
+        "/" + name.strip("/"), space, stored, _fill_bytes(fill, stored), layout, _pipelines(filters, stored),
+        tuple(encode_attributes(attrs or {}).values()),
+    )  # fmt: skip
     if kind == "single":
         flags, record = empty_single(info)
         info = replace(info, layout=replace(layout, flags=flags, single=record))

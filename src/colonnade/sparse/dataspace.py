@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from colonnade.sparse.source import Fields
 
 _MOST_DIMENSIONS = 32
-_SIMPLE = 1
+_SCALAR, _SIMPLE, _NULL = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,24 @@ def decode_dataspace(fields: Fields, length_size: int) -> Dataspace:
     none = (1 << 8 * length_size) - 1
     found = fields.numbers(rank, length_size) if flags & 1 else shape
     return Dataspace(shape, tuple(None if size == none else size for size in found))
+
+
+def decode_extent(fields: Fields, length_size: int) -> tuple[int, ...] | None:
+    """The shape of an attribute: () for a scalar, None when it has no elements at all."""
+    version = fields.version(1, 2)
+    rank = fields.number(1)
+    fields.take(6 if version == 1 else 1)
+    if version == 2 and fields.number(1) == _NULL:
+        return None
+    if rank > _MOST_DIMENSIONS:
+        raise fields.wrong(f"has {rank} dimensions")
+    return fields.numbers(rank, length_size)
+
+
+def encode_extent(shape: tuple[int, ...]) -> bytes:
+    """The shape of an attribute, () for a scalar."""
+    kind = _SIMPLE if shape else _SCALAR
+    return struct.pack(f"<BBBB{len(shape)}Q", 2, len(shape), 0, kind, *shape)
 
 
 def encode_dataspace(space: Dataspace, version: int = 2) -> bytes:

@@ -3,8 +3,8 @@
 Nothing here commits: bytes go to a `JournaledFile`, so that a change is there completely or not at all (`h5.journal`).
 What grows is put behind the end of the file, and the superblock is told; what fits is put where it was.
 
-A dataset's object header is a stub with one continuation message; the messages stand in the block it leads to, which
-keeps its size: a stub fits into the header of any placeholder that HDF5 makes.
+A dataset's object header is a stub with one continuation message; the messages stand in the block it leads to. A stub
+fits into the header of any placeholder that HDF5 makes. A block that outgrows its place is put behind the end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 
-from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.errors import UnsupportedError
 from colonnade.h5.journal import JournaledFile
 from colonnade.sparse.btree2 import TreeHeader, encode_tree
 from colonnade.sparse.chunk import SparseInfo
@@ -26,7 +26,17 @@ from colonnade.sparse.datatype import encode_datatype
 from colonnade.sparse.extensible_array import ExtensibleArrayHeader, encode_extensible_array
 from colonnade.sparse.fill import encode_fill
 from colonnade.sparse.fixed_array import FixedArrayHeader, encode_fixed_array
-from colonnade.sparse.headers import CONTINUATION, DATASPACE, DATATYPE, FILL, LAYOUT, PIPELINE, encode_header
+from colonnade.sparse.headers import (
+    ATTRIBUTE,
+    CONTINUATION,
+    DATASPACE,
+    DATATYPE,
+    FILL,
+    LAYOUT,
+    NIL,
+    PIPELINE,
+    encode_header,
+)
 from colonnade.sparse.layout import FILTERED_SINGLE, Layout, encode_layout, record_tail, size_bytes
 from colonnade.sparse.pack import PackedChunk
 from colonnade.sparse.pipelines import encode_pipelines
@@ -38,6 +48,9 @@ _CONSTANT = 1  # flag of messages that never change
 _STUB = 4 + 1 + 1 + 1 + 4 + 16 + CHECKSUM
 _END_AT = {0: 40, 1: 44, 2: 28, 3: 28}  # where superblocks of 8-byte addresses keep the end of the file
 _SUMMED_SUPERBLOCK = 44
+_BLOCK_LEAD = 4 + CHECKSUM
+_MESSAGE_LEAD = 4
+_LONGEST_MESSAGE = 65_535
 
 
 class Editor:
@@ -83,7 +96,11 @@ class Editor:
 
 def put_dataset(editor: Editor, header: int, info: SparseInfo) -> None:
     """A dataset in which nothing is defined, in the place of the one whose object header is at an address."""
-    block = _encode_block(info)
+    _put_block(editor, header, _encode_block(info))
+
+
+def _put_block(editor: Editor, header: int, block: bytes) -> None:
+    """A block of messages behind the end, and the stub that leads to it."""
     place = editor.append(lambda _: block)
     stub = encode_header([(CONTINUATION, 0, struct.pack("<QQ", place, len(block)))])
     if len(stub) != _STUB:
@@ -91,7 +108,8 @@ def put_dataset(editor: Editor, header: int, info: SparseInfo) -> None:
     editor.put(header, stub)
 
 
-def _encode_block(info: SparseInfo) -> bytes:
+def _encode_block(info: SparseInfo, length: int = 0) -> bytes:
+    """The messages of a dataset, in at least so many bytes: what is left is an empty message, or a gap."""
     messages = [
         (DATASPACE, 0, encode_dataspace(info.space)),
         (DATATYPE, _CONSTANT, encode_datatype(info.type)),
@@ -100,8 +118,12 @@ def _encode_block(info: SparseInfo) -> bytes:
     if info.filtered:
         messages.append((PIPELINE, _CONSTANT, encode_pipelines(dict(enumerate(info.pipelines)))))
     messages.append((LAYOUT, 0, encode_layout(info.layout)))
+    messages += [(ATTRIBUTE, 0, data) for data in info.attributes]
     body = b"".join(struct.pack("<BHB", kind, len(data), flags) + data for kind, flags, data in messages)
-    return with_checksum(b"OCHK" + body)
+    while (left := length - len(body) - _BLOCK_LEAD) >= _MESSAGE_LEAD:
+        size = min(left - _MESSAGE_LEAD, _LONGEST_MESSAGE)
+        body += struct.pack("<BHB", NIL, size, 0) + bytes(size)
+    return with_checksum(b"OCHK" + body.ljust(length - _BLOCK_LEAD, b"\0"))
 
 
 def put_chunks(
@@ -120,7 +142,7 @@ def put_chunks(
             data = packed.data
             records[grid] = packed.record(grid, editor.append(lambda _, data=data: data))  # type: ignore[misc]
     layout = _put_map(editor, info, [records[grid] for grid in sorted(records)])
-    _put_layout(editor, header, replace(info, layout=layout))
+    put_messages(editor, header, replace(info, layout=layout))
 
 
 def _stored(source: Source, info: SparseInfo) -> Iterable[ChunkRecord]:
@@ -128,17 +150,16 @@ def _stored(source: Source, info: SparseInfo) -> Iterable[ChunkRecord]:
         yield from records
 
 
-def _put_layout(editor: Editor, header: int, info: SparseInfo) -> None:
-    """The block of messages written anew, where it is."""
+def put_messages(editor: Editor, header: int, info: SparseInfo) -> None:
+    """The block of messages written anew: where it is, or behind the end if it has outgrown that."""
     stub = editor.source.fields(header, _STUB, "object header")
     stub.expect(b"OHDR\2\0\x14\x10\x10\0\0", "a stub of ours")
     place, length = stub.number(8), stub.number(8)
-    block = _encode_block(info)
-    if len(block) != length:
-        raise CorruptError(
-            f"{editor.source.name}: {info.name} has a header that colonnade did not write", path=info.name
-        )
-    editor.put(place, block)
+    block = _encode_block(info, length)
+    if len(block) == length:
+        editor.put(place, block)
+    else:
+        _put_block(editor, header, block)
 
 
 def record_form(info: SparseInfo) -> RecordForm:

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from colonnade.sparse.source import CHECKSUM, Fields, Source, with_checksum
 
 NIL, DATASPACE, LINK_INFO, DATATYPE, OLD_FILL, FILL, LINK, LAYOUT = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x08
-PIPELINE, CONTINUATION, SYMBOL_TABLE, SECTION_PIPELINE = 0x0B, 0x10, 0x11, 0x19
-_SHARED = 0x02
+PIPELINE, ATTRIBUTE, CONTINUATION, SYMBOL_TABLE, ATTRIBUTE_INFO, SECTION_PIPELINE = 0x0B, 0x0C, 0x10, 0x11, 0x15, 0x19
+SHARED = 0x02  # flag of a message that only says where it is
 _IN_HEADER = 2  # a shared message is the one of its type in another object's header
 
 
@@ -125,9 +125,13 @@ def _decode_block(fields: Fields, form: _Form, start: int) -> Iterator[Message]:
 
 def _resolve(source: Source, message: Message, address: int) -> Message:
     """The message itself where it stands in another object's header: a committed datatype."""
-    if not message.flags & _SHARED or message.type != DATATYPE:
+    if not message.flags & SHARED or message.type != DATATYPE:
         return message
-    fields = source.as_fields(message.data, f"shared message at byte {message.at}")
+    return follow_shared(source, source.as_fields(message.data, f"shared message at byte {message.at}"), address)
+
+
+def follow_shared(source: Source, fields: Fields, address: int | None = None) -> Message:
+    """The datatype that a shared message, perhaps of the object at an address, leads to."""
     version = fields.version(1, 2, 3)
     where = fields.number(1)
     if version == 3 and where != _IN_HEADER:
@@ -138,7 +142,7 @@ def _resolve(source: Source, message: Message, address: int) -> Message:
     if target is None or target == address:
         raise fields.wrong("leads nowhere")
     for one in _messages(source, target):
-        if one.type == message.type and not one.flags & _SHARED:
+        if one.type == DATATYPE and not one.flags & SHARED:
             return one
     raise fields.wrong(f"leads to byte {target}, where no datatype is")
 

@@ -15,6 +15,7 @@ reference count (2), 0 (4), size (8), data padded to a multiple of 8. Slot 0 and
 from __future__ import annotations
 
 import struct
+from typing import Protocol
 
 from colonnade.sparse.source import Fields
 
@@ -22,6 +23,14 @@ REFERENCE = 16  # bytes of a reference in an element
 _COLLECTION = 16
 _OBJECT = 16
 _MOST_OBJECTS = 65_535  # in a collection: an index has two bytes
+
+
+class Heap(Protocol):
+    """Where the bytes of variable-length values are."""
+
+    def read(self, reference: bytes, item_size: int) -> tuple[int, memoryview]:
+        """How many items a reference leads to, and their bytes."""
+        ...
 
 
 class HeapSet:
@@ -57,12 +66,13 @@ def decode_heap_set(fields: Fields) -> HeapSet:
         if length:
             if offset + length > len(data):
                 raise head.wrong(f"has slot {slot} outside of it")
-            for index, found in _decode_collection(data[offset : offset + length], head).items():
+            for index, found in decode_collection(data[offset : offset + length], head).items():
                 objects[slot, index] = found
     return HeapSet(objects, fields)
 
 
-def _decode_collection(data: memoryview, what: Fields) -> dict[int, memoryview]:
+def decode_collection(data: memoryview, what: Fields) -> dict[int, memoryview]:
+    """The objects of a collection by their indexes; the file's own global heap is made of such too."""
     fields = Fields(data, f"a collection in {what.what}", what.name)
     fields.expect(b"GCOL\1", "the signature")
     fields.take(3)

@@ -15,6 +15,7 @@ from colonnade.sparse.dataspace import decode_dataspace
 from colonnade.sparse.datatype import decode_datatype
 from colonnade.sparse.fill import decode_fill, decode_old_fill
 from colonnade.sparse.headers import (
+    ATTRIBUTE,
     DATASPACE,
     DATATYPE,
     FILL,
@@ -137,7 +138,8 @@ def describe(source: Source, messages: list[Message], name: str) -> SparseInfo:
     if any(section >= layout.n_sections for section in pipelines):
         raise CorruptError(f"{source.name}: {name} has filters for sections it does not have", path=source.name)
     by_section = tuple(pipelines.get(section, ()) for section in range(layout.n_sections))
-    return SparseInfo(name, space, stored, fill, layout, by_section)
+    kept = tuple(message.data for message in messages if message.type == ATTRIBUTE)
+    return SparseInfo(name, space, stored, fill, layout, by_section, kept)
 
 
 def _open(source: Source, messages: list[Message], kind: int, what: str) -> Fields:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.model import StoredType
-from colonnade.sparse.heap_set import REFERENCE, HeapSet
+from colonnade.sparse.heap_set import REFERENCE, Heap, HeapSet
 from colonnade.sparse.source import Fields
 
 Values = np.ndarray[Any, Any]
@@ -64,7 +64,7 @@ def _compound(stored: StoredType, formats: list[np.dtype[Any]]) -> np.dtype[Any]
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": stored.size})
 
 
-def decode_values(data: bytes | memoryview, stored: StoredType, heap: HeapSet | None) -> Values:
+def decode_values(data: bytes | memoryview, stored: StoredType, heap: Heap | None) -> Values:
     """Elements side by side to values; `heap` holds what variable-length ones refer to."""
     if stored.has_pointers:
         rows = np.frombuffer(data, dtype=np.uint8).reshape(-1, stored.size)
@@ -73,7 +73,7 @@ def decode_values(data: bytes | memoryview, stored: StoredType, heap: HeapSet | 
     return values != 0 if stored.kind == "boolean" else values
 
 
-def _follow(rows: Values, stored: StoredType, heap: HeapSet) -> Values:
+def _follow(rows: Values, stored: StoredType, heap: Heap) -> Values:
     """Values of elements, a row of bytes each, some of which lead into the heap."""
     if not stored.has_pointers:
         return decode_values(np.ascontiguousarray(rows).data.cast("B") if rows.size else b"", stored, None)
@@ -93,7 +93,7 @@ def _follow(rows: Values, stored: StoredType, heap: HeapSet) -> Values:
     return made
 
 
-def _object(count: int, data: memoryview, stored: StoredType, heap: HeapSet) -> object:
+def _object(count: int, data: memoryview, stored: StoredType, heap: Heap) -> object:
     if stored.kind == "text":
         return bytes(data).split(b"\0")[0].decode("utf-8", "surrogateescape")
     if stored.kind == "binary":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.model import Breach, Finding, Rule, Severity
+from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.chunk import SparseInfo, check_record, count_values, read_cells
 from colonnade.sparse.chunk_maps import ChunkMap
 from colonnade.sparse.headers import Message
@@ -46,7 +47,16 @@ def verify(
         info = describe(source, messages, name)
     except FormatError as error:
         return [_finding("sparse.header", "error", name, error)]
-    return list(_verify_chunks(source, info, advance, deep))
+    return [*_verify_attributes(source, messages, name), *_verify_chunks(source, info, advance, deep)]
+
+
+def _verify_attributes(source: Source, messages: list[Message], name: str) -> Iterator[Finding]:
+    try:
+        read_attributes(source, messages)
+    except FormatError as error:
+        yield _finding("sparse.header", "error", name, error)
+    except UnsupportedError as error:
+        yield _finding("sparse.filter", "warning", name, error)
 
 
 def _verify_chunks(source: Source, info: SparseInfo, advance: Advance | None, deep: bool) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ Making and changing arrays voids handles into an open file (`file.h5` and what c
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from colonnade import sparse
@@ -39,7 +39,8 @@ def open_sparse(target: Target | File, name: str, *, n_threads: int | None = Non
 def create_sparse(
     target: str | os.PathLike[str] | File, name: str, *, shape: Sequence[int], dtype: Any,
     chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
-    max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned", n_threads: int | None = None,
+    max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned",
+    attrs: Mapping[str, Any] | None = None, n_threads: int | None = None,
 ) -> SparseArray:  # fmt: skip
     """A new sparse array in a new or an existing file, beside whatever else it holds. Nothing in it is defined yet.
 
@@ -49,17 +50,19 @@ def create_sparse(
     filters: such as {0: "shuffle+deflate", 1: "deflate:4"} for selection and values, or one text for both.
     max_shape: the greatest shape it may be given; None where there is no limit.
     dialect: "sectioned" (the newest proposal), "structured", or "prototype" (as the public prototype reads).
+    attrs: attributes, each a number, a text, or an array of these.
     """
     return sparse.create_sparse(
         *to_change(target, name), shape=shape, dtype=dtype, chunks=chunks, fill=fill, filters=filters,
-        max_shape=max_shape, dialect=dialect, n_threads=n_threads,
+        max_shape=max_shape, dialect=dialect, attrs=attrs, n_threads=n_threads,
     )  # fmt: skip
 
 
 def write_sparse(
     target: str | os.PathLike[str] | File, name: str, matrix: Any, *, dtype: Any = None,
     chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
-    max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned", n_threads: int | None = None,
+    max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned",
+    attrs: Mapping[str, Any] | None = None, n_threads: int | None = None,
 ) -> SparseArray:  # fmt: skip
     """A new sparse array with all cells of a matrix, in one commit and in the memory of a few bands of chunks.
 
@@ -68,7 +71,7 @@ def write_sparse(
     """
     return sparse.write_sparse(
         *to_change(target, name), matrix, dtype=dtype, chunks=chunks, fill=fill, filters=filters, max_shape=max_shape,
-        dialect=dialect, n_threads=n_threads,
+        dialect=dialect, attrs=attrs, n_threads=n_threads,
     )  # fmt: skip
 
 

@@ -1,0 +1,228 @@
+"""Attributes of sectioned datasets, which HDF5 cannot hand out: it does not open them (format spec. IV.A.2.m, v).
+
+| message 0x0C, version 3 | bytes | | versions 1 and 2 | | message 0x15, attribute info | bytes |
+| --- | --- | --- | --- | --- | --- | --- |
+| version 3 | 1 | | the same, without the character set; | | version 0 | 1 |
+| flags: bit 0 the datatype is shared | 1 | | version 1 has no flags, and pads | | flags | 1 |
+| bytes of name, datatype, dataspace | 2 each | | name, type and space to 8 | | greatest order, if flags bit 0 | 2 |
+| character set | 1 | | | | fractal heap | O |
+| name with NUL, datatype, dataspace | | | | | B-tree by name | O |
+| elements | | | | | B-tree by order, if flags bit 1 | O |
+
+Written: version 3 in the header, texts of fixed length. Read: also variable-length ones, whose bytes are in the file's
+global heap, and those that are kept in a heap because they are many.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from colonnade.errors import CorruptError, DataError, UnsupportedError, UsageError
+from colonnade.h5.datatypes import stored_type_of
+from colonnade.model import StoredType
+from colonnade.sparse.btree2 import read_records
+from colonnade.sparse.dataspace import decode_extent, encode_extent
+from colonnade.sparse.datatype import decode_datatype, encode_datatype
+from colonnade.sparse.fractal_heap import FractalHeap
+from colonnade.sparse.headers import ATTRIBUTE, ATTRIBUTE_INFO, SHARED, Message, follow_shared
+from colonnade.sparse.heap_set import decode_collection
+from colonnade.sparse.source import Fields, Source
+from colonnade.sparse.values import decode_values
+
+_BY_NAME = 8  # type of the B-tree of attributes' names: heap id, flags (1), order (4), hash (4)
+_NAMED_TAIL = 9
+LARGEST = 65_000  # bytes of a message that a header holds
+
+
+def read_attributes(source: Source, messages: list[Message]) -> dict[str, Any]:
+    """Name and value of every attribute, by the messages of an object header."""
+    heap = FileHeap(source)
+    return dict(_decode(source, data, flags, heap) for data, flags in _stored(source, messages))
+
+
+def _stored(source: Source, messages: list[Message]) -> Iterator[tuple[bytes, int]]:
+    """Each attribute as bytes, and its flags as a message."""
+    for message in messages:
+        if message.type == ATTRIBUTE:
+            yield message.data, message.flags
+        elif message.type == ATTRIBUTE_INFO:
+            yield from _read_dense(source, message)
+
+
+def _read_dense(source: Source, message: Message) -> Iterator[tuple[bytes, int]]:
+    fields = source.as_fields(message.data, f"attribute info message at byte {message.at}")
+    fields.version(0)
+    flags = fields.number(1)
+    fields.take(2 if flags & 1 else 0)
+    heap_address, tree_address = fields.address(), fields.address()
+    if heap_address is None or tree_address is None:
+        return
+    heap = FractalHeap(source, heap_address)
+    for node in read_records(source, tree_address):
+        header, data = node.header, node.data
+        if header.type != _BY_NAME or header.record_size != heap.id_size + _NAMED_TAIL:
+            raise fields.wrong("leads to a B-tree that is not one of names")
+        for at in range(0, len(data), header.record_size):
+            yield heap.read(data[at : at + heap.id_size]), data[at + heap.id_size]
+
+
+def _decode(source: Source, data: bytes, flags: int, heap: FileHeap) -> tuple[str, Any]:
+    fields = source.as_fields(data, "an attribute")
+    if flags & SHARED:
+        raise UnsupportedError(
+            f"{source.name}: an attribute is kept in the file's heap of shared messages, which is not read here",
+            feature="shared attribute",
+        )
+    version = fields.version(1, 2, 3)
+    shared = bool(fields.number(1) & 1) and version > 1
+    sizes = [fields.number(2) for _ in range(3)]
+    fields.take(1 if version == 3 else 0)
+    parts = [fields.take(-(-size // 8) * 8 if version == 1 else size)[:size] for size in sizes]
+    name = parts[0].split(b"\0")[0].decode("utf-8", "surrogateescape")
+    fields.what = f"attribute {name!r}"
+    stored = decode_datatype(source.as_fields(_type_bytes(source, parts[1], shared), fields.what))
+    shape = decode_extent(source.as_fields(parts[2], fields.what), source.length_size)
+    if shape is None:
+        return name, None
+    count = prod(shape)
+    if count > fields.left:  # before it is multiplied with anything, or believed
+        raise fields.wrong(f"claims {count} elements in {fields.left} bytes")
+    values = decode_values(fields.take(count * stored.size), stored, heap)
+    return name, _shown(values, stored, shape)
+
+
+def _type_bytes(source: Source, data: bytes, shared: bool) -> bytes:
+    if not shared:
+        return data
+    return follow_shared(source, source.as_fields(data, "the datatype of an attribute")).data
+
+
+def _shown(values: Any, stored: StoredType, shape: tuple[int, ...]) -> Any:
+    """A scalar as such, texts as text."""
+    if stored.kind == "string":
+        values = np.array(
+            [value.rstrip(b" " if stored.padding == "space" else b"\0") for value in values], dtype=object
+        )
+        values = np.array([value.decode("utf-8", "surrogateescape") for value in values], dtype=object)
+    if not shape:
+        return values[0]
+    return values.reshape(*shape, *values.shape[1:])
+
+
+class FileHeap:
+    """The global heap of a file, where variable-length values of attributes are."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._known: dict[int, dict[int, memoryview]] = {}
+
+    def read(self, reference: bytes, item_size: int) -> tuple[int, memoryview]:
+        """How many items a reference leads to, and their bytes."""
+        count, address, index = struct.unpack("<IQI", reference)
+        if not count and not address:
+            return 0, memoryview(b"")
+        if address not in self._known:
+            head = self._source.fields(address, 16, "global heap collection")
+            head.take(8)
+            data = self._source.read(address, head.number(8), "global heap collection")
+            what = self._source.as_fields(b"", f"the global heap at byte {address}")
+            self._known[address] = decode_collection(memoryview(data), what)
+        found = self._known[address].get(index)
+        if found is None or len(found) < count * item_size:
+            what = self._source.as_fields(b"", f"global heap collection at byte {address}")
+            raise what.wrong(f"has no object {index} of {count * item_size} bytes")
+        return count, found[: count * item_size]
+
+
+def name_of(data: bytes, source_name: str) -> str:
+    """The name of an attribute, from its message."""
+    fields = Fields(data, "an attribute", source_name)
+    version = fields.version(1, 2, 3)
+    fields.take(1)
+    size = fields.number(2)
+    fields.take(5 if version == 3 else 4)
+    return fields.take(size).split(b"\0")[0].decode("utf-8", "surrogateescape")
+
+
+def encode_attributes(values: Mapping[str, Any]) -> dict[str, bytes]:
+    """A message for each attribute; a UsageError or a DataError for what cannot be one."""
+    return {name: encode_attribute(name, value) for name, value in values.items()}
+
+
+def encode_attribute(name: str, value: Any) -> bytes:
+    """A message of version 3: numbers, texts and arrays of these."""
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise UsageError(f"{name!r} is no name for an attribute")
+    stored, shape, data = _elements(name, value)
+    text = name.encode("utf-8", "surrogateescape") + b"\0"
+    kind, space = encode_datatype(stored), encode_extent(shape)
+    sizes = [len(text), len(kind), len(space)]
+    if max(sizes) > LARGEST or sum(sizes) + len(data) > LARGEST:
+        raise DataError(f"attribute {name!r} has {len(data):,} bytes; {LARGEST:,} are the most a header holds")
+    return struct.pack("<BBHHHB", 3, 0, *sizes, 1) + text + kind + space + data
+
+
+def _elements(name: str, value: Any) -> tuple[StoredType, tuple[int, ...], bytes]:
+    """Type, shape and bytes."""
+    array = np.asarray(value)
+    if array.dtype.kind in "UO" and all(isinstance(one, str) for one in array.reshape(-1).tolist()):
+        texts = [one.encode("utf-8", "surrogateescape") for one in array.reshape(-1).tolist()]
+        size = max((len(one) for one in texts), default=0) or 1
+        stored = StoredType("string", size, charset="utf-8", padding="null")
+        return stored, array.shape, b"".join(one.ljust(size, b"\0") for one in texts)
+    if array.dtype.kind not in "biufcSV" or not array.dtype.itemsize:
+        raise UsageError(f"attribute {name!r} must be numbers or texts, or an array of these, not {value!r}")
+    stored = stored_type_of(array.dtype)
+    if stored.has_pointers or stored.kind == "unknown" or stored.size != array.dtype.itemsize:
+        raise UsageError(f"attribute {name!r} holds {stored}, which is not written into attributes of sparse arrays")
+    return stored, array.shape, np.ascontiguousarray(array).tobytes()
+
+
+class Attributes(MutableMapping[str, Any]):
+    """The attributes of a sparse array: as the file has them when they are asked for; each change is one commit."""
+
+    def __init__(
+        self, read: Callable[[], dict[str, Any]], change: Callable[[Mapping[str, Any], tuple[str, ...]], None]
+    ) -> None:
+        self._read = read
+        self._change = change
+
+    def __getitem__(self, name: str) -> Any:
+        return self._read()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._change({name: value}, ())
+
+    def __delitem__(self, name: str) -> None:
+        if name not in self._read():
+            raise KeyError(name)
+        self._change({}, (name,))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def update(self, *given: Any, **more: Any) -> None:
+        """Set several, in one commit."""
+        self._change(dict(*given, **more), ())
+
+    def __repr__(self) -> str:
+        return repr(self._read())
+
+
+def changed(
+    old: tuple[bytes, ...], new: Mapping[str, bytes], without: tuple[str, ...], source_name: str
+) -> tuple[bytes, ...]:
+    """Messages of attributes after some were set and others removed."""
+    named = {name_of(data, source_name): data for data in old}
+    if len(named) != len(old):
+        raise CorruptError(f"{source_name}: two attributes have one name", path=source_name)
+    named.update(new)
+    return tuple(data for name, data in named.items() if name not in without)
