@@ -17,6 +17,7 @@ import pyarrow as pa
 from colonnade.columns.mapping import arrow_type, implied_units, plain_type
 from colonnade.columns.plain import plain_array
 from colonnade.columns.read import ColumnReader
+from colonnade.columns.sparse_writer import SparseColumnWriter
 from colonnade.columns.text_writer import column_writer
 from colonnade.columns.values import python_values
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
@@ -24,11 +25,13 @@ from colonnade.errors import DataError, FormatError, UsageError, rows_as
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, family, source_from
 from colonnade.h5.datasets import resize
-from colonnade.h5.links import exists, open_dataset, rename, unlink
+from colonnade.h5.files import FileHandle
+from colonnade.h5.links import exists, join_path, open_dataset, open_group, rename, unlink
 from colonnade.indexing import Indexes, OpenIndex
 from colonnade.layouts import Layout
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, Progress, TableInfo
 from colonnade.selection import Selection
+from colonnade.sparse.draft import SparseDraft, put_drafts, retire_arrays, set_texts_of
 from colonnade.trust import Receipts
 
 
@@ -40,6 +43,7 @@ class OpenTable:
     layout: Layout
     info: TableInfo
     receipts: Receipts = field(default_factory=dict)
+    handle: FileHandle | None = None
 
     def __post_init__(self) -> None:
         self.layout.check_can_change()
@@ -49,11 +53,32 @@ class OpenTable:
         """Its search indexes."""
         return Indexes(self.group, self.layout, self.info, self.receipts)
 
-    def resume(self, column: ColumnInfo) -> ColumnWriter:
+    def put(self, columns: Sequence[WrittenColumn]) -> bool:
+        """Put the sparse ones of these columns into the file; True when there was one: handles are void then."""
+        drafts = [(join_path(self.info.path, one.name), one.dataset) for one in columns]
+        sparse = [(path, dataset) for path, dataset in drafts if isinstance(dataset, SparseDraft)]
+        if sparse:
+            put_drafts(self.journaled(), sparse)
+        return bool(sparse)
+
+    def journaled(self) -> FileHandle:
+        """The file, if its bytes can be changed past HDF5, as sparse columns need."""
+        if self.handle is None or not self.handle.is_journaled:
+            raise UsageError("sparse columns can be changed only in a file that was opened from a path")
+        return self.handle
+
+    def reopened(self) -> OpenTable:
+        """The same after handles of the file have become void."""
+        return replace(self, group=open_group(self.journaled().root, self.info.path))
+
+    def resume(self, column: ColumnInfo) -> ColumnWriter | SparseColumnWriter:
         """A writer for the rows behind those that a column has."""
         if column.problem is not None:
             raise FormatError(f"column {column.name!r} cannot be changed: {column.problem}", column=column.name)
         dataset, categories_dataset = self.layout.open_column(self.group, column)
+        if column.storage == "sectioned":
+            self.journaled()
+            return SparseColumnWriter.resume(column, dataset)
         categories = None
         if column.categories is not None:
             categories = ColumnReader(column, dataset, categories_dataset).categories()
@@ -67,7 +92,7 @@ class Writers:
     They go on with the next append if nothing else has changed the table since.
     """
 
-    of_columns: list[tuple[ColumnWriter, pa.DataType]]
+    of_columns: list[tuple[ColumnWriter | SparseColumnWriter, pa.DataType]]
     checked: pa.Schema | None = None  # rows of this schema have the columns of the table
 
 
@@ -96,6 +121,7 @@ def append(
     written = [writer.finish() for writer, _ in writers.of_columns]
     holds = table.layout.extend(table.group, table.info, written)
     _follow(table, indexes, {})
+    holds = not table.put(written) and holds
     return done, _grown(table.info, written, first + done) if holds else None, writers
 
 
@@ -201,8 +227,12 @@ def truncate(table: OpenTable, n_rows: int) -> None:
     written = [table.resume(column).finish() for column in table.info.members]
     table.layout.extend(table.group, table.info, written)
     for column in written:
-        resize(column.dataset, n_rows)
+        if isinstance(column.dataset, SparseDraft):
+            column.dataset.n_rows = n_rows
+        else:
+            resize(column.dataset, n_rows)
     _follow(table, indexes, {})
+    table.put(written)
 
 
 def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
@@ -221,8 +251,10 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
     writer = table.resume(column)
     with rows_as(lambda place: int(numbers[place])):
         writer.overwrite(numbers, _fitting(array.take(pa.array(order)), arrow_type(column), name, 0))
-    table.layout.extend(table.group, table.info, [writer.finish()])
+    written = [writer.finish()]
+    table.layout.extend(table.group, table.info, written)
     _follow(table, indexes, {name: Selection.from_rows(numbers)})
+    table.put(written)
 
 
 def row_numbers(rows: Any, n_rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -253,7 +285,11 @@ def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions,
     array = _joined(array_from(values, name))
     if table.info.members:
         _check_length(table.info, name, array)
-    table.layout.attach_column(table.group, table.info, _write_whole(table.group, name, array, options))
+    if options.sparse:
+        table.journaled()
+    written = _write_whole(table.group, name, array, options)
+    table.layout.attach_column(table.group, table.info, written)
+    table.put([written])
 
 
 def _check_length(info: TableInfo, name: str, array: pa.Array) -> None:
@@ -276,6 +312,12 @@ def _write_whole(
 
 def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOptions) -> None:
     """Other values, of any type, for a column or label, in its place; texts that are not given stay."""
+    if options.sparse or table.info.by_name[name].storage == "sectioned":
+        raise UsageError(
+            f"column {name!r}: a sparse column cannot be replaced, nor take the place of another: drop the old one and "
+            "add the new one, or use update",
+            column=name,
+        )
     array = _joined(array_from(values, name))
     if len(table.info.members) > 1:
         _check_length(table.info, name, array)
@@ -308,6 +350,9 @@ def _with_texts(options: ColumnOptions, before: ColumnInfo, kind: pa.DataType) -
 def drop_column(table: OpenTable, name: str) -> None:
     """Remove a column or label with its categories and every reference to it."""
     table.indexes.drop(name)
+    if table.info.by_name[name].storage == "sectioned":
+        retire_arrays(table.journaled(), [join_path(table.info.path, name)])
+        table = table.reopened()
     table.layout.detach_column(table.group, table.info, name)
 
 
@@ -335,4 +380,8 @@ def set_texts(table: OpenTable, name: str | None, texts: Mapping[str, str | None
     for key, text in texts.items():
         if text is not None and not isinstance(text, str):
             raise UsageError(f"{key} must be a text, not {text!r}", option=key)
-    table.layout.set_texts(table.group, table.info, name, texts)
+    if name is not None and table.info.by_name[name].storage == "sectioned":
+        made = table.layout.sparse_texts(table.info.by_name[name], texts)
+        set_texts_of(table.journaled(), join_path(table.info.path, name), made)
+    else:
+        table.layout.set_texts(table.group, table.info, name, texts)

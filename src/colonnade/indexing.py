@@ -11,8 +11,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from colonnade.columns.masked import open_reader
 from colonnade.columns.read import ColumnReader
+from colonnade.columns.readers import open_reader
 from colonnade.errors import UsageError
 from colonnade.h5.links import is_shared
 from colonnade.indexes import KINDS, refusal
@@ -170,7 +170,8 @@ class Indexes:
     def distrust_sharers(self, changed: Sequence[ColumnInfo]) -> None:
         """A changed column may be one of other tables too (by hard links): their indexes do not follow."""
         others = [place for place in self.receipts if place[0] != self.info.path]
-        if others and any(is_shared(self.layout.open_column(self.group, column)[0]) for column in changed):
+        plain = [column for column in changed if column.storage != "sectioned"]  # the others have no indexes
+        if others and any(is_shared(self.layout.open_column(self.group, column)[0]) for column in plain):
             for place in others:
                 del self.receipts[place]
 

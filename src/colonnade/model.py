@@ -37,7 +37,7 @@ Kind = Literal[
 Order = Literal["little", "big", "none"]
 Charset = Literal["ascii", "utf-8"]
 Padding = Literal["terminated", "null", "space"]
-Storage = Literal["compact", "contiguous", "chunked", "virtual", "external"]
+Storage = Literal["compact", "contiguous", "chunked", "virtual", "external", "sectioned"]
 Severity = Literal["error", "warning", "note"]
 # Called while rows are written: how many are done, and how many there are in all (None where unknown).
 Progress = Callable[[int, int | None], None]
@@ -219,6 +219,11 @@ class ColumnInfo:
     problem: str | None = None
 
     @property
+    def marks_missing(self) -> bool:
+        """Whether a row can be missing: by a fill, by a mask, or because it is not defined in a sparse column."""
+        return self.fill is not None or self.is_masked or self.storage == "sectioned"
+
+    @property
     def grid(self) -> ChunkGrid:
         return ChunkGrid(self.n_rows, self.chunk_rows or DEFAULT_CHUNK_ROWS)
 
@@ -375,6 +380,9 @@ class ColumnOptions:
         in their order; False keeps text from being stored by categories.
     ordered: whether the order of the categories means something.
     enum: True stores a categorical as an HDF5 enum instead of codes and a categories dataset.
+    sparse: True stores only the rows that are not missing, in HDF5's proposed sectioned chunks: missing rows cost
+        nothing, but no released HDF5 library reads the column (all else in the file, it does). For numbers, booleans,
+        times and bytes of one length.
     """
 
     units: str | None = None
@@ -387,6 +395,7 @@ class ColumnOptions:
     categories: bool | Sequence[object] | None = None
     ordered: bool | None = None
     enum: bool = False
+    sparse: bool = False
 
     def __post_init__(self) -> None:
         for option in ("units", "units_vocabulary", "description", "filters"):

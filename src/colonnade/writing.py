@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.mapping import implied_units, plain_type
+from colonnade.columns.sparse_writer import SparseColumnWriter
 from colonnade.columns.text_writer import TextWriter, column_writer
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import ColumnNotFound, DataError, UsageError, nearest_names
@@ -35,6 +36,7 @@ from colonnade.h5.links import (
 from colonnade.indexing import check_kind
 from colonnade.layouts import LAYOUTS, Layout, TableText, layout_of
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions, Progress
+from colonnade.sparse.draft import SparseDraft
 
 Mode = Literal["error", "replace"]
 FIRST_ROWS = DEFAULT_CHUNK_ROWS
@@ -49,8 +51,8 @@ class Draft:
 
     source: Source
     layout: Layout
-    writers: list[ColumnWriter | TextWriter]
-    label_writers: list[ColumnWriter | TextWriter]
+    writers: list[ColumnWriter | TextWriter | SparseColumnWriter]
+    label_writers: list[ColumnWriter | TextWriter | SparseColumnWriter]
     label_arrays: dict[str, pa.Array]
     text: TableText
     large_attributes: bool
@@ -60,6 +62,11 @@ class Draft:
     def names(self) -> list[str]:
         """The names of all columns and labels."""
         return [writer.name for writer in (*self.writers, *self.label_writers)]
+
+    @property
+    def has_sparse(self) -> bool:
+        """Whether some column is to be sparse."""
+        return any(isinstance(writer, SparseColumnWriter) for writer in self.writers)
 
 
 def prepare(
@@ -92,7 +99,7 @@ def prepare(
     large = chosen.needs_large_attributes(len(known), longest)
     kinds = {f.name: f.type for f in source.schema} | {name: array.type for name, array in label_arrays.items()}
 
-    def writer(name: str, is_label: bool) -> ColumnWriter | TextWriter:
+    def writer(name: str, is_label: bool) -> ColumnWriter | TextWriter | SparseColumnWriter:
         wide = (large and is_label) or len((options[name].description or "").encode()) > LONGEST_TEXT
         return column_writer(name, kinds[name], options[name], wide, is_label)
 
@@ -211,8 +218,13 @@ def check_options(options: Mapping[str, Any]) -> None:
         raise UsageError(_unknown_option("write", options, prepare))
 
 
-def create(root: Any, path: str, draft: Draft, mode: Mode = "error", progress: Progress | None = None) -> None:
-    """Write the draft as the table at an absolute path; on any error nothing of it stays."""
+def create(
+    root: Any, path: str, draft: Draft, mode: Mode = "error", progress: Progress | None = None
+) -> list[tuple[str, SparseDraft]]:
+    """Write the draft as the table at an absolute path; on any error nothing of it stays.
+
+    Sparse columns are given back with their paths, for the caller to put into the file.
+    """
     place = Place(root, path, mode, draft)
     complete = False
     try:
@@ -223,6 +235,8 @@ def create(root: Any, path: str, draft: Draft, mode: Mode = "error", progress: P
     finally:
         if not complete:
             place.remove()
+    drafts = [(join_path(path, column.name), column.dataset) for column in columns]
+    return [(where, dataset) for where, dataset in drafts if isinstance(dataset, SparseDraft)]
 
 
 class Place:

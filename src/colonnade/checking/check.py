@@ -192,6 +192,9 @@ class Check:
             for check in rule.checks:
                 for breach in self._safely(path, partial(_listed, check, seen)) or ():
                     self.tell(rule.id, breach)
+        for one in seen.datasets.values():
+            if one.info is not None and one.info.storage == "sectioned":
+                self._sparse_array(group, one.name, one.path)
         if self.values or self.indexes:
             self.seen.append((layout, seen))
 
@@ -200,7 +203,8 @@ class Check:
     def _values(self, layout: Layout, seen: SeenTable) -> None:
         named = {one.name for one in seen.members}
         for column in seen.info.members:
-            if column.name in named and column.problem is None and column.storage not in ("external", "virtual"):
+            elsewhere = ("external", "virtual", "sectioned")  # not read, or looked at with the sparse arrays
+            if column.name in named and column.problem is None and column.storage not in elsewhere:
                 self._column(layout, seen, column)
             self._rows_done += column.n_rows
 

@@ -30,7 +30,23 @@ class Masked:
     missing: Mask | None
 
 
-class MaskedReader(ColumnReader):
+class MaskedRows(ColumnReader):
+    """A column whose rows are read together with which of them are missing."""
+
+    def _decode(self, raw: Any) -> pa.Array:
+        if not isinstance(raw, Masked):
+            return super()._decode(raw)
+        return _with_missing(super()._decode(raw.rows), raw.missing)
+
+    def _key_array(self, raw: Any) -> pa.Array:
+        return _with_missing(super()._key_array(raw.rows), raw.missing)
+
+    def _decode_numbers(self, raw: Any) -> tuple[Numbers, Mask | None]:
+        numbers, _ = super()._decode_numbers(raw.rows)
+        return numbers, raw.missing
+
+
+class MaskedReader(MaskedRows):
     """A column whose missing rows are told by a mask."""
 
     def __init__(self, column: ColumnInfo, dataset: Any, mask: Any, n_threads: int = 1) -> None:
@@ -54,27 +70,6 @@ class MaskedReader(ColumnReader):
         flags, _ = self._mask._decode_numbers(mask)
         return _any_of(flags)
 
-    def _decode(self, raw: Any) -> pa.Array:
-        if not isinstance(raw, Masked):
-            return super()._decode(raw)
-        return _with_missing(super()._decode(raw.rows), raw.missing)
-
-    def _key_array(self, raw: Any) -> pa.Array:
-        return _with_missing(super()._key_array(raw.rows), raw.missing)
-
-    def _decode_numbers(self, raw: Any) -> tuple[Numbers, Mask | None]:
-        numbers, _ = super()._decode_numbers(raw.rows)
-        return numbers, raw.missing
-
-
-def open_reader(column: ColumnInfo, dataset: Any, beside: Any = None, n_threads: int = 1) -> ColumnReader:
-    """The reader that suits the form of a column; `beside` is its categories or its mask, if it has either."""
-    if column.is_masked and column.problem is None:
-        if beside is None:
-            raise FormatError(f"column {column.name!r} has lost its mask", column=column.name)
-        return MaskedReader(column, dataset, beside, n_threads)
-    return ColumnReader(column, dataset, beside, n_threads)
-
 
 def _mask_column(column: ColumnInfo, mask: Any) -> ColumnInfo:
     """The mask as a column of its own; that it is one of booleans, as long as the values, the layout has seen to."""
@@ -94,5 +89,7 @@ def _with_missing(array: pa.Array, missing: Mask | None) -> pa.Array:
     """The same values, null where the mask says so. The array has no missing rows of its own, and no offset."""
     if missing is None:
         return array
+    if array.type.num_fields or isinstance(array, pa.ExtensionArray):
+        return array.take(pa.array(np.arange(len(array)), mask=missing))
     validity = pa.py_buffer(np.packbits(~missing, bitorder="little"))
     return pa.Array.from_buffers(array.type, len(array), [validity, *array.buffers()[1:]])

@@ -20,8 +20,10 @@ from colonnade.columns.forms import POINTER_COST
 from colonnade.columns.mapping import TEXT_BY_CATEGORIES, plain_type, stored_codes
 from colonnade.columns.plain import plain_array
 from colonnade.columns.read import cut
+from colonnade.columns.sparse_writer import SparseColumnWriter
 from colonnade.columns.strings import byte_lengths
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
+from colonnade.errors import UsageError
 from colonnade.h5.datasets import describe_dataset, reading
 from colonnade.h5.links import rename, unlink
 from colonnade.model import AUTO, ColumnOptions
@@ -35,8 +37,12 @@ WORTH = 0.7  # of the bytes of plain text
 
 def column_writer(
     name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool = False, is_label: bool = False
-) -> ColumnWriter | TextWriter:
+) -> ColumnWriter | TextWriter | SparseColumnWriter:
     """What writes a new column of this Arrow type. Labels differ from row to row: categories are not tried for them."""
+    if options.sparse:
+        if is_label:
+            raise UsageError(f"label {name!r} cannot be sparse: columns refer to it", column=name)
+        return SparseColumnWriter(name, kind, options)
     asked = options.strings == "categories"
     free = options.strings == "auto" and options.fill in (AUTO, None) and not is_label
     is_text = bool(pa.types.is_string(plain_type(kind))) and options.categories is None and not options.enum

@@ -165,15 +165,11 @@ class ColumnWriter:
         return coder
 
     def _check_units(self) -> str | None:
-        implied = implied_units(self._given) if self._coder is None else None
-        asked = self._options.units
-        if implied is not None and asked is not None and asked != implied:
-            raise UsageError(
-                f"column {self.name!r} of type {self._given} is stored in {implied!r}: leave out units={asked!r}, "
-                "or cast the column to an integer",
-                column=self.name,
-            )
-        return implied or asked
+        return (
+            self._options.units
+            if self._coder is not None
+            else checked_units(self._given, self._options.units, self.name)
+        )
 
     def _first_form(self) -> Form:
         if self._coder is not None:
@@ -495,6 +491,18 @@ class ColumnWriter:
         if self._options.chunk_rows is not None:
             return self._options.chunk_rows
         return min(self._chunk_rows, default_chunk_rows(self._chunk_rows, form.stored))
+
+
+def checked_units(kind: pa.DataType, asked: str | None, name: str) -> str | None:
+    """The units of a column of this type; those of times are given, and others are refused."""
+    implied = implied_units(kind)
+    if implied is not None and asked is not None and asked != implied:
+        raise UsageError(
+            f"column {name!r} of type {kind} is stored in {implied!r}: leave out units={asked!r}, "
+            "or cast the column to an integer",
+            column=name,
+        )
+    return implied or asked
 
 
 def _numbered_names(column: ColumnInfo) -> pa.Array:

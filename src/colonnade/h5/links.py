@@ -91,6 +91,15 @@ def _address(found: Any) -> int:
     return int(low) + (int(high) << 32)
 
 
+def hard_address(group: Any, name: str) -> int | None:
+    """Where the object header is that a hard link leads to, whether HDF5 can open it or not; None for other links."""
+    try:
+        link = group.links.get_info(encode_name(name))
+    except BROKEN:
+        return None
+    return int(link.u) if link.type == h5l.TYPE_HARD else None
+
+
 def hard_kind(group: Any, name: str) -> NodeKind | None:
     """What the link of this name leads to; None when there is none. Soft and external links are not followed."""
     try:

@@ -47,6 +47,8 @@ def refusal(column: ColumnInfo) -> str | None:
         return f"floats of the form {column.type} have no index kind"
     if column.storage in ("external", "virtual"):
         return "its rows lie in other files, which may change without it"
+    if column.storage == "sectioned":
+        return "an index and its column refer to each other, and HDF5 cannot refer to a sparse column"
     if domain_of(column.type) is None:
         return f"values of type {column.type} cannot be compared"
     return None

@@ -44,6 +44,7 @@ class Layout:
     detach_column: Callable[[Any, TableInfo, str], None]
     rename_column: Callable[[Any, TableInfo, str, str], None]
     replace_column: Callable[[Any, TableInfo, WrittenColumn, Any], None]
+    sparse_texts: Callable[[ColumnInfo, Mapping[str, str | None]], dict[str, str | None]]
     set_texts: Callable[[Any, TableInfo, str | None, Mapping[str, str | None]], None]
     search_indexes: Callable[[Any, TableInfo], list[PlacedIndex]]
     place_index: Callable[[Any, str, str], tuple[Any, str]]
@@ -73,6 +74,7 @@ HEP001 = Layout(
     detach_column=hep001_write.detach_column,
     rename_column=hep001_write.rename_column,
     replace_column=hep001_write.replace_column,
+    sparse_texts=hep001_write.sparse_texts,
     set_texts=hep001_write.set_texts,
     search_indexes=hep001_search.search_indexes,
     place_index=hep001_search.place_index,
@@ -100,6 +102,7 @@ ANNDATA = Layout(
     detach_column=refuse("dropping a column"),
     rename_column=refuse("renaming a column"),
     replace_column=refuse("replacing a column"),
+    sparse_texts=refuse("setting a text"),
     set_texts=refuse("setting a text"),
     search_indexes=no_indexes,
     place_index=refuse("building a search index"),

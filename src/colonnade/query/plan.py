@@ -270,7 +270,7 @@ def _known(leaf: BoundLeaf, column: ColumnInfo, scope: Selection) -> Found:
 
 def may_miss(column: ColumnInfo) -> bool:
     """Whether a row of the column can be missing."""
-    marked = column.fill is not None or column.is_masked
+    marked = column.marks_missing
     return marked or column.categories is not None or len(column.type.members) > 2
 
 

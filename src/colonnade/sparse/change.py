@@ -57,6 +57,21 @@ def resize_array(file: Opened, name: str, shape: Any, n_threads: int) -> None:
     _edit_array(file, name, work)
 
 
+def change_rows(
+    editor: Editor, header: int, info: SparseInfo, n_rows: int, parts: Iterator[Part], n_threads: int
+) -> None:
+    """Give an array of one dimension another length, and rows other values; parts without values are erased."""
+    new = replace(info, space=Dataspace((n_rows,), info.space.max_shape))
+    if n_rows < info.space.shape[0]:
+        put_chunks(editor, header, new, _cut(editor.source, info, new, n_threads))
+    else:
+        put_chunks(editor, header, new, _merged(editor.source, new, parts, _overlay_or_erase, n_threads))
+
+
+def _overlay_or_erase(old: Cells, places: Places, values: Values | None) -> Cells:
+    return _without(old, places, values) if values is None else _overlay(old, places, values)
+
+
 def change_attributes(file: Opened, name: str, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
     """Set attributes, and remove those named."""
     messages = encode_attributes(new)

@@ -83,7 +83,7 @@ def plan(
         limit is not None and one > max(limit, 1) for one, limit in zip(chunk, limits, strict=True)
     ):
         raise UsageError(f"chunks {chunk} do not suit an array of {sizes}, at most {limits}")
-    stored = stored_type_of(np.dtype(dtype))
+    stored = dtype if isinstance(dtype, StoredType) else stored_type_of(np.dtype(dtype))
     if stored.has_pointers or stored.kind == "unknown" or "reference" in stored.kind:
         raise UnsupportedError(f"{stored} cannot be written into sparse arrays yet", feature=str(stored))
     kind = choose_map(space, chunk)

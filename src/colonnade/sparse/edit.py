@@ -18,6 +18,7 @@ import numpy as np
 
 from colonnade.errors import UnsupportedError
 from colonnade.h5.journal import JournaledFile
+from colonnade.model import StoredType
 from colonnade.sparse.btree2 import TreeHeader, encode_tree
 from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.chunk_maps import ChunkMap
@@ -51,6 +52,7 @@ _SUMMED_SUPERBLOCK = 44
 _BLOCK_LEAD = 4 + CHECKSUM
 _MESSAGE_LEAD = 4
 _LONGEST_MESSAGE = 65_535
+_NO_ROWS = b"\3\1" + b"\xff" * 8 + bytes(8)  # layout message: contiguous, nowhere, no bytes
 
 
 class Editor:
@@ -120,10 +122,23 @@ def _encode_block(info: SparseInfo, length: int = 0) -> bytes:
     messages.append((LAYOUT, 0, encode_layout(info.layout)))
     messages += [(ATTRIBUTE, 0, data) for data in info.attributes]
     body = b"".join(struct.pack("<BHB", kind, len(data), flags) + data for kind, flags, data in messages)
+    return _sealed(body, length)
+
+
+def _sealed(body: bytes, length: int) -> bytes:
+    """A block of these messages, in at least so many bytes."""
     while (left := length - len(body) - _BLOCK_LEAD) >= _MESSAGE_LEAD:
         size = min(left - _MESSAGE_LEAD, _LONGEST_MESSAGE)
         body += struct.pack("<BHB", NIL, size, 0) + bytes(size)
     return with_checksum(b"OCHK" + body.ljust(length - _BLOCK_LEAD, b"\0"))
+
+
+def retire(editor: Editor, header: int) -> None:
+    """Make an empty dataset that HDF5 can read, and remove, of one that it cannot. Its chunks stay where they are."""
+    place, length = _block_of(editor, header)
+    messages = ((DATASPACE, b"\2\0\0\2"), (DATATYPE, encode_datatype(StoredType("integer", 1))), (LAYOUT, _NO_ROWS))
+    body = b"".join(struct.pack("<BHB", kind, len(data), 0) + data for kind, data in messages)
+    editor.put(place, _sealed(body, length))
 
 
 def put_chunks(
@@ -131,7 +146,9 @@ def put_chunks(
 ) -> None:
     """Chunks put in the place of those that are there (None: taken away), and the chunk map and messages with them."""
     records = {record.grid: record for record in _stored(editor.source, info)}
+    n_changed = 0
     for grid, packed in chunks:
+        n_changed += 1
         old = records.pop(grid, None)
         if packed is None:
             continue
@@ -141,7 +158,7 @@ def put_chunks(
         else:
             data = packed.data
             records[grid] = packed.record(grid, editor.append(lambda _, data=data: data))  # type: ignore[misc]
-    layout = _put_map(editor, info, [records[grid] for grid in sorted(records)])
+    layout = _put_map(editor, info, [records[grid] for grid in sorted(records)]) if n_changed else info.layout
     put_messages(editor, header, replace(info, layout=layout))
 
 
@@ -152,14 +169,19 @@ def _stored(source: Source, info: SparseInfo) -> Iterable[ChunkRecord]:
 
 def put_messages(editor: Editor, header: int, info: SparseInfo) -> None:
     """The block of messages written anew: where it is, or behind the end if it has outgrown that."""
-    stub = editor.source.fields(header, _STUB, "object header")
-    stub.expect(b"OHDR\2\0\x14\x10\x10\0\0", "a stub of ours")
-    place, length = stub.number(8), stub.number(8)
+    place, length = _block_of(editor, header)
     block = _encode_block(info, length)
     if len(block) == length:
         editor.put(place, block)
     else:
         _put_block(editor, header, block)
+
+
+def _block_of(editor: Editor, header: int) -> tuple[int, int]:
+    """Where the messages of a dataset that was made here are, and how many bytes they have."""
+    stub = editor.source.fields(header, _STUB, "object header")
+    stub.expect(b"OHDR\2\0\x14\x10\x10\0\0", "a stub of ours")
+    return stub.number(8), stub.number(8)
 
 
 def record_form(info: SparseInfo) -> RecordForm:

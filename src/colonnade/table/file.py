@@ -19,13 +19,14 @@ from colonnade.h5.datasets import is_touched, object_name
 from colonnade.h5.files import Care, FileHandle, Target, open_file
 from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.journal import Durability
-from colonnade.h5.links import open_dataset, open_group, unlink, walk_groups
+from colonnade.h5.links import join_path, open_dataset, open_group, unlink, walk_groups
 from colonnade.h5.locks import Locking
 from colonnade.h5.outside import Links
 from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import Progress, TableInfo
 from colonnade.predicate import Predicate
+from colonnade.sparse.draft import put_drafts, retire_arrays
 from colonnade.table.table import Table
 from colonnade.threads import default_threads
 from colonnade.trust import Receipts, Trust, file_state, load_receipts, save_receipts
@@ -342,7 +343,12 @@ class File:
 
         with self._change():
             path = self._absolute(table)
-            create(self._handle.root, path, draft, mode, _told_of_passes(progress, 1 + len(draft.index)))
+            if draft.has_sparse and not self._handle.is_journaled:
+                raise UsageError(f"{self.name} was not opened from a path, so sparse columns cannot be made in it")
+            if mode == "replace" and path in self:
+                self._remove_sparse(path)
+            told_of = _told_of_passes(progress, 1 + len(draft.index))
+            put_drafts(self._handle, create(self._handle.root, path, draft, mode, told_of))
             for place in [place for place in self._receipts if place[0] == path]:
                 del self._receipts[place]
             if draft.index:
@@ -353,12 +359,25 @@ class File:
     def drop(self, table: str) -> None:
         """Remove a table; what others put into its group stays. One commit."""
         with self._change():
+            self._remove_sparse(table)
             group, layout, info = self._describe(table)
             for place in [place for place in self._receipts if place[0] == info.path]:
                 del self._receipts[place]
             layout.clear(group)
             if info.path != "/" and not list(group):
                 unlink(self._handle.root, info.path)
+
+    def _remove_sparse(self, table: str) -> None:
+        """Remove the sparse columns of a table, which HDF5 cannot do, before the rest of it goes."""
+        _, _, info = self._describe(table)
+        paths = [join_path(info.path, column.name) for column in info.members if column.storage == "sectioned"]
+        if not paths:
+            return
+        if not self._handle.is_journaled:
+            raise UsageError(f"{self.name} was not opened from a path, so its sparse columns cannot be removed")
+        retire_arrays(self._handle, paths)
+        for path in paths:
+            unlink(self._handle.root, path)
 
     def repack(
         self,

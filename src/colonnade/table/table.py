@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.mapping import as_dictionary
-from colonnade.columns.masked import open_reader
 from colonnade.columns.read import ColumnReader
+from colonnade.columns.readers import open_reader
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.indexes.base import Options
 from colonnade.indexing import Indexes, OpenIndex
@@ -220,7 +220,7 @@ class Table(Readable):
         from colonnade import changes
 
         info = self.info
-        return changes.OpenTable(self._group, self._layout, info, self._file._receipts)
+        return changes.OpenTable(self._group, self._layout, info, self._file._receipts, self._file._handle)
 
     def _look(self) -> None:
         """Describe the table anew if the file has changed since it was described."""
@@ -348,7 +348,7 @@ class Table(Readable):
         def read() -> int:
             self._look()
             column = self._column(name)
-            return ColumnReader(column, *self._layout.open_column(self._group, column)).stored_bytes
+            return open_reader(column, *self._layout.open_column(self._group, column)).stored_bytes
 
         return self._file._consistent(read)
 

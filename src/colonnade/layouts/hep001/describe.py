@@ -16,9 +16,19 @@ from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
-from colonnade.h5.links import Child, address, children, dereference, is_dataset, open_dataset, open_in_place
+from colonnade.h5.links import (
+    Child,
+    address,
+    children,
+    dereference,
+    hard_address,
+    is_dataset,
+    open_dataset,
+    open_in_place,
+)
 from colonnade.layouts.hep001 import names
 from colonnade.model import CategoriesInfo, ColumnInfo, Finding, Severity, TableInfo
+from colonnade.sparse.rows import SparseRows, open_rows
 
 
 @dataclass
@@ -31,6 +41,12 @@ class _Member:
     info: DatasetInfo
     n_rows: int
     attributes: frozenset[str]
+    texts: dict[str, str] | None = None  # those of a sparse column, whose attributes HDF5 cannot read
+
+    def text(self, name: str) -> str | None:
+        if self.texts is not None:
+            return self.texts.get(name)
+        return attributes.read_text(self.dataset, name) if name in self.attributes else None
 
 
 def is_table(group: Any) -> bool:
@@ -124,19 +140,37 @@ class _Description:
     def _members(self) -> list[_Member]:
         found = []
         for child in children(self.group):
-            if child.kind == "broken":
-                self.note("T7", "warning", "this link leads nowhere, or to an object that cannot be opened", child.name)
-            if child.kind == "dataset":
+            if child.kind in ("dataset", "broken"):
                 member = self._member(child)
                 if member is not None:
                     found.append(member)
         return found
 
-    def _member(self, child: Child) -> _Member | None:
-        dataset = open_dataset(self.group, child.name)
-        if dataset is None:
-            self.note("T7", "warning", "this dataset cannot be opened", child.name)
+    def _sparse_member(self, child: Child) -> _Member | None:
+        """A column in sectioned chunks: HDF5 cannot follow the link to it, but we can."""
+        try:
+            rows = open_rows(self.group, child.name)
+            texts = _texts_of(rows) if rows is not None else {}
+        except (FormatError, UnsupportedError) as error:
+            self.note("C1", "error", f"the header of this sparse column cannot be read: {error}", child.name)
             return None
+        if rows is None:
+            broken = "this link leads nowhere, or to an object that cannot be opened"
+            text = broken if child.kind == "broken" else "this dataset cannot be opened"
+            self.note("T7", "warning", text, child.name)
+            return None
+        if len(rows.info.space.shape) != 1:
+            self.note("C1", "note", f"a dataset of rank {len(rows.info.space.shape)} is no column", child.name)
+            return None
+        (n_rows,), (chunk_rows,) = rows.info.space.shape, rows.info.layout.chunk
+        filters = rows.info.pipelines[rows.info.layout.values_section]
+        info = DatasetInfo(rows.info.type, (n_rows,), "sectioned", chunk_rows, filters, None)
+        return _Member(child.name, hard_address(self.group, child.name) or -1, rows, info, n_rows, frozenset(), texts)
+
+    def _member(self, child: Child) -> _Member | None:
+        dataset = open_dataset(self.group, child.name) if child.kind == "dataset" else None
+        if dataset is None:
+            return self._sparse_member(child)
         try:
             info = describe_dataset(dataset)
         except BROKEN as error:
@@ -160,8 +194,9 @@ class _Description:
         return targets
 
     def _length(self, members: list[_Member], in_order: set[str]) -> int:
-        """The table's length: what most of its columns have (C1)."""
+        """The table's length: what most of its columns have (C1). Those that HDF5 can read decide, if there are any."""
         counted = [member for member in members if member.address not in self.used]
+        counted = [member for member in counted if member.info.storage != "sectioned"] or counted
         listed = [m for m in counted if m.name in in_order] or counted
         votes = Counter(member.n_rows for member in listed)
         return max(votes, key=lambda n_rows: (votes[n_rows], n_rows), default=0)
@@ -176,7 +211,7 @@ class _Description:
         self, member: _Member, by_address: dict[int, _Member], targets: dict[str, Any], n_rows: int, is_label: bool
     ) -> ColumnInfo:
         info = member.info
-        problem = None
+        problem = member.dataset.problem if isinstance(member.dataset, SparseRows) else None
         if member.n_rows != n_rows:
             problem = f"it has {member.n_rows} rows, the table has {n_rows} (rule C1)"
             self.note("C1", "error", problem, member.name)
@@ -185,7 +220,7 @@ class _Description:
             categories, trouble = self._categories(member, targets[member.name], by_address)
             problem = problem or trouble
         text = {
-            name: attributes.read_text(member.dataset, name) if name in member.attributes else None
+            name: member.text(name)
             for name in (names.UNITS, names.UNITS_VOCABULARY, names.DESCRIPTION, names.ARROW_TYPE)
         }
         return ColumnInfo(
@@ -285,6 +320,11 @@ class _Description:
         return name
 
 
+def _texts_of(rows: SparseRows) -> dict[str, str]:
+    """The texts among the attributes of a sparse column."""
+    return {name: value for name, value in rows.attributes().items() if isinstance(value, str)}
+
+
 def _address(target: Any) -> int:
     """Where a dataset is kept; a number that no object has when its header is broken."""
     found = address(target)
@@ -300,6 +340,11 @@ def _described(target: Any) -> DatasetInfo | None:
 
 def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
     """The datasets of a column: its rows, and its categories or None."""
+    if column.storage == "sectioned":
+        rows = open_rows(group, column.name)
+        if rows is None:
+            raise FormatError(f"column {column.name!r} is not in the file any more", column=column.name)
+        return rows, None
     dataset = open_dataset(group, column.name) if column.filters else open_in_place(group, column.name)
     if dataset is None:
         raise FormatError(f"column {column.name!r} is not in the file any more", column=column.name)

@@ -10,6 +10,8 @@ from colonnade.layouts.hep001.rules_tables import listed_order
 from colonnade.layouts.hep001.seen import COLUMN_TEXTS, SeenTable
 from colonnade.model import Breach, StoredType
 
+_SPARSE = "Write the column without sparse=True if others than colonnade shall read it."
+
 
 def columns_have_rank_one(table: SeenTable) -> Iterator[Breach]:
     """C1: what column-order names is a dataset of rank 1."""
@@ -65,11 +67,14 @@ def _is_unmapped(stored: StoredType) -> bool:
 
 
 def rows_are_in_the_file(table: SeenTable) -> Iterator[Breach]:
-    """C5: any storage is legal; rows that lie in other files are told, since the file alone does not hold them."""
+    """C5: any storage is legal; rows that lie in other files are told, and those that only some readers know."""
     for one in (*table.members, *table.categories):
         if one.info is not None and one.info.storage in ("external", "virtual"):
             message = "the rows lie in other files, which may change or be lost"
             yield Breach("warning", one.path, message, f"{one.info.storage} storage", "rows inside the file")
+        elif one.info is not None and one.info.storage == "sectioned":
+            message = "this column is sparse: no released HDF5 library reads it"
+            yield Breach("note", one.path, message, "sectioned chunks", "storage that HDF5 reads", _SPARSE)
 
 
 def column_attributes_are_stored_right(table: SeenTable) -> Iterator[Breach]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from colonnade.errors import CorruptError
+from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN, Attribute
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
-from colonnade.h5.links import Child, address, children, dereference, join_path, open_dataset, open_group
+from colonnade.h5.links import Child, address, children, dereference, hard_address, join_path, open_dataset, open_group
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe
 from colonnade.layouts.hep001.search import KIND
 from colonnade.model import ColumnInfo, TableInfo
+from colonnade.sparse.rows import open_rows
 
 COLUMN_TEXTS = (names.UNITS, names.UNITS_VOCABULARY, names.DESCRIPTION)
 INDEX_ATTRIBUTES = (
@@ -153,10 +154,14 @@ def look(group: Any, path: str) -> SeenTable:
 
 def _seen(group: Any, path: str, child: Child, wanted: tuple[str, ...]) -> SeenDataset | None:
     """The dataset a link leads to; None when that is no dataset."""
-    if child.kind != "dataset":
+    if child.kind not in ("dataset", "broken"):
         return None
     where = join_path(path, child.name)
-    dataset = open_dataset(group, child.name)
+    dataset = open_dataset(group, child.name) if child.kind == "dataset" else None
+    if dataset is None and (sparse := _seen_sparse(group, child, where)) is not None:
+        return sparse
+    if child.kind == "broken":
+        return None
     if dataset is None:
         return SeenDataset(child.name, where, child.address, None, None, "this dataset cannot be opened", {})
     held = {name: found for name in wanted if (found := attributes.look(dataset, name)) is not None}
@@ -165,3 +170,18 @@ def _seen(group: Any, path: str, child: Child, wanted: tuple[str, ...]) -> SeenD
     except BROKEN as error:
         info, problem = None, f"the header of this dataset cannot be read: {error}"
     return SeenDataset(child.name, where, child.address, dataset, info, problem, held)
+
+
+def _seen_sparse(group: Any, child: Child, where: str) -> SeenDataset | None:
+    """A dataset in sectioned chunks, which HDF5 cannot open; its attributes are looked at with its chunks."""
+    try:
+        rows = open_rows(group, child.name)
+    except (FormatError, UnsupportedError) as error:
+        problem = f"the header of this sparse column cannot be read: {error}"
+        return SeenDataset(child.name, where, -1, None, None, problem, {})
+    if rows is None:
+        return None
+    info = rows.info
+    filters = info.pipelines[info.layout.values_section]
+    found = DatasetInfo(info.type, info.space.shape, "sectioned", info.layout.chunk[0], filters, None)
+    return SeenDataset(child.name, where, hard_address(group, child.name) or -1, None, found, None, {})

@@ -27,6 +27,7 @@ from colonnade.h5.links import create_group, exists, open_dataset, rename, unlin
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe
 from colonnade.model import AUTO, ColumnInfo, TableInfo
+from colonnade.sparse.draft import SparseDraft
 
 if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn
@@ -56,10 +57,11 @@ def complete_columns(group: Any, columns: Sequence[WrittenColumn], labels: Seque
     for column in (*columns, *labels):
         _write_column_attributes(group, column)
     if labels:
-        for column in columns:
+        plain = [column for column in columns if not isinstance(column.dataset, SparseDraft)]  # HDF5 can refer to them
+        for column in plain:
             attributes.write_references(column.dataset, names.INDEXES, [label.dataset for label in labels])
         for label in labels:
-            attributes.write_references(label.dataset, names.COLUMNS_LIST, [column.dataset for column in columns])
+            attributes.write_references(label.dataset, names.COLUMNS_LIST, [column.dataset for column in plain])
 
 
 def complete_group(
@@ -90,12 +92,22 @@ def _write_column_attributes(group: Any, column: WrittenColumn) -> None:
         (names.ARROW_TYPE, column.arrow_type),
     ):
         if value is not None:
-            attributes.write_text(column.dataset, name, value)
+            _set(column.dataset, name, value)
     if pa.types.is_decimal(column.kind) and column.form.stored.kind == "integer" and column.kind.scale:
-        attributes.write_number(column.dataset, names.SCALE_FACTOR, 10.0**-column.kind.scale)
+        _set(column.dataset, names.SCALE_FACTOR, 10.0**-column.kind.scale)
     if column.categories is not None:
         target = _write_categories(group, column)
         attributes.write_reference(column.dataset, names.CATEGORIES, target)
+
+
+def _set(dataset: Any, name: str, value: str | float) -> None:
+    """Write an attribute; that of a sparse column is kept until it is put into the file."""
+    if isinstance(dataset, SparseDraft):
+        dataset.attributes[name] = value
+    elif isinstance(value, str):
+        attributes.write_text(dataset, name, value)
+    else:
+        attributes.write_number(dataset, name, value)
 
 
 def _description(column: WrittenColumn) -> str | None:
@@ -172,7 +184,7 @@ def attach_column(group: Any, info: TableInfo, column: WrittenColumn) -> None:
     """Make a dataset that was just written a column of the table, the last one, with the labels of the others."""
     _write_column_attributes(group, column)
     labels = [open_dataset(group, label.name) for label in info.labels]
-    if labels:
+    if labels and not isinstance(column.dataset, SparseDraft):
         attributes.write_references(column.dataset, names.INDEXES, labels)
         for label, dataset in zip(info.labels, labels, strict=True):
             listed = [open_dataset(group, c.name) for c in info.members if label.name in c.labels]
@@ -254,7 +266,23 @@ def set_texts(group: Any, info: TableInfo, name: str | None, texts: Mapping[str,
             attributes.write_text(node, attribute, text)
 
 
+def sparse_texts(column: ColumnInfo, texts: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The same of a sparse column: its attributes as they are to be, None for those that go."""
+    made = dict(texts)
+    if "units" in made:
+        made[names.ARROW_TYPE] = _type_name(column, made["units"])
+    return made
+
+
 def _keep_type(dataset: Any, column: ColumnInfo, units: str | None) -> None:
+    named = _type_name(column, units)
+    if named is None:
+        attributes.delete(dataset, names.ARROW_TYPE)
+    else:
+        attributes.write_text(dataset, names.ARROW_TYPE, named)
+
+
+def _type_name(column: ColumnInfo, units: str | None) -> str | None:
     """Other units do not make another type of a column: numbers that get units since 1970 stay numbers."""
     kind = arrow_type(column)
     if implied_units(kind) is not None:
@@ -262,11 +290,7 @@ def _keep_type(dataset: Any, column: ColumnInfo, units: str | None) -> None:
             f"column {column.name!r} holds {kind}, which is stored in {column.units!r}: its units cannot be changed",
             column=column.name,
         )
-    named = named_type(column.type, units, kind)
-    if named is None:
-        attributes.delete(dataset, names.ARROW_TYPE)
-    else:
-        attributes.write_text(dataset, names.ARROW_TYPE, named)
+    return named_type(column.type, units, kind)
 
 
 def _with_missing_line(text: str | None, before: str | None, column: ColumnInfo) -> str | None:

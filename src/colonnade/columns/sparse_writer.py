@@ -1,0 +1,147 @@
+"""One column written so that only the rows that are not missing are stored; in and out as for a ColumnWriter.
+
+Nothing goes to the file here: what is written waits in a `SparseDraft`, which whoever commits puts into it at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.encode import encode
+from colonnade.columns.forms import Form, first_form
+from colonnade.columns.mapping import arrow_type, named_type, plain_type
+from colonnade.columns.missing import recommended_fills
+from colonnade.columns.plain import plain_array
+from colonnade.columns.writer import WrittenColumn, checked_units
+from colonnade.errors import DataError, UsageError, rows_as
+from colonnade.h5.chunks import RowNumbers
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
+from colonnade.sparse.create import plan
+from colonnade.sparse.draft import SparseDraft
+from colonnade.sparse.rows import SparseRows
+from colonnade.sparse.values import stored_dtype
+
+WRITABLE = ("integer", "float", "boolean", "opaque", "complex")
+USUAL_FILTERS = "shuffle+deflate:4"
+
+
+class SparseColumnWriter:
+    """Writes one column of which most rows are missing."""
+
+    def __init__(self, name: str, kind: pa.DataType, options: ColumnOptions) -> None:
+        self.name = name
+        self._given = plain_type(kind)
+        self._options = options
+        self._n_taken = 0
+        _refuse_options(name, options)
+        self._form = _form_of(self._given, name)
+        try:
+            self._units = checked_units(self._given, options.units, name)
+            info = plan(
+                name, (0,), self._form.stored, (options.chunk_rows or DEFAULT_CHUNK_ROWS,), None,
+                USUAL_FILTERS if options.filters is None else options.filters, (None,), "sectioned",
+            )  # fmt: skip
+        except UsageError as error:
+            error.facts.setdefault("column", name)
+            raise
+        self._draft = SparseDraft(replace(info, fill=_fill_of(self._form)), is_new=True)
+
+    @classmethod
+    def resume(cls, column: ColumnInfo, rows: SparseRows) -> SparseColumnWriter:
+        """A writer that goes on behind the rows that a column has, or changes them."""
+        writer = cls.__new__(cls)
+        writer.name = column.name
+        writer._given = arrow_type(column)
+        writer._options = ColumnOptions(description=column.description)
+        writer._form = Form(column.type, writer._given)
+        writer._units = column.units
+        writer._n_taken = column.n_rows
+        writer._draft = SparseDraft(rows.info, is_new=False)
+        return writer
+
+    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+        """Nothing is to be decided."""
+
+    def write(self, array: pa.Array) -> None:
+        """Take the next rows."""
+        places, image = self._cells(array, self._n_taken)
+        self._draft.add(len(array), places, image)
+        self._n_taken += len(array)
+
+    def overwrite(self, rows: RowNumbers, array: pa.Array) -> None:
+        """Put values into rows that are there already, given in increasing order; None makes a row missing."""
+        places, image = self._cells(array, 0)
+        erased = np.ones(len(rows), dtype=bool)
+        erased[places] = False
+        self._draft.erase(rows[erased])
+        self._draft.set(rows[places], image)
+
+    def _cells(self, array: pa.Array, first_row: int) -> tuple[RowNumbers, Any]:
+        """Where the rows are that are not missing, and these as elements."""
+        values = plain_array(array, self._given)
+        if self._options.fill is None and values.null_count:
+            row = first_row + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+            raise DataError(
+                f"column {self.name!r} has a missing value in row {row}, but fill=None says that it has none",
+                column=self.name, row=row,
+            )  # fmt: skip
+        places = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+        present = values.drop_null() if values.null_count else values
+        with rows_as(lambda place: first_row + int(places[place])):
+            image = encode(present, self._form.stored, None, self.name).image
+        return places, np.array(image, dtype=stored_dtype(self._form.stored).base)
+
+    def finish(self) -> WrittenColumn:
+        """Say how the column is stored; its `dataset` is the draft."""
+        return WrittenColumn(
+            name=self.name,
+            dataset=self._draft,
+            form=self._form,
+            options=self._options,
+            units=self._units,
+            arrow_type=named_type(self._form.stored, self._units, self._given),
+            has_missing=False,  # none that a fill would have to mark
+            n_rows=self._n_taken,
+            kind=self._given,
+        )
+
+
+def _refuse_options(name: str, options: ColumnOptions) -> None:
+    odd = [
+        word
+        for word, is_set in (
+            ("fill", options.fill not in (AUTO, None)),
+            ("categories", options.categories not in (None, False)),
+            ("enum", options.enum),
+            ("strings", options.strings != "auto"),
+        )
+        if is_set
+    ]
+    if odd:
+        raise UsageError(f"column {name!r}: {odd[0]}= has no meaning for a sparse column", column=name, option=odd[0])
+
+
+def _form_of(kind: pa.DataType, name: str) -> Form:
+    if pa.types.is_dictionary(kind):
+        raise UsageError(f"column {name!r}: a sparse column cannot be a categorical yet", column=name)
+    form = first_form(kind, name)
+    if form.stored.kind not in WRITABLE:
+        raise UsageError(
+            f"column {name!r} of type {kind} would be stored as {form.stored}; sparse columns hold numbers, booleans, "
+            "times and bytes of one length",
+            column=name,
+        )
+    return form
+
+
+def _fill_of(form: Form) -> bytes | None:
+    """What missing rows would be to a reader that does not ask which are defined: the usual mark of a missing one."""
+    fill = next(recommended_fills(form.stored), None) if form.stored.kind in ("integer", "float") else None
+    if fill is None:
+        return None
+    return np.frombuffer(fill, dtype=memory_dtype(form.stored)).astype(stored_dtype(form.stored)).tobytes()

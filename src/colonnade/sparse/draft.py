@@ -1,0 +1,186 @@
+"""Rows of a sparse column that wait to be put into a file: HDF5 must not have it open for that, so they come last.
+
+A draft is of a new array of one dimension, or of changes to one that is there: more rows behind it, other values,
+rows erased, rows cut off. Rows that are added come in order; what is complete of them waits, chunk by chunk, in memory,
+then in a temporary file. `put_drafts` puts all drafts of a change into the file, without committing it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from colonnade.h5.files import FileHandle
+from colonnade.h5.placeholders import make_placeholder
+from colonnade.sparse.attributes import changed, encode_attributes
+from colonnade.sparse.change import Part, change_rows
+from colonnade.sparse.chunk import SparseInfo
+from colonnade.sparse.create import edit
+from colonnade.sparse.dataspace import Dataspace
+from colonnade.sparse.edit import Editor, put_dataset, put_messages, retire
+from colonnade.sparse.headers import read_messages
+from colonnade.sparse.locate import describe, find_address
+from colonnade.sparse.selections import Places
+from colonnade.sparse.values import Values, stored_dtype
+from colonnade.threads import default_threads
+
+MOST_HELD = 64 << 20  # bytes of rows that wait in memory
+
+
+class SparseDraft:
+    """A sparse column to be made, or changed. `attributes` are set with it; `n_rows` is its length then."""
+
+    def __init__(self, info: SparseInfo, is_new: bool) -> None:
+        self.info = info
+        self.is_new = is_new
+        self.n_rows = info.space.shape[0]
+        self.attributes: dict[str, Any] = {}
+        self._dtype = stored_dtype(info.type)
+        self._open: list[tuple[Places, Values]] = []
+        self._parts: list[Part | tuple[int, int, int]] = []  # in memory, or number, place and count in the file
+        self._n_held = 0
+        self._spool: Any = None
+        self._changed: tuple[Places, Values] | None = None
+        self._erased: Places | None = None
+
+    def add(self, n_rows: int, places: Places, values: Values) -> None:
+        """So many rows behind those so far, of which those at these places have values."""
+        if len(places):
+            self._open.append((places + self.n_rows, values.astype(self._dtype.base)))
+        before, self.n_rows = self.n_rows, self.n_rows + n_rows
+        size = self.info.layout.chunk[0]
+        if before // size != self.n_rows // size:
+            self._close(self.n_rows // size * size)
+
+    def set(self, rows: Places, values: Values) -> None:
+        """Values for rows that are there, in increasing order."""
+        self._changed = rows, values.astype(self._dtype.base)
+
+    def erase(self, rows: Places) -> None:
+        """Make rows that are there missing."""
+        self._erased = rows
+
+    def _close(self, stop: int) -> None:
+        """Nothing more comes for the rows before this one."""
+        if not self._open:
+            return
+        rows = np.concatenate([part for part, _ in self._open])
+        values = np.concatenate([part for _, part in self._open])
+        done = int(np.searchsorted(rows, stop))
+        self._open = [(rows[done:], values[done:])] if done < len(rows) else []
+        for part in _by_chunk(rows[:done], values[:done], self.info.layout.chunk[0]):
+            self._keep(part)
+
+    def _keep(self, part: Part) -> None:
+        grid, places, values = part
+        assert values is not None  # rows that are added have values
+        n_bytes = places.nbytes + values.nbytes
+        if self._n_held + n_bytes <= MOST_HELD:
+            self._n_held += n_bytes
+            self._parts.append(part)
+            return
+        if self._spool is None:
+            self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the draft
+        self._parts.append((grid[0], self._spool.seek(0, 2), len(places)))
+        self._spool.write(places.tobytes() + values.tobytes())
+
+    def added(self) -> Iterator[Part]:
+        """The chunks of the rows that were added, each once, in order."""
+        self._close(self.n_rows)
+        for part in self._parts:
+            if isinstance(part[0], tuple):
+                yield part
+            else:
+                yield self._read(*part)
+
+    def _read(self, number: int, at: int, count: int) -> Part:
+        self._spool.seek(at)
+        places = np.frombuffer(self._spool.read(8 * count), dtype=np.int64)
+        values = np.frombuffer(self._spool.read(count * self._dtype.base.itemsize), dtype=self._dtype.base)
+        return (number,), places, values
+
+    def close(self) -> None:
+        """Let go of what waits."""
+        self._parts.clear()
+        if self._spool is not None:
+            self._spool.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def changed(self) -> Iterator[Part]:
+        """The chunks of the rows that have other values."""
+        if self._changed is not None:
+            yield from _by_chunk(*self._changed, self.info.layout.chunk[0])
+
+    def erased(self) -> Iterator[Part]:
+        """The chunks of the rows that are to be missing."""
+        if self._erased is not None:
+            yield from _by_chunk(self._erased, None, self.info.layout.chunk[0])
+
+
+def _by_chunk(rows: Places, values: Values | None, size: int) -> Iterator[Part]:
+    numbers = rows // size
+    bounds = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(rows)]
+    for start, stop in pairwise(bounds):
+        if stop > start:
+            number = int(numbers[start])
+            yield (number,), rows[start:stop] - number * size, None if values is None else values[start:stop]
+
+
+def put_drafts(handle: FileHandle, drafts: Sequence[tuple[str, SparseDraft]]) -> None:
+    """Put drafts into the file, each at its path; no commit yet. Handles of the file are void afterwards."""
+    if not drafts:
+        return
+    headers = {path: make_placeholder(handle.root, path) for path, draft in drafts if draft.is_new}
+
+    def work(editor: Editor) -> None:
+        for path, draft in drafts:
+            _put(editor, path, draft, headers.get(path))
+            draft.close()
+
+    edit(handle, work)
+
+
+def _put(editor: Editor, path: str, draft: SparseDraft, header: int | None) -> None:
+    if header is None:
+        header = find_address(editor.renew(), editor.block.root, path)
+    else:
+        messages = tuple(encode_attributes(draft.attributes).values())
+        space = Dataspace((draft.n_rows,), draft.info.space.max_shape)
+        put_dataset(editor, header, replace(draft.info, name=path, space=space, attributes=messages))
+    threads = default_threads()
+    for parts in (draft.erased(), draft.changed(), draft.added()):
+        source = editor.renew()
+        info = describe(source, read_messages(source, header), path)
+        change_rows(editor, header, info, draft.n_rows, parts, threads)
+
+
+def retire_arrays(handle: FileHandle, paths: Sequence[str]) -> None:
+    """Make empty datasets of sparse arrays, so that HDF5 can remove them. Handles of the file are void afterwards."""
+
+    def work(editor: Editor) -> None:
+        for path in paths:
+            retire(editor, find_address(editor.source, editor.block.root, path))
+
+    if paths:
+        edit(handle, work)
+
+
+def set_texts_of(handle: FileHandle, path: str, texts: Mapping[str, str | None]) -> None:
+    """Set texts of an array, None to remove one. Handles of the file are void afterwards."""
+    new = encode_attributes({name: text for name, text in texts.items() if text is not None})
+    without = tuple(name for name, text in texts.items() if text is None)
+
+    def work(editor: Editor) -> None:
+        header = find_address(editor.source, editor.block.root, path)
+        info = describe(editor.source, read_messages(editor.source, header), path)
+        kept = changed(info.attributes, new, without, editor.source.name)
+        put_messages(editor, header, replace(info, attributes=kept))
+
+    edit(handle, work)

@@ -1,0 +1,128 @@
+"""A sparse array of one dimension as rows of a table: ranges and single rows, undefined ones missing.
+
+In: an object of an HDF5 file that is open, and the name of a link in it that HDF5 itself cannot follow.
+Out: elements in memory form, and which are missing. Only the chunks that hold wanted rows are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.links import hard_address
+from colonnade.h5.raw_bytes import raw_bytes
+from colonnade.sparse.attributes import read_attributes
+from colonnade.sparse.chunk import SparseInfo, origin, read_cells
+from colonnade.sparse.chunk_maps import ChunkMap
+from colonnade.sparse.headers import LAYOUT, Message, find, read_messages
+from colonnade.sparse.layout import is_sectioned
+from colonnade.sparse.locate import describe, open_root
+from colonnade.sparse.records import ChunkRecord
+from colonnade.sparse.selections import Places
+from colonnade.sparse.source import Source
+from colonnade.sparse.values import Values
+
+Missing = np.ndarray[Any, np.dtype[np.bool_]]
+READABLE = ("integer", "bitfield", "float", "boolean", "enum", "string", "opaque", "complex")
+"""Kinds of types whose elements have a form in memory here."""
+
+
+class SparseRows:
+    """A sparse array of one dimension in a file that is open."""
+
+    def __init__(self, source: Source, info: SparseInfo, messages: list[Message]) -> None:
+        self.info = info
+        self._source = source
+        self._messages = messages
+
+    @property
+    def problem(self) -> str | None:
+        """Why its rows cannot be read as a column; None when they can."""
+        if len(self.info.space.shape) != 1:
+            return f"it has rank {len(self.info.space.shape)}"
+        if self.info.type.kind not in READABLE:
+            return f"columns in sectioned chunks are not read as {self.info.type}: use colonnade.open_sparse"
+        return None
+
+    def attributes(self) -> dict[str, Any]:
+        return read_attributes(self._source, self._messages)
+
+    def read(self, start: int, count: int) -> tuple[Values, Missing]:
+        """Elements of the rows from `start` on, and which are missing; those are zeros."""
+        image, missing = self._blank(count)
+        for first, places, values in self._chunks(start, start + count):
+            low, high = np.searchsorted(places, [start - first, start + count - first])
+            at = places[low:high] + (first - start)
+            image[at], missing[at] = values[low:high].astype(image.dtype), False
+        return image, missing
+
+    def take(self, rows: Places) -> tuple[Values, Missing]:
+        """The same of these rows, which increase."""
+        image, missing = self._blank(len(rows))
+        if not len(rows):
+            return image, missing
+        for first, places, values in self._chunks(int(rows[0]), int(rows[-1]) + 1, rows):
+            low, high = np.searchsorted(rows, [first, first + self.info.layout.chunk[0]])
+            wanted = rows[low:high] - first
+            at = np.searchsorted(places, wanted)
+            found = at < len(places)
+            found[found] = places[at[found]] == wanted[found]
+            image[low:high][found] = values[at[found]].astype(image.dtype)
+            missing[low:high][found] = False
+        return image, missing
+
+    def _blank(self, count: int) -> tuple[Values, Missing]:
+        return np.zeros(count, dtype=memory_dtype(self.info.type)), np.ones(count, dtype=bool)
+
+    def _chunks(self, start: int, stop: int, rows: Places | None = None) -> Iterator[tuple[int, Places, Values]]:
+        """First row, places and values of each stored chunk of a range, of those that hold one of these rows."""
+        if stop <= start:
+            return
+        size = self.info.layout.chunk[0]
+        for records in self._map.read((start // size,), (-(-stop // size),)):
+            for record in records:
+                (first,) = origin(self.info, record)
+                if rows is not None and np.searchsorted(rows, first) == np.searchsorted(rows, first + size):
+                    continue
+                cells = read_cells(self._source, self.info, record)
+                assert cells.values is not None  # asked for
+                yield first, cells.places, cells.values
+
+    @property
+    def _map(self) -> ChunkMap:
+        return ChunkMap(self._source, self.info.layout, self.info.space, self.info.filtered)
+
+    def _records(self) -> Iterator[ChunkRecord]:
+        for records in self._map.read((0,), (-(-self.info.space.shape[0] // self.info.layout.chunk[0]),)):
+            yield from records
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of all chunks."""
+        return sum(record.size for record in self._records())
+
+    @property
+    def written_rows(self) -> int:
+        """Rows that have a place in a stored chunk."""
+        (size,), (n_rows,) = self.info.layout.chunk, self.info.space.shape
+        return sum(min(size, n_rows - record.grid[0] * size) for record in self._records())
+
+
+def open_rows(group: Any, name: str) -> SparseRows | None:
+    """The sectioned dataset that a link of an open group leads to; None when it is none, or cannot be looked at.
+
+    A FormatError or an UnsupportedError when it is one that makes no sense.
+    """
+    address = hard_address(group, name)
+    found = raw_bytes(group) if address is not None else None
+    if address is None or found is None:
+        return None
+    source, _root = open_root(Source(found.name, found.size, found.read_at))
+    messages = read_messages(source, address)
+    layout = find(messages, LAYOUT)
+    if layout is None or not is_sectioned(layout.data):
+        return None
+    return SparseRows(source, describe(source, messages, name), messages)
