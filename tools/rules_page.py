@@ -18,8 +18,9 @@ from tools.types_page import table
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "checking.md"
-MANIFEST = ROOT / "tests" / "conformance" / "manifest.json"
+KIT = ROOT / "tests" / "conformance"
 CHECKS = ALL_CHECKS["hep001"]
+ANNDATA = ALL_CHECKS["anndata"]
 
 HEAD = """# Checking files
 
@@ -64,6 +65,14 @@ Numbers are those that findings carry; H1 is the ground under the others. Severi
 
 """
 
+ELEMENTS = """
+## AnnData elements
+What says by `encoding-type` that it is an element, its frames, and what 0.7 and before would know by its looks, is held
+to these; their kit is `tests/conformance/anndata`. Matrices and arrays are read by blocks, and only by `--deep`. `fix`
+does not change them.
+
+"""
+
 SPARSE = """
 ## Sparse arrays
 Arrays in sectioned chunks, which no HDF5 library opens, are read by colonnade itself and held to these. `fix` does not
@@ -76,26 +85,41 @@ MIDDLE = """
 """
 
 
+def found_as(rule: Rule, own: list[dict[str, Any]]) -> tuple[str, str]:
+    """How the files of a rule show it: the severities, and whether only or also in values."""
+    found = [one for entry in own for one in entry["expected"] if one["rule"] == rule.id]
+    severities = [word for word in ("error", "warning", "note") if word in {one["severity"] for one in found}]
+    return ", ".join(severities), "only" if all(one["deep"] for one in found) else "also" if rule.deep else ""
+
+
+def element_rows(files: list[dict[str, Any]]) -> list[list[str]]:
+    return [
+        [rule.id, rule.clause, rule.says, *found_as(rule, [one for one in files if one["rule"] == rule.id])]
+        for rule in ANNDATA.rules
+    ]
+
+
 def rule_rows(files: list[dict[str, Any]]) -> list[list[str]]:
     rows = []
     for rule in CHECKS.rules:
         own = [entry for entry in files if entry["rule"] == rule.id and entry["expected"]]
-        found = [one for entry in own for one in entry["expected"] if one["rule"] == rule.id]
-        severities = [word for word in ("error", "warning", "note") if word in {one["severity"] for one in found}]
         fixable = {entry["fixable"] for entry in own}
         mends = "yes" if fixable == {True} else "no" if fixable == {False} else "some"
-        deep = "only" if all(one["deep"] for one in found) else "also" if rule.deep else ""
-        rows.append([rule.id, rule.clause, rule.says, ", ".join(severities), deep, mends])
+        rows.append([rule.id, rule.clause, rule.says, *found_as(rule, own), mends])
     return rows
 
 
 def page_text() -> str:
     """The page as it should be."""
-    files = json.loads(MANIFEST.read_text())["files"]
+    files = json.loads((KIT / "manifest.json").read_text())["files"]
     rules = table(["rule", "HEP001", "says", "found as", "deep", "`fix`"], rule_rows(files))
-    others = table(["number", "why"], [[number, why] for number, why in CHECKS.not_shown.items()])
+    others = table(
+        ["number", "why"], [[number, why] for number, why in {**CHECKS.not_shown, **ANNDATA.not_shown}.items()]
+    )
     sparse = table(["rule", "says", "found as", "deep"], [_sparse_row(rule) for rule in SPARSE_RULES.values()])
-    return HEAD + rules + SPARSE + sparse + MIDDLE + others
+    of_anndata = json.loads((KIT / "anndata" / "manifest.json").read_text())["files"]
+    elements = table(["rule", "AnnData", "says", "found as", "deep"], element_rows(of_anndata))
+    return HEAD + rules + ELEMENTS + elements + SPARSE + sparse + MIDDLE + others
 
 
 def _sparse_row(rule: Rule) -> list[str]:

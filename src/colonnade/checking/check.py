@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from colonnade.columns.read import ColumnReader, cut
 from colonnade.errors import ColonnadeError, CorruptError
@@ -24,6 +24,7 @@ from colonnade.sparse import verify_sparse
 from colonnade.sparse.verify import RULES as SPARSE_RULES
 from colonnade.trust import Receipts
 
+Found = TypeVar("Found")
 _UNREADABLE = (*BROKEN, ColonnadeError, MemoryError)
 _RANKS = {"error": 0, "warning": 1, "note": 2}
 RULES: dict[str, Rule] = {rule.id: rule for checks in CHECKS.values() for rule in checks.rules}
@@ -33,9 +34,11 @@ ALL_RULES: dict[str, Rule] = {**RULES, **SPARSE_RULES}
 @dataclass
 class Checked:
     """How much was checked. `bytes_read` are those of columns and indexes whose values were looked at, as stored;
-    `tables_without_rules` those of layouts that have none yet, which were not looked at."""
+    `tables_without_rules` those of layouts that have none yet, which were not looked at; `elements` those of AnnData
+    that are no tables."""
 
     tables: int = 0
+    elements: int = 0
     tables_without_rules: int = 0
     columns: int = 0
     sparse_arrays: int = 0
@@ -61,8 +64,8 @@ def _rank(finding: Finding) -> tuple[int, str, str, str]:
     return _RANKS[finding.severity], finding.path, finding.rule, finding.message
 
 
-def _listed(check: Callable[[SeenTable], Iterable[Breach]], seen: SeenTable) -> list[Breach]:
-    return list(check(seen))
+def _listed(look: Callable[[], Iterable[Found]]) -> list[Found]:
+    return list(look())
 
 
 def not_hdf5(error: Exception) -> Findings:
@@ -88,6 +91,7 @@ class Check:
     checked: Checked = field(default_factory=Checked)
     seen: list[tuple[Layout, SeenTable]] = field(default_factory=list)
     _homes: set[str] = field(default_factory=set)
+    _tables: set[str] = field(default_factory=set)
     _rows_done: int = 0
     _rows_in_all: int = 0
 
@@ -128,16 +132,38 @@ class Check:
             return
         if layout is not None:
             self._homes.add(join_path(path, CHECKS[layout.name].index_home))
+            self._tables.add(path)
             self._table(layout, group, path)
+            self._elements(path, group, layout)
+            self._second_looks(path, group, layout)
             return
         if path in self._homes:
             return
+        self._elements(path, group)
         for checks in CHECKS.values():
             claimed = self._safely(path, partial(checks.claim, group, path))
             if claimed is not None:
                 self.tell(*claimed)
         if not alone:
             self._safely(path, lambda: self._beside(path, group))
+
+    def _elements(self, path: str, group: Any, layout: Layout | None = None) -> None:
+        """What has rules and is no table: in a group, or in the group of a table of this layout."""
+        in_table = layout is not None or (path.rsplit("/", 1)[0] or "/") in self._tables
+        for checks in CHECKS.values() if layout is None else (CHECKS[layout.name],):
+            look = partial(checks.beside, group, path, self.values, in_table)
+            for one, breaches in self._safely(path, partial(_listed, look)) or ():
+                self.checked.elements += 1
+                self.checked.bytes_read += one.bytes_read
+                for found in breaches:
+                    self.tell(*found)
+
+    def _second_looks(self, path: str, group: Any, layout: Layout) -> None:
+        """A table with the eyes of the other layouts."""
+        for name, checks in CHECKS.items():
+            if name != layout.name:
+                for found in self._safely(path, partial(_listed, partial(checks.second_look, group, path))) or ():
+                    self.tell(*found)
 
     def _beside(self, path: str, group: Any) -> None:
         """What lies in a group that is no table."""
@@ -190,7 +216,7 @@ class Check:
         self.checked.attributes += seen.n_attributes
         for rule in CHECKS[layout.name].rules:
             for check in rule.checks:
-                for breach in self._safely(path, partial(_listed, check, seen)) or ():
+                for breach in self._safely(path, partial(_listed, partial(check, seen))) or ():
                     self.tell(rule.id, breach)
         for one in seen.datasets.values():
             if one.info is not None and one.info.storage == "sectioned":
@@ -201,7 +227,7 @@ class Check:
     # -- what values show --
 
     def _values(self, layout: Layout, seen: SeenTable) -> None:
-        named = {one.name for one in seen.members}
+        named = seen.looked_at()
         for column in seen.info.members:
             elsewhere = ("external", "virtual", "sectioned")  # not read, or looked at with the sparse arrays
             if column.name in named and column.problem is None and column.storage not in elsewhere:

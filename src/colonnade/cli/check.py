@@ -54,7 +54,7 @@ def exit_code(found: Findings, strict: bool) -> int:
 
 
 def _n_looked_at(found: Findings) -> int:
-    return found.checked.tables + found.checked.sparse_arrays
+    return found.checked.tables + found.checked.sparse_arrays + found.checked.elements
 
 
 def check_facts(file: str, found: Findings, shown: Sequence[Finding]) -> Facts:
@@ -83,7 +83,7 @@ def _show(file: str, found: Findings, shown: Sequence[Finding]) -> None:
     counts = ", ".join(plural(_count(found, one), one) for one in SEVERITIES if _count(found, one))
     style = "red" if _count(found, "error") else "yellow" if _count(found, "warning") else "green"
     checked = found.checked
-    silent = "nothing to complain about" if checked.tables or checked.sparse_arrays else "nothing was checked"
+    silent = "nothing to complain about" if _n_looked_at(found) else "nothing was checked"
     console.print(cell(f"{file}: {counts or silent}", style), soft_wrap=True)
     if checked.tables_without_rules:
         n_left = plural(checked.tables_without_rules, "table")
@@ -98,7 +98,8 @@ def show_finding(console: Console, one: Finding) -> None:
     console.print(cell(f"        {one.message}"), soft_wrap=True)
     if one.found and one.expected and one.found not in one.message:
         console.print(cell(f"        found {one.found}, expected {one.expected}", "dim"), soft_wrap=True)
-    clause = f" (HEP001 {one.clause})" if one.clause else ""
+    document = "AnnData" if one.rule.startswith("A") else "HEP001"
+    clause = f" ({document} {one.clause})" if one.clause else ""
     console.print(cell(f"        {one.advice}{clause}", "dim"), soft_wrap=True)
 
 
@@ -110,6 +111,8 @@ def _looked_at(checked: Checked) -> str:
         plural(checked.columns, "column"),
         plural(checked.attributes, "attribute"),
     ]
+    if checked.elements:
+        parts.append(plural(checked.elements, "AnnData element"))
     if checked.sparse_arrays:
         parts.append(plural(checked.sparse_arrays, "sparse array"))
     values = f"values: {size_text(checked.bytes_read)} read" if checked.deep else "no values: --deep reads them"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import product
 from typing import Any, Literal
 
 import h5py
@@ -99,6 +100,12 @@ def is_null(dataset: Any) -> bool:
         return bool(dataset.id.get_space().get_simple_extent_type() == h5s.NULL)
 
 
+def is_scalar(dataset: Any) -> bool:
+    """Whether the dataset holds one element, and no axis."""
+    with _header_of(dataset):
+        return bool(dataset.id.get_space().get_simple_extent_type() == h5s.SCALAR)
+
+
 def shape_of(dataset: Any) -> tuple[int, ...]:
     """The dataset's shape, () of a scalar and of one that holds nothing."""
     with _header_of(dataset):
@@ -164,6 +171,22 @@ def _stored_bytes(dataset: Any) -> int:
 
 def _is_plain(box: list[range]) -> bool:
     return all(one.step == 1 for one in box)
+
+
+def boxes(dataset: Any, most_bytes: int) -> Iterator[tuple[slice, ...]]:
+    """The dataset in boxes that hold so many bytes at most (or one chunk, where that is more), in order."""
+    shape, dtype = shape_of(dataset), dtype_of(dataset)
+    with _header_of(dataset):
+        chunk = dataset.chunks
+    counts = [1] * len(shape) if chunk is None else list(chunk)
+    times = most_bytes // max(int(np.prod(counts, dtype=object)) * dtype.itemsize, 1)
+    for axis in reversed(range(len(shape))):
+        wanted = max(1, min(-(-shape[axis] // counts[axis]), times))
+        counts[axis] *= wanted
+        times //= wanted
+    starts = [range(0, length, count) for length, count in zip(shape, counts, strict=True)]
+    for first in product(*starts):
+        yield tuple(slice(at, at + count) for at, count in zip(first, counts, strict=True))
 
 
 def _with_texts(read: Array, dtype: np.dtype[Any], path: str) -> Array:

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from colonnade.errors import ColonnadeError
 from colonnade.h5.links import Child
+from colonnade.layouts.anndata import rules as anndata_rules
+from colonnade.layouts.anndata import rules_frames
+from colonnade.layouts.anndata import rules_values as anndata_values
+from colonnade.layouts.anndata import seen as anndata_seen
 from colonnade.layouts.hep001 import mend, names, rules, rules_tables, rules_values, seen
 from colonnade.layouts.hep001.mend import IndexPlan
-from colonnade.layouts.hep001.seen import SeenTable
-from colonnade.model import Breach, ColumnInfo, Repair, Rule
+from colonnade.model import Breach, ColumnInfo, Repair, Rule, TableInfo
 
 __all__ = ["CHECKS", "Checks", "IndexPlan", "SeenTable"]
+
+
+class SeenTable(Protocol):
+    """A table as the rules of its layout see it; what each sees besides is its own affair."""
+
+    group: Any
+    path: str
+    info: TableInfo
+
+    @property
+    def n_columns(self) -> int: ...
+    @property
+    def n_attributes(self) -> int: ...
+    def looked_at(self) -> set[str]:
+        """The names of the columns whose values are to be checked."""
+
+
+class Beside(Protocol):
+    """A thing beside tables that was looked at."""
+
+    bytes_read: int
 
 
 @dataclass(frozen=True)
@@ -27,6 +51,9 @@ class Checks:
     missing_is_described, unreadable: what the rules make of values.
     repairs: what can be mended but indexes, given the addresses of those that go.
     bad_indexes: the indexes that must go, given the names of those whose contents are wrong; remove_indexes does it.
+    beside: what a group holds beside tables that has rules too, each thing with its breaches; given whether values are
+    read, and whether the group is in a table, whose rows are read anyway. second_look: what is wrong with a table of
+    another layout that says it is one of this layout too.
     """
 
     rules: tuple[Rule, ...]
@@ -36,11 +63,13 @@ class Checks:
     claim: Callable[[Any, str], tuple[str, Breach] | None]
     dataset_claim: Callable[[Any, str, Child], tuple[str, Breach] | None]
     unseen: Callable[[str, ColonnadeError], tuple[str, Breach]]
-    missing_is_described: Callable[[SeenTable, ColumnInfo], Breach | None]
-    unreadable: Callable[[SeenTable, ColumnInfo, ColonnadeError], tuple[str, Breach]]
-    repairs: Callable[[SeenTable, Collection[int]], list[Repair]]
-    bad_indexes: Callable[[SeenTable, Collection[str]], list[IndexPlan]]
-    remove_indexes: Callable[[SeenTable, Sequence[IndexPlan]], None]
+    missing_is_described: Callable[[Any, ColumnInfo], Breach | None]
+    unreadable: Callable[[Any, ColumnInfo, ColonnadeError], tuple[str, Breach]]
+    repairs: Callable[[Any, Collection[int]], list[Repair]]
+    bad_indexes: Callable[[Any, Collection[str]], list[IndexPlan]]
+    remove_indexes: Callable[[Any, Sequence[IndexPlan]], None]
+    beside: Callable[[Any, str, bool, bool], Iterator[tuple[Beside, Sequence[tuple[str, Breach]]]]]
+    second_look: Callable[[Any, str], Iterator[tuple[str, Breach]]]
 
 
 HEP001 = Checks(
@@ -56,5 +85,23 @@ HEP001 = Checks(
     repairs=mend.repairs,
     bad_indexes=mend.bad_indexes,
     remove_indexes=mend.remove_indexes,
+    beside=lambda *_: iter(()),
+    second_look=lambda *_: iter(()),
 )
-CHECKS: dict[str, Checks] = {"hep001": HEP001}
+ANNDATA = Checks(
+    rules=anndata_rules.RULES,
+    not_shown=anndata_rules.NOT_SHOWN,
+    index_home=names.SEARCH_INDEXES,
+    look=anndata_seen.look,
+    claim=lambda *_: None,
+    dataset_claim=lambda *_: None,
+    unseen=rules_frames.unseen,
+    missing_is_described=lambda *_: None,
+    unreadable=anndata_values.unreadable,
+    repairs=lambda *_: [],
+    bad_indexes=lambda *_: [],
+    remove_indexes=lambda *_: None,
+    beside=anndata_rules.beside,
+    second_look=rules_frames.as_seen_by_anndata,
+)
+CHECKS: dict[str, Checks] = {"hep001": HEP001, "anndata": ANNDATA}

@@ -121,6 +121,10 @@ class SeenTable:
         datasets = (*self.datasets.values(), *self.indexes.values())
         return len(self.attributes) + sum(len(one.attributes) for one in datasets)
 
+    def looked_at(self) -> set[str]:
+        """The names of the columns whose values are to be checked."""
+        return {one.name for one in self.members}
+
     def column_info(self, one: SeenDataset) -> ColumnInfo:
         """What a reader makes of a column or label."""
         return self.info.by_name[one.name]

@@ -1,0 +1,214 @@
+"""Rules for arrays: A3 plain ones, A8 categoricals, A9 texts, A10 nullable ones, A11 scalars, A12 awkward ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from colonnade.h5.links import dereference, is_dataset
+from colonnade.layouts.anndata import names
+from colonnade.layouts.anndata.describe import open_categories
+from colonnade.layouts.anndata.rules_elements import stored_as
+from colonnade.layouts.anndata.rules_values import number_blocks, read_all, repeated_values
+from colonnade.layouts.anndata.seen import SeenElement
+from colonnade.model import Breach
+
+NUMBERS = ("integer", "float", "boolean", "complex", "enum", "bitfield")
+TEXTS = ("text", "string")
+VALUES = {"nullable-integer": ("integer",), "nullable-boolean": ("boolean",), "nullable-string-array": TEXTS}
+# The buffers that each class of an awkward form must have.
+BUFFERS = {
+    "NumpyArray": ("data",), "ListOffsetArray": ("offsets",), "ListArray": ("starts", "stops"),
+    "IndexedArray": ("index",), "IndexedOptionArray": ("index",), "ByteMaskedArray": ("mask",),
+    "BitMaskedArray": ("mask",), "UnionArray": ("tags", "index"),
+}  # fmt: skip
+DEEPEST_FORM = 64
+
+
+def _type_text(one: SeenElement) -> str:
+    return str(one.stored.type) if one.stored is not None else one.shape_text
+
+
+def _kind(one: SeenElement) -> str | None:
+    return one.stored.type.kind if one.stored is not None else None
+
+
+# -- A3 --
+
+
+def arrays_are_arrays(one: SeenElement) -> Iterator[Breach]:
+    """A3: an array has a shape, records are a compound; every value can be read."""
+    if one.kind != "dataset" or one.type not in ("array", "rec-array") or one.stored is None:
+        return
+    if one.is_null:
+        yield Breach("error", one.path, "an array holds nothing, not even a shape", one.shape_text, "an array")
+    elif one.type == "rec-array" and _kind(one) not in ("compound", "complex"):
+        yield Breach("error", one.path, "a rec-array holds records", _type_text(one), "a compound")
+    elif one.deep and not one.rows_read:
+        read_all(one)
+
+
+# -- A8 --
+
+
+def categorical_has_its_parts(one: SeenElement) -> Iterator[Breach]:
+    """A8: codes are integers of rank 1, categories an array of rank 1, `ordered` a truth value."""
+    if not one.is_a(names.CATEGORICAL) or one.kind != "group":
+        return
+    codes, categories = one.member("codes"), one.member("categories")
+    if codes is None or not codes.is_flat or _kind(codes) != "integer":
+        found = "no such member" if codes is None else f"{codes.shape_text} of {_type_text(codes)}"
+        yield Breach("error", one.path, "a categorical has no integer codes of rank 1", found, "integers, rank 1")
+    if categories is None or open_categories(one.node) is None or not _is_flat(categories):
+        found = "no such member" if categories is None else categories.shape_text
+        yield Breach("error", one.path, "a categorical has no categories of rank 1", found, "an array of rank 1")
+    held = one.attribute(names.ORDERED)
+    if held is None or held.type is None or held.type.kind not in ("boolean", "integer") or len(held.values) != 1:
+        yield Breach("error", one.path, "ordered is no truth value", stored_as(held), "a scalar boolean")
+
+
+def _is_flat(categories: SeenElement) -> bool:
+    return categories.kind == "group" or categories.is_flat
+
+
+def old_categories_are_there(one: SeenElement) -> Iterator[Breach]:
+    """A8: the reference of an old column of codes leads to its categories."""
+    held = one.attribute(names.LEGACY_CATEGORIES)
+    if one.kind != "dataset" or held is None or not held.is_references:
+        return
+    target = dereference(one.node, held.values[0]) if held.values else None
+    if target is None or not is_dataset(target):
+        yield Breach("error", one.path, "`categories` refers to no dataset", "a reference that leads nowhere", "labels")
+
+
+def codes_are_categories(one: SeenElement) -> Iterator[Breach]:
+    """A8, in values: every code is that of a category, or -1; no category is there twice."""
+    if not one.deep or not one.is_a(names.CATEGORICAL) or one.kind != "group":
+        return
+    codes, categories = one.member("codes"), one.member("categories")
+    if categories is not None and categories.kind == "group":
+        categories = categories.member("values")
+    if codes is None or categories is None or not codes.is_flat or not categories.is_flat:
+        return
+    if not one.rows_read:
+        yield from _wrong_codes(codes, categories.length)
+    twice = repeated_values(categories)
+    if twice is not None:
+        message = "a category is there twice: pandas, and so anndata, refuses it"
+        yield Breach("error", categories.path, message, twice, "distinct categories")
+
+
+def _wrong_codes(codes: SeenElement, n_categories: int) -> Iterator[Breach]:
+    for start, block in number_blocks(codes):
+        wrong = (block < -1) | (block >= n_categories)
+        if wrong.any():
+            place = int(wrong.argmax())
+            message = f"row {start + place}: a code of none of the {n_categories} categories"
+            yield Breach("error", codes.path, message, str(block[place]), f"-1 to {n_categories - 1}")
+            return
+
+
+# -- A9 --
+
+
+def texts_are_texts(one: SeenElement) -> Iterator[Breach]:
+    """A9: a string-array and a string are texts of variable length, UTF-8."""
+    if one.kind != "dataset" or one.type not in ("string-array", "string") or one.stored is None:
+        return
+    expected = "text of variable length, UTF-8"
+    if one.is_null or _kind(one) not in TEXTS:
+        yield Breach("error", one.path, f"a {one.type} holds no texts", _type_text(one), expected)
+        return
+    if _kind(one) != "text" or one.stored.type.charset != "utf-8":
+        message = f"a {one.type} is stored as another kind of text"
+        yield Breach("warning", one.path, message, f"{_type_text(one)}, {one.stored.type.charset}", expected)
+    if one.deep and not one.rows_read:
+        read_all(one)
+
+
+# -- A10 --
+
+
+def nullable_has_its_parts(one: SeenElement) -> Iterator[Breach]:
+    """A10: values of the right kind and a mask of booleans, of one shape; na-value is NA or NaN."""
+    if not one.is_a(*names.NULLABLE) or one.kind != "group":
+        return
+    values, mask = one.member("values"), one.member("mask")
+    wanted = VALUES[str(one.type)]
+    if values is None or not values.is_flat or _kind(values) not in wanted:
+        found = "no such member" if values is None else f"{values.shape_text} of {_type_text(values)}"
+        yield Breach("error", one.path, f"a {one.type} has no such values of rank 1", found, " or ".join(wanted))
+    if mask is None or not mask.is_flat or _kind(mask) != "boolean":
+        found = "no such member" if mask is None else f"{mask.shape_text} of {_type_text(mask)}"
+        yield Breach("error", one.path, "there is no mask of booleans", found, "the enum of FALSE and TRUE, rank 1")
+    elif values is not None and values.is_flat and values.length != mask.length:
+        message = "values and mask have different lengths"
+        yield Breach("error", one.path, message, f"{values.length} and {mask.length}", "one length")
+    meaning = one.attribute("na-value")
+    if meaning is not None and one.text("na-value") not in ("NA", "NaN"):
+        yield Breach("error", one.path, "na-value is neither NA nor NaN", repr(one.text("na-value")), "'NA' or 'NaN'")
+
+
+# -- A11 --
+
+
+def scalars_are_scalars(one: SeenElement) -> Iterator[Breach]:
+    """A11: scalars are datasets of one element and no axis; of numbers, if they say so."""
+    if one.kind != "dataset" or one.type not in ("numeric-scalar", "string", "bytes") or one.stored is None:
+        return
+    if not one.is_scalar:
+        yield Breach("error", one.path, f"a {one.type} is no scalar", one.shape_text, "a scalar dataspace")
+    elif one.type == "numeric-scalar" and _kind(one) not in NUMBERS:
+        yield Breach("error", one.path, "a numeric-scalar is no number", _type_text(one), "a number")
+    elif one.deep:
+        read_all(one)
+
+
+def nulls_hold_nothing(one: SeenElement) -> Iterator[Breach]:
+    """A11: null has no dataspace."""
+    if one.kind == "dataset" and one.type == "null" and not one.is_null:
+        yield Breach("error", one.path, "a null holds elements", one.shape_text, "a null dataspace")
+
+
+# -- A12 --
+
+
+def awkward_has_its_buffers(one: SeenElement) -> Iterator[Breach]:
+    """A12: form is JSON, length a count, and the buffers that the form names are there."""
+    if one.type != "awkward-array" or one.kind != "group":
+        return
+    held = one.attribute("length")
+    if held is None or not held.is_integer or len(held.values) != 1 or held.values[0] < 0:
+        yield Breach("error", one.path, "length is no count", stored_as(held), "a scalar integer from 0")
+    text = one.text("form")
+    try:
+        form = json.loads(text) if text is not None else None
+    except (ValueError, RecursionError):
+        form = None
+    if not isinstance(form, dict):
+        yield Breach("error", one.path, "form is no JSON of a form", stored_as(one.attribute("form")), "JSON")
+        return
+    there = {child.name for child in one.children if child.kind == "dataset"}
+    for name in _buffers(form, DEEPEST_FORM):
+        if name not in there:
+            yield Breach("error", one.path, f"the buffer {name!r} is not there", "no such dataset", "a buffer")
+    if one.deep:
+        for _, member in one.members():
+            if member.kind == "dataset" and member.stored is not None:
+                read_all(member)
+                one.bytes_read += member.bytes_read
+
+
+def _buffers(form: Any, deepest: int) -> Iterator[str]:
+    """The names of the buffers that a form needs."""
+    if not isinstance(form, dict) or deepest == 0:
+        return
+    key = form.get("form_key")
+    if isinstance(key, str):
+        yield from (f"{key}-{part}" for part in BUFFERS.get(str(form.get("class")), ()))
+    inner = form.get("contents", form.get("content"))
+    if isinstance(inner, dict):
+        inner = [inner] if "class" in inner else list(inner.values())
+    for part in inner if isinstance(inner, list) else ():
+        yield from _buffers(part, deepest - 1)

@@ -1,0 +1,164 @@
+"""Rules for what every element says of itself, and for AnnData objects and mappings: A1, A2, A13."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from colonnade.errors import ColonnadeError
+from colonnade.h5.attributes import Attribute
+from colonnade.layouts.anndata import names
+from colonnade.layouts.anndata.describe import describe
+from colonnade.layouts.anndata.seen import SeenElement, is_old_anndata
+from colonnade.model import Breach
+
+KNOWN_TYPES = {pair[0] for pair in (*names.OF_GROUPS, *names.OF_DATASETS)}
+ROOT_MEMBERS = ("X", "layers", "obs", "obsm", "obsp", "raw", "uns", "var", "varm", "varp")
+# Which axes of the members of a mapping must be as long as obs (0) and var (1), by their place.
+AXES = {"layers": (0, 1), "obsm": (0,), "varm": (1,), "obsp": (0, 0), "varp": (1, 1)}
+
+
+def stored_as(held: Attribute | None) -> str:
+    """How an attribute is stored, in words."""
+    if held is None:
+        return "no such attribute"
+    shape = "no elements" if held.shape is None else "a scalar" if held.shape == () else f"an array {held.shape}"
+    return f"{shape} of {held.type}"
+
+
+# -- A1 --
+
+
+def pair_is_known(one: SeenElement) -> Iterator[Breach]:
+    """A1: encoding-type and encoding-version are texts, and a pair that is known for a group, or for a dataset."""
+    kind, version = one.encoding
+    if not one.is_marked or _is_of_hep001(one):
+        return
+    known = names.OF_GROUPS if one.kind == "group" else names.OF_DATASETS
+    if kind is None:
+        yield from _no_text(one, names.ENCODING_TYPE)
+    elif version is None and kind in KNOWN_TYPES:
+        yield from _no_text(one, names.ENCODING_VERSION)
+    elif version is not None and (kind, version) not in known:
+        expected = ", ".join(sorted(pair[1] for pair in known if pair[0] == kind)) or f"an element that is a {one.kind}"
+        message = f"a {one.kind} of encoding-type {kind!r} and version {version!r} is not known: readers refuse it"
+        yield Breach("error", one.path, message, f"{kind!r}, {version!r}", expected)
+
+
+def _is_of_hep001(one: SeenElement) -> bool:
+    """Whether these are the categories of a HEP001 table, which say "categorical" too, and no version."""
+    return one.kind == "dataset" and one.type == "categorical" and one.attribute(names.ENCODING_VERSION) is None
+
+
+def _no_text(one: SeenElement, name: str) -> Iterator[Breach]:
+    message = f"{name} is missing, or is no scalar text"
+    yield Breach("error", one.path, message, stored_as(one.attribute(name)), "a scalar text")
+
+
+def members_are_marked(one: SeenElement) -> Iterator[Breach]:
+    """A13: what lies in an AnnData object, a mapping or a frame says what it is."""
+    frame = one.is_a(("dataframe", "0.2.0"))
+    if (one.type not in names.HOLDING and not frame) or _is_of_before(one):
+        return
+    for name, member in one.members():
+        if not member.is_marked and not (frame and name.startswith("_") and member.kind == "group"):
+            message = f"it lies in a {one.type} and does not say what it is: readers guess, and warn"
+            yield Breach("warning", member.path, message, "no encoding-type", "encoding-type and encoding-version")
+
+
+def _is_of_before(one: SeenElement) -> bool:
+    """Whether an AnnData object, or raw, is of before 0.8, when only some members said what they are."""
+    frame = one.member("var") if one.type in ("anndata", "raw") else None
+    return frame is not None and frame.is_a(("dataframe", "0.1.0"))
+
+
+# -- A2 --
+
+
+def anndata_has_its_members(one: SeenElement) -> Iterator[Breach]:
+    """A2: obs and var are frames; nothing lies beside the members that readers know."""
+    if one.type not in ("anndata", "MuData"):
+        return
+    for name in ("obs", "var"):
+        member = one.member(name)
+        if member is None:
+            yield Breach("error", one.path, f"there is no {name}", "no such member", "a data frame")
+        elif member.type != names.DATAFRAME:
+            yield Breach("error", member.path, f"{name} is no data frame", repr(member.type), "a data frame")
+    if one.type == "MuData":
+        return
+    for child in one.children:
+        if child.name not in ROOT_MEMBERS and not child.name.startswith("raw."):
+            message = "no member of an AnnData object has this name: anndata.read_h5ad refuses the file"
+            where = f"{one.path.rstrip('/')}/{child.name}"
+            yield Breach("warning", where, message, repr(child.name), ", ".join(ROOT_MEMBERS))
+
+
+def raw_has_its_members(one: SeenElement) -> Iterator[Breach]:
+    """A2: raw has a matrix X and a frame var, whose lengths agree."""
+    if one.type != "raw":
+        return
+    var, matrix = one.member("var"), one.member("X")
+    if var is None or var.type != names.DATAFRAME:
+        yield Breach("error", one.path, "raw has no data frame var", "no such member", "a data frame")
+    elif matrix is not None:
+        yield from _agreeing(matrix, (1,), (None, _frame_length(var)), first=1)
+
+
+def axes_agree(one: SeenElement) -> Iterator[Breach]:
+    """A2: X, layers, obsm and the others are as long as obs and var."""
+    if one.type != "anndata" and not is_old_anndata(one):
+        return
+    lengths = tuple(_frame_length(one.member(name)) for name in ("obs", "var"))
+    yield from _agreeing(one.member("X"), (0, 1), lengths)
+    raw = one.member("raw")
+    if raw is not None and raw.type == "raw":
+        yield from _agreeing(raw.member("X"), (0,), lengths)
+    for name, axes in AXES.items():
+        mapping = one.member(name)
+        for _, member in mapping.members() if mapping is not None else ():
+            yield from _agreeing(member, axes, lengths)
+
+
+def _agreeing(
+    one: SeenElement | None, axes: tuple[int, ...], lengths: tuple[int | None, ...], first: int = 0
+) -> Iterator[Breach]:
+    """What is wrong with the axes (from `first` on) of a member that should be as long as obs and var."""
+    found = None if one is None else shape_of(one)
+    if one is None or found is None:
+        return
+    expected = [lengths[axis] for axis in axes]
+    shape: list[int | None] = list(found[first : first + len(axes)])
+    if any(want is not None and (place >= len(shape) or shape[place] != want) for place, want in enumerate(expected)):
+        words = " x ".join("?" if want is None else str(want) for want in expected)
+        which = f"axes from {first}" if first else "first axes"
+        yield Breach("error", one.path, f"its {which} must be {words} long", f"shape {found}", words)
+
+
+def _frame_length(one: SeenElement | None) -> int | None:
+    if one is None or one.type != names.DATAFRAME:
+        return None
+    try:
+        return describe(one.node, one.path).n_rows
+    except ColonnadeError:
+        return None  # told by A1
+
+
+def shape_of(one: SeenElement) -> tuple[int, ...] | None:
+    """The shape of an array, matrix or frame; None of what has none, or says none."""
+    if one.kind == "dataset":
+        return one.stored.shape if one.stored is not None else None
+    if one.is_a(*names.MATRICES):
+        return matrix_shape(one)
+    if one.type == "awkward-array":
+        held = one.attribute("length")
+        return (int(held.values[0]),) if held is not None and held.is_integer and len(held.values) == 1 else None
+    length = _frame_length(one)
+    return None if length is None else (length,)
+
+
+def matrix_shape(one: SeenElement) -> tuple[int, int] | None:
+    """What a sparse matrix says of its shape; None when that is no shape."""
+    held = one.attribute("shape") or one.attribute(names.OLD_SHAPE)
+    if held is None or not held.is_integer or len(held.values) != 2 or min(held.values) < 0:
+        return None
+    return int(held.values[0]), int(held.values[1])

@@ -1,0 +1,94 @@
+"""Rules for data frames: A5 their attributes, A6 the names of columns, A7 their rows, A14 two layouts in one group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from colonnade.errors import ColonnadeError, UnsupportedError
+from colonnade.h5 import attributes
+from colonnade.h5.links import children, join_path, open_dataset
+from colonnade.layouts.anndata import names
+from colonnade.layouts.anndata.rules_elements import stored_as
+from colonnade.layouts.anndata.seen import SeenElement, SeenFrame
+from colonnade.model import Breach
+
+HEP001_CATEGORIES = "_categories"  # by which a HEP001 table refers to the labels of a column of codes
+
+
+def _order(frame: SeenFrame) -> list[str]:
+    held = frame.attribute(names.COLUMN_ORDER)
+    return held.texts() if held is not None and held.is_text else []
+
+
+def attributes_name_index_and_columns(one: SeenElement) -> Iterator[Breach]:
+    """A5: _index is a scalar text that names a member, column-order an array of texts."""
+    if not isinstance(one, SeenFrame):
+        return
+    index, order = one.text(names.INDEX), one.attribute(names.COLUMN_ORDER)
+    if index is None:
+        message = "_index, which names the row labels, is missing or no scalar text"
+        yield Breach("error", one.path, message, stored_as(one.attribute(names.INDEX)), "a scalar text")
+    elif index not in {column.name for column in one.info.labels}:
+        message = "_index names no member that can be row labels"
+        yield Breach("error", one.path, message, repr(index), "a dataset or group of the frame")
+    expected = "a 1-D array of texts"
+    if order is None or order.shape is None or order.problem is not None:
+        yield Breach("error", one.path, "column-order, which names the columns, is missing", stored_as(order), expected)
+    elif len(order.shape) != 1 or (order.shape != (0,) and not order.is_text):
+        yield Breach("error", one.path, "column-order is no array of texts", stored_as(order), expected)
+
+
+def names_are_names(one: SeenElement) -> Iterator[Breach]:
+    """A6: column-order holds names of members, each once; readers take them for paths."""
+    if not isinstance(one, SeenFrame):
+        return
+    seen: set[str] = set()
+    for name in _order(one):
+        if name in seen:
+            yield Breach("error", one.path, "column-order names a column twice", repr(name), "each name once")
+        seen.add(name)
+        if not names.is_link_name(name):
+            message = "column-order holds what is no name: readers take it for a path, and read elsewhere"
+            yield Breach("error", one.path, message, repr(name), "the name of a member")
+        elif "/" in name:
+            message = "column-order holds a path, which newer readers refuse"
+            yield Breach("warning", join_path(one.path, name), message, repr(name), "the name of a member")
+
+
+def columns_are_there(one: SeenElement) -> Iterator[Breach]:
+    """A7: every name leads to a column that can be read, and all have one length."""
+    if not isinstance(one, SeenFrame):
+        return
+    known = one.info.by_name
+    for name in dict.fromkeys(_order(one)):
+        if name not in known and names.is_link_name(name):
+            problem = next((each.message for each in one.info.problems if each.path.endswith(f"/{name}")), "no column")
+            yield Breach(
+                "error", join_path(one.path, name), problem, "no column", "an array of rank 1, or a group of two"
+            )
+    for column in one.info.members:
+        if column.problem is not None:
+            yield Breach("error", join_path(one.path, column.name), column.problem, column.problem, "one length")
+
+
+def unseen(path: str, error: ColonnadeError) -> tuple[str, Breach]:
+    """A frame that cannot be looked at: the rule that this breaks, and how."""
+    if isinstance(error, UnsupportedError):
+        found = repr(error.facts.get("found"))
+        return "A1", Breach("error", path, f"{error}; it is not checked", found, " or ".join(names.VERSIONS))
+    return "H1", Breach("error", path, f"this frame cannot be described: {error}", str(error), "a frame")
+
+
+def as_seen_by_anndata(group: Any, path: str) -> Iterator[tuple[str, Breach]]:
+    """A14, of a table of another layout that says that it is a data frame too: anndata must see labels, not codes."""
+    if attributes.read_text(group, names.ENCODING_TYPE) != names.DATAFRAME:
+        return
+    for child in children(group):
+        dataset = open_dataset(group, child.name) if child.kind == "dataset" else None
+        if dataset is None or attributes.look(dataset, HEP001_CATEGORIES) is None:
+            continue
+        if attributes.look(dataset, names.LEGACY_CATEGORIES) is None:
+            message = "this table says that it is an AnnData data frame, and anndata sees codes here, not labels"
+            where = join_path(path, child.name)
+            yield "A14", Breach("warning", where, message, "no attribute categories", "a reference to the labels")

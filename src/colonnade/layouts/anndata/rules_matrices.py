@@ -1,0 +1,108 @@
+"""Rules for sparse matrices: A4. SciPy believes the arrays that it is given, so every bound is looked at here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from colonnade.layouts.anndata import names
+from colonnade.layouts.anndata.rules_elements import matrix_shape, stored_as
+from colonnade.layouts.anndata.rules_values import number_blocks, read_all
+from colonnade.layouts.anndata.seen import SeenElement, is_old_matrix
+from colonnade.model import Breach
+
+PARTS = ("data", "indices", "indptr")
+DATA = ("integer", "float", "boolean", "complex")
+
+
+def is_matrix(one: SeenElement) -> bool:
+    return one.kind == "group" and (one.is_a(*names.MATRICES) or is_old_matrix(one))
+
+
+def is_by_rows(one: SeenElement) -> bool:
+    """Whether rows lie together (CSR), not columns (CSC)."""
+    return (one.type or one.text(names.OLD_FORMAT) or "").startswith("csr")
+
+
+def matrix_has_its_parts(one: SeenElement) -> Iterator[Breach]:
+    """A4: shape is two lengths; data, indices and indptr have rank 1 and the right lengths."""
+    if not is_matrix(one):
+        return
+    shape = matrix_shape(one)
+    if shape is None:
+        held = one.attribute("shape") or one.attribute(names.OLD_SHAPE)
+        yield Breach("error", one.path, "shape is not two lengths", stored_as(held), "two integers from 0")
+    if is_old_matrix(one) and one.text(names.OLD_FORMAT) not in ("csr", "csc"):
+        found = repr(one.text(names.OLD_FORMAT))
+        yield Breach("error", one.path, "h5sparse_format is no form of a matrix", found, "'csr' or 'csc'")
+    for name in PARTS:
+        yield from _part(one, name)
+    yield from _lengths(one, shape)
+
+
+def _part(one: SeenElement, name: str) -> Iterator[Breach]:
+    part, kinds = one.member(name), DATA if name == "data" else ("integer",)
+    expected = f"{'numbers' if name == 'data' else 'integers'} of rank 1"
+    if part is None:
+        yield Breach("error", one.path, f"the matrix has no {name}", "no such member", expected)
+    elif not part.is_flat or part.stored is None or part.stored.type.kind not in kinds:
+        found = part.shape_text if part.stored is None else f"{part.shape_text} of {part.stored.type}"
+        yield Breach("error", part.path, f"{name} is not {expected}", found, expected)
+
+
+def _lengths(one: SeenElement, shape: tuple[int, int] | None) -> Iterator[Breach]:
+    data, indices, indptr = (one.member(name) for name in PARTS)
+    if data is not None and indices is not None and data.is_flat and indices.is_flat and data.length != indices.length:
+        message = "there are not as many indices as data"
+        yield Breach("error", indices.path, message, str(indices.length), str(data.length))
+    n_lines = None if shape is None else shape[0 if is_by_rows(one) else 1]
+    if indptr is not None and indptr.is_flat and n_lines is not None and indptr.length != n_lines + 1:
+        message = "indptr has not one entry more than the matrix has lines"
+        yield Breach("error", indptr.path, message, str(indptr.length), str(n_lines + 1))
+
+
+def bounds_are_kept(one: SeenElement) -> Iterator[Breach]:
+    """A4, in values: indptr increases from 0 to the number of data, every index is within the matrix."""
+    if not one.deep or not is_matrix(one):
+        return
+    shape, parts = matrix_shape(one), [one.member(name) for name in PARTS]
+    data, indices, indptr = parts
+    if data is not None and data.is_flat:
+        read_all(data)
+        if indptr is not None and _is_integers(indptr):
+            yield from _starts(indptr, data.length)
+    if indices is not None and _is_integers(indices) and shape is not None:
+        yield from _indices(indices, shape[1 if is_by_rows(one) else 0])
+    one.bytes_read += sum(part.bytes_read for part in parts if part is not None)
+
+
+def _is_integers(one: SeenElement) -> bool:
+    return one.is_flat and one.stored is not None and one.stored.type.kind == "integer"
+
+
+def _starts(indptr: SeenElement, n_stored: int) -> Iterator[Breach]:
+    before = 0
+    for start, block in number_blocks(indptr):
+        if start == 0 and len(block) and int(block[0]) != 0:
+            yield Breach("error", indptr.path, "indptr does not begin with 0", str(block[0]), "0")
+            return
+        falls = np.concatenate([block[:1] < before, block[1:] < block[:-1]])
+        if falls.any():
+            place = int(falls.argmax())
+            message = f"entry {start + place} of indptr is less than the one before it"
+            yield Breach("error", indptr.path, message, str(block[place]), "numbers that do not decrease")
+            return
+        before = int(block[-1])
+    if indptr.length and before != n_stored:
+        message = "indptr does not end with the number of data"
+        yield Breach("error", indptr.path, message, str(before), str(n_stored))
+
+
+def _indices(indices: SeenElement, length: int) -> Iterator[Breach]:
+    for start, block in number_blocks(indices):
+        if len(block) and (int(block.min()) < 0 or int(block.max()) >= length):
+            place = int(((block < 0) | (block >= length)).argmax())
+            message = f"index {start + place} lies outside the matrix: SciPy would write past its memory"
+            yield Breach("error", indices.path, message, str(block[place]), f"0 to {length - 1}")
+            return

@@ -1,0 +1,104 @@
+"""Values of elements read for their rules, block by block; and what it means when those of a frame cannot be read.
+
+What cannot be read is an error here, and a finding of who asked. A dataset that claims far more than is stored for it
+is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from colonnade.columns.read import ColumnReader, cut
+from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
+from colonnade.h5.datasets import DatasetInfo, claims_too_much, stored_bytes
+from colonnade.h5.links import join_path
+from colonnade.h5.nodes import boxes, object_at, read_array
+from colonnade.layouts.anndata.seen import SeenElement, SeenFrame
+from colonnade.model import Breach, ColumnInfo
+
+BLOCK_BYTES = 4 << 20
+MOST_CATEGORIES = 1 << 22  # that are compared with each other; more than any count of labels makes sense
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def _reader(one: SeenElement) -> ColumnReader:
+    """The rows of a dataset of rank 1, as a column that has no missing ones."""
+    stored = _checked(one)
+    name = one.path.rsplit("/", 1)[-1]
+    plain = ColumnInfo(name, stored.type, one.length, stored.storage, stored.chunk_rows, stored.filters)
+    return ColumnReader(plain, one.node)
+
+
+def _checked(one: SeenElement) -> DatasetInfo:
+    """The header, if the dataset does not claim too much."""
+    if not isinstance(one.header, DatasetInfo):
+        raise CorruptError(one.header, path=one.path)
+    shape = one.header.shape or ()
+    claimed, stored = int(np.prod(shape, dtype=object)) * one.header.type.size, stored_bytes(one.node)
+    if claims_too_much(claimed, stored):
+        raise CorruptError(f"{claimed:,} bytes are claimed, {stored:,} are stored", path=one.path)
+    one.bytes_read += stored
+    return one.header
+
+
+def _is_elsewhere(one: SeenElement) -> bool:
+    """Whether the rows lie in other files, which are not read."""
+    return one.stored is not None and one.stored.storage in ("external", "virtual")
+
+
+def number_blocks(one: SeenElement) -> Iterator[tuple[int, Array]]:
+    """The integers of a dataset of rank 1, block by block, each with its first row."""
+    if _is_elsewhere(one):
+        return
+    reader = _reader(one)
+    for start, stop in cut(0, one.length, reader.column.grid.chunk_rows, reader.column.type):
+        yield start, np.asarray(reader.numbers(start, stop - start)[0])
+
+
+def read_all(one: SeenElement) -> None:
+    """Read every value once; an error says which cannot be."""
+    if _is_elsewhere(one):
+        return
+    if not one.is_flat:
+        _checked(one)
+        dataset = object_at(one.node)
+        for box in boxes(dataset, BLOCK_BYTES):
+            read_array(dataset, box)
+        return
+    reader = _reader(one)
+    for start, stop in cut(0, one.length, reader.column.grid.chunk_rows, reader.column.type):
+        if reader.has_numbers:
+            reader.numbers(start, stop - start)
+        else:
+            reader.read(start, stop - start)
+
+
+def repeated_values(one: SeenElement) -> str | None:
+    """A value that a dataset of rank 1 holds twice, as text; None where there is none."""
+    if _is_elsewhere(one) or one.length > MOST_CATEGORIES:
+        return None
+    found = _reader(one).read(0, one.length)
+    counts = found.value_counts()
+    twice = np.flatnonzero(np.asarray(counts.field("counts")) > 1)
+    return repr(counts.field("values")[int(twice[0])].as_py()) if len(twice) else None
+
+
+def unreadable(frame: SeenFrame, column: ColumnInfo, error: ColonnadeError) -> tuple[str, Breach]:
+    """Rows of a frame that could not be read: the rule that this breaks, and how."""
+    path = join_path(frame.path, column.name)
+    if isinstance(error, UnsupportedError):
+        return unread(path, error)
+    facts = error.facts
+    if column.categories is not None and isinstance(facts.get("found"), int) and "row" in facts:
+        found = f"row {facts['row']}: {facts.get('found')}"
+        message = f"a code is outside the categories: {error}"
+        return "A8", Breach("error", path, message, found, str(facts.get("expected")))
+    return "H1", Breach("error", path, f"the rows cannot be read: {error}", str(error), "rows that can be read")
+
+
+def unread(path: str, error: UnsupportedError) -> tuple[str, Breach]:
+    """Values that cannot be read here, though nothing may be wrong with them."""
+    return "A3", Breach("note", path, f"the values are not checked: {error}", str(error), "what can be read here")
