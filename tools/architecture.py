@@ -30,6 +30,7 @@ FLOORS: list[tuple[str, list[str]]] = [
     ("verbs", ["query", "writing", "changes", "repack", "checking", "show"]),
     ("front room", ["table"]),
     ("beside it", ["elements"]),
+    ("other packages", ["connect"]),
     ("doors", ["demo", "cli"]),
 ]
 # A door may open another door: the command line starts the demo.
@@ -42,7 +43,7 @@ ONLY_IN = {
     "polars": ("exchange",),
     "scipy": ("sparse", "elements"),
     "awkward": ("elements",),
-    "anndata": (),
+    "anndata": ("connect",),
     "click": ("cli",),
     "rich": ("cli",),
 }

@@ -6,6 +6,15 @@
 from colonnade.elements.read import read_element
 from colonnade.elements.sparse_matrix import SparseMatrix
 from colonnade.elements.values import AwkwardBuffers, Categorical, Members, Nullable
-from colonnade.elements.write import write_element
+from colonnade.elements.write import write_element, write_elements
 
-__all__ = ["AwkwardBuffers", "Categorical", "Members", "Nullable", "SparseMatrix", "read_element", "write_element"]
+__all__ = [
+    "AwkwardBuffers",
+    "Categorical",
+    "Members",
+    "Nullable",
+    "SparseMatrix",
+    "read_element",
+    "write_element",
+    "write_elements",
+]

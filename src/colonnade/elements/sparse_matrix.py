@@ -13,6 +13,7 @@ import numpy as np
 
 from colonnade.errors import CorruptError, FormatError, UsageError
 from colonnade.h5.nodes import Array, dtype_of, kind_of, member, path_of, read_array, shape_of
+from colonnade.h5.parts import read_ranges
 
 BLOCK_ELEMENTS = 1 << 22  # stored elements that are looked through at once for some columns of a CSR matrix
 
@@ -125,6 +126,51 @@ class SparseMatrix:
         stack = _scipy_sparse().vstack if self.format == "csr" else _scipy_sparse().hstack
         return stack(parts, format=self.format)
 
+    def select(self, rows: Any = None, columns: Any = None) -> Any:
+        """These rows and columns (numbers, increasing and each once; None: all) as a SciPy matrix.
+
+        Along the axis that lies together only the chunks of what is wanted are read, along the other all of them are
+        looked through, block by block.
+        """
+        chosen = [None if one is None else _numbers(one, self.shape[axis]) for axis, one in enumerate((rows, columns))]
+        major, minor = chosen if self.format == "csr" else chosen[::-1]
+        if major is None and minor is None:
+            return self.to_scipy()
+        wanted = np.arange(self._n_major) if major is None else major
+        if minor is None:
+            return self._take(wanted)
+        parts = [self._narrowed(self._take(wanted[low:high]), minor) for low, high in self._pieces(wanted)]
+        if len(parts) == 1:
+            return parts[0]
+        return (_scipy_sparse().vstack if self.format == "csr" else _scipy_sparse().hstack)(parts, format=self.format)
+
+    def _take(self, lines: Array) -> Any:
+        """These rows of CSR, or columns of CSC."""
+        starts = self.starts()
+        begins, ends = starts[lines], starts[lines + 1]
+        indices = read_ranges(self._indices, begins, ends)
+        data = read_ranges(self._data, begins, ends)
+        self._check_indices(indices)
+        width = np.int32 if max(len(data), *self.shape) < 2**31 else np.int64
+        lengths = np.concatenate([[0], np.cumsum(ends - begins)]).astype(width)
+        shape = (len(lines), self._n_minor)
+        native = data.astype(data.dtype.newbyteorder("="), copy=False)
+        return self._made((native, indices.astype(width), lengths), shape if self.format == "csr" else shape[::-1])
+
+    def _narrowed(self, block: Any, minor: Array) -> Any:
+        return block[:, minor] if self.format == "csr" else block[minor]
+
+    def _pieces(self, lines: Array) -> list[tuple[int, int]]:
+        """The lines in pieces of not too many stored elements; one at least, if only an empty one."""
+        starts = self.starts()
+        sums = np.concatenate([[0], np.cumsum(starts[lines + 1] - starts[lines])])
+        pieces, first = [], 0
+        while first < len(lines):
+            most = int(np.searchsorted(sums, sums[first] + BLOCK_ELEMENTS, "right")) - 1
+            pieces.append((first, min(max(most, first + 1), len(lines))))
+            first = pieces[-1][1]
+        return pieces or [(0, 0)]
+
     def _cut(self, first: int, stop: int, minor: range) -> Any:
         block = self._major(first, stop)
         chosen = slice(minor.start, max(minor.stop, minor.start))
@@ -155,6 +201,15 @@ def _flat(group: Any, name: str) -> Any:
     if kind_of(found) != "dataset" or len(shape_of(found)) != 1:
         raise FormatError(f"{path_of(group)}/{name} is no dataset of rank 1", path=path_of(group))
     return found
+
+
+def _numbers(given: Any, length: int) -> Array:
+    """Numbers of rows or columns, if they are increasing and there."""
+    numbers: Array = np.asarray(given, dtype=np.int64)
+    wrong = numbers.ndim != 1 or (np.diff(numbers) < 1).any()
+    if wrong or (len(numbers) and (numbers[0] < 0 or numbers[-1] >= length)):
+        raise UsageError(f"rows and columns are numbers below {length}, increasing and each once")
+    return numbers
 
 
 def _range(item: Any, length: int) -> range:

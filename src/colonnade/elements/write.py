@@ -14,6 +14,7 @@ from colonnade.h5.nodes import (
     make_array,
     make_group,
     make_null,
+    member_names,
     move_into_place,
     path_of,
     remove,
@@ -32,8 +33,7 @@ def write_element(group: Any, name: str, value: Any, *, compression: str | None 
     compression: "gzip" or "lzf" for all arrays; none by default, as anndata does.
     """
     check_writable(group)
-    if compression not in COMPRESSIONS:
-        raise UsageError(f"compression is 'gzip', 'lzf' or None, not {compression!r}")
+    _check_compression(compression)
     parent, last = _place(group, name)
     planned = plan(value, f"{path_of(parent).rstrip('/')}/{last}")
     aside = f"{last}\x01aside"
@@ -47,6 +47,31 @@ def write_element(group: Any, name: str, value: Any, *, compression: str | None 
     except BaseException:
         remove(parent, aside)
         raise
+
+
+def write_elements(group: Any, value: Any, *, compression: str | None = None) -> None:
+    """Write an AnnData object (or a mapping) as a group that is there and empty: the root of a new file."""
+    check_writable(group)
+    _check_compression(compression)
+    if member_names(group):
+        raise UsageError(f"{path_of(group)} is not empty: elements are written into it one by one", path=path_of(group))
+    planned = plan(value, path_of(group).rstrip("/"))
+    if isinstance(planned, PlannedArray):
+        raise UsageError(f"a file holds a mapping of elements, not {type(value).__name__}")
+    for name, inner in planned.members.items():
+        if not _is_nothing(inner):
+            _write(group, name, inner, compression)
+    write_attributes(group, planned.attributes)
+
+
+def _is_nothing(planned: Planned) -> bool:
+    """Whether this is None, as an object without raw has it: a file says so by not having it."""
+    return isinstance(planned, PlannedArray) and planned.data is None
+
+
+def _check_compression(compression: str | None) -> None:
+    if compression not in COMPRESSIONS:
+        raise UsageError(f"compression is 'gzip', 'lzf' or None, not {compression!r}")
 
 
 def _place(group: Any, path: str) -> tuple[Any, str]:

@@ -158,7 +158,7 @@ def read_array(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
     except BROKEN as error:
         require_filters(filters, path_of(dataset))
         raise CorruptError(f"{path_of(dataset)} cannot be read: {error}", path=path_of(dataset)) from error
-    return _with_texts(read, dtype, path_of(dataset))
+    return with_texts(read, dtype, path_of(dataset))
 
 
 def _stored_bytes(dataset: Any) -> int:
@@ -189,14 +189,14 @@ def boxes(dataset: Any, most_bytes: int) -> Iterator[tuple[slice, ...]]:
         yield tuple(slice(at, at + count) for at, count in zip(first, counts, strict=True))
 
 
-def _with_texts(read: Array, dtype: np.dtype[Any], path: str) -> Array:
+def with_texts(read: Array, dtype: np.dtype[Any], path: str) -> Array:
     """Bytes of variable-length strings as `str`, wherever they stand."""
     if dtype.names is not None:
         if not any(_holds_texts(dtype.fields[name][0]) for name in dtype.names if dtype.fields is not None):
             return read
         target = np.empty(read.shape, dtype=[(name, _read_as(dtype[name])) for name in dtype.names])
         for name in dtype.names:
-            target[name] = _with_texts(read[name], dtype[name], path)
+            target[name] = with_texts(read[name], dtype[name], path)
         return target
     return decode_texts(read, path) if _holds_texts(dtype) else read
 

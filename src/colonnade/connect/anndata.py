@@ -1,0 +1,203 @@
+"""AnnData objects made from some rows of a file, and files from AnnData objects.
+
+`to_anndata("a.h5ad", obs="n_genes > 500")` reads of X, layers, obsm and obsp only the chunks that hold rows that match.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.elements import SparseMatrix, read_element, write_elements
+from colonnade.elements.rows import increasing, read_rows
+from colonnade.errors import FormatError, UsageError
+from colonnade.h5.files import Target
+from colonnade.h5.links import join_path
+from colonnade.h5.nodes import find_member, kind_of, member_names
+from colonnade.h5.parts import Rows
+from colonnade.predicate import Predicate
+from colonnade.table import File, Table
+from colonnade.table import open as open_file
+from colonnade.table import write as write_table
+
+if TYPE_CHECKING:
+    import anndata
+
+Wanted = str | Predicate | Any  # a predicate, or row numbers, or one truth value a row; None: all
+# Which axes the members of a mapping have: of obs (0) and of var (1).
+AXES = {"layers": (0, 1), "obsm": (0,), "varm": (1,), "obsp": (0, 0), "varp": (1, 1)}
+
+GRAPHS = ("connectivities", "distances")
+
+
+def _anndata() -> Any:
+    try:
+        import anndata
+    except ImportError:
+        raise UsageError("this needs the package anndata (pip install anndata)") from None
+    return anndata
+
+
+def to_anndata(target: Target | File, element: str = "/", *, obs: Wanted = None, var: Wanted = None) -> anndata.AnnData:
+    """An AnnData object in memory with those rows of obs and of var that are wanted; all where nothing is said.
+
+    target: an `.h5ad` or `.h5mu` file, or anything `open` takes. element: the path of the AnnData object in it
+    ("mod/rna" in a file of MuData). obs, var: a predicate (`"n_genes > 500"`), increasing row numbers, or a mask.
+    Only the chunks of X, layers, obsm, obsp and raw that hold wanted rows are read; of a matrix that lies by columns
+    (CSC), wanted columns cost what they hold and wanted rows a look through all of it. uns is read whole, categories
+    stay as they are in the file, and var does not cut raw, as in anndata. Files of before 0.7 are read whole first.
+    """
+    _anndata()
+    if isinstance(target, File):
+        return _made(target, element, obs, var)
+    with open_file(target) as file:
+        return _made(file, element, obs, var)
+
+
+def _made(file: File, element: str, obs: Wanted, var: Wanted) -> anndata.AnnData:
+    path = "/" + element.strip("/")
+    group = file.h5 if path == "/" else file.h5.get(path)
+    if group is None or kind_of(group) != "group" or not {"obs", "var"} <= set(member_names(group)):
+        raise FormatError(f"{file.name}: {path} is no AnnData object: it has no obs and var", path=path)
+    if kind_of(find_member(group, "obs")) == "dataset":
+        return _made_from_old(group, obs, var)
+    axes = [_Axis(file[join_path(path, name)], wanted) for name, wanted in (("obs", obs), ("var", var))]
+    return _Cut(group, axes[0].rows, axes[1].rows).anndata()
+
+
+class _Axis:
+    """One of the two frames, and which of its rows are wanted (None: all)."""
+
+    def __init__(self, table: Table, wanted: Wanted) -> None:
+        self.rows: Rows | None = None
+        if isinstance(wanted, (str, Predicate)):
+            self.rows = table.where(wanted).row_numbers()
+        elif wanted is not None:
+            self.rows = increasing(wanted, len(table))
+
+
+class _Cut:
+    """An AnnData group, and the rows of its axes that are wanted."""
+
+    def __init__(self, group: Any, obs: Rows | None, var: Rows | None) -> None:
+        self.group = group
+        self.rows = (obs, var)
+
+    def anndata(self) -> anndata.AnnData:
+        parts: dict[str, Any] = {name: self._member(name, (axis,)) for axis, name in enumerate(("obs", "var"))}
+        parts["X"] = self._member("X", (0, 1))
+        for name, axes in AXES.items():
+            parts[name] = self._mapping(name, axes)
+        parts["uns"] = self._uns()
+        _move_graphs(parts, self.rows[0])
+        made: anndata.AnnData = _anndata().AnnData(**parts, raw=self._raw())
+        return made
+
+    def _member(self, name: str, axes: tuple[int, ...]) -> Any:
+        node = find_member(self.group, name)
+        return None if node is None else read_rows(node, *(self.rows[axis] for axis in axes))
+
+    def _mapping(self, name: str, axes: tuple[int, ...]) -> dict[str, Any]:
+        mapping = find_member(self.group, name)
+        if mapping is None or kind_of(mapping) != "group":
+            return {}
+        rows = [self.rows[axis] for axis in axes]
+        return {one: read_rows(find_member(mapping, one), *rows) for one in member_names(mapping)}
+
+    def _uns(self) -> Any:
+        uns = find_member(self.group, "uns")
+        return {} if uns is None else in_memory(read_element(uns, pandas=True))
+
+    def _raw(self) -> dict[str, Any] | None:
+        """raw has the rows of obs, and columns of its own."""
+        raw = find_member(self.group, "raw")
+        if raw is None or kind_of(raw) != "group":
+            return None
+        parts = {"var": read_rows(find_member(raw, "var"), None)}
+        matrix, varm = find_member(raw, "X"), find_member(raw, "varm")
+        if matrix is not None:
+            parts["X"] = read_rows(matrix, self.rows[0])
+        if varm is not None:
+            parts["varm"] = {one: read_rows(find_member(varm, one), None) for one in member_names(varm)}
+        return parts
+
+
+def _move_graphs(parts: dict[str, Any], rows: Rows | None) -> None:
+    """Graphs that older files keep in uns/neighbors go to obsp, where anndata would put them, cut like the others."""
+    neighbors = parts["uns"].get("neighbors")
+    for name in GRAPHS if isinstance(neighbors, dict) else ():
+        graph = neighbors.get(name)
+        if len(getattr(graph, "shape", ())) == 2:
+            del neighbors[name]
+            parts["obsp"].setdefault(name, graph if rows is None else graph[rows][:, rows])
+
+
+def in_memory(value: Any) -> Any:
+    """The same with every lazy matrix in it read."""
+    if isinstance(value, SparseMatrix):
+        return value.to_scipy()
+    if isinstance(value, Mapping):
+        return {name: in_memory(one) for name, one in value.items()}
+    return value
+
+
+# -- files of before 0.7 --
+
+
+def _made_from_old(group: Any, obs: Wanted, var: Wanted) -> anndata.AnnData:
+    lazy, frames = read_element(group), read_element(group, pandas=True)
+    rows = [_old_rows(lazy[name], wanted) for name, wanted in (("obs", obs), ("var", var))]
+    parts: dict[str, Any] = {name: frames[name].iloc[rows[axis]] for axis, name in enumerate(("obs", "var"))}
+    parts["X"] = _picked(frames.get("X"), rows)
+    for name, axes in AXES.items():
+        held = in_memory(frames.get(name, {}))
+        parts[name] = {one: _picked(value, [rows[axis] for axis in axes]) for one, value in held.items()}
+    raw = frames.get("raw")
+    kept = None
+    if raw is not None:
+        kept = {"X": _picked(raw["X"], rows[:1]), "var": raw["var"], "varm": in_memory(raw.get("varm", {}))}
+    parts["uns"] = in_memory(frames.get("uns", {}))
+    _move_graphs(parts, rows[0])
+    made: anndata.AnnData = _anndata().AnnData(**parts, raw=kept)
+    return made
+
+
+def _old_rows(frame: pa.Table, wanted: Wanted) -> Rows:
+    """The wanted rows of a frame that is no table of the file: it is made one, in memory."""
+    if wanted is None:
+        return np.arange(len(frame))
+    if not isinstance(wanted, (str, Predicate)):
+        return increasing(wanted, len(frame))
+    held = io.BytesIO()
+    write_table(held, frame, table="frame")
+    with open_file(held) as file:
+        return file["frame"].where(wanted).row_numbers()
+
+
+def _picked(value: Any, rows: list[Rows]) -> Any:
+    found = in_memory(value)
+    if found is None:
+        return None
+    for axis, chosen in enumerate(rows):
+        found = found[chosen] if axis == 0 else found[:, chosen]
+    return found
+
+
+# -- the way back --
+
+
+def from_anndata(adata: anndata.AnnData, path: Target, *, compression: str | None = None) -> None:
+    """Write an AnnData object as an `.h5ad` file, as anndata does; it appears whole, in the place of what was there.
+
+    What AnnData cannot hold is refused before a byte is written. compression: "gzip" or "lzf"; none by default.
+    """
+    if not isinstance(adata, _anndata().AnnData):
+        raise UsageError(f"from_anndata takes an AnnData object, not {type(adata).__name__}")
+    if adata.isbacked:
+        raise UsageError("this AnnData object is backed by a file: take adata.to_memory() first")
+    with open_file(path, "w") as file:
+        write_elements(file.h5, adata, compression=compression)

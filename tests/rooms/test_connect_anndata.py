@@ -1,0 +1,220 @@
+"""AnnData objects made from some rows of a file: as anndata cuts them in memory, from the chunks of these rows only."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anndata
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from anndata.tests.helpers import assert_equal, gen_adata
+
+import colonnade as cn
+from colonnade.h5 import parts
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "anndata"
+FORMS: dict[str, Any] = {"dense": np.asarray, "csr": scipy.sparse.csr_matrix, "csc": scipy.sparse.csc_matrix}
+every_form = pytest.mark.parametrize("form", list(FORMS))
+
+
+@pytest.fixture(autouse=True)
+def _as_in_the_file() -> Iterator[None]:
+    with (
+        warnings.catch_warnings(),
+        anndata.settings.override(allow_write_nullable_strings=True, remove_unused_categories=False),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def generated(form: str) -> anndata.AnnData:
+    adata = gen_adata((40, 25), X_type=FORMS[form], random_state=np.random.default_rng(3))
+    adata.raw = adata.copy()
+    adata.obs["nothing"] = pd.array([None] * 40, dtype="Int32")
+    return adata
+
+
+@every_form
+def test_everything_anndata_makes_goes_out_and_comes_back(form: str, tmp_path: Path) -> None:
+    adata, path = generated(form), tmp_path / "a.h5ad"
+    cn.from_anndata(adata, path, compression="gzip")
+    theirs = anndata.read_h5ad(path)
+    assert_equal(theirs, adata, exact=True)
+    assert_equal(cn.to_anndata(path), theirs, exact=True)
+    assert cn.check(path, deep=True) == []
+
+
+@every_form
+@pytest.mark.parametrize(
+    ("obs", "var"),
+    [("int64 > 0", None), (None, "int64 < 0"), ("int64 > 0 and bool", cn.col("int64") < 0), ("int64 < -10000", None)],
+)
+def test_only_rows_that_match_come(form: str, obs: Any, var: Any, tmp_path: Path) -> None:
+    generated(form).write_h5ad(tmp_path / "a.h5ad")
+    theirs = anndata.read_h5ad(tmp_path / "a.h5ad")
+    rows = np.ones(40, bool) if obs is None else theirs.obs.eval(obs.replace(" and ", " & ")).to_numpy(bool)
+    columns = np.ones(25, bool) if var is None else (theirs.var["int64"] < 0).to_numpy()
+    wanted = theirs[rows, columns].copy()
+    found = cn.to_anndata(tmp_path / "a.h5ad", obs=obs, var=var)
+    assert_equal(found, wanted, exact=True)
+    assert found.raw.shape == wanted.raw.shape
+    assert_equal(found.raw.X, wanted.raw.X)
+    by_number = cn.to_anndata(tmp_path / "a.h5ad", obs=np.flatnonzero(rows), var=columns)
+    assert_equal(by_number, wanted, exact=True)
+
+
+@pytest.mark.parametrize("file", sorted(GOLDEN.glob("*/*.h5ad")), ids=lambda path: path.name)
+def test_files_of_other_projects_come_as_anndata_reads_them(file: Path) -> None:
+    theirs = anndata.read_h5ad(file)
+    found = cn.to_anndata(file, obs=np.arange(0, theirs.n_obs, 3))
+    assert found.shape == (-(-theirs.n_obs // 3), theirs.n_vars)
+    cut = theirs[::3].copy()
+    assert_equal(found.obs, cut.obs)
+    assert_equal(found.var, cut.var)
+    assert_equal(found.X, cut.X)
+    for name in ("obsm", "varm", "obsp", "layers"):
+        assert {key: getattr(value, "shape", None) for key, value in getattr(found, name).items()} == {
+            key: getattr(value, "shape", None) for key, value in getattr(cut, name).items()
+        }
+    assert (found.raw is None) == (cut.raw is None)
+
+
+def test_a_file_of_before_0_7_is_searched_too() -> None:
+    file = GOLDEN / "anndata" / "v0.5.0.h5ad"
+    theirs = anndata.read_h5ad(file)
+    name = next(name for name in theirs.obs if theirs.obs[name].dtype.kind in "if")
+    middle = float(theirs.obs[name].median())
+    found = cn.to_anndata(file, obs=cn.col(name) > middle)
+    assert list(found.obs_names) == list(theirs.obs_names[theirs.obs[name] > middle])
+    assert_equal(found.X, theirs[theirs.obs[name] > middle].X)
+
+
+def test_a_modality_of_mudata() -> None:
+    found = cn.to_anndata(GOLDEN / "h5mu" / "v0.4.1_axis0.h5mu", "mod/mod1", obs=[0, 5])
+    assert found.n_obs == 2
+    with pytest.raises(cn.errors.FormatError, match="no AnnData object"):
+        cn.to_anndata(GOLDEN / "h5mu" / "v0.4.1_axis0.h5mu", "mod")
+
+
+@pytest.fixture
+def blocks(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
+    """What is read of each dataset: its slices."""
+    read: dict[str, list[Any]] = {}
+    original = parts._read_block
+
+    def seen(dataset: Any, rows: slice, columns: slice | None) -> Any:
+        read.setdefault(dataset.name, []).append((rows, columns))
+        return original(dataset, rows, columns)
+
+    monkeypatch.setattr(parts, "_read_block", seen)
+    return read
+
+
+def chunks_of(read: list[Any], chunk: tuple[int, int]) -> set[tuple[int, int]]:
+    """The chunks that these slices touch."""
+    return {
+        (row, column)
+        for rows, columns in read
+        for row in range(rows.start // chunk[0], (rows.stop - 1) // chunk[0] + 1)
+        for column in range(columns.start // chunk[1], (columns.stop - 1) // chunk[1] + 1)
+    }
+
+
+def test_only_the_chunks_of_a_dense_matrix_that_hold_rows_are_read(
+    tmp_path: Path, blocks: dict[str, list[Any]]
+) -> None:
+    path, values = tmp_path / "a.h5ad", np.arange(200.0 * 50).reshape(200, 50)
+    anndata.AnnData(values, layers={"plain": values}).write_h5ad(path)
+    with h5py.File(path, "r+") as file:
+        marks = dict(file["X"].attrs)
+        del file["X"]
+        file.create_dataset("X", data=values, chunks=(10, 10), compression="gzip").attrs.update(marks)
+    rows, columns = np.array([3, 4, 77, 199]), np.array([0, 9, 41])
+    found = cn.to_anndata(path, obs=rows, var=columns)
+    assert (values[np.ix_(rows, columns)] == found.X).all()
+    assert (found.layers["plain"] == values[np.ix_(rows, columns)]).all()
+    wanted = {(row // 10, column // 10) for row in rows for column in columns}
+    assert chunks_of(blocks["/X"], (10, 10)) == wanted
+
+
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_only_the_chunks_of_a_sparse_matrix_that_hold_lines_are_read(
+    form: str, tmp_path: Path, blocks: dict[str, list[Any]]
+) -> None:
+    path, n = tmp_path / "a.h5ad", 20_000
+    matrix = scipy.sparse.random(n, 100, 0.1, format="csr", random_state=np.random.default_rng(1), dtype="f4")
+    if form == "csc":
+        matrix = matrix.T.tocsc()
+    anndata.AnnData(matrix).write_h5ad(path, compression="gzip")
+    lines = np.array([5, 6, 9_000, 19_999])
+    found = cn.to_anndata(path, **{"obs" if form == "csr" else "var": lines})
+    assert ((matrix[lines] if form == "csr" else matrix[:, lines]) != found.X).nnz == 0
+    with h5py.File(path) as file:
+        chunk, stored = file["X/data"].chunks[0], file["X/data"].shape[0]
+    touched = {
+        unit for rows, _ in blocks["/X/data"] for unit in range(rows.start // chunk, (rows.stop - 1) // chunk + 1)
+    }
+    wanted = {
+        unit
+        for line in lines
+        for unit in range(int(matrix.indptr[line]) // chunk, (int(matrix.indptr[line + 1]) - 1) // chunk + 1)
+    }
+    assert touched == wanted
+    assert len(wanted) < 5 < stored // chunk
+
+
+def test_the_other_axis_of_a_matrix_is_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = scipy.sparse.random(3_000, 40, 0.2, format="csr", random_state=np.random.default_rng(1))
+    anndata.AnnData(matrix).write_h5ad(tmp_path / "a.h5ad")
+    monkeypatch.setattr("colonnade.elements.sparse_matrix.BLOCK_ELEMENTS", 500)
+    found = cn.to_anndata(tmp_path / "a.h5ad", var=[3, 17])
+    assert (matrix[:, [3, 17]] != found.X).nnz == 0
+
+
+def test_wrong_wishes_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5ad"
+    adata = anndata.AnnData(np.zeros((4, 3), "f4"))
+    adata.write_h5ad(path)
+    for rows in ([2, 1], [1, 1], [-1, 2], [4], [True, False], [0.5], [[1]]):
+        with pytest.raises(cn.errors.UsageError):
+            cn.to_anndata(path, obs=rows)
+    with pytest.raises(cn.errors.ColumnNotFound):
+        cn.to_anndata(path, obs="n_genes > 3")
+    with pytest.raises(cn.errors.UsageError, match="not dict"):
+        cn.from_anndata({}, tmp_path / "b.h5ad")
+    with pytest.raises(cn.errors.UsageError, match="to_memory"):
+        cn.from_anndata(anndata.read_h5ad(path, backed="r"), tmp_path / "b.h5ad")
+    adata.uns["when"] = pd.Timestamp("2026-01-01")
+    with pytest.raises(cn.errors.DataError, match="uns/when"):
+        cn.from_anndata(adata, tmp_path / "b.h5ad")
+    assert not (tmp_path / "b.h5ad").exists()
+
+
+def test_a_matrix_shorter_than_its_frame_is_an_error_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5ad"
+    anndata.AnnData(np.zeros((4, 3), "f4"), obs=pd.DataFrame({"x": range(4)})).write_h5ad(path)
+    with h5py.File(path, "r+") as file:
+        marks = dict(file["X"].attrs)
+        del file["X"]
+        file.create_dataset("X", data=np.zeros((2, 3))).attrs.update(marks)
+    with pytest.raises(cn.errors.FormatError, match="/X has the shape"):
+        cn.to_anndata(path, obs="x == 3")
+
+
+def test_without_anndata_it_says_what_is_missing(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['anndata'] = None\n"
+        "import colonnade as cn\n"
+        "try: cn.to_anndata('a.h5ad')\n"
+        "except cn.errors.UsageError as error: print(error)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install anndata" in ran.stdout
