@@ -218,9 +218,9 @@ class Check:
             for check in rule.checks:
                 for breach in self._safely(path, partial(_listed, partial(check, seen))) or ():
                     self.tell(rule.id, breach)
-        for one in seen.datasets.values():
-            if one.info is not None and one.info.storage == "sectioned":
-                self._sparse_array(group, one.name, one.path)
+        for column in seen.info.members:
+            if column.storage == "sectioned":
+                self._sparse_array(group, column.name, join_path(path, column.name))
         if self.values or self.indexes:
             self.seen.append((layout, seen))
 
