@@ -26,7 +26,7 @@ from colonnade.h5.attributes import BROKEN
 from colonnade.h5.codecs import Bytes, LeftToLibrary
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.journal import JournaledFile
-from colonnade.h5.undo import SCALE_OFFSET_HEAD, Pipeline, scale_offset_form
+from colonnade.h5.undo import SCALE_OFFSET_HEAD, Pipeline, Sizes, scale_offset_form
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, StoredType
 
 Image = np.ndarray[Any, np.dtype[Any]]
@@ -37,7 +37,7 @@ MOST_AT_ONCE = 2 << 30  # bytes of rows that are read in one go; more are refuse
 FARTHEST = 1 << 62  # an address behind the end of any file; sums with it still fit
 _SLACK = 1 << 16  # bytes by which filters may make a chunk longer
 _FEW_CHUNKS = 16
-_RUN_BYTES = 1 << 20  # bytes of chunks that are read at once
+_BATCH_BYTES = 1 << 20  # bytes of filtered chunks that are unpacked in one call
 _LAST_ROW = (1 << 63) - 1
 
 
@@ -95,11 +95,6 @@ class Part(NamedTuple):
     low: int
     high: int
 
-    def continues(self, after: Part, chunk_rows: int) -> bool:
-        """Whether the one after it lies behind it in the file, and both are wanted whole."""
-        whole = self.high - self.low == after.high - after.low == chunk_rows
-        return whole and self.chunk.address + self.chunk.size == after.chunk.address
-
 
 class DamagedChunk(Exception):
     """A chunk does not unpack to what it must hold."""
@@ -130,6 +125,7 @@ class ChunkSource:
         self._known: dict[int, Chunk] = {}
         self._all_known = False
         self._asked = 0  # chunks that were looked for
+        self._most_at_once = MOST_AT_ONCE if pipeline.is_empty else _BATCH_BYTES if pipeline.takes_many else 0
 
     def read(self, start: int, count: int) -> Image | None:
         """The rows from `start` on, in memory form; None when the library must read them, or refuse to."""
@@ -139,8 +135,8 @@ class ChunkSource:
         numbers = range(start // self.chunk_rows, -(-(start + count) // self.chunk_rows)) if count else range(0)
         try:
             self._look(len(numbers))
-            for run in self._runs(numbers, start, count):
-                self._read_run(run, start, out)
+            for batch in self._batches(numbers, start, count):
+                self._read_batch(batch, start, out)
         except DamagedChunk as error:
             raise self._damaged(error, start, start + count - 1) from error
         except (ValueError, *BROKEN):
@@ -210,43 +206,60 @@ class ChunkSource:
             raise ValueError("a chunk is far longer than it can be")
         return chunk
 
-    def _runs(self, numbers: range, start: int, count: int) -> Iterator[list[Part]]:
-        """The chunks of these rows, those together that lie one behind the other in the file and are wanted whole.
+    def _batches(self, numbers: range, start: int, count: int) -> Iterator[list[Part]]:
+        """The chunks of these rows: those together that are wanted whole and can be unpacked in one call.
 
-        They are read at once: each call of the system is a moment in which threads wait for each other.
+        In each call threads may have to wait for each other: the fewer, the better.
         """
-        run: list[Part] = []
-        n_bytes = 0
+        batch: list[Part] = []
+        room = 0
         for number in numbers:
             first = number * self.chunk_rows
             part = Part(self._find(number), first, max(start, first), min(start + count, first + self.chunk_rows))
-            if run and not (n_bytes < _RUN_BYTES and run[-1].continues(part, self.chunk_rows)):
-                yield run
-                run, n_bytes = [], 0
-            run.append(part)
-            n_bytes += part.chunk.size
-        if run:
-            yield run
+            if batch and not (room > 0 and self._is_plain(part) and self._is_plain(batch[-1])):
+                yield batch
+                batch = []
+            if not batch:
+                room = self._most_at_once
+            batch.append(part)
+            room -= part.chunk.size
+        if batch:
+            yield batch
 
-    def _read_run(self, run: list[Part], start: int, out: Image) -> None:
-        if len(run) == 1:
-            (part,) = run
+    def _is_plain(self, part: Part) -> bool:
+        return not part.chunk.mask and part.high - part.low == self.chunk_rows
+
+    def _read_batch(self, batch: list[Part], start: int, out: Image) -> None:
+        if len(batch) == 1:
+            (part,) = batch
             self._read_chunk(part.chunk, part.low - part.first, out[part.low - start : part.high - start])
             return
-        address = run[0].chunk.address
-        target = out[run[0].low - start : run[-1].high - start].view(np.uint8)
-        size = run[-1].chunk.address + run[-1].chunk.size - address
+        target = out[batch[0].low - start : batch[-1].high - start].view(np.uint8)
+        addresses = np.array([part.chunk.address for part in batch], dtype=np.uint64)
+        sizes = np.array([part.chunk.size for part in batch], dtype=np.int64)
         if self._pipeline.is_empty:
-            if any(part.chunk.size != self._chunk_bytes for part in run):
+            if (sizes != self._chunk_bytes).any():
                 raise ValueError("a chunk without filters has another length")
-            self.load(address, target)
+            self._load_many(addresses, sizes, target)
             return
-        data = new_array(size, _BYTE)
-        self.load(address, data)
-        for place, part in enumerate(run):
-            begin = part.chunk.address - address
-            packed = data[begin : begin + part.chunk.size]
-            self._undo(packed, part.chunk.mask, target[place * self._chunk_bytes : (place + 1) * self._chunk_bytes])
+        data = new_array(int(sizes.sum()), _BYTE)
+        self._load_many(addresses, sizes, data)
+        try:
+            self._pipeline.undo_many(data, sizes, target)
+        except ValueError as error:
+            raise DamagedChunk(str(error)) from error
+
+    def _load_many(self, addresses: Image, sizes: Sizes, target: Bytes) -> None:
+        """Bytes of the file from several places."""
+        if not isinstance(self._file, JournaledFile):
+            if (addresses > FARTHEST).any():
+                raise ValueError("an address lies far behind the end of the file")
+            kernels.read_pieces(self._file, addresses.astype(np.int64), sizes, target)
+            return
+        done = 0
+        for address, size in zip(addresses.tolist(), sizes.tolist(), strict=True):
+            self.load(address, target[done : done + size])
+            done += size
 
     # -- one chunk --
 

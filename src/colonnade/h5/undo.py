@@ -21,9 +21,12 @@ from colonnade.model import FilterInfo
 Undo = Callable[[Data, Sequence[int], Bytes | None, int | None], Data]
 """Data, the filter's options, where to put the result (None: anywhere), its size where it is known."""
 
+Sizes = np.ndarray[Any, np.dtype[np.int64]]
+
 SCALE_OFFSET = 6
 SCALE_OFFSET_HEAD = 21  # bytes before the packed numbers of a chunk
 _SO_INT = 2
+_DEFLATED = ((1,), (2, 1))  # deflate alone, and behind shuffle
 BLOSC, LZ4, BLOSC2 = 32001, 32004, 32026
 _NEEDS_C = (SCALE_OFFSET, LZ4, 32008, BLOSC, BLOSC2)  # the library is quicker than the NumPy form of these
 
@@ -51,6 +54,22 @@ class Pipeline:
         if len(self._steps) != 1 or self._steps[0][0] != SCALE_OFFSET or is_copy(self._steps[0][2]):
             return None
         return self._steps[0][2]
+
+    @property
+    def takes_many(self) -> bool:
+        """Whether `undo_many` knows these filters."""
+        numbers = tuple(number for number, _, _ in self._steps)
+        plain = all(number != 2 or options for number, _, options in self._steps)
+        return (numbers in _DEFLATED and plain) or self.scale_offset is not None
+
+    def undo_many(self, data: Bytes, sizes: Sizes, out: Bytes) -> None:
+        """Put the bytes of whole chunks, which have skipped no filter, into `out`: in one call, see `takes_many`."""
+        packed = self.scale_offset
+        if packed is not None:
+            dtype, fill, decimals = scale_offset_form(tuple(packed))
+            kernels.decode_scaleoffset_chunks(data, sizes, out.view(dtype), fill, decimals)
+        else:
+            kernels.inflate_chunks(data, sizes, out, self._steps[0][2][0] if len(self._steps) == 2 else 1)
 
     def undo(self, data: Data, mask: int, out: Bytes) -> None:
         """Put the bytes of a whole chunk into `out`; `mask` has a bit for each filter that it has skipped."""

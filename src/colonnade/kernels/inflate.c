@@ -460,9 +460,12 @@ WIDE static uint32_t adler32(const uint8_t *bytes, Py_ssize_t n)
     return (uint32_t)(b % PRIME) << 16 | (uint32_t)(a % PRIME);
 }
 
+const size_t inflate_state_size = sizeof(State);
+
 /* 0, or -1 when `in` does not begin with a stream of exactly `room` bytes. */
-static int inflate_stream(State *s, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room)
+int inflate_stream(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room)
 {
+    State *s = state;
     if (n < 6)
         return -1;
     unsigned method = in[0], flags = in[1];

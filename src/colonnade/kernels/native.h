@@ -131,6 +131,11 @@ static inline void repeat_bytes(uint8_t *to, Py_ssize_t distance, Py_ssize_t len
 Py_ssize_t rows_of_mask(const uint8_t *mask, Py_ssize_t n, int64_t base, int64_t *out, Py_ssize_t room);
 /* Byte planes of items to items (undo) or back, see shuffle.c. */
 void move_planes(const uint8_t *in, uint8_t *out, Py_ssize_t n_bytes, Py_ssize_t size, int undo);
+/* A stream of zlib to exactly `room` bytes: 0, or -1. `state` is memory of this size. In inflate.c. */
+extern const size_t inflate_state_size;
+int inflate_stream(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room);
+/* What each of several chunks makes of the output, -1 where they do not fit. In chunks.c. */
+Py_ssize_t open_shares(const Span *source, const Span *sizes, Py_ssize_t whole);
 /* How many bytes are not 0. */
 Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n);
 
@@ -138,6 +143,6 @@ Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n);
 extern PyMethodDef shuffle_functions[], checksum_functions[], bitshuffle_functions[], packing_functions[],
     compare_functions[], mask_functions[], take_functions[], total_functions[], group_functions[], string_functions[],
     heap_functions[], hash_functions[], sort_functions[], bitmap_functions[], coded_functions[],
-    blosclz_functions[], lz4_functions[], block_functions[], inflate_functions[];
+    blosclz_functions[], lz4_functions[], block_functions[], inflate_functions[], chunk_functions[];
 
 #endif

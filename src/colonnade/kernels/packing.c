@@ -259,6 +259,40 @@ static PyObject *decode_scaleoffset(PyObject *Py_UNUSED(module), PyObject *argum
     return finish(s, 2, Py_NewRef(Py_None));
 }
 
+static PyObject *decode_scaleoffset_chunks(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *chunks, *sizes, *out, *fill;
+    int decimals;
+    Py_ssize_t share, done = 0;
+    Span s[3] = {0};
+    if (!PyArg_ParseTuple(arguments, "OOOOi", &chunks, &sizes, &out, &fill, &decimals))
+        return NULL;
+    if (open_bytes(chunks, &s[0], "chunks") < 0 || open_kind(sizes, &s[1], "sizes", I64) < 0
+        || open_any_order_out(out, &s[2], "out") < 0 || (share = open_shares(&s[0], &s[1], s[2].count)) < 0)
+        return finish(s, 3, NULL);
+    Py_ssize_t n = s[1].count, left = s[0].n_bytes;
+    Scaled *each = PyMem_Calloc((size_t)n + 1, sizeof *each);
+    if (!each)
+        return finish(s, 3, PyErr_NoMemory());
+    for (; done < n; done++) {
+        int64_t size = ((int64_t *)s[1].bytes)[done];
+        Span one = {.bytes = s[0].bytes + (s[0].n_bytes - left), .n_bytes = (Py_ssize_t)size};
+        if (size < 0 || size > left || read_scaled(&each[done], &one, &s[2], fill, decimals, share) < 0)
+            break;
+        left -= (Py_ssize_t)size;
+    }
+    if (done == n) {
+        Py_BEGIN_ALLOW_THREADS
+        for (Py_ssize_t i = 0; i < n; i++)
+            decode_all(&each[i], share, s[2].bytes + i * share * s[2].size);
+        Py_END_ALLOW_THREADS
+    } else if (!PyErr_Occurred()) {
+        refuse("sizes: chunk %zd does not lie in the source", done);
+    }
+    PyMem_Free(each);
+    return finish(s, 3, done == n ? Py_NewRef(Py_None) : NULL);
+}
+
 static Py_ssize_t decode_some(const Scaled *s, Py_ssize_t n, const int64_t *rows, Py_ssize_t n_rows, uint8_t *out)
 {
     Py_ssize_t quick = s->plain || s->packed.bits == 0 ? 0 : quick_count(&s->packed, n);
@@ -502,6 +536,7 @@ static PyObject *decode_nbit(PyObject *Py_UNUSED(module), PyObject *arguments)
 
 PyMethodDef packing_functions[] = {
     {"decode_scaleoffset", decode_scaleoffset, METH_VARARGS, NULL},
+    {"decode_scaleoffset_chunks", decode_scaleoffset_chunks, METH_VARARGS, NULL},
     {"decode_scaleoffset_rows", decode_scaleoffset_rows, METH_VARARGS, NULL},
     {"encode_scaleoffset", encode_scaleoffset, METH_VARARGS, NULL},
     {"decode_nbit", decode_nbit, METH_VARARGS, NULL},

@@ -4,6 +4,7 @@ from colonnade.kernels.plain.bitmap import bits_count, bits_range_count, bits_ra
 from colonnade.kernels.plain.bitshuffle import bit_shuffle, bit_unshuffle
 from colonnade.kernels.plain.blocks import grow_blocks
 from colonnade.kernels.plain.blosclz import unpack_blosclz
+from colonnade.kernels.plain.chunks import decode_scaleoffset_chunks, inflate_chunks, read_pieces
 from colonnade.kernels.plain.coded import code_data, code_offsets, code_strings
 from colonnade.kernels.plain.compare import (
     among_count,
@@ -71,6 +72,7 @@ __all__ = [
     "code_strings",
     "decode_nbit",
     "decode_scaleoffset",
+    "decode_scaleoffset_chunks",
     "decode_scaleoffset_rows",
     "encode_scaleoffset",
     "fixed_to_arrow",
@@ -84,6 +86,7 @@ __all__ = [
     "heap_offsets",
     "heap_slots",
     "inflate",
+    "inflate_chunks",
     "item_mask",
     "least_greatest",
     "lookup3",
@@ -98,6 +101,7 @@ __all__ = [
     "range_count",
     "range_mask",
     "range_rows",
+    "read_pieces",
     "shuffle",
     "take",
     "total",

@@ -1,0 +1,81 @@
+"""NumPy form: several chunks in one call. The fewer calls, the less threads wait for each other between them.
+
+`sizes` (int64) are the bytes of each chunk as stored, one behind the other in the source; each makes an equal share of
+the output.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+
+from colonnade.kernels.plain.arguments import (
+    Array,
+    Bytes,
+    Readable,
+    check_apart,
+    check_count,
+    check_item_size,
+    open_bytes,
+    open_kind,
+    open_values,
+)
+from colonnade.kernels.plain.filters import unshuffle
+from colonnade.kernels.plain.inflate import inflate
+from colonnade.kernels.plain.packing import decode_scaleoffset
+
+
+def inflate_chunks(source: Readable, sizes: Readable, out: Readable, item_size: int, /) -> None:
+    """Each chunk inflated, and what is more than one byte an item unshuffled."""
+    given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
+    check_apart(given, made)
+    check_item_size(item_size)
+    for chunk, share in _shares(given, open_kind(sizes, "sizes", "i8"), made):
+        if item_size == 1:
+            inflate(chunk, share)
+        else:
+            planes = np.empty(len(share), dtype=np.uint8)
+            inflate(chunk, planes)
+            unshuffle(planes, share, item_size)
+
+
+def decode_scaleoffset_chunks(
+    chunks: Readable, sizes: Readable, out: Readable, fill: Readable | None, decimals: int, /
+) -> None:
+    """`decode_scaleoffset` of each chunk."""
+    made = open_values(out, "out", writable=True, any_order=True)
+    for chunk, share in _shares(open_bytes(chunks, "chunks"), open_kind(sizes, "sizes", "i8"), made):
+        decode_scaleoffset(chunk, share, fill, decimals)
+
+
+def _shares(source: Bytes, sizes: Array, out: Array) -> Iterator[tuple[Bytes, Array]]:
+    if (sizes < 0).any() or sum(sizes.tolist()) != len(source) or (len(out) % len(sizes) if len(sizes) else len(out)):
+        raise ValueError("sizes do not fit the source, or out cannot be shared by them")
+    begin, share = 0, len(out) // max(len(sizes), 1)
+    for place, size in enumerate(sizes.tolist()):
+        yield source[begin : begin + size], out[place * share : (place + 1) * share]
+        begin += size
+
+
+def read_pieces(file: int, addresses: Readable, sizes: Readable, out: Readable, /) -> None:
+    """Bytes of an open file from several addresses (int64), one piece behind the other."""
+    places, lengths = open_kind(addresses, "addresses", "i8"), open_kind(sizes, "sizes", "i8")
+    check_count(lengths, "sizes", len(places))
+    made = open_bytes(out, "out", writable=True)
+    if (lengths < 0).any() or (places < 0).any() or sum(lengths.tolist()) != len(made):
+        raise ValueError("sizes and addresses make no sense")
+    done = 0
+    for address, size in zip(places.tolist(), lengths.tolist(), strict=True):
+        _read_piece(file, address, made[done : done + size].data)
+        done += size
+
+
+def _read_piece(file: int, address: int, target: memoryview) -> None:
+    done = 0
+    while done < len(target):
+        n_bytes = os.preadv(file, [target[done:]], address + done)
+        if not n_bytes:
+            raise ValueError("the file ends inside a piece")
+        done += n_bytes

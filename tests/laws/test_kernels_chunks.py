@@ -1,0 +1,112 @@
+"""Several chunks in one call: both forms agree, and with what one chunk after the other gives."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colonnade.kernels import plain
+from tests.laws.both_forms import REFUSED, agree, call, native
+
+
+def shuffled(rows: Any) -> bytes:
+    return np.ascontiguousarray(rows.view("u1").reshape(len(rows), -1).T).tobytes()
+
+
+@given(st.integers(1, 5), st.integers(0, 300), st.sampled_from(["u1", "i2", "f4", "i8", "V3"]), st.integers(0, 9))
+def test_inflated_chunks(n_chunks: int, n_rows: int, kind: str, level: int) -> None:
+    size = np.dtype(kind).itemsize
+    rows = np.random.default_rng(n_rows).integers(0, 9, n_chunks * n_rows * size, dtype="u1").view(kind)
+    parts = [rows[at * n_rows : (at + 1) * n_rows] for at in range(n_chunks)]
+    chunks = [zlib.compress(shuffled(part) if n_rows else b"", level) for part in parts]
+    sizes = np.array([len(chunk) for chunk in chunks])
+    out = np.zeros(rows.nbytes, "u1")
+    assert agree("inflate_chunks", b"".join(chunks), sizes, out, size) is None
+    assert out.tobytes() == rows.tobytes()
+    if n_rows:
+        assert agree("inflate_chunks", b"".join(chunks), sizes, out[:-1], size) == REFUSED
+        spoiled = b"".join(chunks)[:-1] + bytes([chunks[-1][-1] ^ 1])
+        assert agree("inflate_chunks", spoiled, sizes, out, size) == REFUSED
+
+
+@given(st.integers(1, 5), st.integers(0, 300), st.sampled_from(["i1", "<i4", ">i4", "u8", "<f8"]))
+def test_chunks_of_scale_offset(n_chunks: int, n_rows: int, kind: str) -> None:
+    rng = np.random.default_rng(n_rows)
+    packed = []
+    for number in range(n_chunks):
+        values = rng.integers(0, 1 + 3**number, n_rows).astype("i4")
+        out = np.zeros(values.nbytes + 22, "u1")
+        packed.append(out[: plain.encode_scaleoffset(values, out, None)].tobytes())
+    sizes = np.array([len(chunk) for chunk in packed])
+    whole = np.zeros(n_chunks * n_rows, kind)
+    answer = agree("decode_scaleoffset_chunks", b"".join(packed), sizes, whole, None, 2)
+    expected = np.zeros(n_chunks * n_rows, kind)
+    refused = False
+    for number, chunk in enumerate(packed):
+        share = expected[number * n_rows : (number + 1) * n_rows]
+        refused |= call(plain, "decode_scaleoffset", [chunk, share, None, 2]) == REFUSED
+    assert (answer == REFUSED) == refused
+    assert refused or whole.tobytes() == expected.tobytes()
+
+
+WRONG_SIZES = [[-1, 21], [1 << 62, 1 << 62], [2**63 - 1, 21], [5], [10, 11, 1], [], [0, 20]]
+
+
+@pytest.mark.parametrize("sizes", WRONG_SIZES)
+def test_sizes_that_do_not_fit(sizes: list[int]) -> None:
+    chunk = zlib.compress(bytes(8)) + bytes(9)
+    assert len(chunk) == 20
+    claimed = np.array(sizes, dtype="i8")
+    assert agree("inflate_chunks", chunk, claimed, np.zeros(16, "u1"), 1) == REFUSED
+    assert agree("decode_scaleoffset_chunks", chunk, claimed, np.zeros(4, "i4"), None, 0) == REFUSED
+
+
+def test_what_lies_behind_the_chunks() -> None:
+    chunk = zlib.compress(bytes(8))
+    for rest, answer in ((b"", None), (b"more", REFUSED)):
+        assert agree("inflate_chunks", chunk + rest, np.array([len(chunk)]), np.zeros(8, "u1"), 1) == answer
+
+
+def test_nothing_at_all() -> None:
+    none = np.zeros(0, "i8")
+    assert agree("inflate_chunks", b"", none, np.zeros(0, "u1"), 4) is None
+    assert agree("decode_scaleoffset_chunks", b"", none, np.zeros(0, "i4"), None, 0) is None
+
+
+def test_pieces_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "bytes"
+    content = np.random.default_rng(1).integers(0, 256, 10_000, dtype="u1").tobytes()
+    path.write_bytes(content)
+    file = os.open(path, os.O_RDONLY)
+    try:
+        addresses, sizes = np.array([9_000, 0, 17, 17, 5_000]), np.array([1_000, 1, 0, 3, 4_000])
+        out = np.zeros(sizes.sum(), "u1")
+        assert agree("read_pieces", file, addresses, sizes, out) is None
+        expected = b"".join(content[at : at + n] for at, n in zip(addresses, sizes, strict=True))
+        assert out.tobytes() == expected
+        for at, n, room in (
+            (9_999, 2, 2),
+            (10_000, 1, 1),
+            (-1, 1, 1),
+            (0, -1, 0),
+            (0, 5, 4),
+            (0, 5, 6),
+            (2**63 - 1, 5, 5),
+        ):
+            given_out = np.zeros(room, "u1")
+            arguments = [file, np.array([at]), np.array([n]), given_out]
+            for form in (native, plain):
+                with pytest.raises((ValueError, OSError)):
+                    form.read_pieces(*arguments)
+    finally:
+        os.close(file)
+    for form in (native, plain):
+        with pytest.raises(OSError, match=r"[Bb]ad file"):
+            form.read_pieces(file, addresses, sizes, out)
