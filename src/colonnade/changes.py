@@ -16,20 +16,20 @@ import pyarrow as pa
 
 from colonnade.columns.mapping import arrow_type, implied_units, plain_type
 from colonnade.columns.plain import plain_array
-from colonnade.columns.read import ColumnReader
-from colonnade.columns.text_writer import column_writer
 from colonnade.columns.values import python_values
-from colonnade.columns.writer import ColumnWriter, WrittenColumn
+from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, FormatError, UsageError, rows_as
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, family, source_from
 from colonnade.h5.datasets import resize
 from colonnade.h5.links import exists, open_dataset, rename, unlink
 from colonnade.indexing import Indexes, OpenIndex
-from colonnade.layouts import Layout
+from colonnade.layouts import Layout, ResumedWriter
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, Progress, TableInfo
 from colonnade.selection import Selection
 from colonnade.trust import Receipts
+
+MOST_ROWS = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -42,22 +42,18 @@ class OpenTable:
     receipts: Receipts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.layout.check_can_change()
+        self.layout.check_can_change(self.group, self.info)
 
     @property
     def indexes(self) -> Indexes:
         """Its search indexes."""
         return Indexes(self.group, self.layout, self.info, self.receipts)
 
-    def resume(self, column: ColumnInfo) -> ColumnWriter:
+    def resume(self, column: ColumnInfo) -> ResumedWriter:
         """A writer for the rows behind those that a column has."""
         if column.problem is not None:
             raise FormatError(f"column {column.name!r} cannot be changed: {column.problem}", column=column.name)
-        dataset, categories_dataset = self.layout.open_column(self.group, column)
-        categories = None
-        if column.categories is not None:
-            categories = ColumnReader(column, dataset, categories_dataset).categories()
-        return ColumnWriter.resume(column, self.group, dataset, categories)
+        return self.layout.resume_column(self.group, column)
 
 
 @dataclass
@@ -67,7 +63,7 @@ class Writers:
     They go on with the next append if nothing else has changed the table since.
     """
 
-    of_columns: list[tuple[ColumnWriter, pa.DataType]]
+    of_columns: list[tuple[ResumedWriter, pa.DataType]]
     checked: pa.Schema | None = None  # rows of this schema have the columns of the table
 
 
@@ -78,7 +74,7 @@ def append(
 
     `writers` are those of the append before, if nothing has changed since.
     """
-    source = source_from(data)
+    source = _source_for(table, data)
     if writers is None or writers.checked is None or source.ranges or not source.schema.equals(writers.checked):
         _check_columns(table.info, source)
     indexes = table.indexes.open()  # before a column without chunks is copied into chunks
@@ -97,6 +93,16 @@ def append(
     holds = table.layout.extend(table.group, table.info, written)
     _follow(table, indexes, {})
     return done, _grown(table.info, written, first + done) if holds else None, writers
+
+
+def _source_for(table: OpenTable, data: Any) -> Source:
+    """The rows to be added; where a table needs labels and these are numbers that nobody gave, they are counted on."""
+    source = source_from(data, table.layout.unnamed_labels)
+    label = table.info.by_name.get(table.layout.unnamed_labels)
+    numbered = table.layout.needs_labels and label is not None and label.type.kind == "integer"
+    if numbered and label is not None and label.name not in source.schema.names and not source.labels:
+        source.ranges[label.name] = range(table.info.n_rows, MOST_ROWS)
+    return source
 
 
 def _grown(info: TableInfo, written: list[WrittenColumn], n_rows: int) -> TableInfo:
@@ -201,7 +207,8 @@ def truncate(table: OpenTable, n_rows: int) -> None:
     written = [table.resume(column).finish() for column in table.info.members]
     table.layout.extend(table.group, table.info, written)
     for column in written:
-        resize(column.dataset, n_rows)
+        for dataset in column.row_datasets:
+            resize(dataset, n_rows)
     _follow(table, indexes, {})
 
 
@@ -253,7 +260,7 @@ def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions,
     array = _joined(array_from(values, name))
     if table.info.members:
         _check_length(table.info, name, array)
-    table.layout.attach_column(table.group, table.info, _write_whole(table.group, name, array, options))
+    table.layout.attach_column(table.group, table.info, _write_whole(table, name, array, options))
 
 
 def _check_length(info: TableInfo, name: str, array: pa.Array) -> None:
@@ -264,11 +271,11 @@ def _check_length(info: TableInfo, name: str, array: pa.Array) -> None:
 
 
 def _write_whole(
-    group: Any, name: str, array: pa.Array, options: ColumnOptions, is_label: bool = False
+    table: OpenTable, name: str, array: pa.Array, options: ColumnOptions, is_label: bool = False
 ) -> WrittenColumn:
-    """A new dataset with these rows; nothing makes it a column yet."""
-    writer = column_writer(name, array.type, options, is_label=is_label)
-    writer.start(group, array.slice(0, DEFAULT_CHUNK_ROWS), len(array), DEFAULT_CHUNK_ROWS)
+    """New datasets with these rows; nothing makes them a column yet."""
+    writer = table.layout.new_writer(name, array.type, options, False, is_label)
+    writer.start(table.group, array.slice(0, DEFAULT_CHUNK_ROWS), len(array), DEFAULT_CHUNK_ROWS)
     for first in range(0, len(array), DEFAULT_CHUNK_ROWS):
         writer.write(array.slice(first, DEFAULT_CHUNK_ROWS))
     return writer.finish()
@@ -285,7 +292,7 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
     rename(table.group, name, old)
     try:
         is_label = any(label.name == name for label in table.info.labels)
-        written = _write_whole(table.group, name, array, options, is_label)
+        written = _write_whole(table, name, array, options, is_label)
     except BaseException:  # where there is no journal, this is what takes it back
         if exists(table.group, name):
             unlink(table.group, name)

@@ -18,6 +18,7 @@ from colonnade.h5.links import is_shared
 from colonnade.indexes import KINDS, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
 from colonnade.layouts import Layout, PlacedIndex
+from colonnade.layouts.index_home import discard_index, stored_bytes
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.selection import Selection
 from colonnade.trust import Receipts
@@ -68,7 +69,7 @@ class Indexes:
             name=placed.name,
             fresh=problem is None,
             trusted=receipt is not None and problem is None,
-            bytes=self.layout.index_bytes(placed),
+            bytes=stored_bytes(placed),
             problem=problem,
         )
         return OpenIndex(placed, info, index if problem is None else None)
@@ -119,7 +120,7 @@ class Indexes:
         finally:
             for name, (_, builder) in builders.items():  # none is left unless this has failed
                 builder.abandon()
-                self.layout.discard_index(self.group, name)
+                discard_index(self.group, name)
 
     def drop(self, column: str, words: Sequence[str] | None = None) -> int:
         """Remove the indexes of a column, or those of some kinds; says how many there were."""
@@ -155,14 +156,16 @@ class Indexes:
         `before` are the indexes as they were before the change; self.info is the table as it is now. What cannot be
         kept is removed.
         """
+        placed = {one.name: one for one in self.layout.search_indexes(self.group, self.info)}
         for one in before:
             column = self.info.by_name.get(one.info.column)
             touched = changed.get(one.info.column, Selection.none())
+            leads = one.placed.name in placed and placed[one.placed.name].problem is None
             if self.info.n_rows == n_before and not touched:
                 continue
             if column is None or one.index is None or one.info.kind not in KINDS:
                 self._detach(one.placed)
-            elif _is_stored_alike(column, one.index.column):
+            elif leads and _is_stored_alike(column, one.index.column):
                 self._refresh(one, column, touched, n_before)
             else:
                 self._rebuild(one, column)
@@ -225,7 +228,7 @@ def _problem(index: Index) -> str | None:
 
 
 def _is_stored_alike(now: ColumnInfo, before: ColumnInfo) -> bool:
-    """Whether what an index keeps of a column still means the same: datatype, fill, chunks, and the same dataset."""
+    """Whether what an index keeps of a column still means the same: datatype, fill, chunks."""
     return (now.type, now.fill, now.grid.chunk_rows, now.storage) == (
         before.type,
         before.fill,

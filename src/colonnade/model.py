@@ -339,6 +339,15 @@ class TableInfo:
         object.__setattr__(self, "by_name", {column.name: column for column in members})
 
 
+@dataclass(frozen=True, slots=True)
+class TableText:
+    """What the caller says about a table as a whole."""
+
+    title: str | None = None
+    description: str | None = None
+    units_vocabulary: str | None = None
+
+
 class Auto:
     """The value of an option nobody set: the library decides."""
 
@@ -375,6 +384,8 @@ class ColumnOptions:
         in their order; False keeps text from being stored by categories.
     ordered: whether the order of the categories means something.
     enum: True stores a categorical as an HDF5 enum instead of codes and a categories dataset.
+    masked: True stores a mask beside the values also where no row is missing (layout "anndata"; for pandas' nullable
+        types that is the default).
     """
 
     units: str | None = None
@@ -387,6 +398,7 @@ class ColumnOptions:
     categories: bool | Sequence[object] | None = None
     ordered: bool | None = None
     enum: bool = False
+    masked: bool | None = None
 
     def __post_init__(self) -> None:
         for option in ("units", "units_vocabulary", "description", "filters"):

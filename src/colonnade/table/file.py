@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 
-from colonnade.errors import ConflictError, TableNotFound, UnsupportedError, UsageError
+from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
 from colonnade.h5.attributes import read_text, storage_of
 from colonnade.h5.damage import as_damage, told_of_damage
 from colonnade.h5.datasets import is_touched, object_name
@@ -454,10 +454,21 @@ class File:
     def _forget_touched(self, written: list[tuple[int, int]]) -> None:
         """Let go of the receipts of columns whose rows were written past this library, through `file.h5`."""
         for path, name in {place[:2] for place in self._receipts} if written else ():
-            group = open_group(self._handle.root, path)
-            dataset = open_dataset(group, name) if group is not None else None
-            if dataset is None or is_touched(dataset, written):
+            if any(dataset is None or is_touched(dataset, written) for dataset in self._row_datasets(path, name)):
                 self._receipts = {place: kept for place, kept in self._receipts.items() if place[:2] != (path, name)}
+
+    def _row_datasets(self, path: str, name: str) -> list[Any]:
+        """The datasets that tell the rows of a column: its values or codes, and its mask. None for one not there."""
+        group = open_group(self._handle.root, path)
+        layout = layout_of(group) if group is not None else None
+        if layout is None:
+            return [None]
+        try:
+            column = layout.describe(group, path).by_name.get(name)
+            rows, beside = layout.open_column(group, column) if column is not None else (None, None)
+        except (FormatError, UnsupportedError):
+            return [None]
+        return [rows, beside] if column is not None and column.is_masked else [rows]
 
     def _note_changes(self) -> None:
         """All that was written up to now was written by us."""
