@@ -26,7 +26,7 @@ FLOORS: list[tuple[str, list[str]]] = [
     ("what is kept", ["columns"]),
     ("how it is found", ["indexes"]),
     ("where things are kept, and what comes in and goes out", ["layouts", "exchange"]),
-    ("what keeps in step", ["indexing"]),
+    ("what keeps in step", ["indexing", "faces"]),
     ("verbs", ["query", "writing", "changes", "repack", "checking", "show"]),
     ("front room", ["table"]),
     ("beside it", ["elements"]),

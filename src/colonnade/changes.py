@@ -7,7 +7,7 @@ refused by row and value when they come; the caller then rolls back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,11 +16,13 @@ import pyarrow as pa
 
 from colonnade.columns.mapping import arrow_type, implied_units, plain_type
 from colonnade.columns.plain import plain_array
+from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_values
 from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, FormatError, UsageError, rows_as
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, family, source_from
+from colonnade.faces import Recipe, faced_options, follow_face, recipe_of
 from colonnade.h5.datasets import resize
 from colonnade.h5.links import exists, open_dataset, rename, unlink
 from colonnade.indexing import Indexes, OpenIndex
@@ -40,9 +42,11 @@ class OpenTable:
     layout: Layout
     info: TableInfo
     receipts: Receipts = field(default_factory=dict)
+    face: Recipe | None = field(init=False)  # by which anndata reads it as well
 
     def __post_init__(self) -> None:
         self.layout.check_can_change(self.group, self.info)
+        object.__setattr__(self, "face", recipe_of(self.group, self.layout, self.info.path))
 
     @property
     def indexes(self) -> Indexes:
@@ -92,6 +96,7 @@ def append(
     written = [writer.finish() for writer, _ in writers.of_columns]
     holds = table.layout.extend(table.group, table.info, written)
     _follow(table, indexes, {})
+    _follow_face(table, ())
     return done, _grown(table.info, written, first + done) if holds else None, writers
 
 
@@ -99,10 +104,19 @@ def _source_for(table: OpenTable, data: Any) -> Source:
     """The rows to be added; where a table needs labels and these are numbers that nobody gave, they are counted on."""
     source = source_from(data, table.layout.unnamed_labels)
     label = table.info.by_name.get(table.layout.unnamed_labels)
-    numbered = table.layout.needs_labels and label is not None and label.type.kind == "integer"
-    if numbered and label is not None and label.name not in source.schema.names and not source.labels:
+    if label is not None and label.name not in source.schema.names and not source.labels and _counts(table, label):
         source.ranges[label.name] = range(table.info.n_rows, MOST_ROWS)
     return source
+
+
+def _counts(table: OpenTable, label: ColumnInfo) -> bool:
+    """Whether these labels number the rows, since nobody gave any where some are needed."""
+    needed = table.layout.needs_labels or table.face is not None
+    if not needed or label.type.kind != "integer" or label.is_masked or label.problem is not None:
+        return False
+    n_rows = label.n_rows
+    reader = ColumnReader(label, *table.layout.open_column(table.group, label))
+    return n_rows == 0 or bool(reader.read(n_rows - 1, 1)[0].as_py() == n_rows - 1)
 
 
 def _grown(info: TableInfo, written: list[WrittenColumn], n_rows: int) -> TableInfo:
@@ -124,6 +138,12 @@ def _follow(table: OpenTable, indexes: Sequence[OpenIndex], changed: Mapping[str
     if indexes:
         now = table.layout.describe(table.group, table.info.path)
         Indexes(table.group, table.layout, now, table.receipts).follow(indexes, changed, table.info.n_rows)
+
+
+def _follow_face(table: OpenTable, touched: Collection[str]) -> None:
+    """Make what anndata reads of the table match it as well; rows of the `touched` columns are others than before."""
+    if table.face is not None:
+        follow_face(table.face, table.group, table.layout, table.info, touched)
 
 
 def _check_columns(info: TableInfo, source: Source) -> None:
@@ -210,6 +230,7 @@ def truncate(table: OpenTable, n_rows: int) -> None:
         for dataset in column.row_datasets:
             resize(dataset, n_rows)
     _follow(table, indexes, {})
+    _follow_face(table, ())
 
 
 def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
@@ -230,6 +251,7 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
         writer.overwrite(numbers, _fitting(array.take(pa.array(order)), arrow_type(column), name, 0))
     table.layout.extend(table.group, table.info, [writer.finish()])
     _follow(table, indexes, {name: Selection.from_rows(numbers)})
+    _follow_face(table, {name})
 
 
 def row_numbers(rows: Any, n_rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -260,7 +282,16 @@ def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions,
     array = _joined(array_from(values, name))
     if table.info.members:
         _check_length(table.info, name, array)
+    options = _suiting_face(table, name, array, options)
     table.layout.attach_column(table.group, table.info, _write_whole(table, name, array, options))
+    _follow_face(table, {name})
+
+
+def _suiting_face(table: OpenTable, name: str, array: pa.Array, options: ColumnOptions) -> ColumnOptions:
+    """The options of a new column; where anndata reads the table as well, those that it can read."""
+    if table.face is None:
+        return options
+    return faced_options(name, array.type, options)
 
 
 def _check_length(info: TableInfo, name: str, array: pa.Array) -> None:
@@ -286,7 +317,7 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
     array = _joined(array_from(values, name))
     if len(table.info.members) > 1:
         _check_length(table.info, name, array)
-    options = _with_texts(options, table.info.by_name[name], array.type)
+    options = _suiting_face(table, name, array, _with_texts(options, table.info.by_name[name], array.type))
     table.indexes.drop(name)
     old = f"{name}\x01old"
     rename(table.group, name, old)
@@ -300,6 +331,7 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
         raise
     table.layout.replace_column(table.group, table.info, written, open_dataset(table.group, old))
     unlink(table.group, old)
+    _follow_face(table, {name})
 
 
 def _with_texts(options: ColumnOptions, before: ColumnInfo, kind: pa.DataType) -> ColumnOptions:
@@ -316,6 +348,7 @@ def drop_column(table: OpenTable, name: str) -> None:
     """Remove a column or label with its categories and every reference to it."""
     table.indexes.drop(name)
     table.layout.detach_column(table.group, table.info, name)
+    _follow_face(table, ())
 
 
 def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bool = False) -> None:
@@ -328,6 +361,7 @@ def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bo
     _rename_receipts(table, name, new_name)
     table.layout.rename_indexes(table.group, table.info, name, new_name)
     table.layout.rename_column(table.group, table.info, name, new_name)
+    _follow_face(table, {new_name})
 
 
 def _rename_receipts(table: OpenTable, name: str, new_name: str) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 
 from colonnade.columns.masked import open_reader
 from colonnade.columns.read import ColumnReader
-from colonnade.errors import UsageError
-from colonnade.h5.links import is_shared
+from colonnade.errors import FormatError, UnsupportedError, UsageError
+from colonnade.h5.links import address, is_shared, open_group
 from colonnade.indexes import KINDS, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
-from colonnade.layouts import Layout, PlacedIndex
+from colonnade.layouts import Layout, PlacedIndex, layout_of
 from colonnade.layouts.index_home import discard_index, stored_bytes
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.selection import Selection
@@ -172,10 +172,12 @@ class Indexes:
 
     def distrust_sharers(self, changed: Sequence[ColumnInfo]) -> None:
         """A changed column may be one of other tables too (by hard links): their indexes do not follow."""
-        others = [place for place in self.receipts if place[0] != self.info.path]
-        if others and any(is_shared(self.layout.open_column(self.group, column)[0]) for column in changed):
-            for place in others:
-                del self.receipts[place]
+        others = {place[0] for place in self.receipts if place[0] != self.info.path}
+        nodes = [self.layout.open_column(self.group, column)[0] for column in changed] if others else []
+        shared = {address(node) for node in nodes if is_shared(node)}
+        sharing = {path for path in others if shared and shared & _row_addresses(self.group, path)}
+        for place in [place for place in self.receipts if place[0] in sharing]:
+            del self.receipts[place]
 
     def _refresh(self, one: OpenIndex, column: ColumnInfo, touched: Selection, n_before: int) -> None:
         place = self._place(column.name, one.info.name)
@@ -205,6 +207,19 @@ class Indexes:
             column = self.info.by_name.get(one.info.column)
             if one.info.kind in KINDS and not one.info.fresh and column is not None:
                 self._rebuild(one, column)
+
+
+def _row_addresses(group: Any, path: str) -> set[int | None]:
+    """Where the rows of the columns of another table are; None is among them where that cannot be told."""
+    other = open_group(group, path)
+    layout = layout_of(other) if other is not None else None
+    if layout is None:
+        return set()
+    try:
+        columns = layout.describe(other, path).members
+        return {address(layout.open_column(other, column)[0]) for column in columns}
+    except (FormatError, UnsupportedError):
+        return {None}
 
 
 def _verified(index: Index, reader: ColumnReader, options: Options) -> list[Wrong]:

@@ -20,6 +20,7 @@ from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import ColumnNotFound, DataError, UsageError, nearest_names
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, source_from
+from colonnade.faces import Wish, check_wish, faced_options, make_face
 from colonnade.h5.links import (
     children,
     exists,
@@ -55,6 +56,7 @@ class Draft:
     label_writers: list[NewWriter]
     label_arrays: dict[str, pa.Array]
     numbered: str | None
+    face: Wish
     text: TableText
     large_attributes: bool
     index: dict[str, list[str]] = field(default_factory=dict)
@@ -75,6 +77,7 @@ def prepare(
     labels: Sequence[str] | Mapping[str, Any] | None = None,
     index: Mapping[str, str | Sequence[str]] | None = None,
     layout: str = "hep001",
+    anndata: Wish = False,
     allow_reserved: bool = False,
 ) -> Draft:
     """Look at the data and the options; refuse what cannot be written."""
@@ -86,7 +89,8 @@ def prepare(
     chosen = LAYOUTS[layout]
     source = source_from(data, chosen.unnamed_labels)
     label_names, label_arrays = _labels(labels, source)
-    numbered = chosen.unnamed_labels if chosen.needs_labels and not label_names else None
+    needs_labels = chosen.needs_labels or anndata is not False
+    numbered = chosen.unnamed_labels if needs_labels and not label_names else None
     if numbered is not None:
         label_names = [numbered]
     known = [*source.schema.names, *label_arrays, *([numbered] if numbered is not None else [])]
@@ -99,6 +103,10 @@ def prepare(
     about = TableText(title, description, units_vocabulary)
     chosen.check_members(source.schema.names if numbered is not None else column_names, label_names, about)
     options = _options(columns or {}, source.schema, kinds, chosen.keeps_texts)
+    if anndata is not False:
+        check_wish(anndata, layout, column_names)
+        for name in (*column_names, *label_names):
+            options[name] = faced_options(name, kinds[name], options[name])
     for name in source.nullable & set(column_names) if chosen.keeps_masks else ():
         if options[name].masked is None and not options[name].categories:
             options[name] = replace(options[name], masked=True)
@@ -116,6 +124,7 @@ def prepare(
         label_writers=[writer(name, True) for name in label_names],
         label_arrays=label_arrays,
         numbered=numbered,
+        face=anndata,
         text=about,
         large_attributes=large or len((description or "").encode()) > LONGEST_TEXT,
         index=_index_kinds(index or {}, known),
@@ -226,15 +235,17 @@ def check_options(options: Mapping[str, Any]) -> None:
         raise UsageError(_unknown_option("write", options, prepare))
 
 
-def create(root: Any, path: str, draft: Draft, mode: Mode = "error", progress: Progress | None = None) -> None:
-    """Write the draft as the table at an absolute path; on any error nothing of it stays."""
+def create(root: Any, path: str, draft: Draft, mode: Mode = "error", progress: Progress | None = None) -> str:
+    """Write the draft as the table at an absolute path; on any error nothing of it stays. Says where the table is."""
     place = Place(root, path, mode, draft)
     complete = False
     try:
         columns, labels = _fill(place.open(), draft, progress)
         group = place.settle()
         draft.layout.complete_group(group, columns, labels, draft.text)
+        table = make_face(group, place.path, draft.layout, draft.face) if draft.face else place.path
         complete = True
+        return table
     finally:
         if not complete:
             place.remove()
@@ -309,6 +320,10 @@ class Place:
                 )
             self._made_anew = True
         return group
+
+    @property
+    def path(self) -> str:
+        return self._path
 
     def open(self) -> Any:
         """The group to write into: new at its path, or aside."""

@@ -64,12 +64,18 @@ def write_byte_texts(node: Any, name: str, data: Sequence[bytes]) -> None:
 
 
 def write_variable_text(node: Any, name: str, text: str) -> None:
-    """Write one scalar text of variable length, as AnnData does."""
+    """Write one scalar text of variable length, as AnnData does; each text written anew takes more room in the file."""
+    before = storage_of(node, name)
+    if before is not None and before[0].kind == "text" and before[1] == () and read_text(node, name) == text:
+        return
     _write_variable(node, name, np.array(text, dtype=h5py.string_dtype()), h5s.create(h5s.SCALAR))
 
 
 def write_variable_texts(node: Any, name: str, texts: Sequence[str]) -> None:
     """Write a 1-D array of texts of variable length; without any it is one of float64, as AnnData writes it."""
+    before = storage_of(node, name)
+    if texts and before is not None and before[0].kind == "text" and read_texts(node, name) == list(texts):
+        return
     if texts:
         _write_variable(node, name, np.array(texts, dtype=h5py.string_dtype()), h5s.create_simple((len(texts),)))
     else:

@@ -134,7 +134,9 @@ def write(
 
     Options: title, description, units_vocabulary (texts); columns={name: colonnade.column(...)};
     labels=[names] or {name: array}, the row labels; index={column: kind or kinds}, the search indexes;
-    layout="hep001"; allow_reserved=False.
+    layout="hep001" or "anndata"; allow_reserved=False.
+    anndata=True: a HEP001 table that anndata reads as a data frame as well, with labels and missing rows: in one group
+    where that can be, else as the member "_hep001" of the frame. anndata="0.7": always in one group, as of anndata 0.7.
     """
     from colonnade.writing import check_options, check_place, prepare
 
@@ -342,9 +344,9 @@ class File:
 
         with self._change():
             path = self._absolute(table)
-            create(self._handle.root, path, draft, mode, _told_of_passes(progress, 1 + len(draft.index)))
-            for place in [place for place in self._receipts if place[0] == path]:
+            for place in [place for place in self._receipts if place[0] in (path, f"{path.rstrip('/')}/_hep001")]:
                 del self._receipts[place]
+            path = create(self._handle.root, path, draft, mode, _told_of_passes(progress, 1 + len(draft.index)))
             if draft.index:
                 group, layout, info = self._describe(path)
                 told = None if progress is None else partial(_told_behind, progress, info.n_rows)

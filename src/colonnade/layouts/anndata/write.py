@@ -199,12 +199,17 @@ def replace_column(group: Any, _info: TableInfo, column: WrittenColumn, _old: An
 
 
 def _write_order(group: Any, order: Sequence[str]) -> None:
+    check_order_fits(group, order)
+    attributes.write_variable_texts(group, names.COLUMN_ORDER, order)
+
+
+def check_order_fits(group: Any, order: Sequence[str]) -> None:
+    """Refuse more names of columns than the attribute of this group can hold."""
     if not attributes.can_hold(group, len(order) * TEXT_DESCRIPTOR):
         raise UsageError(
             f"{len(order)} columns are more than this frame can name: it was made without room for attributes above "
             "64 KiB. Write it anew",
         )
-    attributes.write_variable_texts(group, names.COLUMN_ORDER, order)
 
 
 def set_texts(_group: Any, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:

@@ -320,7 +320,10 @@ def own_objects(group: Any) -> set[str]:
     info = describe(group, "/")
     own = {column.name for column in info.members}
     own |= {column.categories.name for column in info.members if column.categories is not None}
-    return {name for name in own | {names.SEARCH_INDEXES} if name and exists(group, name)}
+    own.add(names.SEARCH_INDEXES)
+    if attributes.read_text(group, names.ENCODING_TYPE) == "dataframe":
+        own.add(names.ANNDATA_CATEGORIES)
+    return {name for name in own if name and exists(group, name)}
 
 
 def clear(group: Any) -> None:
