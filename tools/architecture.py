@@ -26,7 +26,7 @@ FLOORS: list[tuple[str, list[str]]] = [
     ("what is kept", ["columns"]),
     ("how it is found", ["indexes"]),
     ("where things are kept, and what comes in and goes out", ["layouts", "exchange"]),
-    ("what keeps in step", ["indexing"]),
+    ("what keeps in step", ["indexing", "faces"]),
     ("verbs", ["query", "writing", "changes", "repack", "checking", "show"]),
     ("front room", ["table"]),
     ("beside it", ["elements"]),
@@ -100,7 +100,7 @@ def wrong_imports() -> list[str]:
             other = parts[1]
             if other != room and floor_of(other) >= floor_of(room) and (room, other) not in ALLOWED_BESIDE:
                 found.append(f"{where} (floor {floor_of(room)}) imports {other} (floor {floor_of(other)})")
-            if room == other == "layouts" and _layout_of(path) and parts[2:3] and parts[2] != _layout_of(path):
+            if room == other == "layouts" and _layout_of(path) and _is_other_layout(path, parts[2:3]):
                 found.append(f"{where} imports layout {parts[2]}: layouts do not know each other")
     return sorted(set(found))
 
@@ -108,6 +108,11 @@ def wrong_imports() -> list[str]:
 def _layout_of(path: Path) -> str | None:
     parts = path.relative_to(SOURCE).parts
     return parts[1] if len(parts) > 2 else None
+
+
+def _is_other_layout(path: Path, below: list[str]) -> bool:
+    """Whether this part of the room is the folder of another layout; its files are for all of them."""
+    return bool(below) and below[0] != _layout_of(path) and (SOURCE / "layouts" / below[0]).is_dir()
 
 
 def first_line(path: Path) -> str:

@@ -7,7 +7,7 @@ refused by row and value when they come; the caller then rolls back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,22 +17,23 @@ import pyarrow as pa
 from colonnade.columns.mapping import arrow_type, implied_units, plain_type
 from colonnade.columns.plain import plain_array
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.sparse_writer import SparseColumnWriter
-from colonnade.columns.text_writer import column_writer
 from colonnade.columns.values import python_values
-from colonnade.columns.writer import ColumnWriter, WrittenColumn
+from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, FormatError, UsageError, rows_as
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, family, source_from
+from colonnade.faces import Recipe, faced_options, follow_face, recipe_of
 from colonnade.h5.datasets import resize
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import exists, join_path, open_dataset, open_group, rename, unlink
 from colonnade.indexing import Indexes, OpenIndex
-from colonnade.layouts import Layout
+from colonnade.layouts import Layout, ResumedWriter
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, Progress, TableInfo
 from colonnade.selection import Selection
 from colonnade.sparse.draft import SparseDraft, put_drafts, retire_arrays, set_texts_of
 from colonnade.trust import Receipts
+
+MOST_ROWS = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,11 @@ class OpenTable:
     info: TableInfo
     receipts: Receipts = field(default_factory=dict)
     handle: FileHandle | None = None
+    face: Recipe | None = field(init=False)  # by which anndata reads it as well
 
     def __post_init__(self) -> None:
-        self.layout.check_can_change()
+        self.layout.check_can_change(self.group, self.info)
+        object.__setattr__(self, "face", recipe_of(self.group, self.layout, self.info.path))
 
     @property
     def indexes(self) -> Indexes:
@@ -71,18 +74,13 @@ class OpenTable:
         """The same after handles of the file have become void."""
         return replace(self, group=open_group(self.journaled().root, self.info.path))
 
-    def resume(self, column: ColumnInfo) -> ColumnWriter | SparseColumnWriter:
+    def resume(self, column: ColumnInfo) -> ResumedWriter:
         """A writer for the rows behind those that a column has."""
         if column.problem is not None:
             raise FormatError(f"column {column.name!r} cannot be changed: {column.problem}", column=column.name)
-        dataset, categories_dataset = self.layout.open_column(self.group, column)
         if column.storage == "sectioned":
             self.journaled()
-            return SparseColumnWriter.resume(column, dataset)
-        categories = None
-        if column.categories is not None:
-            categories = ColumnReader(column, dataset, categories_dataset).categories()
-        return ColumnWriter.resume(column, self.group, dataset, categories)
+        return self.layout.resume_column(self.group, column)
 
 
 @dataclass
@@ -92,7 +90,7 @@ class Writers:
     They go on with the next append if nothing else has changed the table since.
     """
 
-    of_columns: list[tuple[ColumnWriter | SparseColumnWriter, pa.DataType]]
+    of_columns: list[tuple[ResumedWriter, pa.DataType]]
     checked: pa.Schema | None = None  # rows of this schema have the columns of the table
 
 
@@ -103,7 +101,7 @@ def append(
 
     `writers` are those of the append before, if nothing has changed since.
     """
-    source = source_from(data)
+    source = _source_for(table, data)
     if writers is None or writers.checked is None or source.ranges or not source.schema.equals(writers.checked):
         _check_columns(table.info, source)
     indexes = table.indexes.open()  # before a column without chunks is copied into chunks
@@ -121,8 +119,28 @@ def append(
     written = [writer.finish() for writer, _ in writers.of_columns]
     holds = table.layout.extend(table.group, table.info, written)
     _follow(table, indexes, {})
+    _follow_face(table, ())
     holds = not table.put(written) and holds
     return done, _grown(table.info, written, first + done) if holds else None, writers
+
+
+def _source_for(table: OpenTable, data: Any) -> Source:
+    """The rows to be added; where a table needs labels and these are numbers that nobody gave, they are counted on."""
+    source = source_from(data, table.layout.unnamed_labels)
+    label = table.info.by_name.get(table.layout.unnamed_labels)
+    if label is not None and label.name not in source.schema.names and not source.labels and _counts(table, label):
+        source.ranges[label.name] = range(table.info.n_rows, MOST_ROWS)
+    return source
+
+
+def _counts(table: OpenTable, label: ColumnInfo) -> bool:
+    """Whether these labels number the rows, since nobody gave any where some are needed."""
+    needed = table.layout.needs_labels or table.face is not None
+    if not needed or label.type.kind != "integer" or label.is_masked or label.problem is not None:
+        return False
+    n_rows = label.n_rows
+    reader = ColumnReader(label, *table.layout.open_column(table.group, label))
+    return n_rows == 0 or bool(reader.read(n_rows - 1, 1)[0].as_py() == n_rows - 1)
 
 
 def _grown(info: TableInfo, written: list[WrittenColumn], n_rows: int) -> TableInfo:
@@ -144,6 +162,12 @@ def _follow(table: OpenTable, indexes: Sequence[OpenIndex], changed: Mapping[str
     if indexes:
         now = table.layout.describe(table.group, table.info.path)
         Indexes(table.group, table.layout, now, table.receipts).follow(indexes, changed, table.info.n_rows)
+
+
+def _follow_face(table: OpenTable, touched: Collection[str]) -> None:
+    """Make what anndata reads of the table match it as well; rows of the `touched` columns are others than before."""
+    if table.face is not None:
+        follow_face(table.face, table.group, table.layout, table.info, touched)
 
 
 def _check_columns(info: TableInfo, source: Source) -> None:
@@ -229,9 +253,11 @@ def truncate(table: OpenTable, n_rows: int) -> None:
     for column in written:
         if isinstance(column.dataset, SparseDraft):
             column.dataset.n_rows = n_rows
-        else:
-            resize(column.dataset, n_rows)
+            continue
+        for dataset in column.row_datasets:
+            resize(dataset, n_rows)
     _follow(table, indexes, {})
+    _follow_face(table, ())
     table.put(written)
 
 
@@ -254,6 +280,7 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
     written = [writer.finish()]
     table.layout.extend(table.group, table.info, written)
     _follow(table, indexes, {name: Selection.from_rows(numbers)})
+    _follow_face(table, {name})
     table.put(written)
 
 
@@ -287,9 +314,17 @@ def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions,
         _check_length(table.info, name, array)
     if options.sparse:
         table.journaled()
-    written = _write_whole(table.group, name, array, options)
+    written = _write_whole(table, name, array, _suiting_face(table, name, array, options))
     table.layout.attach_column(table.group, table.info, written)
+    _follow_face(table, {name})
     table.put([written])
+
+
+def _suiting_face(table: OpenTable, name: str, array: pa.Array, options: ColumnOptions) -> ColumnOptions:
+    """The options of a new column; where anndata reads the table as well, those that it can read."""
+    if table.face is None:
+        return options
+    return faced_options(name, array.type, options)
 
 
 def _check_length(info: TableInfo, name: str, array: pa.Array) -> None:
@@ -300,11 +335,11 @@ def _check_length(info: TableInfo, name: str, array: pa.Array) -> None:
 
 
 def _write_whole(
-    group: Any, name: str, array: pa.Array, options: ColumnOptions, is_label: bool = False
+    table: OpenTable, name: str, array: pa.Array, options: ColumnOptions, is_label: bool = False
 ) -> WrittenColumn:
-    """A new dataset with these rows; nothing makes it a column yet."""
-    writer = column_writer(name, array.type, options, is_label=is_label)
-    writer.start(group, array.slice(0, DEFAULT_CHUNK_ROWS), len(array), DEFAULT_CHUNK_ROWS)
+    """New datasets with these rows; nothing makes them a column yet."""
+    writer = table.layout.new_writer(name, array.type, options, False, is_label)
+    writer.start(table.group, array.slice(0, DEFAULT_CHUNK_ROWS), len(array), DEFAULT_CHUNK_ROWS)
     for first in range(0, len(array), DEFAULT_CHUNK_ROWS):
         writer.write(array.slice(first, DEFAULT_CHUNK_ROWS))
     return writer.finish()
@@ -321,13 +356,13 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
     array = _joined(array_from(values, name))
     if len(table.info.members) > 1:
         _check_length(table.info, name, array)
-    options = _with_texts(options, table.info.by_name[name], array.type)
+    options = _suiting_face(table, name, array, _with_texts(options, table.info.by_name[name], array.type))
     table.indexes.drop(name)
     old = f"{name}\x01old"
     rename(table.group, name, old)
     try:
         is_label = any(label.name == name for label in table.info.labels)
-        written = _write_whole(table.group, name, array, options, is_label)
+        written = _write_whole(table, name, array, options, is_label)
     except BaseException:  # where there is no journal, this is what takes it back
         if exists(table.group, name):
             unlink(table.group, name)
@@ -335,6 +370,7 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
         raise
     table.layout.replace_column(table.group, table.info, written, open_dataset(table.group, old))
     unlink(table.group, old)
+    _follow_face(table, {name})
 
 
 def _with_texts(options: ColumnOptions, before: ColumnInfo, kind: pa.DataType) -> ColumnOptions:
@@ -354,6 +390,7 @@ def drop_column(table: OpenTable, name: str) -> None:
         retire_arrays(table.journaled(), [join_path(table.info.path, name)])
         table = table.reopened()
     table.layout.detach_column(table.group, table.info, name)
+    _follow_face(table, ())
 
 
 def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bool = False) -> None:
@@ -366,6 +403,7 @@ def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bo
     _rename_receipts(table, name, new_name)
     table.layout.rename_indexes(table.group, table.info, name, new_name)
     table.layout.rename_column(table.group, table.info, name, new_name)
+    _follow_face(table, {new_name})
 
 
 def _rename_receipts(table: OpenTable, name: str, new_name: str) -> None:

@@ -13,11 +13,12 @@ from typing import Any
 
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
-from colonnade.errors import UsageError
-from colonnade.h5.links import is_shared
+from colonnade.errors import FormatError, UnsupportedError, UsageError
+from colonnade.h5.links import address, is_shared, open_group
 from colonnade.indexes import KINDS, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
-from colonnade.layouts import Layout, PlacedIndex
+from colonnade.layouts import Layout, PlacedIndex, layout_of
+from colonnade.layouts.index_home import discard_index, stored_bytes
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.selection import Selection
 from colonnade.trust import Receipts
@@ -68,7 +69,7 @@ class Indexes:
             name=placed.name,
             fresh=problem is None,
             trusted=receipt is not None and problem is None,
-            bytes=self.layout.index_bytes(placed),
+            bytes=stored_bytes(placed),
             problem=problem,
         )
         return OpenIndex(placed, info, index if problem is None else None)
@@ -119,7 +120,7 @@ class Indexes:
         finally:
             for name, (_, builder) in builders.items():  # none is left unless this has failed
                 builder.abandon()
-                self.layout.discard_index(self.group, name)
+                discard_index(self.group, name)
 
     def drop(self, column: str, words: Sequence[str] | None = None) -> int:
         """Remove the indexes of a column, or those of some kinds; says how many there were."""
@@ -155,25 +156,29 @@ class Indexes:
         `before` are the indexes as they were before the change; self.info is the table as it is now. What cannot be
         kept is removed.
         """
+        placed = {one.name: one for one in self.layout.search_indexes(self.group, self.info)}
         for one in before:
             column = self.info.by_name.get(one.info.column)
             touched = changed.get(one.info.column, Selection.none())
+            leads = one.placed.name in placed and placed[one.placed.name].problem is None
             if self.info.n_rows == n_before and not touched:
                 continue
             if column is None or one.index is None or one.info.kind not in KINDS:
                 self._detach(one.placed)
-            elif _is_stored_alike(column, one.index.column):
+            elif leads and _is_stored_alike(column, one.index.column):
                 self._refresh(one, column, touched, n_before)
             else:
                 self._rebuild(one, column)
 
     def distrust_sharers(self, changed: Sequence[ColumnInfo]) -> None:
         """A changed column may be one of other tables too (by hard links): their indexes do not follow."""
-        others = [place for place in self.receipts if place[0] != self.info.path]
+        others = {place[0] for place in self.receipts if place[0] != self.info.path}
         plain = [column for column in changed if column.storage != "sectioned"]  # the others have no indexes
-        if others and any(is_shared(self.layout.open_column(self.group, column)[0]) for column in plain):
-            for place in others:
-                del self.receipts[place]
+        nodes = [self.layout.open_column(self.group, column)[0] for column in plain] if others else []
+        shared = {address(node) for node in nodes if is_shared(node)}
+        sharing = {path for path in others if shared and shared & _row_addresses(self.group, path)}
+        for place in [place for place in self.receipts if place[0] in sharing]:
+            del self.receipts[place]
 
     def _refresh(self, one: OpenIndex, column: ColumnInfo, touched: Selection, n_before: int) -> None:
         place = self._place(column.name, one.info.name)
@@ -205,6 +210,19 @@ class Indexes:
                 self._rebuild(one, column)
 
 
+def _row_addresses(group: Any, path: str) -> set[int | None]:
+    """Where the rows of the columns of another table are; None is among them where that cannot be told."""
+    other = open_group(group, path)
+    layout = layout_of(other) if other is not None else None
+    if layout is None:
+        return set()
+    try:
+        columns = layout.describe(other, path).members
+        return {address(layout.open_column(other, column)[0]) for column in columns}
+    except (FormatError, UnsupportedError):
+        return {None}
+
+
 def _verified(index: Index, reader: ColumnReader, options: Options) -> list[Wrong]:
     """What is wrong with an index; if it or its column cannot even be read, that."""
     try:
@@ -226,7 +244,7 @@ def _problem(index: Index) -> str | None:
 
 
 def _is_stored_alike(now: ColumnInfo, before: ColumnInfo) -> bool:
-    """Whether what an index keeps of a column still means the same: datatype, fill, chunks, and the same dataset."""
+    """Whether what an index keeps of a column still means the same: datatype, fill, chunks."""
     return (now.type, now.fill, now.grid.chunk_rows, now.storage) == (
         before.type,
         before.fill,

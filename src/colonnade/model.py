@@ -344,6 +344,15 @@ class TableInfo:
         object.__setattr__(self, "by_name", {column.name: column for column in members})
 
 
+@dataclass(frozen=True, slots=True)
+class TableText:
+    """What the caller says about a table as a whole."""
+
+    title: str | None = None
+    description: str | None = None
+    units_vocabulary: str | None = None
+
+
 class Auto:
     """The value of an option nobody set: the library decides."""
 
@@ -383,6 +392,8 @@ class ColumnOptions:
     sparse: True stores only the rows that are not missing, in HDF5's proposed sectioned chunks: missing rows cost
         nothing, but no released HDF5 library reads the column (all else in the file, it does). For numbers, booleans,
         times and bytes of one length.
+    masked: True stores a mask beside the values also where no row is missing (layout "anndata"; for pandas' nullable
+        types that is the default).
     """
 
     units: str | None = None
@@ -396,6 +407,7 @@ class ColumnOptions:
     ordered: bool | None = None
     enum: bool = False
     sparse: bool = False
+    masked: bool | None = None
 
     def __post_init__(self) -> None:
         for option in ("units", "units_vocabulary", "description", "filters"):

@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from colonnade.columns.mapping import implied_units, plain_type
 from colonnade.columns.sparse_writer import SparseColumnWriter
-from colonnade.columns.text_writer import TextWriter, column_writer
-from colonnade.columns.writer import ColumnWriter, WrittenColumn
+from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import ColumnNotFound, DataError, UsageError, nearest_names
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, source_from
+from colonnade.faces import Wish, check_wish, faced_options, make_face
 from colonnade.h5.links import (
     children,
     exists,
@@ -34,7 +34,7 @@ from colonnade.h5.links import (
     unlink,
 )
 from colonnade.indexing import check_kind
-from colonnade.layouts import LAYOUTS, Layout, TableText, layout_of
+from colonnade.layouts import LAYOUTS, Layout, NewWriter, TableText, layout_of
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions, Progress
 from colonnade.sparse.draft import SparseDraft
 
@@ -47,13 +47,18 @@ LONGEST_TEXT = 60_000
 
 @dataclass
 class Draft:
-    """A table that is ready to be written: everything that can be refused beforehand has been looked at."""
+    """A table that is ready to be written: everything that can be refused beforehand has been looked at.
+
+    `numbered` is the label that counts the rows, where the layout needs one and none was given.
+    """
 
     source: Source
     layout: Layout
-    writers: list[ColumnWriter | TextWriter | SparseColumnWriter]
-    label_writers: list[ColumnWriter | TextWriter | SparseColumnWriter]
+    writers: list[NewWriter]
+    label_writers: list[NewWriter]
     label_arrays: dict[str, pa.Array]
+    numbered: str | None
+    face: Wish
     text: TableText
     large_attributes: bool
     index: dict[str, list[str]] = field(default_factory=dict)
@@ -79,6 +84,7 @@ def prepare(
     labels: Sequence[str] | Mapping[str, Any] | None = None,
     index: Mapping[str, str | Sequence[str]] | None = None,
     layout: str = "hep001",
+    anndata: Wish = False,
     allow_reserved: bool = False,
 ) -> Draft:
     """Look at the data and the options; refuse what cannot be written."""
@@ -88,29 +94,45 @@ def prepare(
     if layout not in LAYOUTS:
         raise UsageError(f"unknown layout {layout!r}; known: {', '.join(LAYOUTS)}")
     chosen = LAYOUTS[layout]
-    chosen.check_can_change()
-    source = source_from(data)
+    source = source_from(data, chosen.unnamed_labels)
     label_names, label_arrays = _labels(labels, source)
-    known = [*source.schema.names, *label_arrays]
+    needs_labels = chosen.needs_labels or anndata is not False
+    numbered = chosen.unnamed_labels if needs_labels and not label_names else None
+    if numbered is not None:
+        label_names = [numbered]
+    known = [*source.schema.names, *label_arrays, *([numbered] if numbered is not None else [])]
     for name in known:
         chosen.check_name(name, allow_reserved)
-    options = _options(columns or {}, source.schema, label_arrays, known)
+    kinds = {f.name: f.type for f in source.schema} | {name: array.type for name, array in label_arrays.items()}
+    if numbered is not None:
+        kinds[numbered] = pa.int64()
+    column_names = [name for name in source.schema.names if name not in label_names]
+    about = TableText(title, description, units_vocabulary)
+    chosen.check_members(source.schema.names if numbered is not None else column_names, label_names, about)
+    options = _options(columns or {}, source.schema, kinds, chosen.keeps_texts)
+    if anndata is not False:
+        check_wish(anndata, layout, column_names)
+        for name in (*column_names, *label_names):
+            options[name] = faced_options(name, kinds[name], options[name])
+    for name in source.nullable & set(column_names) if chosen.keeps_masks else ():
+        if options[name].masked is None and not options[name].categories:
+            options[name] = replace(options[name], masked=True)
     longest = max((len(name.encode("utf-8", "surrogateescape")) for name in known), default=0)
     large = chosen.needs_large_attributes(len(known), longest)
-    kinds = {f.name: f.type for f in source.schema} | {name: array.type for name, array in label_arrays.items()}
 
-    def writer(name: str, is_label: bool) -> ColumnWriter | TextWriter | SparseColumnWriter:
+    def writer(name: str, is_label: bool) -> NewWriter:
         wide = (large and is_label) or len((options[name].description or "").encode()) > LONGEST_TEXT
-        return column_writer(name, kinds[name], options[name], wide, is_label)
+        return chosen.new_writer(name, kinds[name], options[name], wide, is_label)
 
-    column_names = [name for name in source.schema.names if name not in label_names]
     return Draft(
         source=source,
         layout=chosen,
         writers=[writer(name, False) for name in column_names],
         label_writers=[writer(name, True) for name in label_names],
         label_arrays=label_arrays,
-        text=TableText(title, description, units_vocabulary),
+        numbered=numbered,
+        face=anndata,
+        text=about,
         large_attributes=large or len((description or "").encode()) > LONGEST_TEXT,
         index=_index_kinds(index or {}, known),
     )
@@ -158,18 +180,20 @@ def _label_array(name: str, values: Any, source: Source) -> pa.Array:
 def _options(
     asked: Mapping[str, ColumnOptions | Mapping[str, Any]],
     schema: pa.Schema,
-    more: dict[str, pa.Array],
-    known: list[str],
+    kinds: Mapping[str, pa.DataType],
+    keeps_texts: bool,
 ) -> dict[str, ColumnOptions]:
     """The options of each column: what was asked for, else what the Arrow field itself says."""
     for name in asked:
-        if name not in known:
-            raise ColumnNotFound(name, "the data (named in columns=)", known)
-    fields = [*schema, *(pa.field(name, array.type) for name, array in more.items())]
-    return {field.name: _field_options(field, asked.get(field.name)) for field in fields}
+        if name not in kinds:
+            raise ColumnNotFound(name, "the data (named in columns=)", list(kinds))
+    fields = [*schema, *(pa.field(name, kind) for name, kind in kinds.items() if name not in schema.names)]
+    return {field.name: _field_options(field, asked.get(field.name), keeps_texts) for field in fields}
 
 
-def _field_options(field: pa.Field, asked: ColumnOptions | Mapping[str, Any] | None) -> ColumnOptions:
+def _field_options(
+    field: pa.Field, asked: ColumnOptions | Mapping[str, Any] | None, keeps_texts: bool
+) -> ColumnOptions:
     if asked is None:
         options = ColumnOptions()
     elif isinstance(asked, ColumnOptions):
@@ -182,7 +206,7 @@ def _field_options(field: pa.Field, asked: ColumnOptions | Mapping[str, Any] | N
     }
     if implied_units(plain_type(field.type)) is not None:
         said.pop("units", None)
-    for name in ("units", "units_vocabulary", "description"):
+    for name in ("units", "units_vocabulary", "description") if keeps_texts else ():
         if getattr(options, name) is None and said.get(name):
             options = replace(options, **{name: said[name]})
     if not field.nullable and options.fill is AUTO:
@@ -220,10 +244,10 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 def create(
     root: Any, path: str, draft: Draft, mode: Mode = "error", progress: Progress | None = None
-) -> list[tuple[str, SparseDraft]]:
+) -> tuple[str, list[tuple[str, SparseDraft]]]:
     """Write the draft as the table at an absolute path; on any error nothing of it stays.
 
-    Sparse columns are given back with their paths, for the caller to put into the file.
+    Says where the table is, and gives back sparse columns with their paths, for the caller to put into the file.
     """
     place = Place(root, path, mode, draft)
     complete = False
@@ -231,12 +255,13 @@ def create(
         columns, labels = _fill(place.open(), draft, progress)
         group = place.settle()
         draft.layout.complete_group(group, columns, labels, draft.text)
+        table = make_face(group, place.path, draft.layout, draft.face) if draft.face else place.path
         complete = True
     finally:
         if not complete:
             place.remove()
     drafts = [(join_path(path, column.name), column.dataset) for column in columns]
-    return [(where, dataset) for where, dataset in drafts if isinstance(dataset, SparseDraft)]
+    return table, [(where, dataset) for where, dataset in drafts if isinstance(dataset, SparseDraft)]
 
 
 class Place:
@@ -308,6 +333,10 @@ class Place:
                 )
             self._made_anew = True
         return group
+
+    @property
+    def path(self) -> str:
+        return self._path
 
     def open(self) -> Any:
         """The group to write into: new at its path, or aside."""
@@ -416,8 +445,11 @@ def _with_labels(draft: Draft) -> Iterator[pa.RecordBatch]:
                 raise DataError(f"label {name!r} has {len(array)} rows, the data has more", column=name)
             arrays.append(part)
             names.append(name)
+        if draft.numbered is not None:
+            arrays.append(pa.array(np.arange(at, at + batch.num_rows)))
+            names.append(draft.numbered)
         at += batch.num_rows
-        yield pa.RecordBatch.from_arrays(arrays, names=names) if draft.label_arrays else batch
+        yield batch if len(names) == batch.num_columns else pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def _first_rows(draft: Draft) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch] | None]:
@@ -434,6 +466,8 @@ def _first_rows(draft: Draft) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordB
     if not first:
         schema = draft.source.schema
         fields = [*schema, *(pa.field(name, array.type) for name, array in draft.label_arrays.items())]
+        if draft.numbered is not None:
+            fields.append(pa.field(draft.numbered, pa.int64()))
         return [pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in fields], names=[f.name for f in fields])], None
     return first, None
 

@@ -51,7 +51,7 @@ class MaskedReader(MaskedRows):
 
     def __init__(self, column: ColumnInfo, dataset: Any, mask: Any, n_threads: int = 1) -> None:
         super().__init__(column, dataset, None, n_threads)
-        self._mask = ColumnReader(_mask_column(column, mask), mask, None, n_threads)
+        self._mask = ColumnReader(mask_column(column, mask), mask, None, n_threads)
         self.n_threads = min(self.n_threads, self._mask.n_threads)
 
     @contextmanager
@@ -71,7 +71,7 @@ class MaskedReader(MaskedRows):
         return _any_of(flags)
 
 
-def _mask_column(column: ColumnInfo, mask: Any) -> ColumnInfo:
+def mask_column(column: ColumnInfo, mask: Any) -> ColumnInfo:
     """The mask as a column of its own; that it is one of booleans, as long as the values, the layout has seen to."""
     info = describe_dataset(mask)
     n_rows = info.shape[0] if info.shape else 0

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,7 @@ from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
     RowSink,
+    can_grow,
     create_dataset,
     default_chunk_rows,
     describe_dataset,
@@ -59,7 +60,7 @@ from colonnade.h5.datasets import (
 )
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.filters import known_filters, parse_filters
-from colonnade.h5.links import rename, unlink
+from colonnade.h5.links import move, rename, unlink
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, shown_name
 from colonnade.threads import default_threads
 
@@ -72,7 +73,7 @@ MOST_UNWRITTEN = 1 << 28  # rows in no chunk, which all are the fill, that are c
 
 @dataclass(frozen=True)
 class WrittenColumn:
-    """What was written: for the layout to add its attributes to."""
+    """What was written: for the layout to add its attributes to. `mask` is a second dataset, if it has one."""
 
     name: str
     dataset: Any
@@ -86,13 +87,22 @@ class WrittenColumn:
     categories: pa.Array | None = None
     ordered: bool = False
     replaced: bool = False
+    mask: Any = None
+
+    @property
+    def row_datasets(self) -> list[Any]:
+        """The datasets that have as many rows as the table."""
+        return [self.dataset] if self.mask is None else [self.dataset, self.mask]
 
 
 class ColumnWriter:
     """Writes one column into a group. In this order: construct (refuses what cannot be), start, write, finish."""
 
-    def __init__(self, name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool = False) -> None:
+    def __init__(
+        self, name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool = False, link: str = ""
+    ) -> None:
         self.name = name
+        self._link = link or name  # of the dataset in its group
         self._given = plain_type(kind)
         self._options = options
         self._large_attributes = large_attributes
@@ -120,12 +130,13 @@ class ColumnWriter:
             parse_filters(options.filters)
 
     @classmethod
-    def resume(cls, column: ColumnInfo, group: Any, dataset: Any, categories: pa.Array | None) -> ColumnWriter:
-        """A writer that goes on behind the rows that a column has."""
+    def resume(cls, column: ColumnInfo, group: Any, dataset: Any, categories: pa.Array | None, link: str = "") -> Self:
+        """A writer that goes on behind the rows that a column has. `link` names its dataset, if not its own name."""
         kind = arrow_type(column)
         if column.type.kind == "enum":
             categories = _numbered_names(column)
-        writer = cls(column.name, kind, ColumnOptions(description=column.description, enum=column.type.kind == "enum"))
+        options = ColumnOptions(description=column.description, enum=column.type.kind == "enum")
+        writer = cls(column.name, kind, options, link=link)
         if categories is not None:
             ordered = bool(pa.types.is_dictionary(kind) and kind.ordered)
             writer._coder = CategoryCoder(categories, ordered, False, column.name)
@@ -137,7 +148,7 @@ class ColumnWriter:
         writer._group, writer._dataset = group, dataset
         writer._n_taken = writer._n_written = column.n_rows
         writer._resumed = True
-        if column.storage != "chunked":
+        if column.storage != "chunked" or not can_grow(dataset):
             writer._copy_into(writer._form)
         return writer
 
@@ -173,8 +184,12 @@ class ColumnWriter:
 
     def _first_form(self) -> Form:
         if self._coder is not None:
-            return categorical_form(self._coder.values, self._options.enum, False, self.name)
+            return self._code_form(self._coder.values, False)
         return first_form(self._given, self.name)
+
+    def _code_form(self, categories: pa.Array, has_missing: bool) -> Form:
+        """The form for the codes of these categories."""
+        return categorical_form(categories, self._options.enum, has_missing, self.name)
 
     # -- the first rows --
 
@@ -198,7 +213,7 @@ class ColumnWriter:
             )
         plan = DatasetPlan(stored, chunk_rows, "none", self._form.fill, self._large_attributes)
         self._plan = replace(plan, filters=self._choose_filters(plan, values.slice(0, chunk_rows)))
-        self._dataset = create_dataset(group, self.name, self._plan)
+        self._dataset = create_dataset(group, self._link, self._plan)
 
     def _choose_filters(self, plan: DatasetPlan, values: pa.Array) -> str:
         if self._options.filters is not None:
@@ -213,7 +228,7 @@ class ColumnWriter:
         self._waiting.append(self._as_values(array, self._n_taken))
         self._n_taken += len(array)
         self._n_waiting += len(array)
-        chunk_rows = self._chunk_rows
+        chunk_rows = self.chunk_rows
         whole = (self._n_written + self._n_waiting) // chunk_rows * chunk_rows - self._n_written
         if whole > 0:
             self._flush(whole)
@@ -262,12 +277,18 @@ class ColumnWriter:
         self._has_missing = self._has_missing or self._holds_missing(values)
 
     @property
+    def n_rows(self) -> int:
+        """How many rows it has taken, with those that were there before."""
+        return self._n_taken
+
+    @property
     def n_categories(self) -> int:
         """How many categories the rows so far have; 0 of a column without."""
         return 0 if self._coder is None else len(self._coder.values)
 
     @property
-    def _chunk_rows(self) -> int:
+    def chunk_rows(self) -> int:
+        """Rows in a chunk, once that is decided."""
         assert self._plan is not None and self._plan.chunk_rows is not None  # start() came first
         return self._plan.chunk_rows
 
@@ -282,7 +303,7 @@ class ColumnWriter:
         whole = self._waiting[0] if len(self._waiting) == 1 else pa.concat_arrays(self._waiting)
         self._n_waiting = len(whole) - count
         self._waiting = [whole.slice(count)] if self._n_waiting else []
-        at, step = 0, self._chunk_rows
+        at, step = 0, self.chunk_rows
         while at < count:
             to_edge = step - self._n_written % step
             self._write_part(whole.slice(at, min(to_edge, count - at)))
@@ -291,10 +312,10 @@ class ColumnWriter:
 
     def _grow_chunks(self) -> None:
         """A column that began small and has grown is copied into longer chunks: each row a few times at most."""
-        if not self._resumed or self._chunk_rows >= LONG_CHUNK or self._n_written < 64 * self._chunk_rows:
+        if not self._resumed or self.chunk_rows >= LONG_CHUNK or self._n_written < 64 * self.chunk_rows:
             return
         wanted = default_chunk_rows(self._n_written // 8, self._form.stored)
-        if wanted >= 4 * self._chunk_rows:
+        if wanted >= 4 * self.chunk_rows:
             self._copy_into(self._form, wanted)
 
     def _write_part(self, values: pa.Array) -> None:
@@ -372,7 +393,7 @@ class ColumnWriter:
             if self._resumed and holds_codes(self._form.stored, len(self._coder.values)):
                 return self._form
             marked = has_missing or len(self._form.stored.members) > len(self._coder.values)
-            return categorical_form(self._coder.values, self._options.enum, marked, self.name)
+            return self._code_form(self._coder.values, marked)
         first = self._plan is None
         form = suit_datatype(self._form, values, self._options, self.name, first, more)
         if form.stored.kind == "boolean":
@@ -450,7 +471,7 @@ class ColumnWriter:
             return
         form, info = self._form, describe_dataset(self._dataset)
         sink = RowSink(self._dataset, form.stored)
-        for start, stop in cut(0, self._n_written, self._chunk_rows, form.stored):
+        for start, stop in cut(0, self._n_written, self.chunk_rows, form.stored):
             image = sink.read(start, stop - start, memory_dtype(form.stored))
             if image is not None:
                 yield decode(image, form.values_type, form.kind, form.fill)
@@ -469,7 +490,7 @@ class ColumnWriter:
                 "copied into another form",
                 column=self.name,
             )
-        aside = f"{self.name}\x01aside"
+        aside = f"{self._link}\x01aside"
         chunk_rows = chunk_rows or self._fitting_chunk_rows(form)
         self._plan = replace(self._plan, type=form.stored, fill=form.fill, chunk_rows=chunk_rows)
         dataset = create_dataset(self._group, aside, self._plan)
@@ -482,15 +503,20 @@ class ColumnWriter:
             at += len(values)
         copy_attributes(self._dataset, dataset)
         self._dataset, self._replaced = None, True
-        unlink(self._group, self.name)
-        rename(self._group, aside, self.name)
+        unlink(self._group, self._link)
+        rename(self._group, aside, self._link)
         self._dataset, self._form = dataset, form
+
+    def move_to(self, group: Any, link: str) -> None:
+        """Give the dataset another place and name; writing goes on there."""
+        move(self._group, self._link, group, link)
+        self._group, self._link = group, link
 
     def _fitting_chunk_rows(self, form: Form) -> int:
         """The chunk length asked for, or one that a wider datatype still allows."""
         if self._options.chunk_rows is not None:
             return self._options.chunk_rows
-        return min(self._chunk_rows, default_chunk_rows(self._chunk_rows, form.stored))
+        return min(self.chunk_rows, default_chunk_rows(self.chunk_rows, form.stored))
 
 
 def checked_units(kind: pa.DataType, asked: str | None, name: str) -> str | None:

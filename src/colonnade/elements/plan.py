@@ -265,7 +265,7 @@ def _planned_categorical(parts: Categorical | CategoricalParts, where: str, dept
 
 def _code_type(n_categories: int) -> np.dtype[Any]:
     """The narrowest signed integer for the codes of so many categories, as pandas chooses it."""
-    return np.dtype(next(kind for kind in ("i1", "i2", "i4", "i8") if n_categories <= np.iinfo(kind).max))
+    return np.dtype(next(kind for kind in ("i1", "i2", "i4", "i8") if n_categories < np.iinfo(kind).max))
 
 
 def _planned_nullable(value: Nullable, where: str) -> PlannedGroup:

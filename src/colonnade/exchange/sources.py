@@ -21,13 +21,15 @@ from colonnade.exchange.arrays import array_from
 
 BATCH_ROWS = 65_536
 FEW_CELLS = 1_000_000
+NULLABLE_TYPES = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "boolean", "string")
 
 
 @dataclass
 class Source:
     """A table to be written: its schema, its rows batch by batch, its length where that is known.
 
-    `labels` name the columns that are row labels by the data's own account, or its `ranges`.
+    `labels` name the columns that are row labels by the data's own account, or its `ranges`; `nullable` those whose
+    type in pandas has a mask of its own.
     """
 
     schema: pa.Schema
@@ -35,11 +37,15 @@ class Source:
     n_rows: int | None = None
     labels: list[str] = field(default_factory=list)
     ranges: dict[str, range] = field(default_factory=dict)
+    nullable: frozenset[str] = frozenset()
 
 
-def source_from(data: Any) -> Source:
-    """The data as a Source; what cannot be a table is refused with a UsageError."""
-    source = _source_from(data)
+def source_from(data: Any, unnamed: str = "index") -> Source:
+    """The data as a Source; what cannot be a table is refused with a UsageError.
+
+    `unnamed` is the name for a pandas index that has none.
+    """
+    source = _source_from(data, unnamed)
     names = source.schema.names
     if len(set(names)) != len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -47,9 +53,9 @@ def source_from(data: Any) -> Source:
     return source
 
 
-def _source_from(data: Any) -> Source:
+def _source_from(data: Any, unnamed: str = "index") -> Source:
     if isinstance(data, pa.Table):
-        return Source(data.schema, iter(data.to_batches(max_chunksize=BATCH_ROWS)), data.num_rows)
+        return Source(data.schema, iter(_batches_of(data)), data.num_rows)
     if isinstance(data, pa.RecordBatch):
         return _source_from(pa.Table.from_batches([data]))
     if isinstance(data, Mapping):
@@ -57,11 +63,11 @@ def _source_from(data: Any) -> Source:
     if isinstance(data, np.ndarray):
         return _source_from(_table_from_records(data))
     if hasattr(data, "__arrow_c_stream__"):
-        return _source_from_stream(data)
+        return _source_from_stream(data, unnamed)
     if hasattr(data, "__arrow_c_array__"):
         return _source_from(pa.record_batch(data))
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes)):
-        return _source_from_iterator(iter(data))
+        return _source_from_iterator(iter(data), unnamed)
     raise UsageError(
         f"cannot write a {type(data).__name__} as a table: give an Arrow, pandas, polars or DuckDB table, a dict of "
         "arrays, a NumPy record array, or an iterator of these"
@@ -100,18 +106,18 @@ def _table_from_records(data: np.ndarray[Any, Any]) -> pa.Table:
     return _table_from_columns(columns)
 
 
-def _source_from_stream(data: Any) -> Source:
+def _source_from_stream(data: Any, unnamed: str) -> Source:
     # Asked before the stream is open, and only where it is free: on a DuckDB relation it would run the query.
     counts_itself = type(data).__module__.split(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(data, "__len__")
     n_rows = len(data) if counts_itself else None
     try:
         if _is_small_frame(data):
-            return _source_from_frame(data)
+            return _source_from_frame(data, unnamed)
         reader = pa.RecordBatchReader.from_stream(data)
     except (ValueError, TypeError, pa.ArrowException) as error:
         raise DataError(f"this {type(data).__name__} cannot be read as an Arrow table: {error}") from error
-    schema, labels, ranges = _pandas_labels(reader.schema)
-    return Source(schema, _from_reader(reader, schema), n_rows, labels, ranges)
+    schema, labels, ranges = _pandas_labels(reader.schema, unnamed)
+    return Source(schema, _from_reader(reader, schema), n_rows, labels, ranges, _nullable_columns(reader.schema))
 
 
 def _is_small_frame(data: Any) -> bool:
@@ -121,16 +127,28 @@ def _is_small_frame(data: Any) -> bool:
     return is_frame and len(data) * len(data.columns) < FEW_CELLS
 
 
-def _source_from_frame(frame: Any) -> Source:
+def _source_from_frame(frame: Any, unnamed: str) -> Source:
     index = frame.index
     plain = type(index).__name__ == "RangeIndex" and index.name is None and (index.start, index.step) == (0, 1)
     if plain and all(type(name) is str for name in frame.columns):  # no labels: pandas need not describe itself
         columns = {name: _array_of(series) for name, series in frame.items()}
         if len(columns) == len(frame.columns):
-            return _source_from(pa.Table.from_arrays(list(columns.values()), names=list(columns)))
+            source = _source_from(pa.Table.from_arrays(list(columns.values()), names=list(columns)))
+            source.nullable = frozenset(name for name in columns if str(frame[name].dtype) in NULLABLE_TYPES)
+            return source
     table = pa.Table.from_pandas(frame, nthreads=1)
-    schema, labels, ranges = _pandas_labels(table.schema)
-    return Source(schema, _from_reader(table.to_batches(), schema), table.num_rows, labels, ranges)
+    schema, labels, ranges = _pandas_labels(table.schema, unnamed)
+    batches, nullable = _from_reader(_batches_of(table), schema), _nullable_columns(table.schema)
+    return Source(schema, batches, table.num_rows, labels, ranges, nullable)
+
+
+def _batches_of(table: pa.Table) -> list[pa.RecordBatch]:
+    """The rows in batches; a table without rows is a batch without rows, since its dictionaries are categories."""
+    batches: list[pa.RecordBatch] = table.to_batches(max_chunksize=BATCH_ROWS)
+    if batches:
+        return batches
+    arrays = [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in table.columns]
+    return [pa.RecordBatch.from_arrays(arrays, schema=table.schema)]
 
 
 def _array_of(series: Any) -> pa.Array | pa.ChunkedArray:
@@ -150,9 +168,9 @@ def _from_reader(reader: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterato
             yield pa.RecordBatch.from_arrays(part.columns, schema=schema)
 
 
-def _pandas_labels(schema: pa.Schema) -> tuple[pa.Schema, list[str], dict[str, range]]:
-    """The schema with pandas' index columns under the names that reset_index would give them, those names, and
-    the indexes that pandas keeps as a range only."""
+def _pandas_labels(schema: pa.Schema, unnamed: str) -> tuple[pa.Schema, list[str], dict[str, range]]:
+    """The schema with pandas' index columns under the names that reset_index would give them (one without a name is
+    `unnamed`), those names, and the indexes that pandas keeps as a range only."""
     index = _pandas_index(schema)
     taken = {name for name in schema.names if name not in index}
     new_names: dict[str, str] = {}
@@ -161,7 +179,7 @@ def _pandas_labels(schema: pa.Schema) -> tuple[pa.Schema, list[str], dict[str, r
     for level, entry in enumerate(index):
         name = entry.get("name") if isinstance(entry, dict) else entry
         if name is None or str(name).startswith("__index_level_"):
-            name = "index" if len(index) == 1 and "index" not in taken else f"level_{level}"
+            name = unnamed if len(index) == 1 and unnamed not in taken else f"level_{level}"
         if isinstance(entry, dict):
             values = range(entry["start"], entry["stop"], entry["step"])
             if entry.get("name") is None and values.start == 0 and values.step == 1:
@@ -186,16 +204,27 @@ def _pandas_index(schema: pa.Schema) -> list[Any]:
     return [e for e in known if (ranged <= set(e) if isinstance(e, dict) else e in schema.names)]
 
 
-def _source_from_iterator(batches: Iterator[Any]) -> Source:
+def _nullable_columns(schema: pa.Schema) -> frozenset[str]:
+    """The columns whose type in pandas has a mask of its own, by pandas' own note."""
+    try:
+        described = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("columns", [])
+        found = {one["field_name"] for one in described if one["numpy_type"] in NULLABLE_TYPES}
+    except (ValueError, AttributeError, TypeError, LookupError):
+        return frozenset()
+    return frozenset(name for name in found if isinstance(name, str))
+
+
+def _source_from_iterator(batches: Iterator[Any], unnamed: str) -> Source:
     first = next(batches, None)
     if first is None:
         raise UsageError("the iterator gave no batch: without one the columns are unknown")
-    start = _batch_source(first, 0)
-    rest = (_batch_source(batch, number) for number, batch in enumerate(batches, 1))
-    return Source(start.schema, _joined(chain((start,), rest), start.schema), None, start.labels)
+    start = _batch_source(first, 0, unnamed)
+    rest = (_batch_source(batch, number, unnamed) for number, batch in enumerate(batches, 1))
+    joined = _joined(chain((start,), rest), start.schema)
+    return Source(start.schema, joined, None, start.labels, nullable=start.nullable)
 
 
-def _batch_source(batch: Any, number: int) -> Source:
+def _batch_source(batch: Any, number: int, unnamed: str) -> Source:
     if isinstance(batch, Mapping) and any(_is_scalar(value) for value in batch.values()):
         raise UsageError(
             f"batch {number} is a dict of single values, a row: give dicts of arrays, or build a table of rows with "
@@ -205,7 +234,7 @@ def _batch_source(batch: Any, number: int) -> Source:
         raise UsageError(
             f"batch {number} is a {type(batch).__name__}, not a table: give Arrow batches or dicts of arrays"
         )
-    return source_from(batch)
+    return source_from(batch, unnamed)
 
 
 def _is_scalar(value: Any) -> bool:

@@ -63,6 +63,33 @@ def write_byte_texts(node: Any, name: str, data: Sequence[bytes]) -> None:
     _replace(node, name, _text_type(width, "utf-8"), h5s.create_simple((len(data),)), value)
 
 
+def write_variable_text(node: Any, name: str, text: str) -> None:
+    """Write one scalar text of variable length, as AnnData does; each text written anew takes more room in the file."""
+    before = storage_of(node, name)
+    if before is not None and before[0].kind == "text" and before[1] == () and read_text(node, name) == text:
+        return
+    _write_variable(node, name, np.array(text, dtype=h5py.string_dtype()), h5s.create(h5s.SCALAR))
+
+
+def write_variable_texts(node: Any, name: str, texts: Sequence[str]) -> None:
+    """Write a 1-D array of texts of variable length; without any it is one of float64, as AnnData writes it."""
+    before = storage_of(node, name)
+    if texts and before is not None and before[0].kind == "text" and read_texts(node, name) == list(texts):
+        return
+    if texts:
+        _write_variable(node, name, np.array(texts, dtype=h5py.string_dtype()), h5s.create_simple((len(texts),)))
+    else:
+        _replace(node, name, h5t.IEEE_F64LE, h5s.create_simple((0,)), np.empty(0, dtype="<f8"))
+
+
+def _write_variable(node: Any, name: str, value: np.ndarray[Any, Any], space: Any) -> None:
+    key = name.encode()
+    if h5a.exists(node, key):
+        h5a.delete(node, key)
+    made = h5a.create(node, key, h5t.py_create(h5py.string_dtype(), logical=True), space)
+    made.write(value, mtype=h5t.py_create(h5py.string_dtype()))
+
+
 def write_flag(node: Any, name: str, flag: bool) -> None:
     """Write one scalar boolean, as the FALSE/TRUE enum."""
     _replace(node, name, make_type(BOOLEAN), h5s.create(h5s.SCALAR), np.array(flag, dtype="i1"))
@@ -250,6 +277,22 @@ def read_references(node: Any, name: str) -> list[Any] | None:
     if isinstance(value, np.ndarray) and h5py.check_ref_dtype(value.dtype) is h5py.Reference:
         return list(value.flat)
     return None
+
+
+def read_addresses(node: Any, name: str) -> list[int]:
+    """Where the attribute's object references lead, without going there; none when it is absent or of another type.
+
+    Opening an object that is no more there confuses the library: it keeps what it takes for a header.
+    """
+    stored = storage_of(node, name)
+    if stored is None or stored[0].kind != "object_reference" or np.prod(stored[1]) * 8 > LARGEST_ATTRIBUTE:
+        return []
+    try:
+        found = np.zeros(stored[1], dtype="u8")
+        h5a.open(node, name.encode()).read(found, mtype=h5t.STD_REF_OBJ)
+    except BROKEN:
+        return []
+    return [int(where) for where in found.reshape(-1)]
 
 
 def storage_of(node: Any, name: str) -> tuple[StoredType, tuple[int, ...]] | None:

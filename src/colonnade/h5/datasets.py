@@ -489,6 +489,13 @@ def write_rows(dataset: Any, stored: StoredType, start: int, image: Image, count
         sink.drain()
 
 
+def can_grow(dataset: Any) -> bool:
+    """Whether rows can be added to a dataset without end."""
+    space = dataset.get_space()
+    limits = space.get_simple_extent_dims(maxdims=True) if space.get_simple_extent_type() == h5s.SIMPLE else ()
+    return dataset.get_create_plist().get_layout() == h5d.CHUNKED and limits[:1] == (h5s.UNLIMITED,)
+
+
 def resize(dataset: Any, n_rows: int) -> None:
     """Set the number of rows of a chunked dataset."""
     dataset.set_extent((n_rows,))

@@ -197,9 +197,14 @@ def rename(group: Any, name: str, new_name: str) -> None:
     group.links.move(encode_name(name), group, encode_name(new_name))
 
 
-def move(group: Any, name: str, target: Any) -> None:
-    """Move a link into another group, under the same name."""
-    group.links.move(encode_name(name), target, encode_name(name))
+def move(group: Any, name: str, target: Any, new_name: str | None = None) -> None:
+    """Move a link into another group, under the same name or another."""
+    group.links.move(encode_name(name), target, encode_name(name if new_name is None else new_name))
+
+
+def link_again(group: Any, name: str, node: Any) -> None:
+    """Give an object of the file one more name."""
+    h5o.link(node, group, encode_name(name), lcpl=link_list(name))
 
 
 def holds_large_attributes(group: Any) -> bool:

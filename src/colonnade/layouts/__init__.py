@@ -7,22 +7,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from colonnade.layouts import index_home
 from colonnade.layouts.anndata import describe as anndata_describe
-from colonnade.layouts.anndata.write import no_indexes, refuse
+from colonnade.layouts.anndata import names as anndata_names
+from colonnade.layouts.anndata import search as anndata_search
+from colonnade.layouts.anndata import write as anndata_write
 from colonnade.layouts.hep001 import describe as hep001_describe
 from colonnade.layouts.hep001 import names as hep001_names
 from colonnade.layouts.hep001 import search as hep001_search
 from colonnade.layouts.hep001 import write as hep001_write
-from colonnade.layouts.hep001.search import PlacedIndex
-from colonnade.layouts.hep001.write import TableText
-from colonnade.model import ColumnInfo, TableInfo
+from colonnade.layouts.index_home import PlacedIndex
+from colonnade.model import ColumnInfo, ColumnOptions, TableInfo, TableText
 
 if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
     from colonnade.columns.writer import WrittenColumn
 
-__all__ = ["LAYOUTS", "Layout", "PlacedIndex", "TableText", "layout_of"]
+__all__ = ["LAYOUTS", "Layout", "NewWriter", "PlacedIndex", "ResumedWriter", "TableText", "layout_of"]
+
+
+class NewWriter(Protocol):
+    """What writes a new column: start, then write, then finish."""
+
+    name: str
+
+    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None: ...
+    def write(self, array: pa.Array) -> None: ...
+    def finish(self) -> WrittenColumn: ...
+
+
+class ResumedWriter(Protocol):
+    """What goes on behind the rows that a column has, or puts others into them; `finish` may come several times."""
+
+    name: str
+
+    def write(self, array: pa.Array) -> None: ...
+    def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None: ...
+    def finish(self) -> WrittenColumn: ...
 
 
 @dataclass(frozen=True)
@@ -37,6 +62,8 @@ class Layout:
     check_name: Callable[[str, bool], None]
     needs_large_attributes: Callable[[int, int], bool]
     make_group: Callable[[Any, str, bool], Any]
+    new_writer: Callable[[str, pa.DataType, ColumnOptions, bool, bool], NewWriter]
+    resume_column: Callable[[Any, ColumnInfo], ResumedWriter]
     complete_columns: Callable[[Any, Sequence[WrittenColumn], Sequence[WrittenColumn]], None]
     complete_group: Callable[[Any, Sequence[WrittenColumn], Sequence[WrittenColumn], TableText], None]
     extend: Callable[[Any, TableInfo, Sequence[WrittenColumn]], bool]
@@ -49,13 +76,16 @@ class Layout:
     search_indexes: Callable[[Any, TableInfo], list[PlacedIndex]]
     place_index: Callable[[Any, str, str], tuple[Any, str]]
     attach_index: Callable[[Any, str, str, Any], None]
-    discard_index: Callable[[Any, str], None]
     detach_index: Callable[[Any, PlacedIndex], None]
     rename_indexes: Callable[[Any, TableInfo, str, str], None]
-    index_bytes: Callable[[PlacedIndex], int]
     own_objects: Callable[[Any], set[str]]
     clear: Callable[[Any], None]
-    check_can_change: Callable[[], None] = lambda: None
+    check_members: Callable[[Sequence[str], Sequence[str], TableText], None] = lambda _columns, _labels, _text: None
+    check_can_change: Callable[[Any, TableInfo], None] = lambda _group, _info: None
+    unnamed_labels: str = "index"  # the name of labels that have none
+    needs_labels: bool = False  # rows without labels are numbered
+    keeps_texts: bool = True  # units and descriptions
+    keeps_masks: bool = False  # beside the values, which say what is missing
 
 
 HEP001 = Layout(
@@ -67,6 +97,8 @@ HEP001 = Layout(
     check_name=hep001_names.check_name,
     needs_large_attributes=hep001_write.needs_large_attributes,
     make_group=hep001_write.make_group,
+    new_writer=hep001_write.new_writer,
+    resume_column=hep001_write.resume_column,
     complete_columns=hep001_write.complete_columns,
     complete_group=hep001_write.complete_group,
     extend=hep001_write.extend,
@@ -77,12 +109,10 @@ HEP001 = Layout(
     sparse_texts=hep001_write.sparse_texts,
     set_texts=hep001_write.set_texts,
     search_indexes=hep001_search.search_indexes,
-    place_index=hep001_search.place_index,
+    place_index=index_home.place_index,
     attach_index=hep001_search.attach_index,
-    discard_index=hep001_search.discard_index,
     detach_index=hep001_search.detach_index,
     rename_indexes=hep001_search.rename_indexes,
-    index_bytes=hep001_search.stored_bytes,
     own_objects=hep001_write.own_objects,
     clear=hep001_write.clear,
 )
@@ -92,28 +122,33 @@ ANNDATA = Layout(
     describe=anndata_describe.describe,
     open_column=anndata_describe.open_column,
     own_attributes=anndata_describe.unread_attributes,
-    check_name=refuse("choosing a name"),
-    needs_large_attributes=refuse("writing a table"),
-    make_group=refuse("writing a table"),
-    complete_columns=refuse("writing a table"),
-    complete_group=refuse("writing a table"),
-    extend=refuse("appending rows"),
-    attach_column=refuse("adding a column"),
-    detach_column=refuse("dropping a column"),
-    rename_column=refuse("renaming a column"),
-    replace_column=refuse("replacing a column"),
-    sparse_texts=refuse("setting a text"),
-    set_texts=refuse("setting a text"),
-    search_indexes=no_indexes,
-    place_index=refuse("building a search index"),
-    attach_index=refuse("building a search index"),
-    discard_index=refuse("building a search index"),
-    detach_index=refuse("dropping a search index"),
-    rename_indexes=refuse("renaming a column"),
-    index_bytes=refuse("measuring a search index"),
-    own_objects=refuse("replacing it by a table"),
-    clear=refuse("dropping it"),
-    check_can_change=refuse("changing rows or columns"),
+    check_name=anndata_names.check_name,
+    needs_large_attributes=anndata_write.needs_large_attributes,
+    make_group=anndata_write.make_group,
+    new_writer=anndata_write.new_writer,
+    resume_column=anndata_write.resume_column,
+    complete_columns=anndata_write.complete_columns,
+    complete_group=anndata_write.complete_group,
+    extend=anndata_write.extend,
+    attach_column=anndata_write.attach_column,
+    detach_column=anndata_write.detach_column,
+    rename_column=anndata_write.rename_column,
+    replace_column=anndata_write.replace_column,
+    sparse_texts=lambda *_: {},  # there are no sparse columns
+    set_texts=anndata_write.set_texts,
+    search_indexes=anndata_search.search_indexes,
+    place_index=anndata_search.place_index,
+    attach_index=anndata_search.attach_index,
+    detach_index=index_home.remove_index,
+    rename_indexes=anndata_search.rename_indexes,
+    own_objects=anndata_write.own_objects,
+    clear=anndata_write.clear,
+    check_members=anndata_names.check_members,
+    check_can_change=anndata_write.check_can_change,
+    unnamed_labels=anndata_names.UNNAMED,
+    needs_labels=True,
+    keeps_texts=False,
+    keeps_masks=True,
 )
 LAYOUTS: dict[str, Layout] = {"hep001": HEP001, "anndata": ANNDATA}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 
-from colonnade.errors import ConflictError, TableNotFound, UnsupportedError, UsageError
+from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
 from colonnade.h5.attributes import read_text, storage_of
 from colonnade.h5.damage import as_damage, told_of_damage
 from colonnade.h5.datasets import is_touched, object_name
@@ -135,7 +135,9 @@ def write(
 
     Options: title, description, units_vocabulary (texts); columns={name: colonnade.column(...)};
     labels=[names] or {name: array}, the row labels; index={column: kind or kinds}, the search indexes;
-    layout="hep001"; allow_reserved=False.
+    layout="hep001" or "anndata"; allow_reserved=False.
+    anndata=True: a HEP001 table that anndata reads as a data frame as well, with labels and missing rows: in one group
+    where that can be, else as the member "_hep001" of the frame. anndata="0.7": always in one group, as of anndata 0.7.
     """
     from colonnade.writing import check_options, check_place, prepare
 
@@ -347,10 +349,11 @@ class File:
                 raise UsageError(f"{self.name} was not opened from a path, so sparse columns cannot be made in it")
             if mode == "replace" and path in self:
                 self._remove_sparse(path)
-            told_of = _told_of_passes(progress, 1 + len(draft.index))
-            put_drafts(self._handle, create(self._handle.root, path, draft, mode, told_of))
-            for place in [place for place in self._receipts if place[0] == path]:
+            for place in [place for place in self._receipts if place[0] in (path, f"{path.rstrip('/')}/_hep001")]:
                 del self._receipts[place]
+            told_of = _told_of_passes(progress, 1 + len(draft.index))
+            path, sparse = create(self._handle.root, path, draft, mode, told_of)
+            put_drafts(self._handle, sparse)
             if draft.index:
                 group, layout, info = self._describe(path)
                 told = None if progress is None else partial(_told_behind, progress, info.n_rows)
@@ -473,10 +476,21 @@ class File:
     def _forget_touched(self, written: list[tuple[int, int]]) -> None:
         """Let go of the receipts of columns whose rows were written past this library, through `file.h5`."""
         for path, name in {place[:2] for place in self._receipts} if written else ():
-            group = open_group(self._handle.root, path)
-            dataset = open_dataset(group, name) if group is not None else None
-            if dataset is None or is_touched(dataset, written):
+            if any(dataset is None or is_touched(dataset, written) for dataset in self._row_datasets(path, name)):
                 self._receipts = {place: kept for place, kept in self._receipts.items() if place[:2] != (path, name)}
+
+    def _row_datasets(self, path: str, name: str) -> list[Any]:
+        """The datasets that tell the rows of a column: its values or codes, and its mask. None for one not there."""
+        group = open_group(self._handle.root, path)
+        layout = layout_of(group) if group is not None else None
+        if layout is None:
+            return [None]
+        try:
+            column = layout.describe(group, path).by_name.get(name)
+            rows, beside = layout.open_column(group, column) if column is not None else (None, None)
+        except (FormatError, UnsupportedError):
+            return [None]
+        return [rows, beside] if column is not None and column.is_masked else [rows]
 
     def _note_changes(self) -> None:
         """All that was written up to now was written by us."""

@@ -249,6 +249,14 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
     return (open_in_place(group, column.name) or parts.rows if plain else parts.rows), beside
 
 
+def rows_of(group: Any, name: str) -> Any | None:
+    """The dataset that holds the rows of a column: itself, its codes, or its values."""
+    try:
+        return _parts(group, name).rows
+    except _Unfit:
+        return None
+
+
 def unread_attributes(group: Any) -> dict[str, object]:
     """The attributes of the group that AnnData gives no meaning: the user's own."""
     return {

@@ -1,6 +1,11 @@
-"""The names AnnData gives to attributes and members of its elements."""
+"""The names AnnData gives to attributes and members of its elements, and those that a frame's columns may have."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from colonnade.errors import DataError, UsageError
+from colonnade.model import TableText
 
 ENCODING_TYPE = "encoding-type"
 ENCODING_VERSION = "encoding-version"
@@ -12,10 +17,14 @@ ORDERED = "ordered"
 LEGACY_CATEGORIES = "categories"
 OLD_FORMAT, OLD_SHAPE = "h5sparse_format", "h5sparse_shape"  # of sparse matrices before 0.7
 GROUP_ATTRIBUTES = (ENCODING_TYPE, ENCODING_VERSION, INDEX, COLUMN_ORDER)
-# What the group of a column is, by its encoding-type and encoding-version.
+# What a column is, by its encoding-type and encoding-version: datasets, then groups.
+ARRAY = ("array", "0.2.0")
+STRINGS = ("string-array", "0.2.0")
 CATEGORICAL = ("categorical", "0.2.0")
+NULLABLE_INTEGERS = ("nullable-integer", "0.1.0")
+NULLABLE_BOOLEANS = ("nullable-boolean", "0.1.0")
 NULLABLE_STRINGS = ("nullable-string-array", "0.1.0")
-NULLABLE = (("nullable-integer", "0.1.0"), ("nullable-boolean", "0.1.0"), NULLABLE_STRINGS)
+NULLABLE = (NULLABLE_INTEGERS, NULLABLE_BOOLEANS, NULLABLE_STRINGS)
 # Every pair that anndata reads, of groups and of datasets; MuData's own beside them.
 OF_GROUPS = (
     ("anndata", "0.1.0"), ("raw", "0.1.0"), ("MuData", "0.1.0"), ("dict", "0.1.0"), ("csr_matrix", "0.1.0"),
@@ -29,8 +38,50 @@ OF_DATASETS = (
 # Groups whose members are elements themselves, each marked.
 HOLDING = ("anndata", "raw", "dict", "categorical", "nullable-integer", "nullable-boolean", "nullable-string-array")
 MATRICES = (("csr_matrix", "0.1.0"), ("csc_matrix", "0.1.0"))
+# Members of a frame that are no columns: anndata reads only what column-order and _index name.
+UNNAMED = "_index"
+SEARCH_INDEXES = "_search_indexes"
+OTHER_FACE = "_hep001"
+LEGACY_CATEGORIES_GROUP = "__categories"
+NO_COLUMNS = (SEARCH_INDEXES, OTHER_FACE, LEGACY_CATEGORIES_GROUP)
 
 
 def is_link_name(name: str) -> bool:
     """Whether a name of column-order can be one link; older files have paths there, of which each part must be one."""
     return all(part not in ("", ".") and "\0" not in part for part in name.split("/"))
+
+
+def check_name(name: str, _allow_reserved: bool = False) -> None:
+    """Refuse a name that anndata would take for a path, that HDF5 cannot link, or that has a meaning already."""
+    if "/" in name or not is_link_name(name):
+        problem = "is empty, '.', or holds '/' or NUL: anndata would take it for a path"
+    elif not _is_utf8(name):
+        problem = "is not UTF-8 text"
+    elif name in NO_COLUMNS:
+        problem = "has a meaning of its own in a frame"
+    else:
+        return
+    raise DataError(f"column name {name!r} {problem}: rename the column", column=name)
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_members(columns: Sequence[str], labels: Sequence[str], text: TableText) -> None:
+    """Refuse what a frame has no place for: several row labels, texts of its own, a column called `_index`."""
+    if len(labels) > 1:
+        raise UsageError(
+            f"an AnnData data frame has one array of row labels, not {len(labels)} ({', '.join(map(repr, labels))}): "
+            "name one of them with labels=[...], the others are columns then",
+            labels=list(labels),
+        )
+    if UNNAMED in columns:
+        raise DataError(f"a column cannot be called {UNNAMED!r}, which is the name of row labels", column=UNNAMED)
+    for option in ("title", "description", "units_vocabulary"):
+        if getattr(text, option) is not None:
+            raise UsageError(f"an AnnData data frame has no place for a {option}: leave it out", option=option)

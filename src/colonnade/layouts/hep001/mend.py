@@ -25,8 +25,8 @@ from colonnade.layouts.hep001.rules_tables import (
     order_is_stored_right,
     order_lists_every_column_once,
 )
-from colonnade.layouts.hep001.search import KIND
 from colonnade.layouts.hep001.seen import COLUMN_TEXTS, SeenDataset, SeenTable
+from colonnade.layouts.index_home import KIND
 from colonnade.model import Breach, Charset, Repair, shown_name
 
 

@@ -19,6 +19,7 @@ COLUMNS_LIST = "_columns_list"
 CATEGORIES = "_categories"
 ENCODING_TYPE = "encoding-type"
 ORDERED = "ordered"
+ANNDATA_CATEGORIES = "__categories"  # of a table that anndata reads as a frame of version 0.1.0 as well
 SEARCH_INDEXES = "_search_indexes"
 LATER_REVISION = "NROWS"
 ARROW_TYPE = "arrow_type"

@@ -22,8 +22,8 @@ from colonnade.layouts.hep001.rules_attributes import (
     text_breaches,
     text_of,
 )
-from colonnade.layouts.hep001.search import KIND
 from colonnade.layouts.hep001.seen import SeenDataset, SeenTable
+from colonnade.layouts.index_home import KIND
 from colonnade.model import Breach, ColumnInfo, shown_name
 
 _WORDS = {kind.name: word for word, kind in KINDS.items()}

@@ -16,7 +16,7 @@ from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import Child, address, children, dereference, hard_address, join_path, open_dataset, open_group
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe
-from colonnade.layouts.hep001.search import KIND
+from colonnade.layouts.index_home import KIND
 from colonnade.model import ColumnInfo, TableInfo
 from colonnade.sparse.rows import open_rows
 

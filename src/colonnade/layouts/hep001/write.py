@@ -10,36 +10,28 @@ The order of writing:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
-from colonnade.columns.encode import encode
+from colonnade.columns.categories_dataset import add_categories, create_categories
 from colonnade.columns.fills import missing_line
-from colonnade.columns.mapping import BINARY, arrow_type, implied_units, named_type, stored_type
+from colonnade.columns.mapping import arrow_type, implied_units, named_type
+from colonnade.columns.read import ColumnReader
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
-from colonnade.h5.attributes import BROKEN, LARGEST_IN_HEADER
-from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, describe_dataset, resize, write_rows
+from colonnade.h5.attributes import LARGEST_IN_HEADER
 from colonnade.h5.links import create_group, exists, open_dataset, rename, unlink
 from colonnade.layouts.hep001 import names
-from colonnade.layouts.hep001.describe import describe
-from colonnade.model import AUTO, ColumnInfo, TableInfo
+from colonnade.layouts.hep001.describe import describe, open_column
+from colonnade.model import AUTO, ColumnInfo, ColumnOptions, TableInfo, TableText
 from colonnade.sparse.draft import SparseDraft
 
 if TYPE_CHECKING:
-    from colonnade.columns.writer import WrittenColumn
-
-
-@dataclass(frozen=True)
-class TableText:
-    """What the caller says about the table as a whole."""
-
-    title: str | None = None
-    description: str | None = None
-    units_vocabulary: str | None = None
+    from colonnade.columns.sparse_writer import SparseColumnWriter
+    from colonnade.columns.text_writer import TextWriter
+    from colonnade.columns.writer import ColumnWriter, WrittenColumn
 
 
 def needs_large_attributes(n_columns: int, longest_name: int) -> bool:
@@ -50,6 +42,31 @@ def needs_large_attributes(n_columns: int, longest_name: int) -> bool:
 def make_group(root: Any, path: str, large_attributes: bool) -> Any:
     """A new group for a table."""
     return create_group(root, path, large_attributes)
+
+
+def new_writer(
+    name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool = False, is_label: bool = False
+) -> ColumnWriter | TextWriter | SparseColumnWriter:
+    """What writes a new column."""
+    from colonnade.columns.text_writer import column_writer
+
+    if options.masked:
+        raise UsageError(f"column {name!r}: HEP001 marks missing rows by a fill: leave out masked=True", column=name)
+    return column_writer(name, kind, options, large_attributes, is_label)
+
+
+def resume_column(group: Any, column: ColumnInfo) -> ColumnWriter | SparseColumnWriter:
+    """A writer for the rows behind those that a column has."""
+    from colonnade.columns.sparse_writer import SparseColumnWriter
+    from colonnade.columns.writer import ColumnWriter
+
+    dataset, categories_dataset = open_column(group, column)
+    if column.storage == "sectioned":
+        return SparseColumnWriter.resume(column, dataset)
+    categories = None
+    if column.categories is not None:
+        categories = ColumnReader(column, dataset, categories_dataset).categories()
+    return ColumnWriter.resume(column, group, dataset, categories)
 
 
 def complete_columns(group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
@@ -158,7 +175,9 @@ def _extend_categories(group: Any, column: WrittenColumn, info: TableInfo) -> bo
     before = info.by_name[column.name]
     assert column.categories is not None and before.categories is not None
     n_before = before.categories.n_categories
-    if len(column.categories) == n_before or _add_categories(group, before.categories.name, column, n_before):
+    name = before.categories.name
+    dataset = open_dataset(group, name) if name else None
+    if len(column.categories) == n_before or add_categories(dataset, column.categories, n_before, column.name):
         return True
     _unlink_categories(group, info, column.name)
     attributes.write_reference(column.dataset, names.CATEGORIES, _write_categories(group, column))
@@ -303,25 +322,6 @@ def _with_missing_line(text: str | None, before: str | None, column: ColumnInfo)
     return f"{text}\n{line}" if text else line
 
 
-def _add_categories(group: Any, name: str | None, column: WrittenColumn, n_before: int) -> bool:
-    """Put text behind the categories that a dataset of this name has; False where it cannot take it."""
-    dataset = open_dataset(group, name) if name else None
-    assert column.categories is not None  # the caller asked
-    new = column.categories.slice(n_before)
-    if dataset is None or not pa.types.is_string(new.type) or pc.any(pc.match_substring(new, "\0")).as_py():
-        return False
-    info = describe_dataset(dataset)
-    if info.type.kind != "text" or info.chunk_rows is None or info.shape != (n_before,):
-        return False
-    try:
-        resize(dataset, n_before + len(new))
-    except BROKEN:
-        return False
-    encoded = encode(new, info.type, None, column.name)
-    write_rows(dataset, info.type, n_before, encoded.image, len(new))
-    return True
-
-
 def _write_categories(group: Any, column: WrittenColumn) -> Any:
     """The categories dataset, beside its column (C9)."""
     values = column.categories
@@ -331,12 +331,7 @@ def _write_categories(group: Any, column: WrittenColumn) -> Any:
     while exists(group, name):
         name = f"{column.name}_categories_{number}"
         number += 1
-    stored = stored_type(values.type, f"the categories of {column.name!r}")
-    if pa.types.is_string(values.type) and pc.any(pc.match_substring(values, "\0")).as_py():
-        stored = BINARY
-    dataset = create_dataset(group, name, DatasetPlan(stored, default_chunk_rows(len(values), stored)), len(values))
-    encoded = encode(values, stored, None, name)
-    write_rows(dataset, stored, 0, encoded.image, len(values))
+    dataset, stored = create_categories(group, name, values, column.name)
     attributes.write_text(dataset, names.ENCODING_TYPE, "categorical")
     attributes.write_flag(dataset, names.ORDERED, column.ordered)
     units = implied_units(values.type)
@@ -353,7 +348,10 @@ def own_objects(group: Any) -> set[str]:
     info = describe(group, "/")
     own = {column.name for column in info.members}
     own |= {column.categories.name for column in info.members if column.categories is not None}
-    return {name for name in own | {names.SEARCH_INDEXES} if name and exists(group, name)}
+    own.add(names.SEARCH_INDEXES)
+    if attributes.read_text(group, names.ENCODING_TYPE) == "dataframe":
+        own.add(names.ANNDATA_CATEGORIES)
+    return {name for name in own if name and exists(group, name)}
 
 
 def clear(group: Any) -> None:

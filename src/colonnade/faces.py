@@ -1,0 +1,379 @@
+"""The AnnData face of a HEP001 table: what makes anndata read it as a data frame, and keeps both in step.
+
+| recipe | where | for |
+| --- | --- | --- |
+| R0 | the table's own group is a frame 0.2.0 too | no categoricals, nothing missing but floats |
+| R1 | the same as a frame 0.1.0; labels of categoricals once more in `__categories` | when one group must be both |
+| R2 | the table is the member `_hep001` of a frame 0.2.0 that has hard links to its columns | everything |
+
+In a face of R2 a categorical is a group of a link to the codes and a copy of the categories; a column with missing rows
+is one of a link to the values and a mask of its own. Booleans with missing rows, whose datatype anndata does not know,
+are copied. Floats of such tables have NaN for a fill, and text is of variable length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.categories_dataset import add_categories, create_categories
+from colonnade.columns.mapping import BOOLEAN, plain_type
+from colonnade.columns.read import ColumnReader, cut
+from colonnade.errors import DataError, UsageError
+from colonnade.h5 import attributes
+from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, resize, write_rows
+from colonnade.h5.links import (
+    address,
+    children,
+    create_group,
+    exists,
+    holds_large_attributes,
+    link_again,
+    move,
+    open_dataset,
+    open_group,
+    unlink,
+)
+from colonnade.layouts import LAYOUTS, Layout, layout_of
+from colonnade.layouts.anndata import names
+from colonnade.layouts.anndata.write import check_order_fits, write_encoding
+from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, TableInfo
+
+Recipe = Literal["R0", "R1", "R2"]
+Wish = bool | Literal["0.7"]
+MASKED = ("integer", "boolean", "text", "string")
+
+
+# -- before a byte is written --
+
+
+def check_wish(wish: Wish, layout: str, columns: Sequence[str]) -> None:
+    """Refuse a face that cannot be asked for, or that there could not be."""
+    if wish not in (True, "0.7"):
+        raise UsageError(f"anndata must be True, False or '0.7', not {wish!r}", option="anndata")
+    if layout != "hep001":
+        raise UsageError(f"anndata={wish!r} is for tables of layout 'hep001'; this one is of {layout!r}")
+    if not columns:
+        raise UsageError("a table that anndata shall read as well needs a column", option="anndata")
+
+
+def faced_options(name: str, kind: pa.DataType, options: ColumnOptions) -> ColumnOptions:
+    """The options of a column that anndata shall read as well; what AnnData has no form for is refused."""
+    asked = replace(options, units=None, units_vocabulary=None, description=None)
+    coded = options.strings == "categories"
+    if coded:
+        asked = replace(asked, strings="auto", categories=True)
+    elif pa.types.is_floating(plain_type(kind)) and not options.categories:
+        asked = replace(asked, fill=AUTO if _is_nan(options.fill) else options.fill)
+        options = replace(options, fill=float("nan") if options.fill is AUTO else options.fill)
+    else:
+        asked = replace(asked, fill=AUTO)
+    names.check_name(name)
+    LAYOUTS["anndata"].new_writer(name, kind, asked, False, False)
+    if options.strings == "auto" and options.categories is None:
+        options = replace(options, strings="variable")
+    return options
+
+
+def _is_nan(fill: object) -> bool:
+    return isinstance(fill, float) and fill != fill  # noqa: PLR0124 - only NaN differs from itself
+
+
+# -- a new table --
+
+
+def make_face(group: Any, path: str, layout: Layout, wish: Wish) -> str:
+    """Give a table that was just written the face that suits it; says where the table is then."""
+    info = layout.describe(group, path)
+    reader = _Rows(group, layout)
+    odd = next((column for column in _shown(info) if _needs_group(column, reader)), None)
+    if wish == "0.7":
+        _face_old(group, info, reader)
+        return path
+    if odd is None:
+        _face_plain(group, info, "0.2.0")
+        return path
+    table = f"{path.rstrip('/')}/{names.OTHER_FACE}"
+    inner = _move_inside(group, layout)
+    _Beside(group, inner, layout, layout.describe(inner, table)).follow(0, None)
+    return table
+
+
+def _shown(info: TableInfo) -> list[ColumnInfo]:
+    """The columns that anndata shall see, and the first label."""
+    index = next(label for label in info.labels if label.name == info.index_name)
+    return [*info.columns, index] if index.name not in {column.name for column in info.columns} else [*info.columns]
+
+
+@dataclass
+class _Rows:
+    """The rows of a table's columns, for masks."""
+
+    group: Any
+    layout: Layout
+
+    def dataset(self, column: ColumnInfo) -> Any:
+        return self.layout.open_column(self.group, column)[0]
+
+    def categories(self, column: ColumnInfo) -> pa.Array:
+        return ColumnReader(column, *self.layout.open_column(self.group, column)).categories()
+
+    def missing(self, column: ColumnInfo, start: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which rows are missing, from this one on: a byte a row."""
+        reader = ColumnReader(column, *self.layout.open_column(self.group, column))
+        flags = np.zeros(max(column.n_rows - start, 0), dtype=bool)
+        for begin, end in cut(start, column.n_rows, column.grid.chunk_rows, column.type):
+            found = reader.read(begin, end - begin).is_null().to_numpy(zero_copy_only=False)
+            flags[begin - start : end - start] = found
+        return flags
+
+
+def _may_miss(column: ColumnInfo) -> bool:
+    """Whether a mask may be needed: floats have NaN, and categoricals the code -1."""
+    marked = column.fill is not None or len(column.type.members) > 2
+    return column.categories is None and column.type.kind in MASKED and marked
+
+
+def _needs_group(column: ColumnInfo, rows: _Rows, start: int = 0) -> bool:
+    """Whether anndata needs more than the column's dataset to see what it means, by the rows from one on."""
+    if column.categories is not None or len(column.type.members) > 2:
+        return True
+    return _may_miss(column) and bool(rows.missing(column, start).any())
+
+
+# -- R0 and R1: one group is both --
+
+
+def _face_plain(group: Any, info: TableInfo, version: str) -> None:
+    """Make the group a frame too; its attributes are of fixed length, as HEP001 asks."""
+    for column in _shown(info):
+        write_encoding(open_dataset(group, column.name), _encoding(column))
+    attributes.write_text(group, names.ENCODING_VERSION, version)
+    attributes.write_text(group, names.ENCODING_TYPE, names.DATAFRAME)
+
+
+def _encoding(column: ColumnInfo) -> tuple[str, str]:
+    return names.STRINGS if column.type.kind in ("text", "string") else names.ARRAY
+
+
+def _face_old(
+    group: Any, info: TableInfo, rows: _Rows, n_before: int = 0, touched: Collection[str] | None = None
+) -> None:
+    """R1: the labels of every categorical once more, since anndata does not read those that HEP001 marks."""
+    for column in _shown(info):
+        if column.categories is None and _needs_group(column, rows, _first_other(column, n_before, touched)):
+            raise _cannot_show(info, column.name, "has missing rows, which frames of version 0.1.0 have no mask for")
+    coded = {column.name: column.categories for column in _shown(info) if column.categories is not None}
+    if coded and not exists(group, names.LEGACY_CATEGORIES_GROUP):
+        create_group(group, names.LEGACY_CATEGORIES_GROUP)
+    home = open_group(group, names.LEGACY_CATEGORIES_GROUP) if exists(group, names.LEGACY_CATEGORIES_GROUP) else None
+    for child in children(home) if home is not None else ():
+        if child.name not in coded:
+            unlink(home, child.name)
+    for name, categories in coded.items():
+        column = info.by_name[name]
+        copied = _copy_categories(home, name, column, rows, _first_other(column, n_before, touched) == 0)
+        attributes.write_flag(copied, names.ORDERED, categories.ordered)
+        attributes.write_reference(open_dataset(group, name), names.LEGACY_CATEGORIES, copied)
+    _face_plain(group, info, "0.1.0")
+
+
+def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: _Rows, anew: bool) -> Any:
+    """A copy of the categories of a column; one that is there grows with them, unless they may be others."""
+    values = rows.categories(column)
+    copied = open_dataset(home, name) if exists(home, name) else None
+    if copied is not None:
+        n_before = int(copied.shape[0])
+        if not anew and (len(values) == n_before or add_categories(copied, values, n_before, column.name)):
+            return copied
+    if exists(home, name):
+        unlink(home, name)
+    made, _ = create_categories(home, name, values, column.name)
+    write_encoding(made, _values_encoding(column))
+    return made
+
+
+def _values_encoding(column: ColumnInfo) -> tuple[str, str]:
+    assert column.categories is not None  # the caller asked
+    return names.STRINGS if column.categories.type.kind in ("text", "string") else names.ARRAY
+
+
+def _cannot_show(info: TableInfo, column: str, why: str) -> DataError:
+    return DataError(
+        f"column {column!r} of {info.path} {why}, so anndata would not see what it means. Write the table anew with "
+        "anndata=True, which chooses a form that can show it",
+        column=column,
+    )
+
+
+# -- R2: a frame around the table --
+
+
+def _move_inside(group: Any, layout: Layout) -> Any:
+    """Make the table a member of its group; references lead to its objects wherever they are."""
+    own, of_others = layout.own_objects(group), set(layout.own_attributes(group))
+    inner = create_group(group, names.OTHER_FACE, holds_large_attributes(group))
+    attributes.copy_attributes(group, inner, without=of_others)
+    for name in sorted(own):
+        move(group, name, inner)
+    for name in set(attributes.names(group)) - of_others:
+        attributes.delete(group, name)
+    return inner
+
+
+@dataclass
+class _Beside:
+    """A frame with links to the columns of the table inside it."""
+
+    frame: Any
+    group: Any
+    layout: Layout
+    info: TableInfo
+
+    def follow(self, n_before: int, touched: Collection[str] | None) -> None:
+        """Make the frame show the table as it is; rows of `touched` columns (None: of all) may be others now."""
+        shown, rows = _shown(self.info), _Rows(self.group, self.layout)
+        order = [column.name for column in self.info.columns]
+        check_order_fits(self.frame, order)
+        self._remove_others({column.name for column in shown})
+        for column in shown:
+            dataset = rows.dataset(column)
+            write_encoding(dataset, _encoding(column))
+            start = _first_other(column, n_before, touched)
+            if column.categories is not None:
+                self._show_categorical(column, dataset, rows, start == 0)
+            elif not (_may_miss(column) and self._show_masked(column, dataset, rows, start)):
+                self._link(self.frame, column.name, dataset)
+        attributes.write_variable_texts(self.frame, names.COLUMN_ORDER, order)
+        attributes.write_variable_text(self.frame, names.INDEX, str(self.info.index_name))
+        write_encoding(self.frame, (names.DATAFRAME, names.VERSIONS[0]))
+
+    def _remove_others(self, wanted: set[str]) -> None:
+        """Take away what the frame showed before and is no column any more; what others put there stays."""
+        before = attributes.read_texts(self.frame, names.COLUMN_ORDER) or []
+        for name in {*before, attributes.read_text(self.frame, names.INDEX) or ""} - wanted:
+            if names.is_link_name(name) and exists(self.frame, name):
+                unlink(self.frame, name)
+
+    def _link(self, group: Any, name: str, dataset: Any) -> None:
+        found = open_dataset(group, name) if exists(group, name) else None
+        if found is not None and address(found) == address(dataset):
+            return
+        if exists(group, name):
+            unlink(group, name)
+        link_again(group, name, dataset)
+
+    def _member(self, name: str, encoding: tuple[str, str]) -> Any:
+        """The group that shows a column, of this kind; made anew where it is something else."""
+        found = open_group(self.frame, name) if exists(self.frame, name) else None
+        if found is not None and attributes.read_text(found, names.ENCODING_TYPE) == encoding[0]:
+            return found
+        if exists(self.frame, name):
+            unlink(self.frame, name)
+        made = create_group(self.frame, name)
+        write_encoding(made, encoding)
+        return made
+
+    def _show_categorical(self, column: ColumnInfo, dataset: Any, rows: _Rows, anew: bool) -> None:
+        assert column.categories is not None  # the caller asked
+        group = self._member(column.name, names.CATEGORICAL)
+        self._link(group, "codes", dataset)
+        attributes.write_flag(group, names.ORDERED, column.categories.ordered)
+        _copy_categories(group, "categories", column, rows, anew)
+
+    def _show_masked(self, column: ColumnInfo, dataset: Any, rows: _Rows, start: int) -> bool:
+        """Values and a mask; False, and nothing done, where no row is missing."""
+        kind = column.type.kind
+        encoding = {"boolean": names.NULLABLE_BOOLEANS, "integer": names.NULLABLE_INTEGERS}.get(
+            kind, names.NULLABLE_STRINGS
+        )
+        member = open_group(self.frame, column.name) if exists(self.frame, column.name) else None
+        mask = open_dataset(member, "mask") if member is not None and exists(member, "mask") else None
+        if mask is not None:
+            start = min(start, int(mask.shape[0]))
+        flags = rows.missing(column, start)
+        if mask is None and not flags.any():
+            return False
+        group = self._member(column.name, encoding)
+        _put_flags(group, "mask", flags, start, column)
+        if kind != "boolean":
+            self._link(group, "values", dataset)
+            return True
+        reader = ColumnReader(column, *self.layout.open_column(self.group, column))
+        values = reader.read(start, column.n_rows - start).fill_null(False).to_numpy(zero_copy_only=False)
+        if start and not exists(group, "values"):
+            first = reader.read(0, start).fill_null(False).to_numpy(zero_copy_only=False)
+            values, start = np.concatenate([first, values]), 0
+        _put_flags(group, "values", values, start, column)
+        return True
+
+
+def _first_other(column: ColumnInfo, n_before: int, touched: Collection[str] | None) -> int:
+    """The first row of a column that may be another than before."""
+    return 0 if touched is None or column.name in touched else min(n_before, column.n_rows)
+
+
+def _put_flags(group: Any, name: str, flags: np.ndarray[Any, Any], start: int, column: ColumnInfo) -> None:
+    """Booleans from a row on, behind those that are there; rows before them that are not there yet are FALSE."""
+    stored: StoredType = BOOLEAN
+    dataset = open_dataset(group, name) if exists(group, name) else None
+    if dataset is None:
+        plan = DatasetPlan(stored, column.chunk_rows or default_chunk_rows(column.n_rows, stored), "deflate")
+        dataset = create_dataset(group, name, plan, 0)
+        write_encoding(dataset, names.ARRAY)
+    resize(dataset, column.n_rows)
+    write_rows(dataset, stored, start, flags.astype("i1"), len(flags))
+
+
+# -- a table that has a face already --
+
+
+def recipe_of(group: Any, layout: Layout, path: str) -> Recipe | None:
+    """Which face a table has; None when it has none that this library made."""
+    if layout.name != "hep001":
+        return None
+    if _frame_around(group, path) is not None:
+        return "R2"
+    if attributes.read_text(group, names.ENCODING_TYPE) != names.DATAFRAME:
+        return None
+    index = attributes.read_text(group, names.INDEX)
+    labels = open_dataset(group, index) if index and names.is_link_name(index) and exists(group, index) else None
+    if labels is None or attributes.read_text(labels, names.ENCODING_TYPE) is None:
+        return None  # others say dataframe of what anndata cannot read
+    return "R1" if attributes.read_text(group, names.ENCODING_VERSION) == "0.1.0" else "R0"
+
+
+def _frame_around(group: Any, path: str) -> Any | None:
+    """The frame that a table lies in as its other face."""
+    above, _, last = path.rpartition("/")
+    frame = open_group(group, above or "/") if last == names.OTHER_FACE else None
+    layout = layout_of(frame) if frame is not None else None
+    return frame if layout is not None and layout.name == "anndata" else None
+
+
+def follow_face(
+    recipe: Recipe, group: Any, layout: Layout, before: TableInfo, touched: Collection[str] | None = ()
+) -> None:
+    """Make the face of a table show what the table is now. `recipe` and `before` are what they were before the change.
+
+    `touched` are the columns whose rows were changed (None: all); rows behind the last of `before` are new.
+    """
+    info = layout.describe(group, before.path)
+    if not info.columns or info.index_name is None or info.index_name not in {label.name for label in info.labels}:
+        raise UsageError(f"{info.path} is read by anndata too, which needs a column and row labels", path=info.path)
+    for column in _shown(info):
+        names.check_name(column.name)
+    rows = _Rows(group, layout)
+    if recipe == "R2":
+        _Beside(_frame_around(group, before.path), group, layout, info).follow(before.n_rows, touched)
+    elif recipe == "R1":
+        _face_old(group, info, rows, before.n_rows, touched)
+    else:
+        for column in _shown(info):
+            if _needs_group(column, rows, _first_other(column, before.n_rows, touched)):
+                raise _cannot_show(info, column.name, "is a categorical, or has missing rows")
+        _face_plain(group, info, names.VERSIONS[0])

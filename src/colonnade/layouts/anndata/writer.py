@@ -1,0 +1,212 @@
+"""One column of an AnnData data frame written: a dataset, codes with categories, or values with a mask.
+
+In: Arrow arrays of one type, in any lengths. Out: what anndata writes for them. A column without missing rows is a
+dataset; with the first missing integer, boolean or text it becomes the group of values and mask, and its dataset moves
+into that as it is. Of floats a missing row is NaN, as in pandas. A categorical is a group from the beginning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns import compute as pc
+from colonnade.columns.categories_dataset import holds_nul
+from colonnade.columns.extension import ComplexType
+from colonnade.columns.forms import WORTH_FILTERING, Form
+from colonnade.columns.mapping import plain_type, stored_codes
+from colonnade.columns.masked import mask_column
+from colonnade.columns.plain import plain_array
+from colonnade.columns.read import ColumnReader
+from colonnade.columns.writer import ColumnWriter, WrittenColumn
+from colonnade.errors import DataError, UsageError
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.links import create_group, open_group
+from colonnade.layouts.anndata.describe import open_column
+from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
+
+CODES, VALUES, MASK = "codes", "values", "mask"
+_ASIDE = "\x01values"
+
+
+class CodeWriter(ColumnWriter):
+    """Writes the codes of a categorical, as wide as pandas has them."""
+
+    def _code_form(self, categories: pa.Array, has_missing: bool) -> Form:
+        form = super()._code_form(categories, has_missing)
+        stored = stored_codes(len(categories) + 2)  # pandas takes 126 categories at most for a byte
+        if stored == form.stored:
+            return form
+        dtype = memory_dtype(stored)
+        return Form(stored, pa.from_numpy_dtype(dtype), np.array(-1, dtype=dtype).tobytes())
+
+
+class FrameWriter:
+    """Writes one column into a frame. In this order: construct (refuses what cannot be), start, write, finish."""
+
+    def __init__(self, name: str, kind: pa.DataType, options: ColumnOptions) -> None:
+        self.name = name
+        self._kind = plain_type(kind)
+        self._options = _checked(name, self._kind, options)
+        self._group: Any = None
+        self._mask: ColumnWriter | None = None
+        self._rows = self._new_rows()
+
+    @property
+    def _is_coded(self) -> bool:
+        asked = self._options.categories
+        return bool(pa.types.is_dictionary(self._kind)) or (asked is not None and asked is not False)
+
+    def _new_rows(self) -> ColumnWriter:
+        if self._is_coded:
+            return CodeWriter(self.name, self._kind, self._options, link=CODES)
+        options = replace(self._options, fill=None, strings="variable", categories=None, ordered=None)
+        return ColumnWriter(self.name, self._kind, options)
+
+    @classmethod
+    def resume(cls, column: ColumnInfo, group: Any) -> FrameWriter:
+        """A writer that goes on behind the rows that a column has."""
+        dataset, beside = open_column(group, column)
+        reader = ColumnReader(column, dataset, beside)
+        writer = cls.__new__(cls)
+        writer.name, writer._group = column.name, group
+        writer._kind, writer._options = plain_type(reader.kind), ColumnOptions()
+        writer._mask = None
+        if column.categories is not None:
+            marked = replace(column, fill=_missing_code(column), categories=column.categories)
+            inner = open_group(group, column.name)
+            writer._rows = CodeWriter.resume(marked, inner, dataset, reader.categories(), link=CODES)
+        elif column.is_masked:
+            inner = open_group(group, column.name)
+            writer._rows = ColumnWriter.resume(column, inner, dataset, None, link=VALUES)
+            writer._mask = ColumnWriter.resume(mask_column(column, beside), inner, beside, None, link=MASK)
+        else:
+            writer._rows = ColumnWriter.resume(column, group, dataset, None)
+        return writer
+
+    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+        """Create the datasets; as for a ColumnWriter."""
+        self._group = group
+        home = create_group(group, self.name) if self._is_coded else group
+        values, _ = self._split(sample, 0)
+        self._rows.start(home, values, n_rows, most_rows)
+        if self._options.masked:
+            self._begin_mask(0)
+
+    def write(self, array: pa.Array) -> None:
+        """Take the next rows."""
+        first = self._rows.n_rows
+        values, missing = self._split(array, first)
+        if missing is not None and self._mask is None:
+            self._begin_mask(first)
+        self._rows.write(values)
+        if self._mask is not None:
+            self._mask.write(_flags(missing, len(values)))
+
+    def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
+        """Put values into rows that are there already, given in increasing order; errors count the values."""
+        values, missing = self._split(array, 0)
+        if missing is not None and self._mask is None:
+            self._begin_mask(self._rows.n_rows)
+        self._rows.overwrite(rows, values)
+        if self._mask is not None:
+            self._mask.finish()  # all of its rows are there
+            self._mask.overwrite(rows, _flags(missing, len(values)))
+
+    def finish(self) -> WrittenColumn:
+        """Write what is left, and say how the column is stored."""
+        written = self._rows.finish()
+        if written.categories is not None and holds_nul(written.categories):
+            raise DataError(f"column {self.name!r}: a category holds NUL, which AnnData has no form for")
+        mask = self._mask.finish() if self._mask is not None else None
+        replaced = written.replaced or (mask is not None and mask.replaced)
+        return replace(written, mask=None if mask is None else mask.dataset, replaced=replaced)
+
+    def _split(self, array: pa.Array, first_row: int) -> tuple[pa.Array, pa.Array | None]:
+        """The rows as values, and which of them a mask must tell to be missing; None when it need not."""
+        if self._is_coded:
+            return array, None
+        plain = array.cast(self._kind) if pa.types.is_null(array.type) else plain_array(array, self._kind)
+        if pa.types.is_string(plain.type) and holds_nul(plain):
+            _refuse_nul(plain, first_row, self.name)
+        if not plain.null_count or isinstance(plain, pa.ExtensionArray):
+            return plain, None
+        if pa.types.is_floating(plain.type):
+            return pc.fill_null(plain, pa.scalar(float("nan")).cast(plain.type)), None
+        return pc.fill_null(plain, _BLANKS[_family(plain.type)]), plain.is_null()
+
+    def _begin_mask(self, n_rows: int) -> None:
+        """Make the group of values and mask of what was a dataset; none of the rows so far is missing."""
+        self._rows.move_to(self._group, self.name + _ASIDE)
+        group = create_group(self._group, self.name)
+        self._rows.move_to(group, VALUES)
+        filters = "deflate" if self._options.filters != "none" and self._rows.chunk_rows >= WORTH_FILTERING else "none"
+        options = ColumnOptions(fill=None, chunk_rows=self._rows.chunk_rows, filters=filters)
+        self._mask = ColumnWriter(self.name, pa.bool_(), options, link=MASK)
+        self._mask.start(group, _flags(None, 0), n_rows, self._rows.chunk_rows)
+        for start in range(0, n_rows, DEFAULT_CHUNK_ROWS):
+            self._mask.write(_flags(None, min(DEFAULT_CHUNK_ROWS, n_rows - start)))
+
+
+_BLANKS: dict[str | None, Any] = {"integer": 0, "boolean": False, "text": ""}
+
+
+def _family(kind: pa.DataType) -> str | None:
+    """Which kind of element of AnnData holds values of this type; None when none does."""
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_floating(kind) or isinstance(kind, ComplexType):
+        return "number"
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    return "text" if pa.types.is_string(kind) else None
+
+
+def _checked(name: str, kind: pa.DataType, options: ColumnOptions) -> ColumnOptions:
+    """The options, if a frame can keep a column of this type and all that is asked for it."""
+    values = plain_type(kind.value_type) if pa.types.is_dictionary(kind) else kind
+    if _family(values) is None:
+        raise UsageError(
+            f"column {name!r}: AnnData has no form for {kind}: cast it to numbers, booleans, text or a categorical",
+            column=name,
+            type=str(kind),
+        )
+    for option in ("units", "units_vocabulary", "description"):
+        if getattr(options, option) is not None:
+            raise UsageError(
+                f"column {name!r}: an AnnData data frame has no place for {option}: leave it out", column=name
+            )
+    if options.enum or options.strings in ("fixed", "categories"):
+        raise UsageError(
+            f"column {name!r}: AnnData keeps text of variable length, or categoricals (categories=True); it has "
+            "neither HDF5 enums, nor text of fixed length, nor text by categories",
+            column=name,
+        )
+    if options.masked and (_family(kind) not in _BLANKS or options.categories):
+        raise UsageError(f"column {name!r}: AnnData keeps masks of integers, booleans and text only", column=name)
+    if options.fill is not AUTO and options.fill is not None:
+        raise UsageError(
+            f"column {name!r}: AnnData marks missing rows by a mask, not by a fill: leave out fill=", column=name
+        )
+    return options
+
+
+def _missing_code(column: ColumnInfo) -> bytes | None:
+    """The code -1 in the datatype of the codes; unsigned ones have none, and are copied into signed ones."""
+    dtype = memory_dtype(column.type)
+    return np.array(-1, dtype=dtype).tobytes() if dtype.kind == "i" else None
+
+
+def _flags(missing: pa.Array | None, n_rows: int) -> pa.Array:
+    return pa.array(np.zeros(n_rows, dtype=bool)) if missing is None else missing
+
+
+def _refuse_nul(text: pa.Array, first_row: int, name: str) -> None:
+    found = pc.match_substring(text, "\0").fill_null(False).to_numpy(zero_copy_only=False)
+    row = first_row + int(np.argmax(found))
+    raise DataError(
+        f"column {name!r}, row {row}: the text holds NUL, which AnnData has no form for", column=name, row=row
+    )

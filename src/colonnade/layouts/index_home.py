@@ -1,0 +1,112 @@
+"""Where tables keep their search indexes: the child group `_search_indexes`, in it `<column>__<kind>`.
+
+What leads from a column to its indexes and back is a layout's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from colonnade.errors import UsageError
+from colonnade.h5 import attributes
+from colonnade.h5.attributes import BROKEN
+from colonnade.h5.links import address, children, create_group, dereference, exists, open_dataset, open_group, unlink
+from colonnade.h5.links import rename as rename_link
+
+HOME = "_search_indexes"
+KIND = "KIND"
+COLUMNS_LIST = "_columns_list"
+
+
+@dataclass(frozen=True)
+class PlacedIndex:
+    """A search index where it is kept. `column` is None when it leads to none; `problem` says what is wrong."""
+
+    name: str
+    kind: str
+    column: str | None
+    dataset: Any
+    problem: str | None = None
+
+
+def home_of(group: Any) -> Any | None:
+    """The group of a table's search indexes, if it has one."""
+    return open_group(group, HOME) if exists(group, HOME) else None
+
+
+def index_datasets(group: Any) -> dict[str, Any]:
+    """The datasets that are search indexes, by their names; those that only hold the values of a bitmap are not."""
+    home = home_of(group)
+    if home is None:
+        return {}
+    datasets = {child.name: open_dataset(home, child.name) for child in children(home) if child.kind == "dataset"}
+    opened = {name: dataset for name, dataset in datasets.items() if dataset is not None}
+    values = {address(node) for dataset in opened.values() for node in values_of(dataset)}
+    return {name: node for name, node in opened.items() if address(node) not in values}
+
+
+def values_of(dataset: Any) -> list[Any]:
+    """The values dataset of a bitmap, if it is one."""
+    listed = attributes.read_references(dataset, "_values") or []
+    return [node for reference in listed if (node := dereference(dataset, reference)) is not None]
+
+
+def place_index(group: Any, column: str, kind: str) -> tuple[Any, str]:
+    """The group for a new index of this kind, and a name that is free in it."""
+    home = home_of(group)
+    if home is None and exists(group, HOME):
+        raise UsageError(
+            f"something that is no group has the name {HOME}, which is for search indexes: rename it", column=column
+        )
+    if home is None:
+        home = create_group(group, HOME)
+    name = base = f"{column}__{kind}"
+    number = 2
+    while exists(home, name) or exists(home, f"{name}__values"):
+        name = f"{base}_{number}"
+        number += 1
+    return home, name
+
+
+def discard_index(group: Any, name: str) -> None:
+    """Remove what there is of an index that was placed and could not be built."""
+    home = open_group(group, HOME)
+    if home is None:
+        return
+    for ending in ("", "__values"):
+        if exists(home, name + ending):
+            unlink(home, name + ending)
+    if not children(home):
+        unlink(group, HOME)
+
+
+def remove_index(group: Any, index: PlacedIndex) -> None:
+    """Remove a search index and its values; what refers to it is the layout's."""
+    home = open_group(group, HOME)
+    targets = {address(node) for node in values_of(index.dataset)}
+    unlink(home, index.name)
+    for child in children(home):
+        if child.kind == "dataset" and child.address in targets:
+            unlink(home, child.name)
+    if not children(home):
+        unlink(group, HOME)
+
+
+def rename_placed(group: Any, index: PlacedIndex, column: str, new_name: str) -> None:
+    """Give an index of a column that is about to be renamed a name that goes with it."""
+    home = home_of(group)
+    if not index.name.startswith(f"{column}__"):
+        return
+    wanted = new_name + index.name[len(column) :]
+    for ending in ("", "__values"):
+        if exists(home, index.name + ending) and not exists(home, wanted + ending):
+            rename_link(home, index.name + ending, wanted + ending)
+
+
+def stored_bytes(index: PlacedIndex) -> int:
+    """Bytes that an index takes in the file, without its values."""
+    try:
+        return int(index.dataset.get_storage_size())
+    except BROKEN:
+        return 0
