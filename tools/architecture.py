@@ -30,7 +30,7 @@ FLOORS: list[tuple[str, list[str]]] = [
     ("verbs", ["query", "writing", "changes", "repack", "checking", "show"]),
     ("front room", ["table"]),
     ("beside it", ["elements"]),
-    ("other packages", ["connect"]),
+    ("other packages and layouts", ["connect", "converting"]),
     ("doors", ["demo", "cli"]),
 ]
 # A door may open another door: the command line starts the demo.

@@ -6,7 +6,7 @@
     cn.read("run.h5", "events")
 
 Everything else is reached from here: `open`, `open_table`, `open_sparse`, `read`, `write`, `column`, `check`, `fix`,
-`read_element`, `write_element`, `to_anndata`, `from_anndata`, `errors`.
+`read_element`, `write_element`, `to_anndata`, `from_anndata`, `convert`, `errors`.
 Importing this package is quick: the rooms behind it are loaded when first used.
 """
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from colonnade import errors
     from colonnade.connect.anndata import from_anndata, to_anndata
+    from colonnade.converting import convert
     from colonnade.elements import read_element, write_element
     from colonnade.model import ColumnOptions as column
     from colonnade.model import Finding, IndexInfo
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Column", "File", "Finding", "IndexInfo", "Plan", "Predicate", "Query", "SparseArray", "Table", "__version__",
-    "check", "col", "column", "create_sparse", "errors", "fix", "from_anndata", "open", "open_sparse", "open_table",
-    "read", "read_element", "to_anndata", "write", "write_element", "write_sparse",
+    "check", "col", "column", "convert", "create_sparse", "errors", "fix", "from_anndata", "open", "open_sparse",
+    "open_table", "read", "read_element", "to_anndata", "write", "write_element", "write_sparse",
 ]  # fmt: skip
 
 _HOMES = {
@@ -45,6 +46,7 @@ _HOMES = {
     "check": "colonnade.table.checking",
     "col": "colonnade.predicate",
     "column": "colonnade.model",
+    "convert": "colonnade.converting",
     "create_sparse": "colonnade.table.sparse",
     "errors": "colonnade",
     "from_anndata": "colonnade.connect.anndata",

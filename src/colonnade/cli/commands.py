@@ -219,6 +219,22 @@ def append(
 
 
 @command
+@click.argument("source")
+@click.argument("target")
+@click.option("--layout", metavar="NAME", help="hep001 or anndata; by the suffix of TARGET when it is not given.")
+@click.option("--overwrite", is_flag=True, help="Replace TARGET if it is there.")
+def convert(source: str, target: str, layout: str | None, overwrite: bool, as_json: bool) -> int:
+    """Write SOURCE as TARGET with its tables in another layout.
+
+    From .h5ad to .h5, obs and var become HEP001 tables; from .h5 to .h5ad, HEP001 tables become data frames. All
+    else is copied as it is. What the layout cannot hold is refused before anything is written.
+    """
+    from colonnade.cli.convert import convert_file
+
+    return convert_file(source, target, layout, overwrite, as_json)
+
+
+@command
 @file_argument
 @click.option("--chunk-rows", callback=rows_or_auto, metavar="ROWS|auto", help="Store columns in chunks of so many.")
 @click.option("--filters", metavar="TEXT|auto", help="Store columns with these filters, as shuffle+zstd:5 or none.")

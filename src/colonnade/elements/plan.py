@@ -327,7 +327,7 @@ def _plan_awkward(value: Any, where: str, depth: int) -> Planned | None:
 
 
 def _plan_frame(value: Any, where: str, depth: int) -> Planned | None:
-    parts = split_frame(value)
+    parts = value if isinstance(value, FrameParts) else split_frame(value)
     if parts is None:
         parts = arrow_frame(value, where)
     return None if parts is None else _planned_frame(parts, where, depth)

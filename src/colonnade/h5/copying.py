@@ -12,7 +12,7 @@ A dataset may be written another way than HDF5 copies it: the caller says which,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from math import prod
 from typing import Any
 
@@ -47,23 +47,33 @@ def creation_like(source: Any) -> Any:
 
 
 def copy_file(
-    source: Any, target: Any, otherwise: Mapping[int, CopyDataset] | None = None, progress: Progress | None = None
+    source: Any,
+    target: Any,
+    otherwise: Mapping[int, CopyDataset] | None = None,
+    progress: Progress | None = None,
+    without: Collection[int] = (),
 ) -> None:
     """Copy everything below the root group of one file into that of a new one.
 
-    `otherwise` holds, by their addresses in the source, the datasets to be written another way. Progress
-    counts bytes.
+    `otherwise` holds, by their addresses in the source, the datasets to be written another way, `without` the objects
+    that are left out. Progress counts bytes.
     """
-    _Copy(source, target, otherwise or {}, progress).run()
+    _Copy(source, target, otherwise or {}, progress, without).run()
 
 
 class _Copy:
     """One file being copied. `_paths` maps the address of each object to the path it has in the new file."""
 
     def __init__(
-        self, source: Any, target: Any, otherwise: Mapping[int, CopyDataset], progress: Progress | None
+        self,
+        source: Any,
+        target: Any,
+        otherwise: Mapping[int, CopyDataset],
+        progress: Progress | None,
+        without: Collection[int],
     ) -> None:
         self._source, self._target = source, target
+        self._without = frozenset(without)
         self._otherwise = otherwise
         self._progress = progress
         self._paths = {h5o.get_info(source).addr: "/"}
@@ -93,7 +103,7 @@ class _Copy:
                 where = join_path(path, child.name)
                 if child.kind == "broken":
                     raise _refusal(where, "it cannot be opened")
-                if child.kind in ("soft link", "external link") or child.address in seen:
+                if child.kind in ("soft link", "external link") or child.address in seen | self._without:
                     continue
                 seen.add(child.address)
                 node = _open(group, encode_name(child.name), where)
@@ -144,6 +154,8 @@ class _Copy:
         """Copy what a hard link leads to, or link it where it was copied before."""
         node = _open(source, name, where)
         address = h5o.get_info(node).addr
+        if address in self._without:
+            return
         known = self._paths.get(address)
         if known is None or known.startswith(f"/{_TYPES}/"):
             self._paths[address] = where

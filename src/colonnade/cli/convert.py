@@ -1,0 +1,23 @@
+"""`convert`: a file written anew with its tables in another layout."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from colonnade.cli.answer import FINE, print_json
+from colonnade.cli.progress import counting_bytes
+from colonnade.cli.text import cell, open_console, plural
+from colonnade.converting import convert
+
+
+def convert_file(source: str, target: str, layout: str | None, overwrite: bool, as_json: bool) -> int:
+    with counting_bytes(f"converting {source}") as progress:
+        done = convert(source, target, layout=layout, overwrite=overwrite, progress=progress)
+    if as_json:
+        print_json({"source": source, "target": target, **asdict(done)})
+        return FINE
+    what = f"{plural(len(done.tables), 'table')} written in the layout {done.layout}"
+    names = f" ({', '.join(done.tables)})" if done.tables else ""
+    kept = f", {plural(len(done.copied), 'table')} copied as before" if done.copied else ""
+    open_console().print(cell(f"{target}: {what}{names}{kept}"), soft_wrap=True)
+    return FINE

@@ -1,0 +1,219 @@
+"""Files converted between layouts and back: nothing is lost, other elements are as they were, refusals come first."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anndata
+import h5py
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from anndata.tests.helpers import assert_equal, gen_adata
+
+import colonnade as cn
+from colonnade.converting import INTO
+from colonnade.layouts import LAYOUTS
+from tests.rooms.test_cli import call, call_json
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "anndata"
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings(), anndata.settings.override(allow_write_nullable_strings=True):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def frame(n: int = 6) -> pd.DataFrame:
+    """Every kind of column, and what is easily lost of each."""
+    labels = pd.Categorical.from_codes([0, 2, -1, 1, 0, 2][:n], ["low", "unused?", "high"], ordered=True)
+    return pd.DataFrame(
+        {
+            "x": np.arange(n, dtype="i2"),
+            "largest": np.array([2**64 - 1, 0, 1, 2, 3, 4][:n], "u8"),
+            "least": np.array([-(2**63), -(2**63) + 1, 0, 1, 2, 3][:n], "i8"),
+            "nan": np.array([np.nan, 9.969209968386869e36, 0.0, -0.0, np.inf, 1.5][:n]),
+            "flag": np.array([True, False] * 3)[:n],
+            "kind": labels,
+            "numbers": pd.Categorical.from_codes([1, 0, -1, 1, 1, 0][:n], [30, 10]),
+            "never": pd.Categorical.from_codes([-1] * n, ["a"]),
+            "nothing": pd.Categorical([np.nan] * n),
+            "text": np.array(["", "a", "grün", "a", " ", "\x01"][:n], dtype=object),
+            "nullable": pd.array([1, None, 3, 4, 0, -128][:n], dtype="Int8"),
+            "full": pd.array([1, 2, 3, 4, 0, -128][:n], dtype="Int8"),
+            "maybe": pd.array([True, None, False, None, True, True][:n], dtype="boolean"),
+            "surely": pd.array([True, False] * 3, dtype="boolean")[:n],
+            "words": pd.array(["a", None, "", "b", None, "a"][:n], dtype="string"),
+            "all words": pd.array(["a", "", "", "b", "c", "a"][:n], dtype="string"),
+        },
+        index=pd.Index([f"c{row}" for row in range(n)]),
+    )
+
+
+def adata(obs: pd.DataFrame) -> anndata.AnnData:
+    made = gen_adata((len(obs), 4), random_state=np.random.default_rng(3))
+    made.obs = obs
+    return made
+
+
+def there_and_back(path: Path) -> Path:
+    """Through HEP001, checked on the way."""
+    between, back = path.with_suffix(".h5"), path.with_name("back.h5ad")
+    cn.convert(path, between)
+    assert cn.check(between, deep=True) == []
+    cn.convert(between, back)
+    assert cn.check(back, deep=True) == []
+    return back
+
+
+def test_every_layout_that_can_be_written_can_be_converted_into() -> None:
+    assert set(INTO) == set(LAYOUTS)
+
+
+@pytest.mark.parametrize("n", [6, 1, 0])
+@pytest.mark.parametrize("name", [None, "cell", "index"])
+def test_nothing_of_a_frame_is_lost(n: int, name: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "a.h5ad"
+    made = adata(frame(n).rename_axis(index=name))
+    made.write_h5ad(path, convert_strings_to_categoricals=False)
+    back = anndata.read_h5ad(there_and_back(path))
+    pd.testing.assert_frame_equal(back.obs, made.obs, check_exact=True)
+    assert_equal(back, anndata.read_h5ad(path), exact=True)
+
+
+def test_between_them_it_is_a_table_like_any_other(tmp_path: Path) -> None:
+    adata(frame().rename_axis(index="cell")).write_h5ad(tmp_path / "a.h5ad")
+    done = cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5")
+    assert (done.layout, done.tables) == ("hep001", ["/obs", "/var"])
+    assert "/obsm/df" in done.copied
+    with cn.open(tmp_path / "b.h5") as file:
+        table = file["obs"]
+        assert (table.layout, table.labels) == ("hep001", ["cell"])
+        assert table.where("kind == 'high' and x > 0").to_arrow()["cell"].to_pylist() == ["c1", "c5"]
+        assert table["kind"].categories.to_pylist() == ["low", "unused?", "high"]
+        assert table.where(cn.col("words").is_missing()).row_numbers().tolist() == [1, 4]
+        assert cn.read_element(file.h5["obsm"])["array"].shape[0] == 6
+
+
+def test_an_index_that_is_a_column_too(tmp_path: Path) -> None:
+    made = adata(frame())
+    made.obs["name"] = made.obs_names.to_numpy()
+    made.obs.index = pd.Index(made.obs["name"].to_numpy(), name="name")
+    made.write_h5ad(tmp_path / "a.h5ad", convert_strings_to_categoricals=False)
+    back = anndata.read_h5ad(there_and_back(tmp_path / "a.h5ad"))
+    pd.testing.assert_frame_equal(back.obs, made.obs)
+
+
+def test_a_name_that_the_labels_would_get(tmp_path: Path) -> None:
+    made = adata(frame().assign(index=range(6)))
+    made.write_h5ad(tmp_path / "a.h5ad")
+    back = anndata.read_h5ad(there_and_back(tmp_path / "a.h5ad"))
+    assert back.obs.index.name is None
+    assert back.obs["index"].tolist() == list(range(6))
+
+
+def test_what_a_missing_text_means_is_kept(tmp_path: Path) -> None:
+    adata(frame()).write_h5ad(tmp_path / "a.h5ad", convert_strings_to_categoricals=False)
+    with h5py.File(tmp_path / "a.h5ad", "r+") as file:
+        file["obs/words"].attrs["na-value"] = "NaN"
+        file["obs"].attrs["mine"] = "kept"
+        file["obs/x"].attrs["units"] = "m"
+    with h5py.File(there_and_back(tmp_path / "a.h5ad")) as file:
+        assert file["obs/words"].attrs["na-value"] == "NaN"
+        assert "na-value" not in file["obs/all words"].attrs
+        assert file["obs"].attrs["mine"] in ("kept", b"kept")
+        assert file["obs/x"].attrs["units"] in ("m", b"m")
+
+
+@pytest.mark.parametrize("file", sorted(GOLDEN.glob("*/*.h5ad")), ids=lambda path: path.name)
+def test_files_of_other_projects_come_back(file: Path, tmp_path: Path) -> None:
+    done = cn.convert(file, tmp_path / "b.h5")
+    cn.convert(tmp_path / "b.h5", tmp_path / "c.h5ad")
+    assert_equal(anndata.read_h5ad(tmp_path / "c.h5ad"), anndata.read_h5ad(file))
+    assert bool(done.tables) == ("v0.5.0" not in file.name)
+
+
+@pytest.mark.parametrize("file", sorted(GOLDEN.glob("h5mu/*")), ids=lambda path: path.name)
+def test_files_of_mudata_come_back(file: Path, tmp_path: Path) -> None:
+    cn.convert(file, tmp_path / "b.h5")
+    assert cn.check(tmp_path / "b.h5", deep=True) == []
+    cn.convert(tmp_path / "b.h5", tmp_path / "c.h5mu")
+    with cn.open(file) as before, cn.open(tmp_path / "c.h5mu") as after:
+        assert before.tables() == after.tables()
+        for path in before.tables():
+            pd.testing.assert_frame_equal(before[path].to_pandas(), after[path].to_pandas())
+        assert after.h5.attrs.get("encoding-type") == before.h5.attrs.get("encoding-type")
+
+
+def test_what_a_layout_cannot_hold_is_refused_by_name_before_anything_is_written(tmp_path: Path) -> None:
+    source, target = tmp_path / "a.h5", tmp_path / "b.h5ad"
+    cn.write(source, {"good": [1, 2]}, table="first")
+    cn.write(source, pa.table({"when": pa.array([0, 1], pa.timestamp("s"))}), table="second")
+    with pytest.raises(cn.errors.DataError, match="/second/when"):
+        cn.convert(source, target)
+    cn.write(tmp_path / "f.h5", pa.table({"y": pa.array([1.0, None])}), table="t")
+    with pytest.raises(cn.errors.DataError, match=r"/t/y.*missing"):
+        cn.convert(tmp_path / "f.h5", target)
+    cn.write(tmp_path / "l.h5", {"x": [1, 2], "a": ["p", "q"], "b": ["r", "s"]}, table="t", labels=["a", "b"])
+    with pytest.raises(cn.errors.DataError, match="one column of row labels"):
+        cn.convert(tmp_path / "l.h5", target)
+    adata(frame()).write_h5ad(tmp_path / "c.h5ad")
+    with h5py.File(tmp_path / "c.h5ad", "r+") as file:
+        order = [*file["obs"].attrs["column-order"], "_search_indexes"]
+        file["obs"].attrs["column-order"] = np.array(order, dtype=h5py.string_dtype())
+        file["obs"].copy("x", "_search_indexes")
+    with pytest.raises(cn.errors.DataError, match="/obs: column name '_search_indexes'"):
+        cn.convert(tmp_path / "c.h5ad", tmp_path / "d.h5")
+    assert not target.exists()
+    assert not (tmp_path / "d.h5").exists()
+
+
+def test_what_is_there_is_not_overwritten_unless_asked(tmp_path: Path) -> None:
+    adata(frame()).write_h5ad(tmp_path / "a.h5ad")
+    (tmp_path / "b.h5").write_bytes(b"mine")
+    with pytest.raises(cn.errors.UsageError, match="there already"):
+        cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5")
+    with pytest.raises(cn.errors.UsageError, match="into itself"):
+        cn.convert(tmp_path / "a.h5ad", tmp_path / "a.h5ad", overwrite=True)
+    with pytest.raises(cn.errors.UsageError, match=r"\.csv"):
+        cn.convert(tmp_path / "a.h5ad", tmp_path / "b.csv")
+    with pytest.raises(cn.errors.UsageError, match="unknown layout"):
+        cn.convert(tmp_path / "a.h5ad", tmp_path / "c.h5", layout="hep002")
+    assert (tmp_path / "b.h5").read_bytes() == b"mine"
+    cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5", overwrite=True)
+    assert len(cn.read(tmp_path / "b.h5", "obs")) == 6
+
+
+def test_references_of_what_is_copied_lead_where_they_did(tmp_path: Path) -> None:
+    """A HEP001 table beside frames is copied, with its references turned."""
+    adata(frame()).write_h5ad(tmp_path / "a.h5ad")
+    cn.write(tmp_path / "a.h5ad", {"k": pa.array(["a", "b", "a"]).dictionary_encode(), "v": [1, 2, 3]}, table="events")
+    done = cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5")
+    assert "/events" in done.copied
+    assert cn.read(tmp_path / "b.h5", "events")["k"].to_pylist() == ["a", "b", "a"]
+
+
+def test_progress_ends_where_it_should(tmp_path: Path) -> None:
+    adata(frame()).write_h5ad(tmp_path / "a.h5ad")
+    seen: list[tuple[int, int | None]] = []
+    cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5", progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1][0] == seen[-1][1]
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    adata(frame()).write_h5ad(tmp_path / "a.h5ad")
+    ran = call("convert", tmp_path / "a.h5ad", tmp_path / "b.h5")
+    assert ran.exit_code == 0
+    assert "2 tables written in the layout hep001 (/obs, /var)" in ran.stdout
+    assert call("convert", tmp_path / "a.h5ad", tmp_path / "b.h5").exit_code == 2
+    told: Any = call_json("convert", tmp_path / "b.h5", tmp_path / "c.h5ad")
+    assert told["tables"] == ["/obs", "/var"]
+    assert told["layout"] == "anndata"
+    assert call("convert", tmp_path / "none.h5", tmp_path / "d.h5").exit_code == 3
