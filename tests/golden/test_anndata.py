@@ -145,13 +145,14 @@ def test_the_modalities_of_mudata_are_anndata_elements(file: str) -> None:
             assert modality.kind == "anndata" and held(modality["X"]) == said["X"]
 
 
-def test_a_10x_matrix_is_a_mapping_of_its_parts() -> None:
+def test_a_10x_matrix_is_a_sparse_matrix() -> None:
     expected = EXPECTED["tenx/filtered_feature_bc_matrix.h5"]
     with h5py.File(FOLDER / "tenx/filtered_feature_bc_matrix.h5") as h5:
-        parts = cn.read_element(h5["matrix"])
-    matrix = sp.csr_matrix(
-        (parts["data"].astype("f4"), parts["indices"], parts["indptr"]), shape=tuple(parts["shape"][::-1])
-    )
+        stored = cn.read_element(h5["matrix"])
+        assert (type(stored).__name__, stored.format, stored.shape) == ("SparseMatrix", "csc", (507, 1107))
+        matrix = sp.csr_matrix(stored.to_scipy().T.astype("f4"))
+        assert (stored[:, 3:9] != stored.to_scipy()[:, 3:9]).nnz == 0
+        parts = {"features": cn.read_element(h5["matrix/features"]), "barcodes": cn.read_element(h5["matrix/barcodes"])}
     assert held(matrix) == expected["X"]
     sums, features = expected["var"]["column_checksums"], parts["features"]
     assert checksum(features["id"].tolist()) == sums["gene_ids"]
@@ -209,3 +210,52 @@ def test_the_command_line_reads_an_h5ad() -> None:
     listed = {entry["path"]: entry for entry in run("ls", path)["objects"]}
     assert listed["/obs"]["layout"] == "anndata" and "/obsm/X_pca" in listed
     assert not [path for path in listed if path.startswith("/obs/")]  # the parts of a table are not beside it
+
+
+def test_the_command_line_reads_files_of_before_0_7() -> None:
+    path, expected = str(FOLDER / "anndata/v0.5.0.h5ad"), EXPECTED["anndata/v0.5.0.h5ad"]
+    listed = {entry["path"]: entry for entry in run("ls", path)["objects"]}
+    assert run("ls", path)["tables"] == ["/obs", "/raw.var", "/var"]
+    assert (listed["/obs"]["rows"], listed["/obs"]["columns"]) == tuple(expected["obs"]["shape"])
+    assert listed["/obs"]["layout"] == "anndata before 0.7"
+    told = run("info", path, "obs")["tables"][0]
+    assert [one["name"] for one in told["columns"] if not one["label"]] == expected["obs"]["columns"]
+    assert "read into memory" in told["title"]
+    for name in ("obs", "var"):
+        rows = run("head", path, name, "-n", "1000")["rows"]
+        for column, wanted in expected[name]["column_checksums"].items():
+            kind = expected[name]["dtypes"][column]
+            if kind != "float32":  # JSON has no such numbers
+                assert checksum([row[column] for row in rows]) == wanted
+        assert checksum([row["index"] for row in rows]) == expected[name]["index_checksum"]
+    rows = run("head", path, "obs", "-n", "1000")["rows"]
+    dendritic = [row["index"] for row in rows if row["bulk_labels"] == "Dendritic" and row["n_genes"] > 1000]
+    found = run("where", path, "obs", "bulk_labels == 'Dendritic' and n_genes > 1000", "-n", "1000")["rows"]
+    assert [row["index"] for row in found] == dendritic != []
+    assert run("count", path, "obs", "n_genes > 1000")["count"] == sum(row["n_genes"] > 1000 for row in rows)
+
+
+def test_the_command_line_reads_a_10x_file() -> None:
+    path, expected = str(FOLDER / "tenx/filtered_feature_bc_matrix.h5"), EXPECTED["tenx/filtered_feature_bc_matrix.h5"]
+    assert run("ls", path)["tables"] == ["/matrix/barcodes", "/matrix/features"]
+    rows = run("head", path, "matrix/features", "-n", "1000")["rows"]
+    assert checksum([row["id"] for row in rows]) == expected["var"]["column_checksums"]["gene_ids"]
+    assert checksum([row["name"] for row in rows]) == expected["var"]["index_checksum"]
+    rows = run("where", path, "/matrix/features", "name like 'RP%'", "-n", "1000")["rows"]
+    assert {row["name"][:2] for row in rows} == {"RP"}
+    barcodes = run("head", path, "matrix/barcodes", "-n", "2000")["rows"]
+    assert checksum([row["barcodes"] for row in barcodes]) == expected["obs_index_checksum"]
+
+
+@pytest.mark.parametrize("file", list(EXPECTED))
+def test_the_command_line_reads_every_file(file: str) -> None:
+    path = str(FOLDER / file)
+    tables = run("ls", path)["tables"]
+    assert tables
+    assert len(run("info", path)["tables"]) == len(tables)
+    for table in tables:
+        n_rows = run("count", path, table)["count"]
+        assert len(run("head", path, table, "-n", "3")["rows"]) == min(3, n_rows)
+    for table, frame in frames(file).items() if "tenx" not in file else ():
+        if table in tables and (file, table) not in MADE_BY_MUDATA:
+            assert run("count", path, table)["count"] == frame["shape"][0]

@@ -8,6 +8,7 @@ from pathlib import Path
 from colonnade.cli.answer import Facts, NoTables, print_json
 from colonnade.cli.text import ReadColumn
 from colonnade.cli.values import plain_values
+from colonnade.elements.views import table_views
 from colonnade.errors import ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.show import type_word
 from colonnade.table import File, Query, Table, open
@@ -29,9 +30,9 @@ def tell_tables(
     """The facts of one table, or of all, once they have been shown. `problem` says why a table has no other facts."""
     with open(file) as opened:
         if table is not None:
-            tables = [gather(opened[table])]
+            tables = [gather(table_at(opened, table))]
         else:
-            tables = [_gather_or_problem(opened, path, gather) for path in opened.tables()]
+            tables = [_gather_or_problem(opened, path, gather) for path in table_paths(opened)]
         facts = {"file": file_facts(opened), "tables": tables}
     if as_json:
         print_json(facts)
@@ -43,7 +44,7 @@ def tell_tables(
 def _gather_or_problem(file: File, path: str, gather: Callable[[Table], Facts]) -> Facts:
     """The facts of one table among several: one that cannot be described does not hide the others."""
     try:
-        return gather(file[path])
+        return gather(table_at(file, path))
     except (FormatError, UnsupportedError) as error:
         return {"path": path, "problem": str(error), "problems": []}
 
@@ -51,19 +52,34 @@ def _gather_or_problem(file: File, path: str, gather: Callable[[Table], Facts]) 
 def only_table(file: File, asked: str | None) -> Table:
     """The table asked for, or the only one; NoTables when there is none, a UsageError when there are several."""
     if asked is not None:
-        return file[asked]
-    tables = file.tables()
+        return table_at(file, asked)
+    tables = table_paths(file)
     if not tables:
         raise NoTables(f"{file.name} holds no tables; see what it holds with: colonnade ls")
     if len(tables) > 1:
         shown = ", ".join(tables[:8]) + (", ..." if len(tables) > 8 else "")
         raise UsageError(f"{file.name} holds {len(tables)} tables, name one: {shown}", tables=tables)
-    return file[tables[0]]
+    return table_at(file, tables[0])
+
+
+def table_paths(file: File) -> list[str]:
+    """The paths of all tables, and of what can be read as one though it is none (see elements.views)."""
+    paths = file.tables()
+    return [*paths, *(path for path in table_views(file) if path not in paths)]
+
+
+def table_at(file: File, path: str) -> Table:
+    """The table of this path, or what can be read as one."""
+    if path not in file:
+        view = table_views(file).get("/" + path.strip("/"))
+        if view is not None:
+            return view.open()
+    return file[path]
 
 
 def is_path_of_table(file: File, text: str) -> bool:
     """Whether an argument that may be a table is one: it begins with a slash, or leads to a table."""
-    return text.startswith("/") or text in file
+    return text.startswith("/") or text in file or "/" + text in table_views(file)
 
 
 def asked_matches(file: File, given: Sequence[str], needed: bool) -> tuple[Table, str | None]:
@@ -90,7 +106,11 @@ def matching(file: File, table: Table, predicate: str | None) -> Query:
     except ColumnNotFound as error:
         if error.facts.get("name") != predicate:
             raise
-        hint = "It is a table: a predicate must follow it." if predicate in file else "Nor is there such a table."
+        hint = (
+            "It is a table: a predicate must follow it."
+            if is_path_of_table(file, predicate)
+            else "Nor is there such a table."
+        )
         raise UsageError(f"{error} {hint}", name=predicate) from error
 
 

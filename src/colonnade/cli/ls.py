@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from colonnade.cli.answer import FINE, Facts, print_json
 from colonnade.cli.choose import file_facts
 from colonnade.cli.text import cell, lines, new_grid, open_console, plural, show_file
+from colonnade.elements.views import TableView, table_views
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5.attributes import BROKEN, read_text
 from colonnade.h5.datasets import describe_dataset, stored_bytes
@@ -56,6 +57,7 @@ def _entry(path: str, kind: str, **known: Any) -> Facts:
 
 def _objects(file: File) -> Iterator[Facts]:
     tables = set(file.tables())  # of a file whose root cannot be read, this is a CorruptError
+    views = table_views(file)
     inside: set[str] = set()  # groups that are columns of a table, or hold parts of them
     for path, group in walk_groups(file.h5["/"].id):
         try:
@@ -70,10 +72,16 @@ def _objects(file: File) -> Iterator[Facts]:
             own, parts = _table_entry(file, path)
             inside |= {join_path(path, name) for name in parts}
             yield own
+        elif path in views:
+            yield _view_entry(views[path])
         elif path != "/":
             yield _entry(path, "broken" if problem else "group", problem=problem)
         for link in links:
-            entry = None if link.name in parts else _link_entry(group, join_path(path, link.name), link)
+            where = join_path(path, link.name)
+            if where in views and link.kind == "dataset":
+                yield _view_entry(views[where])
+                continue
+            entry = None if link.name in parts else _link_entry(group, where, link)
             if entry is not None:
                 yield entry
 
@@ -103,6 +111,12 @@ def _table_entry(file: File, path: str) -> tuple[Facts, set[str]]:
         problem=f"{plural(serious, 'problem')}, see: colonnade info" if serious else None,
     )
     return entry, parts
+
+
+def _view_entry(view: TableView) -> Facts:
+    """The line of what can be read as a table."""
+    size = {"rows": view.n_rows, "columns": view.n_columns, "bytes": view.stored_bytes}
+    return _entry(view.path, "table", layout=view.kind, **size)
 
 
 def _link_entry(group: Any, path: str, link: Child) -> Facts | None:

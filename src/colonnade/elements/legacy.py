@@ -20,6 +20,7 @@ from colonnade.h5.nodes import Array, decode_texts, dtype_of, find_member, kind_
 Read = Callable[[Any], Any]
 FRAMES = ("obs", "var", "raw.var")
 COMPOUNDS = ("obsm", "varm", "raw.varm")
+TENX = ("data", "indices", "indptr", "shape", "barcodes")
 NEIGHBORS = ("connectivities", "distances")
 
 
@@ -92,6 +93,28 @@ def _neighbors(group: Any) -> dict[str, Any]:
         return {}
     graphs = {name: find_member(found, name) for name in NEIGHBORS}
     return {name: node for name, node in graphs.items() if node is not None and kind_of(node) == "group"}
+
+
+def is_tenx(group: Any) -> bool:
+    """Whether this is a matrix of 10x Genomics: a CSC matrix whose shape is a dataset, barcodes beside it."""
+    if kind_of(group) != "group" or not set(TENX) <= set(member_names(group)):
+        return False
+    nodes = [find_member(group, name) for name in TENX]
+    return all(node is not None and kind_of(node) == "dataset" for node in nodes)
+
+
+def tenx_shape(group: Any) -> tuple[int, int]:
+    """Features and barcodes of a matrix of 10x Genomics."""
+    found = read_array(find_member(group, "shape"))
+    if found.shape != (2,) or found.dtype.kind not in "iu" or int(found.min()) < 0:
+        raise CorruptError(f"{path_of(group)}/shape is no shape of a matrix", path=path_of(group))
+    return int(found[0]), int(found[1])
+
+
+def read_frame(dataset: Any, uns: Any) -> pa.Table:
+    """A frame that is a compound dataset, as a pyarrow.Table."""
+    found: pa.Table = _frame(dataset, uns, pandas=False)
+    return found
 
 
 def _frame(dataset: Any, uns: Any, pandas: bool) -> Any:

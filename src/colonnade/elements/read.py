@@ -46,7 +46,8 @@ def read_element(node: Any, *, pandas: bool = False) -> Any:
     Arrays and texts come as NumPy arrays (texts as `object`), scalars as NumPy scalars and `str`, null as None,
     mappings as dicts, frames as lazy Tables, sparse matrices as lazy SparseMatrix objects, categoricals and nullable
     arrays as Categorical and Nullable. An awkward array comes as one if the package is installed, else as its
-    buffers. The members of an AnnData group are read one by one when they are asked for.
+    buffers. The members of an AnnData group are read one by one when they are asked for. A matrix of 10x Genomics is a
+    SparseMatrix too, features by barcodes, as it is stored.
     pandas: frames, categoricals and nullable arrays come as those of pandas instead, frames read at once.
     """
     kind_of(node)
@@ -226,6 +227,8 @@ class _Reading:
             if form not in ("csr", "csc"):
                 raise FormatError(f"{path_of(group)} is a sparse matrix of the form {form!r}", path=path_of(group))
             return SparseMatrix(group, form, _shape(group, "h5sparse_shape"))
+        if legacy.is_tenx(group):
+            return SparseMatrix(group, "csc", legacy.tenx_shape(group))
         if {"obs", "var"} <= set(member_names(group)):
             return legacy.old_members(group, lambda node: replace(self.below(group), done={}).read(node), self.pandas)
         return self.mapping(group)
