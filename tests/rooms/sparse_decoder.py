@@ -1,7 +1,8 @@
 """A second reader of sectioned datasets, made from the facts page alone: it shares no code with the room.
 
 It takes the straight way: whole file in memory, one element at a time, every checksum compared. Only what colonnade
-writes is read: hard links, fixed-size types, superblocks 0, 2 and 3. The answer is a dict from coordinates to bytes.
+writes is read: hard links, superblocks 0, 2 and 3. The answer is a dict from coordinates to bytes; of variable-length
+elements these are the bytes of their items.
 """
 
 from __future__ import annotations
@@ -168,21 +169,28 @@ class Decoder:
         self.filters: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
         if 0x0B in self.messages:
             self.read_filters(self.messages[0x0B])
-        assert layout[:5] == b"\5\4\0\1\0"
-        body = layout[5:]
-        if body[:12] == bytes.fromhex("000201000800000000000000"):
+        assert layout[:3] == b"\5\4\0" and layout[4] == 0
+        body, kind = layout[5:], layout[3]
+        variable, self.dense = self.messages[3][0] & 15 == 9, kind == 2
+        self.n_sections = 3 if variable and not self.dense else 2
+        self.summed = list(range(self.n_sections)) if variable else [0]
+        parts = bytes((self.n_sections, len(self.summed), *self.summed))
+        eight = struct.pack("<Q", 8)
+        if body[: 9 + len(parts)] == b"\0" + parts + eight:
             self.dialect = "sectioned"
-            after = self.read_grid(body, 12)
+            after = self.read_grid(body, 9 + len(parts))
             self.read_map_place(body[after:])
         else:
             after = self.read_grid(body, 0)
-            if body[after : after + 4] == b"\x08\2\1\0":
+            if body[after : after + 1 + len(parts)] == b"\x08" + parts:
                 self.dialect = "prototype"
-                self.read_map_place(body[after + 4 :])
+                self.read_map_place(body[after + 1 + len(parts) :])
             else:
                 self.dialect = "structured"
-                assert body[-11:] == bytes.fromhex("0800000000000000020100")
-                self.read_map_place(body[after:-11])
+                assert body[-8 - len(parts) :] == eight + parts
+                self.read_map_place(body[after : -8 - len(parts)])
+        wanted = 1 if not variable or (self.dialect == "prototype" and not self.dense) else 3
+        assert kind == (2 if self.dense else wanted) and (variable or not self.dense)
 
     def attributes(self) -> dict[str, tuple[bytes, tuple[int, ...]]]:
         """Bytes and shape of each attribute."""
@@ -231,11 +239,11 @@ class Decoder:
 
     @property
     def tail(self) -> int:
-        return 8 + (24 if self.filters else 0)
+        return 8 * (self.n_sections - 1) + (12 * self.n_sections if self.filters else 0)
 
     @property
     def width(self) -> int:
-        return min(8, 1 + (int(log2(prod(self.chunk) * self.element)) + 8) // 8)
+        return 8 if self.n_sections == 3 else min(8, 1 + (int(log2(prod(self.chunk) * self.element)) + 8) // 8)
 
     def read_map_place(self, body: bytes) -> None:
         self.kind = body[0]
@@ -393,20 +401,54 @@ class Decoder:
         for place, record in self.records.items():
             address, size = int.from_bytes(record[:8], "little"), int.from_bytes(record[8 : 8 + self.width], "little")
             rest = record[8 + self.width :]
-            (offset,) = struct.unpack_from("<Q", rest)
+            n = self.n_sections
+            bounds = [0, *struct.unpack_from(f"<{n - 1}Q", rest), size]
             chunk = self.data[address : address + size]
-            parts = [chunk[:offset], chunk[offset:]]
+            parts = [chunk[bounds[number] : bounds[number + 1]] for number in range(n)]
             if self.filters:
-                sizes, masks = struct.unpack_from("<QQ", rest, 8), struct.unpack_from("<II", rest, 24)
-                parts = [self.undo(number, parts[number], masks[number]) for number in (0, 1)]
+                sizes = struct.unpack_from(f"<{n}Q", rest, 8 * (n - 1))
+                masks = struct.unpack_from(f"<{n}I", rest, 8 * (n - 1) + 8 * n)
+                parts = [self.undo(number, part, masks[number]) if part else b"" for number, part in enumerate(parts)]
                 assert [len(part) for part in parts] == list(sizes)
-            inside = self.selected(checked(parts[0]))
-            assert len(parts[1]) == len(inside) * self.element
+            parts = [checked(part) if number in self.summed and part else part for number, part in enumerate(parts)]
+            if self.dense:
+                inside, rows = list(product(*(range(one) for one in self.chunk))), parts[0]
+            else:
+                inside, rows = self.selected(parts[0]), parts[1]
+            assert len(rows) == len(inside) * self.element
             for number, cell in enumerate(inside):
                 at = tuple(p * c + x for p, c, x in zip(place, self.chunk, cell, strict=True))
-                assert all(x < size for x, size in zip(at, self.shape, strict=True)) and at not in found
-                found[at] = parts[1][number * self.element : (number + 1) * self.element]
+                element = rows[number * self.element : (number + 1) * self.element]
+                outside = any(x >= size for x, size in zip(at, self.shape, strict=True))
+                if outside and self.dense:
+                    assert element == bytes(16)
+                    continue
+                assert not outside and at not in found
+                found[at] = element if self.summed == [0] else self.item(element, parts[-1])
         return found
+
+    def item(self, reference: bytes, heap: bytes) -> bytes:
+        """What a reference leads to, looked for from the start of the heap each time."""
+        count, slot, index, zero = struct.unpack("<IHHQ", reference)
+        assert zero == 0
+        if (slot, index) == (0, 0):
+            assert count == 0
+            return b""
+        assert heap[:8] == b"HGLS\1\0\0\0" and slot < int.from_bytes(heap[8:12], "little")
+        start, length = struct.unpack_from("<QQ", heap, 12 + 16 * slot)
+        part = heap[start : start + length]
+        assert part[:8] == b"GCOL\1\0\0\0" and int.from_bytes(part[8:16], "little") == length
+        at = 16
+        while at < length:
+            number, owners, size = struct.unpack_from("<HH4xQ", part, at)
+            if number == index:
+                assert owners == 1
+                base = self.messages[3][8:]
+                step = 1 if self.messages[3][1] & 15 == 1 else int.from_bytes(base[4:8], "little")
+                assert size == count * step
+                return part[at + 16 : at + 16 + size]
+            at += 16 + ceil(size / 8) * 8
+        raise AssertionError("no such object")
 
     def undo(self, section: int, data: bytes, mask: int) -> bytes:
         for number, (kind, options) in reversed(list(enumerate(self.filters.get(section, [])))):

@@ -5,8 +5,8 @@
     locate       a path to a described dataset
     layout, dataspace, datatype, fill, pipelines, attributes     one file a message
     chunk_maps   which chunks are stored: records, fixed_array, extensible_array, btree2
-    chunk        a chunk's sections to cells: selections, values, heap_set
-    array        what users see; measure, verify: what they ask about it
+    chunk        a chunk's sections to cells: selections, values, heap_set; the other way: pack, objects
+    array        what users see; measure, verify: what they ask about it; rows, draft: sparse columns
     streams, bulk    whole matrices written; matrix_market, convert: from and to other files
 
 What `decode_x` reads, `encode_x` beside it writes. Only `source` and `opened` touch a file, and h5py is in no path:

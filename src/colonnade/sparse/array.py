@@ -88,19 +88,21 @@ def create_sparse(
     chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
     max_shape: Sequence[int | None] | None = None,
     dialect: WriteDialect = "sectioned",
-    attrs: Mapping[str, Any] | None = None, n_threads: int | None = None,
+    attrs: Mapping[str, Any] | None = None, dense: bool = False, n_threads: int | None = None,
 ) -> SparseArray:  # fmt: skip
     """A new sparse array in a new or an existing file, beside whatever else it holds. Nothing in it is defined yet.
 
     target: a path, or a file that is open for changes.
+    dtype: of the elements; str, bytes and h5py's variable-length dtypes are experimental.
     chunks: the shape of a chunk; up to 1024 along each dimension by default.
     fill: what undefined elements read as; 0 by default.
     filters: such as {0: "shuffle+deflate", 1: "deflate:4"} for selection and values, or one text for both.
     max_shape: the greatest shape it may be given; None where there is no limit.
     dialect: "sectioned" (the newest proposal), "structured", or "prototype" (as the public prototype reads).
     attrs: attributes, each a number, a text, or an array of these.
+    dense: of variable-length data, whether chunks keep all their elements.
     """
-    put_new(_change_of(target), name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs)
+    put_new(_change_of(target), name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs, dense)
     return open_sparse(target, name, n_threads=n_threads)
 
 
@@ -124,6 +126,8 @@ def write_sparse(
     kind = stream.dtype if dtype is None else dtype
     rest = stream.fill if fill is None else fill
     info = plan(name, stream.shape, kind, chunks, rest, filters, max_shape, dialect, attrs)
+    if info.type.has_pointers:
+        raise UsageError("variable-length elements are written with create_sparse and write")
     threads = default_threads() if n_threads is None else n_threads
     put_stream(_change_of(target), info, stream, threads)
     return open_sparse(target, name, n_threads=n_threads)

@@ -25,12 +25,13 @@ from colonnade.sparse.dataspace import Dataspace
 from colonnade.sparse.edit import Editor, put_chunks, put_messages
 from colonnade.sparse.headers import read_messages
 from colonnade.sparse.locate import describe, find_address
+from colonnade.sparse.objects import checked_objects, encode_cells
 from colonnade.sparse.opened import Opened
-from colonnade.sparse.pack import PackedChunk, encode_chunk
+from colonnade.sparse.pack import PackedChunk
 from colonnade.sparse.records import ChunkRecord
 from colonnade.sparse.selections import Places
 from colonnade.sparse.source import Source
-from colonnade.sparse.values import Values, stored_dtype
+from colonnade.sparse.values import Values, stored_dtype, value_dtype
 from colonnade.threads import in_order
 
 Part = tuple[tuple[int, ...], Places, Values | None]
@@ -44,7 +45,12 @@ def write_cells(file: Opened, name: str, coords: Any, values: Any, n_threads: in
 
 def erase_cells(file: Opened, name: str, coords: Any, n_threads: int) -> None:
     """Make these elements undefined; those that are so already stay so."""
-    _change(file, name, coords, None, _without, n_threads)
+
+    def refuse(info: SparseInfo) -> None:
+        if not info.layout.is_sparse:
+            raise UsageError(f"{name} is dense: all elements of a chunk that was written are defined")
+
+    _change(file, name, coords, None, _without, n_threads, refuse)
 
 
 def resize_array(file: Opened, name: str, shape: Any, n_threads: int) -> None:
@@ -110,13 +116,17 @@ def _cut(
         inside = is_inside(new, record, cells.places)
         if not inside.any():
             return record.grid, None
-        return record.grid, encode_chunk(new, cells.places[inside], cells.values[inside].tobytes())
+        return record.grid, encode_cells(new, Cells(cells.places[inside], cells.values[inside]))
 
     return in_order(work, edges, n_threads)
 
 
-def _change(file: Opened, name: str, coords: Any, values: Any, merge: Merge, n_threads: int) -> None:
+def _change(
+    file: Opened, name: str, coords: Any, values: Any, merge: Merge, n_threads: int,
+    check: Callable[[SparseInfo], None] = lambda info: None,
+) -> None:  # fmt: skip
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
+        check(info)
         places = _checked_coords(coords, info)
         given = None if values is None else checked_values(values, info, len(places))
         put_chunks(editor, header, info, _merged(editor.source, info, _by_chunk(info, places, given), merge, n_threads))
@@ -132,8 +142,8 @@ def _edit_array(
     def change(editor: Editor) -> None:
         header = find_address(editor.source, editor.block.root, name)
         info = describe(editor.source, read_messages(editor.source, header), name)
-        if with_elements and (info.type.has_pointers or info.layout.n_sections != 2):
-            raise UsageError(f"{name} holds {info.type}, which is not written yet")
+        if with_elements and info.type.has_pointers and info.type.kind not in ("text", "binary", "sequence"):
+            raise UsageError(f"{name} holds {info.type}, which is not written")
         work(editor, header, info)
 
     file.change(lambda handle: edit(handle, change))
@@ -163,6 +173,8 @@ def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:
 
 def checked_values(given: Any, info: SparseInfo, count: int) -> Values:
     """As many values, in the type of the array; what that type cannot hold is refused."""
+    if info.type.has_pointers:
+        return checked_objects(given, info.type, count)
     dtype = stored_dtype(info.type)
     values = np.asarray(given)
     if values.shape[:1] != (count,):
@@ -236,14 +248,14 @@ def _merged(
         assert cells.values is not None  # merged with values
         if not len(cells.places):
             return grid, None
-        return grid, encode_chunk(info, cells.places, cells.values.tobytes())
+        return grid, encode_cells(info, cells)
 
     return in_order(work, parts, n_threads)
 
 
 def _old_cells(source: Source, info: SparseInfo, record: ChunkRecord | None) -> Cells:
-    """What a chunk holds, its values as stored."""
-    dtype = stored_dtype(info.type)
+    """What a chunk holds, its values as stored; those of variable length as they are handed out."""
+    dtype = value_dtype(info.type) if info.type.has_pointers else stored_dtype(info.type)
     if record is None:
         return Cells(np.empty(0, dtype=np.int64), np.empty(0, dtype=dtype))
     found = read_cells(source, info, record)

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from colonnade.errors import UnsupportedError, UsageError
-from colonnade.h5.datatypes import stored_type_of
+from colonnade.errors import UsageError
 from colonnade.h5.files import FileHandle
 from colonnade.h5.filters import parse_filters
 from colonnade.h5.placeholders import make_placeholder
@@ -18,7 +17,8 @@ from colonnade.sparse.attributes import encode_attributes
 from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.dataspace import Dataspace
 from colonnade.sparse.edit import Editor, empty_single, put_dataset
-from colonnade.sparse.layout import Layout, MapKind
+from colonnade.sparse.layout import SPARSE, VARIABLE, Layout, MapKind
+from colonnade.sparse.objects import element_type
 from colonnade.sparse.values import stored_dtype
 
 WriteDialect = Literal["sectioned", "structured", "prototype"]
@@ -40,9 +40,10 @@ DIALECTS = ("sectioned", "structured", "prototype")
 def put_new(
     change: Change, name: str, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None, fill: Any,
     filters: Filters, max_shape: Sequence[int | None] | None, dialect: WriteDialect, attrs: Mapping[str, Any] | None,
+    dense: bool,
 ) -> None:  # fmt: skip
     """A sparse array without defined elements, in a new or an existing file: one commit."""
-    info = plan(name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs)
+    info = plan(name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs, dense)
 
     def work(handle: FileHandle) -> None:
         header = make_placeholder(handle.root, name)
@@ -65,6 +66,7 @@ def edit(handle: FileHandle, work: Callable[[Editor], None]) -> None:
 def plan(
     name: str, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None, fill: Any, filters: Filters,
     max_shape: Sequence[int | None] | None, dialect: WriteDialect, attrs: Mapping[str, Any] | None = None,
+    dense: bool = False,
 ) -> SparseInfo:  # fmt: skip
     """What is asked for as a description; a UsageError where it cannot be."""
     if dialect not in DIALECTS:
@@ -83,19 +85,34 @@ def plan(
         limit is not None and one > max(limit, 1) for one, limit in zip(chunk, limits, strict=True)
     ):
         raise UsageError(f"chunks {chunk} do not suit an array of {sizes}, at most {limits}")
-    stored = dtype if isinstance(dtype, StoredType) else stored_type_of(np.dtype(dtype))
-    if stored.has_pointers or stored.kind == "unknown" or "reference" in stored.kind:
-        raise UnsupportedError(f"{stored} cannot be written into sparse arrays yet", feature=str(stored))
+    stored = element_type(dtype)
+    if dense and not stored.has_pointers:
+        raise UsageError(f"dense=True is for variable-length data, not for {stored}: HDF5 itself keeps that")
+    if stored.has_pointers and fill is not None:
+        raise UsageError(f"an array of {stored} has no fill: what is not defined reads as empty")
     kind = choose_map(space, chunk)
-    layout = Layout(dialect, 1, 0, chunk, stored.size, 2, (0,), kind, _MAP_NUMBERS[kind], b"", None)
+    number, n_sections, checksummed = _composition(stored, dense, dialect)
+    layout = Layout(
+        dialect, number, 0, chunk, stored.size, n_sections, checksummed, kind, _MAP_NUMBERS[kind], b"", None
+    )
     info = SparseInfo(
-        "/" + name.strip("/"), space, stored, _fill_bytes(fill, stored), layout, _pipelines(filters, stored),
+        "/" + name.strip("/"), space, stored, _fill_bytes(fill, stored), layout,
+        _pipelines(filters, stored, dense),
         tuple(encode_attributes(attrs or {}).values()),
     )  # fmt: skip
     if kind == "single":
         flags, record = empty_single(info)
         info = replace(info, layout=replace(layout, flags=flags, single=record))
     return info
+
+
+def _composition(stored: StoredType, dense: bool, dialect: WriteDialect) -> tuple[int, int, tuple[int, ...]]:
+    """Type, number of sections, and which have checksums (facts 3.2). The prototype has no type for variable length."""
+    if not stored.has_pointers:
+        return SPARSE, 2, (0,)
+    if dense:
+        return VARIABLE, 2, (0, 1)
+    return SPARSE if dialect == "prototype" else SPARSE | VARIABLE, 3, (0, 1, 2)
 
 
 def choose_map(space: Dataspace, chunk: tuple[int, ...]) -> MapKind:
@@ -125,14 +142,18 @@ def _fill_bytes(fill: Any, stored: StoredType) -> bytes | None:
         raise UsageError(f"fill {fill!r} is no {stored}: {error}") from error
 
 
-def _pipelines(filters: Filters, stored: StoredType) -> tuple[tuple[FilterInfo, ...], ...]:
-    """Filters of both sections; one text is for both."""
-    texts = {0: filters, 1: filters} if isinstance(filters, str) else dict(filters or {})
-    if not set(texts) <= {0, 1}:
-        raise UsageError(f"filters are for section 0 (selection) and 1 (values), not {sorted(texts)}")
-    return tuple(
-        _pipeline(texts.get(number) or "none", stored.size if number else _SELECTION_ITEM) for number in (0, 1)
-    )
+def _pipelines(filters: Filters, stored: StoredType, dense: bool) -> tuple[tuple[FilterInfo, ...], ...]:
+    """Filters of each section; one text is for all."""
+    items = {"selection": _SELECTION_ITEM, "values": stored.size, "heap": 1}
+    if dense:
+        del items["selection"]
+    if not stored.has_pointers:
+        del items["heap"]
+    texts = dict.fromkeys(range(len(items)), filters) if isinstance(filters, str) else dict(filters or {})
+    if not set(texts) <= set(range(len(items))):
+        known = ", ".join(f"{number} ({word})" for number, word in enumerate(items))
+        raise UsageError(f"filters are for the sections {known}, not {sorted(texts)}")
+    return tuple(_pipeline(texts.get(number) or "none", size) for number, size in enumerate(items.values()))
 
 
 def _pipeline(text: str, item_size: int) -> tuple[FilterInfo, ...]:

@@ -5,6 +5,7 @@ Section 0 is written in whichever legal form is smallest after its filters (fact
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -43,6 +44,16 @@ def encode_chunk(info: SparseInfo, places: Places, values: bytes, heap: bytes | 
     parts = [min(tried, key=lambda one: len(one[0])), _pack(info, 1, values)]
     if heap is not None:
         parts.append(_pack(info, 2, heap))
+    return _joined(parts)
+
+
+def encode_sections(info: SparseInfo, sections: Sequence[bytes]) -> PackedChunk:
+    """A chunk of these sections, none of which is a selection."""
+    return _joined([_pack(info, number, data) for number, data in enumerate(sections)])
+
+
+def _joined(parts: Sequence[tuple[bytes, int, int]]) -> PackedChunk:
+    """Sections side by side: each as stored, its bytes before filters, the mask of filters that were skipped."""
     bounds = [0]
     for data, _, _ in parts:
         bounds.append(bounds[-1] + len(data))

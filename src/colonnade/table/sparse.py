@@ -40,21 +40,23 @@ def create_sparse(
     target: str | os.PathLike[str] | File, name: str, *, shape: Sequence[int], dtype: Any,
     chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
     max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned",
-    attrs: Mapping[str, Any] | None = None, n_threads: int | None = None,
+    attrs: Mapping[str, Any] | None = None, dense: bool = False, n_threads: int | None = None,
 ) -> SparseArray:  # fmt: skip
     """A new sparse array in a new or an existing file, beside whatever else it holds. Nothing in it is defined yet.
 
     target: a path, or a File open for changes: one commit, or a part of its transaction.
+    dtype: of the elements; str, bytes and h5py's variable-length dtypes are experimental.
     chunks: the shape of a chunk; up to 1024 along each dimension by default.
     fill: what undefined elements read as; 0 by default.
     filters: such as {0: "shuffle+deflate", 1: "deflate:4"} for selection and values, or one text for both.
     max_shape: the greatest shape it may be given; None where there is no limit.
     dialect: "sectioned" (the newest proposal), "structured", or "prototype" (as the public prototype reads).
     attrs: attributes, each a number, a text, or an array of these.
+    dense: of variable-length data, whether chunks keep all their elements.
     """
     return sparse.create_sparse(
         *to_change(target, name), shape=shape, dtype=dtype, chunks=chunks, fill=fill, filters=filters,
-        max_shape=max_shape, dialect=dialect, attrs=attrs, n_threads=n_threads,
+        max_shape=max_shape, dialect=dialect, attrs=attrs, dense=dense, n_threads=n_threads,
     )  # fmt: skip
 
 
