@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -44,8 +44,19 @@ class NewStorage:
             parse_filters(self.filters)
 
 
-def repack(source: Any, target: Any, storage: NewStorage, receipts: Receipts, progress: Progress | None = None) -> None:
-    """Copy everything from the root of one file to that of a new one, the columns of its tables stored anew."""
+def repack(
+    source: Any,
+    target: Any,
+    storage: NewStorage,
+    receipts: Receipts,
+    progress: Progress | None = None,
+    unread: Callable[[int, str], bool] = lambda address, path: False,
+) -> dict[int, str]:
+    """Copy everything from the root of one file to that of a new one, the columns of its tables stored anew.
+
+    unread: asked for what HDF5 cannot open, by address and path, whether the caller copies it; gives the paths of the
+    placeholders of such.
+    """
     otherwise: dict[int, CopyDataset] = {}
     shifted: list[str] = []
     for path, group, layout, info in _tables(source):
@@ -57,10 +68,11 @@ def repack(source: Any, target: Any, storage: NewStorage, receipts: Receipts, pr
                 otherwise[where] = _Rewriting(column, plan, storage.filters == "auto")
                 if plan.chunk_rows != column.chunk_rows and path not in shifted:
                     shifted.append(path)
-    copy_file(source, target, otherwise, progress)
+    placeholders = copy_file(source, target, otherwise, progress, unread)
     for path in shifted:  # an index of chunks does not match other chunks (M2)
         _, group, layout, info = next(_tables(open_group(target, path)))
         Indexes(group, layout, info, receipts).renew()
+    return placeholders
 
 
 def _tables(root: Any) -> Iterator[tuple[str, Any, Layout, TableInfo]]:

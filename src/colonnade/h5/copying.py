@@ -7,7 +7,8 @@ In this order:
    external links are made anew, wherever they lead;
 3. the attributes of groups, and every reference, in datasets and attributes, turned to the object's new place.
 
-A dataset may be written another way than HDF5 copies it: the caller says which, and how.
+A dataset may be written another way than HDF5 copies it: the caller says which, and how. Of those that HDF5 cannot
+open, which the caller knows by their addresses, a placeholder is made for the caller to write in.
 """
 
 from __future__ import annotations
@@ -24,7 +25,17 @@ from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN, elements, open_attributes, write_elements
 from colonnade.h5.datasets import is_shown_as_stored
 from colonnade.h5.datatypes import describe_type, memory_dtype, memory_type
-from colonnade.h5.links import Child, children, decode_name, encode_name, join_path, names_in_order
+from colonnade.h5.filters import creation_list
+from colonnade.h5.links import (
+    Child,
+    children,
+    decode_name,
+    encode_name,
+    hard_address,
+    join_path,
+    names_in_order,
+    open_dataset,
+)
 from colonnade.h5.references import NewPlaces, has_references
 from colonnade.model import Progress, StoredType
 
@@ -52,13 +63,17 @@ def copy_file(
     otherwise: Mapping[int, CopyDataset] | None = None,
     progress: Progress | None = None,
     without: Collection[int] = (),
-) -> None:
+    unread: Callable[[int, str], bool] = lambda address, path: False,
+) -> dict[int, str]:
     """Copy everything below the root group of one file into that of a new one.
 
     `otherwise` holds, by their addresses in the source, the datasets to be written another way, `without` the objects
-    that are left out. Progress counts bytes.
+    that are left out. Progress counts bytes. unread: asked for what HDF5 cannot open, by address and path, whether
+    the caller copies it; gives the paths of the placeholders of such, by their addresses in the source.
     """
-    _Copy(source, target, otherwise or {}, progress, without).run()
+    copy = _Copy(source, target, otherwise or {}, progress, without, unread)
+    copy.run()
+    return copy.placeholders
 
 
 class _Copy:
@@ -71,7 +86,11 @@ class _Copy:
         otherwise: Mapping[int, CopyDataset],
         progress: Progress | None,
         without: Collection[int],
+        unread: Callable[[int, str], bool],
     ) -> None:
+        self._is_unread = unread
+        self._unread: set[int] = set()
+        self.placeholders: dict[int, str] = {}
         self._source, self._target = source, target
         self._without = frozenset(without)
         self._otherwise = otherwise
@@ -89,8 +108,9 @@ class _Copy:
         if _TYPES.encode() in self._target:
             self._target.unlink(_TYPES.encode())
         places = NewPlaces(self._source, self._target, self._paths if self._has_references else {})
-        for path in list(self._paths.values()):
-            self._complete(encode_name(path), places)
+        for address, path in list(self._paths.items()):
+            if address not in self.placeholders:
+                self._complete(encode_name(path), places)
 
     # -- 1. the survey --
 
@@ -101,10 +121,12 @@ class _Copy:
             path, group = pending.pop()
             for child in children(group):
                 where = join_path(path, child.name)
-                if child.kind == "broken":
-                    raise _refusal(where, "it cannot be opened")
                 if child.kind in ("soft link", "external link") or child.address in seen | self._without:
                     continue
+                if child.kind in ("broken", "dataset") and self._is_left_to_caller(group, child, where):
+                    continue
+                if child.kind == "broken":
+                    raise _refusal(where, "it cannot be opened")
                 seen.add(child.address)
                 node = _open(group, encode_name(child.name), where)
                 self._look_at(where, node)
@@ -114,6 +136,14 @@ class _Copy:
                     self._bytes += node.get_storage_size()
                 else:
                     self._copy_datatype(group, child)
+
+    def _is_left_to_caller(self, group: Any, child: Child, where: str) -> bool:
+        """Whether HDF5 cannot open this, and the caller can."""
+        place = hard_address(group, child.name)
+        if place is None or open_dataset(group, child.name) is not None or not self._is_unread(place, where):
+            return False
+        self._unread.add(place)
+        return True
 
     def _look_at(self, where: str, node: Any) -> None:
         """Find out whether there are references, and refuse those that cannot be turned."""
@@ -152,6 +182,10 @@ class _Copy:
         self, where: str, source: Any, target: Any, name: bytes, how: Any
     ) -> Iterator[tuple[str, Any, Any]]:
         """Copy what a hard link leads to, or link it where it was copied before."""
+        place = hard_address(source, decode_name(name))
+        if place is not None and place in self._unread:
+            self._make_placeholder(where, place, target, name, how)
+            return
         node = _open(source, name, where)
         address = h5o.get_info(node).addr
         if address in self._without:
@@ -165,6 +199,13 @@ class _Copy:
             yield where, node, h5g.create(target, name, lcpl=how, gcpl=node.get_create_plist())
         else:
             self._copy_dataset(where, node, source, target, name, how)
+
+    def _make_placeholder(self, where: str, place: int, target: Any, name: bytes, how: Any) -> None:
+        """A dataset for the caller to write in; one that has two names is not known to HDF5, which makes no such."""
+        if place in self._paths:
+            raise _refusal(where, f"it is {self._paths[place]} too, under another name")
+        h5d.create(target, name, h5t.STD_I8LE, h5s.create(h5s.SCALAR), dcpl=creation_list(), lcpl=how)
+        self._paths[place] = self.placeholders[place] = where
 
     def _copy_dataset(self, where: str, node: Any, source: Any, target: Any, name: bytes, how: Any) -> None:
         other = self._otherwise.get(h5o.get_info(node).addr)

@@ -196,9 +196,10 @@ class FileHandle:
             self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR, self._care.links)
             self.generation += 1
 
-    def rewrite(self, fill: Callable[[Any, Any], None]) -> None:
+    def rewrite(self, fill: Callable[[Any, Any], None], finish: Callable[[JournaledFile], None] | None = None) -> None:
         """Put a new file in the place of this one, at once: `fill` copies from the old root to the new one.
 
+        finish: changes bytes of the new file past HDF5, when that has closed it.
         Handles of the file are void afterwards.
         """
         if self._journaled is None or self._aside is not None:
@@ -209,7 +210,7 @@ class FileHandle:
         try:
             # by another driver than all readers use: HDF5 would give it their memory of an older state
             with _open_h5_to_read(path, self._care, driver="stdio") as source:
-                _write_aside(aside, source, self._care, fill)
+                _write_aside(aside, source, self._care, fill, finish)
             self._take_place(aside, path)
         finally:
             aside.unlink(missing_ok=True)
@@ -549,7 +550,13 @@ def _aside_path(path: Path) -> Path:
     return path.parent / f".{path.name}.{secrets.token_hex(6)}.part"
 
 
-def _write_aside(aside: Path, source: h5py.File, care: Care, fill: Callable[[Any, Any], None]) -> None:
+def _write_aside(
+    aside: Path,
+    source: h5py.File,
+    care: Care,
+    fill: Callable[[Any, Any], None],
+    finish: Callable[[JournaledFile], None] | None,
+) -> None:
     """A whole file, made like the source (also its user block and its permissions), by `fill`."""
     import shutil
 
@@ -561,6 +568,8 @@ def _write_aside(aside: Path, source: h5py.File, care: Care, fill: Callable[[Any
         made = h5f.create(os.fsencode(aside), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))
         with h5py.File(made) as target:
             fill(source["/"].id, target["/"].id)
+        if finish is not None:
+            finish(journaled)
         with Path(source.filename).open("rb") as old:
             journaled.seek(0)
             journaled.write(memoryview(old.read(source.userblock_size)))

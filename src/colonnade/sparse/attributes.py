@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -71,7 +72,17 @@ def _read_dense(source: Source, message: Message) -> Iterator[tuple[bytes, int]]
             yield heap.read(data[at : at + heap.id_size]), data[at + heap.id_size]
 
 
-def _decode(source: Source, data: bytes, flags: int, heap: FileHeap) -> tuple[str, Any]:
+@dataclass(frozen=True)
+class _Parts:
+    """An attribute taken apart. raw: name with NUL, datatype, dataspace, elements; shape None where it has none."""
+
+    name: str
+    type: StoredType
+    shape: tuple[int, ...] | None
+    raw: tuple[bytes, bytes, bytes, bytes]
+
+
+def _parts(source: Source, data: bytes, flags: int) -> _Parts:
     fields = source.as_fields(data, "an attribute")
     if flags & SHARED:
         raise UnsupportedError(
@@ -82,18 +93,23 @@ def _decode(source: Source, data: bytes, flags: int, heap: FileHeap) -> tuple[st
     shared = bool(fields.number(1) & 1) and version > 1
     sizes = [fields.number(2) for _ in range(3)]
     fields.take(1 if version == 3 else 0)
-    parts = [fields.take(-(-size // 8) * 8 if version == 1 else size)[:size] for size in sizes]
-    name = parts[0].split(b"\0")[0].decode("utf-8", "surrogateescape")
+    text, kind, space = (fields.take(-(-size // 8) * 8 if version == 1 else size)[:size] for size in sizes)
+    name = text.split(b"\0")[0].decode("utf-8", "surrogateescape")
     fields.what = f"attribute {name!r}"
-    stored = decode_datatype(source.as_fields(_type_bytes(source, parts[1], shared), fields.what))
-    shape = decode_extent(source.as_fields(parts[2], fields.what), source.length_size)
-    if shape is None:
-        return name, None
-    count = prod(shape)
+    kind = _type_bytes(source, kind, shared)
+    stored = decode_datatype(source.as_fields(kind, fields.what))
+    shape = decode_extent(source.as_fields(space, fields.what), source.length_size)
+    count = 0 if shape is None else prod(shape)
     if count > fields.left:  # before it is multiplied with anything, or believed
         raise fields.wrong(f"claims {count} elements in {fields.left} bytes")
-    values = decode_values(fields.take(count * stored.size), stored, heap)
-    return name, _shown(values, stored, shape)
+    return _Parts(name, stored, shape, (text, kind, space, fields.take(count * stored.size)))
+
+
+def _decode(source: Source, data: bytes, flags: int, heap: FileHeap) -> tuple[str, Any]:
+    parts = _parts(source, data, flags)
+    if parts.shape is None:
+        return parts.name, None
+    return parts.name, _shown(decode_values(parts.raw[3], parts.type, heap), parts.type, parts.shape)
 
 
 def _type_bytes(source: Source, data: bytes, shared: bool) -> bytes:
@@ -112,6 +128,31 @@ def _shown(values: Any, stored: StoredType, shape: tuple[int, ...]) -> Any:
     if not shape:
         return values[0]
     return values.reshape(*shape, *values.shape[1:])
+
+
+def portable_attributes(source: Source, messages: list[Message], path: str) -> tuple[bytes, ...]:
+    """Messages of all attributes that mean the same in another file; texts of variable length are made fixed."""
+    heap = FileHeap(source)
+    return tuple(_portable(source, data, flags, heap, path) for data, flags in _stored(source, messages))
+
+
+def _portable(source: Source, data: bytes, flags: int, heap: FileHeap, path: str) -> bytes:
+    parts = _parts(source, data, flags)
+    if holds_references(parts.type):
+        raise UnsupportedError(
+            f"{path} cannot be copied, so nothing is: its attribute {parts.name!r} holds references",
+            feature="copying every object of a file", path=path,
+        )  # fmt: skip
+    if parts.type.has_pointers:
+        return encode_attribute(parts.name, _decode(source, data, flags, heap)[1])
+    sizes = [len(part) for part in parts.raw[:3]]
+    return struct.pack("<BBHHHB", 3, 0, *sizes, 1) + b"".join(parts.raw)
+
+
+def holds_references(stored: StoredType) -> bool:
+    """Whether values of this type lead to other objects of their file."""
+    parts = [*([stored.base] if stored.base is not None else []), *(field.type for field in stored.fields)]
+    return "reference" in stored.kind or "reference" in stored.tag or any(holds_references(part) for part in parts)
 
 
 class FileHeap:

@@ -39,6 +39,7 @@ class SparseInfo:
     layout: Layout
     pipelines: tuple[tuple[FilterInfo, ...], ...]
     attributes: tuple[bytes, ...] = ()  # messages of those that are kept in the header
+    others: tuple[tuple[int, bytes], ...] = ()  # messages that are kept as they are: comment, time of the last change
 
     @property
     def filtered(self) -> bool:

@@ -24,7 +24,7 @@ from colonnade.sparse.values import stored_dtype
 WriteDialect = Literal["sectioned", "structured", "prototype"]
 Filters = str | Mapping[int, str] | None
 _IDS = {"deflate": 1, "shuffle": 2, "fletcher32": 3, "zstd": 32015}
-_MAP_NUMBERS: dict[MapKind, tuple[int, ...]] = {
+MAP_NUMBERS: dict[MapKind, tuple[int, ...]] = {
     "single": (),
     "fixed array": (10,),
     "extensible array": (32, 4, 4, 16, 10),
@@ -92,9 +92,7 @@ def plan(
         raise UsageError(f"an array of {stored} has no fill: what is not defined reads as empty")
     kind = choose_map(space, chunk)
     number, n_sections, checksummed = _composition(stored, dense, dialect)
-    layout = Layout(
-        dialect, number, 0, chunk, stored.size, n_sections, checksummed, kind, _MAP_NUMBERS[kind], b"", None
-    )
+    layout = Layout(dialect, number, 0, chunk, stored.size, n_sections, checksummed, kind, MAP_NUMBERS[kind], b"", None)
     info = SparseInfo(
         "/" + name.strip("/"), space, stored, _fill_bytes(fill, stored), layout,
         _pipelines(filters, stored, dense),

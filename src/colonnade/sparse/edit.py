@@ -52,6 +52,7 @@ _SUMMED_SUPERBLOCK = 44
 _BLOCK_LEAD = 4 + CHECKSUM
 _MESSAGE_LEAD = 4
 _LONGEST_MESSAGE = 65_535
+_LARGEST_MAP = 1 << 32  # bytes
 _NO_ROWS = b"\3\1" + b"\xff" * 8 + bytes(8)  # layout message: contiguous, nowhere, no bytes
 
 
@@ -121,6 +122,7 @@ def _encode_block(info: SparseInfo, length: int = 0) -> bytes:
         messages.append((PIPELINE, _CONSTANT, encode_pipelines(dict(enumerate(info.pipelines)))))
     messages.append((LAYOUT, 0, encode_layout(info.layout)))
     messages += [(ATTRIBUTE, 0, data) for data in info.attributes]
+    messages += [(kind, 0, data) for kind, data in info.others]
     body = b"".join(struct.pack("<BHB", kind, len(data), flags) + data for kind, flags, data in messages)
     return _sealed(body, length)
 
@@ -158,8 +160,15 @@ def put_chunks(
         else:
             data = packed.data
             records[grid] = packed.record(grid, editor.append(lambda _, data=data: data))  # type: ignore[misc]
-    layout = _put_map(editor, info, [records[grid] for grid in sorted(records)]) if n_changed else info.layout
-    put_messages(editor, header, replace(info, layout=layout))
+    if n_changed:
+        put_records(editor, header, info, [records[grid] for grid in sorted(records)])
+    else:
+        put_messages(editor, header, info)
+
+
+def put_records(editor: Editor, header: int, info: SparseInfo, records: Sequence[ChunkRecord]) -> None:
+    """The chunk map of these records, in the order of their places, and the messages that lead to it."""
+    put_messages(editor, header, replace(info, layout=_put_map(editor, info, records)))
 
 
 def _stored(source: Source, info: SparseInfo) -> Iterable[ChunkRecord]:
@@ -218,6 +227,8 @@ def _put_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord]) -
         tree = TreeHeader(version, kind, size, form.length, 0, split, merge, None, 0, 0)
         return replace(layout, address=editor.append(lambda at: encode_tree(tree, [row.tobytes() for row in rows], at)))
     slots, n_slots = _slots(info, records)
+    if max(n_slots, *slots) * form.length > _LARGEST_MAP:
+        raise UnsupportedError(f"{info.name}: its chunk map would be too large", feature="large chunk maps")
     client = 3 if info.filtered else 2
     if layout.map == "fixed array":
         fixed = FixedArrayHeader(version, client, form.length, layout.numbers[0], n_slots, None)

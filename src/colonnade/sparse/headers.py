@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from colonnade.sparse.source import CHECKSUM, Fields, Source, with_checksum
 
 NIL, DATASPACE, LINK_INFO, DATATYPE, OLD_FILL, FILL, LINK, LAYOUT = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x08
-PIPELINE, ATTRIBUTE, CONTINUATION, SYMBOL_TABLE, ATTRIBUTE_INFO, SECTION_PIPELINE = 0x0B, 0x0C, 0x10, 0x11, 0x15, 0x19
+PIPELINE, ATTRIBUTE, COMMENT, CONTINUATION, SYMBOL_TABLE = 0x0B, 0x0C, 0x0D, 0x10, 0x11
+MODIFIED, ATTRIBUTE_INFO, SECTION_PIPELINE = 0x12, 0x15, 0x19
 SHARED = 0x02  # flag of a message that only says where it is
 _IN_HEADER = 2  # a shared message is the one of its type in another object's header
 

@@ -16,10 +16,12 @@ from colonnade.sparse.datatype import decode_datatype
 from colonnade.sparse.fill import decode_fill, decode_old_fill
 from colonnade.sparse.headers import (
     ATTRIBUTE,
+    COMMENT,
     DATASPACE,
     DATATYPE,
     FILL,
     LAYOUT,
+    MODIFIED,
     OLD_FILL,
     PIPELINE,
     SECTION_PIPELINE,
@@ -139,7 +141,8 @@ def describe(source: Source, messages: list[Message], name: str) -> SparseInfo:
         raise CorruptError(f"{source.name}: {name} has filters for sections it does not have", path=source.name)
     by_section = tuple(pipelines.get(section, ()) for section in range(layout.n_sections))
     kept = tuple(message.data for message in messages if message.type == ATTRIBUTE)
-    return SparseInfo(name, space, stored, fill, layout, by_section, kept)
+    others = tuple((message.type, message.data) for message in messages if message.type in (COMMENT, MODIFIED))
+    return SparseInfo(name, space, stored, fill, layout, by_section, kept, others)
 
 
 def _open(source: Source, messages: list[Message], kind: int, what: str) -> Fields:

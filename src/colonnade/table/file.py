@@ -27,6 +27,8 @@ from colonnade.layouts import Layout, layout_of
 from colonnade.model import Progress, TableInfo
 from colonnade.predicate import Predicate
 from colonnade.sparse.draft import put_drafts, retire_arrays
+from colonnade.sparse.moving import MovingArrays
+from colonnade.sparse.opened import OpenFile
 from colonnade.table.table import Table
 from colonnade.threads import default_threads
 from colonnade.trust import Receipts, Trust, file_state, load_receipts, save_receipts
@@ -391,8 +393,8 @@ class File:
     ) -> tuple[int, int]:
         """Rewrite the file to its smallest form, at once; says its bytes before and after.
 
-        Everything beside the tables is kept: groups, arrays, attributes, links, references. Space that
-        dropped and replaced things left is given back.
+        Everything beside the tables is kept: groups, arrays, sparse ones too, attributes, links, references. Space
+        that dropped and replaced things left is given back.
         chunk_rows, filters: store the columns of all tables so ("auto": as for new tables); else as they are.
         progress: called with the bytes copied so far and the bytes in all.
         Handles into the file (`file.h5` and what came from it) are void afterwards.
@@ -405,7 +407,17 @@ class File:
         storage = NewStorage(chunk_rows, filters)
         before = Path(self.name).stat().st_size
         receipts = dict(self._receipts_now())
-        self._handle.rewrite(lambda source, target: repack(source, target, storage, receipts, progress))
+        reader = OpenFile(self.name)
+        arrays = MovingArrays(reader.refresh)
+        places: dict[int, str] = {}
+
+        def copy(source: Any, target: Any) -> None:
+            places.update(repack(source, target, storage, receipts, progress, arrays.meet))
+
+        try:
+            self._handle.rewrite(copy, lambda stream: arrays.put_copies(stream, self.name, places))
+        finally:
+            reader.close()
         self._receipts = receipts
         self._keep_receipts()
         return before, Path(self.name).stat().st_size

@@ -1,0 +1,105 @@
+"""Sparse arrays copied from one file into another, for `repack`: chunks as they stand, all else written anew.
+
+What would not mean the same in another file (references to other objects) is refused before anything is written. HDF5
+makes the links to the copies, which lead to placeholders; `put_copies` then puts the arrays in their places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from colonnade.errors import FormatError, UnsupportedError
+from colonnade.h5.journal import JournaledFile
+from colonnade.sparse.attributes import holds_references, portable_attributes
+from colonnade.sparse.chunk import SparseInfo, check_record
+from colonnade.sparse.chunk_maps import ChunkMap
+from colonnade.sparse.create import MAP_NUMBERS
+from colonnade.sparse.edit import Editor, empty_single, put_dataset, put_records
+from colonnade.sparse.headers import LAYOUT, Message, find, read_messages
+from colonnade.sparse.layout import is_sectioned
+from colonnade.sparse.locate import describe, find_address, open_root
+from colonnade.sparse.records import ChunkRecord
+from colonnade.sparse.source import Source
+
+
+@dataclass(frozen=True)
+class MovingArray:
+    """A sparse array as it is in the source, and as it is to be in the other file, with nothing in it yet."""
+
+    source: Source
+    old: SparseInfo
+    new: SparseInfo
+
+    def records(self) -> Iterator[ChunkRecord]:
+        """The chunks that the array shows; those that lie outside of it do not come along."""
+        chunk_map = ChunkMap(self.source, self.old.layout, self.old.space, self.old.filtered)
+        for records in chunk_map.read((0,) * len(self.old.space.shape), chunk_map.grid_shape):
+            yield from records
+
+
+class MovingArrays:
+    """The sparse arrays of a file, by the addresses of their headers, as they are met."""
+
+    def __init__(self, read: Callable[[], Source]) -> None:
+        """read: gives the bytes of the file, when the first is met: by then all is committed."""
+        self._read = read
+        self._known: dict[int, MovingArray] = {}
+
+    @cached_property
+    def _source(self) -> Source:
+        return open_root(self._read())[0]
+
+    def meet(self, address: int, path: str) -> bool:
+        """Whether what is at this address is a sparse array; an UnsupportedError for one that cannot move."""
+        try:
+            messages = read_messages(self._source, address)
+        except FormatError:
+            return False
+        layout = find(messages, LAYOUT)
+        if layout is None or not is_sectioned(layout.data):
+            return False
+        self._known[address] = _moving(self._source, messages, path)
+        return True
+
+    def put_copies(self, stream: JournaledFile, name: str, places: Mapping[int, str]) -> None:
+        """Put the arrays in the places of the placeholders at these paths."""
+        if not places:
+            return
+        editor = Editor(stream, name)
+        for address, path in places.items():
+            _put(editor, find_address(editor.renew(), editor.block.root, path), self._known[address])
+        editor.finish()
+
+
+def _moving(source: Source, messages: list[Message], path: str) -> MovingArray:
+    old = describe(source, messages, path)
+    if holds_references(old.type):
+        raise _refusal(path, "it holds references, which would lead elsewhere in another file")
+    if old.type.has_pointers and old.fill is not None and any(old.fill):
+        raise _refusal(path, "its fill value is of variable length")
+    layout = replace(old.layout, address=None)
+    if layout.map == "b-tree" and not layout.numbers[0]:  # the prototype forgets the size of nodes
+        layout = replace(layout, numbers=MAP_NUMBERS["b-tree"])
+    new = replace(old, layout=layout, attributes=portable_attributes(source, messages, path))
+    if layout.map == "single":
+        new = replace(new, layout=replace(layout, single=empty_single(new)[1]))
+    return MovingArray(source, old, new)
+
+
+def _refusal(path: str, why: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{path} cannot be copied, so nothing is: {why}", feature="copying every object of a file", path=path
+    )
+
+
+def _put(editor: Editor, header: int, array: MovingArray) -> None:
+    put_dataset(editor, header, array.new)
+    moved = []
+    for record in array.records():
+        check_record(array.source, array.old, record)
+        data = array.source.read(record.address, record.size, f"chunk {record.grid}")
+        moved.append(replace(record, address=editor.append(lambda _, data=data: data)))  # type: ignore[misc]
+    editor.renew()
+    put_records(editor, header, array.new, sorted(moved, key=lambda one: one.grid))
