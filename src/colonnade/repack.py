@@ -68,7 +68,7 @@ def repack(
                 otherwise[where] = _Rewriting(column, plan, storage.filters == "auto")
                 if plan.chunk_rows != column.chunk_rows and path not in shifted:
                     shifted.append(path)
-    placeholders = copy_file(source, target, otherwise, progress, unread)
+    placeholders = copy_file(source, target, otherwise, progress, unread=unread)
     for path in shifted:  # an index of chunks does not match other chunks (M2)
         _, group, layout, info = next(_tables(open_group(target, path)))
         Indexes(group, layout, info, receipts).renew()
