@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import colonnade
+from colonnade import kernels
 from tools.fuzz.answers import Answers
 from tools.fuzz.blame import blame
 from tools.fuzz.children import Outcome, run
@@ -219,11 +220,19 @@ class Campaign:
         if outcome.result["grown"] and outcome.result["peak"] > MOST_MEMORY:
             bugs.append("memory: the process took more than it may")
         verdict, steps = _compared(self.right[seed.name], outcome.result["steps"])
-        if verdict == DIFFERENT and self._within(changed, seed.covered):
+        if verdict == DIFFERENT and self._within(changed, seed.covered) and not self._is_misled(seed, outcome.piece):
             bugs.append(f"wrong under a checksum: {seed.name}: {steps[0]}")
         for bug in bugs:
             self._keep(f"ours: {bug}", outcome)
         tally.outcomes["ours" if bugs else WAYS_DIFFER if differing else verdict] += 1
+
+    def _is_misled(self, seed: Seed, number: int) -> bool:
+        """Whether fletcher32 itself finds nothing wrong: to it 0x0000 and 0xffff are the same."""
+        data = self._place(number).read_bytes()
+        spoiled = [(a, b) for a, b in seed.summed if data[a:b] != seed.data[a:b]]
+        return any(
+            kernels.fletcher32(memoryview(data)[a : b - 4]).to_bytes(4, "little") == data[b - 4 : b] for a, b in spoiled
+        )
 
     def _keep(self, what: str, outcome: Outcome) -> None:
         self.tally.troubles[what] += 1
@@ -267,12 +276,11 @@ def _modules_for(folder: Path) -> list[str]:
 
 def _loaded(path: Path) -> list[list[tuple[int, int]]]:
     seed = load(path)
-    return [list(seed.structure), list(seed.rows), list(seed.covered)]
+    return [list(seed.structure), list(seed.rows), list(seed.covered), list(seed.summed)]
 
 
-def _ranges(found: Any) -> tuple[Any, Any, Any]:
-    structure, rows, covered = (tuple((a, b) for a, b in part) for part in found)
-    return structure, rows, covered
+def _ranges(found: Any) -> list[Any]:
+    return [tuple((a, b) for a, b in part) for part in found]
 
 
 def _compared(right: dict[str, str], steps: dict[str, str]) -> tuple[str, list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -36,7 +36,8 @@ SIGNATURES = (
     b"TREE", b"SNOD", b"HEAP", b"GCOL", b"OHDR", b"OCHK", b"FRHP", b"FHDB", b"FHIB", b"BTHD", b"BTLF", b"BTIN",
     b"FSHD", b"FSSE", b"SMTB", b"FAHD", b"FADB", b"EAHD", b"EAIB", b"EASB", b"EADB",
 )  # fmt: skip
-_CHECKED = {1, 3}  # deflate and fletcher32: a wrong byte in a chunk is told by its checksum
+_FLETCHER32 = 3
+_CHECKED = {1, _FLETCHER32}  # deflate and fletcher32: a wrong byte in a chunk is told by its checksum
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Seed:
     structure: tuple[tuple[int, int], ...]
     rows: tuple[tuple[int, int], ...]
     covered: tuple[tuple[int, int], ...]
+    summed: tuple[tuple[int, int], ...]  # those of the covered that only fletcher32 covers, which is easily misled
 
 
 def _whole(kind: str) -> Any:
@@ -297,16 +299,16 @@ def make_seeds(folder: Path) -> list[Path]:
 def load(path: Path) -> Seed:
     """A seed with the places of its parts."""
     data = path.read_bytes()
-    structure, rows, covered = [(0, 96)], [], []
+    structure, rows, covered, summed = [(0, 96)], [], [], []
     for signature in SIGNATURES:
         at = data.find(signature)
         while at >= 0:
             structure.append((at, min(at + 160, len(data))))
             at = data.find(signature, at + 4)
     covered += _headers(data)
-    cells, checked = _sparse_chunks(path)
-    rows += cells
-    covered += checked
+    for place, filters in _sparse_sections(path):
+        rows.append(place)
+        _note_checked(place, filters, covered, summed)
     with h5py.File(path, "r") as file:
 
         def note(_name: str, node: Any) -> None:
@@ -314,17 +316,31 @@ def load(path: Path) -> Seed:
             structure.append((at, min(at + 320, len(data))))
             if isinstance(node, h5py.Dataset) and node.chunks and node.shape:
                 creation = node.id.get_create_plist()
-                filters = {creation.get_filter(i)[0] for i in range(creation.get_nfilters())}
-                places = [node.id.get_chunk_info(i) for i in range(node.id.get_num_chunks())]
-                ranges = [(place.byte_offset, place.byte_offset + place.size) for place in places]
-                rows.extend(ranges)
-                if filters & _CHECKED and h5py.check_vlen_dtype(node.dtype) is None:
-                    covered.extend(ranges)
+                filters = [creation.get_filter(i)[0] for i in range(creation.get_nfilters())]
+                for chunk in map(node.id.get_chunk_info, range(node.id.get_num_chunks())):
+                    place = (chunk.byte_offset, chunk.byte_offset + chunk.size)
+                    rows.append(place)
+                    if h5py.check_vlen_dtype(node.dtype) is None:
+                        _note_checked(place, _used(filters, chunk.filter_mask), covered, summed)
 
         note("/", file["/"])
         with contextlib.suppress(KeyError, RuntimeError):  # an object of a sample that nobody can open
             file.visititems(note)
-    return Seed(path.stem, data, tuple(structure), tuple(rows), tuple(covered))
+    return Seed(path.stem, data, tuple(structure), tuple(rows), tuple(covered), tuple(summed))
+
+
+def _used(filters: Sequence[int], mask: int) -> set[int]:
+    """The filters that a chunk went through: one that does not make it smaller is left out."""
+    return {number for place, number in enumerate(filters) if not mask >> place & 1}
+
+
+def _note_checked(
+    place: tuple[int, int], filters: set[int], covered: list[tuple[int, int]], summed: list[tuple[int, int]]
+) -> None:
+    if filters & _CHECKED:
+        covered.append(place)
+    if filters & _CHECKED == {_FLETCHER32}:
+        summed.append(place)
 
 
 def _headers(data: bytes) -> list[tuple[int, int]]:
@@ -342,18 +358,15 @@ def _headers(data: bytes) -> list[tuple[int, int]]:
     return found
 
 
-def _sparse_chunks(path: Path) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Where sections of sparse chunks lie, and those of them that a checksum covers."""
-    places, covered = [], []
+def _sparse_sections(path: Path) -> Iterator[tuple[tuple[int, int], set[int]]]:
+    """Where each section of each sparse chunk lies, and the filters that it went through."""
     try:
         for name in find_sparse(path):
             array = cn.open_sparse(path, name, n_threads=1)
-            checked = [bool({one.id for one in filters} & _CHECKED) for filters in array.filters]
+            filters = [[one.id for one in section] for section in array.filters]
             for record in array.records():
-                edges = [record.address + bound for bound in record.bounds]
-                sections = list(pairwise(edges))
-                places += sections
-                covered += [place for place, is_checked in zip(sections, checked, strict=False) if is_checked]
+                edges = pairwise(record.address + bound for bound in record.bounds)
+                for place, section, mask in zip(edges, filters, record.masks, strict=False):
+                    yield place, _used(section, mask)
     except ColonnadeError:
-        return [], []  # a broken file of the kit
-    return places, covered
+        return  # a broken file of the kit

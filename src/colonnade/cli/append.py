@@ -14,6 +14,7 @@ from colonnade.cli.progress import counting_rows
 from colonnade.cli.text import cell, open_console, plural
 from colonnade.errors import UsageError
 from colonnade.exchange.files import Types, rows_of
+from colonnade.h5.outside import Links
 from colonnade.table import File, Table, open
 
 HDF5_ENDINGS = (".h5", ".hdf5", ".hdf", ".he5")
@@ -26,6 +27,7 @@ class Source:
     path: Path
     table: str | None
     missing: Sequence[str]
+    links: Links = "folder"
 
     @contextmanager
     def rows(self, types: Types) -> Iterator[Any]:
@@ -35,12 +37,12 @@ class Source:
             return
         if self.missing:
             raise UsageError("--missing is for CSV and TSV files: a table says itself what is missing")
-        with open(self.path) as opened:
+        with open(self.path, links=self.links) as opened:
             yield only_table(opened, self.table).batches()
 
 
 def append_rows(file: str, source: Source, table: str | None, create: bool, as_json: bool) -> int:
-    with open(file, "a" if create else "r+") as opened:
+    with open(file, "a" if create else "r+", links=source.links) as opened:
         grown, added = _append(opened, source, table, create)
         facts = {"file": opened.name, "table": grown.path, "added": added, "rows": grown.n_rows}
     if as_json:

@@ -13,6 +13,7 @@ from colonnade.cli.answer import FILE, FINDINGS, FINE, Facts, print_json
 from colonnade.cli.progress import counting_rows
 from colonnade.cli.sarif import sarif_log
 from colonnade.cli.text import cell, open_console, plural
+from colonnade.h5.outside import Links
 from colonnade.model import Finding, Severity
 from colonnade.show import size_text
 from colonnade.table.checking import check
@@ -30,11 +31,12 @@ class Asked:
     deep: bool
     severity: Severity
     strict: bool
+    links: Links = "folder"
 
 
 def check_file(file: str, asked: Asked, form: Form) -> int:
     with counting_rows(f"checking {file}") as progress:
-        found = check(file, asked.table, deep=asked.deep, progress=progress)
+        found = check(file, asked.table, deep=asked.deep, progress=progress, links=asked.links)
     shown = [one for one in found if SEVERITIES.index(one.severity) <= SEVERITIES.index(asked.severity)]
     if form == "json":
         print_json(check_facts(file, found, shown))

@@ -10,6 +10,7 @@ from colonnade.cli.text import ReadColumn
 from colonnade.cli.values import plain_values
 from colonnade.elements.views import table_views
 from colonnade.errors import ColumnNotFound, FormatError, UnsupportedError, UsageError
+from colonnade.h5.outside import Links
 from colonnade.show import type_word
 from colonnade.table import File, Query, Table, open
 
@@ -25,10 +26,15 @@ def file_facts(file: File) -> Facts:
 
 
 def tell_tables(
-    file: str, table: str | None, gather: Callable[[Table], Facts], show: Callable[[Facts], None], as_json: bool
+    file: str,
+    table: str | None,
+    gather: Callable[[Table], Facts],
+    show: Callable[[Facts], None],
+    as_json: bool,
+    links: Links = "folder",
 ) -> list[Facts]:
     """The facts of one table, or of all, once they have been shown. `problem` says why a table has no other facts."""
-    with open(file) as opened:
+    with open(file, links=links) as opened:
         if table is not None:
             tables = [gather(table_at(opened, table))]
         else:

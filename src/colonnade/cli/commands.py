@@ -73,6 +73,13 @@ trust_option = click.option(
     show_default=True,
     help="Which search indexes to believe: those built or verified here, all, or none.",
 )
+links_option = click.option(
+    "--links",
+    type=click.Choice(["folder", "none", "any"]),
+    default="folder",
+    show_default=True,
+    help="Which other files FILE may lead to: those in its folder or below, none, or any.",
+)
 explain_option = click.option("--explain", is_flag=True, help="Tell which indexes and chunks would be read instead.")
 
 
@@ -103,27 +110,29 @@ def ls(file: str, as_json: bool) -> int:
 @command
 @file_argument
 @table_argument
-def info(file: str, table: str | None, as_json: bool) -> int:
+@links_option
+def info(file: str, table: str | None, links: Any, as_json: bool) -> int:
     """Show how TABLE is stored: sizes, chunks, filters, missing marks, problems.
 
     All tables of FILE when no TABLE is named. Exit code 1 when problems were found.
     """
     from colonnade.cli.info import tell_storage
 
-    return tell_storage(file, table, as_json)
+    return tell_storage(file, table, as_json, links)
 
 
 @command
 @file_argument
 @table_argument
-def schema(file: str, table: str | None, as_json: bool) -> int:
+@links_option
+def schema(file: str, table: str | None, links: Any, as_json: bool) -> int:
     """Show the columns of TABLE: types, units, descriptions, categories.
 
     All tables of FILE when no TABLE is named.
     """
     from colonnade.cli.schema import tell_columns
 
-    return tell_columns(file, table, as_json)
+    return tell_columns(file, table, as_json, links)
 
 
 @command
@@ -132,8 +141,15 @@ def schema(file: str, table: str | None, as_json: bool) -> int:
 @click.option("-n", "n_rows", type=click.IntRange(min=0), help="How many rows.  [default: 5, or all of --rows]")
 @columns_option
 @click.option("--rows", metavar="START:STOP[:STEP]", help="Which rows, as a Python slice; 7 is row 7, -5: the last 5.")
+@links_option
 def head(
-    file: str, table: str | None, n_rows: int | None, columns: tuple[str, ...], rows: str | None, as_json: bool
+    file: str,
+    table: str | None,
+    n_rows: int | None,
+    columns: tuple[str, ...],
+    rows: str | None,
+    links: Any,
+    as_json: bool,
 ) -> int:
     """Show rows of TABLE.
 
@@ -141,7 +157,7 @@ def head(
     """
     from colonnade.cli.head import show_rows
 
-    return show_rows(file, table, n_rows, columns, rows, as_json)
+    return show_rows(file, table, n_rows, columns, rows, as_json, links)
 
 
 @command
@@ -157,7 +173,10 @@ def head(
     help="The least severity to show.",
 )
 @click.option("--strict", is_flag=True, help="Warnings make the exit code 1 too.")
-def check(file: str, table: str | None, deep: bool, sarif: bool, severity: Any, strict: bool, as_json: bool) -> int:
+@links_option
+def check(
+    file: str, table: str | None, deep: bool, sarif: bool, severity: Any, strict: bool, links: Any, as_json: bool
+) -> int:
     """Check FILE against every rule of its tables.
 
     Errors break a MUST of the standard, warnings a SHOULD (or store a thing as colonnade would not), notes are worth
@@ -168,7 +187,9 @@ def check(file: str, table: str | None, deep: bool, sarif: bool, severity: Any, 
 
     if sarif and as_json:
         raise click.UsageError("--json and --sarif are two forms: choose one.")
-    return check_file(file, Asked(table, deep, severity, strict), "sarif" if sarif else "json" if as_json else "text")
+    return check_file(
+        file, Asked(table, deep, severity, strict, links), "sarif" if sarif else "json" if as_json else "text"
+    )
 
 
 @command
@@ -197,6 +218,7 @@ def fix(file: str, dry_run: bool, as_json: bool) -> int:
     metavar="TEXT",
     help="In CSV and TSV, this means missing too; repeatable.",
 )
+@links_option
 def append(
     file: str,
     source: str,
@@ -204,6 +226,7 @@ def append(
     source_table: str | None,
     create: bool,
     missing: tuple[str, ...],
+    links: Any,
     as_json: bool,
 ) -> int:
     """Add the rows of SOURCE to a table of FILE: all of them, or none.
@@ -215,7 +238,7 @@ def append(
 
     from colonnade.cli.append import Source, append_rows
 
-    return append_rows(file, Source(Path(source), source_table, missing), table, create, as_json)
+    return append_rows(file, Source(Path(source), source_table, missing, links), table, create, as_json)
 
 
 @command
@@ -268,6 +291,7 @@ def repack(file: str, chunk_rows: Any, filters: str | None, as_json: bool) -> in
 @click.option("--row-numbers", is_flag=True, help="Print the numbers of the rows, a line each, instead.")
 @explain_option
 @trust_option
+@links_option
 def where(
     file: str,
     given: tuple[str, ...],
@@ -278,6 +302,7 @@ def where(
     row_numbers: bool,
     explain: bool,
     trust: Any,
+    links: Any,
     as_json: bool,
 ) -> int:
     """Show, or write to a file, the rows of TABLE for which PREDICATE holds.
@@ -292,7 +317,7 @@ def where(
     from colonnade.cli.where import Wish, find_rows
 
     wish = Wish(columns, n_rows, form, out, row_numbers, explain)
-    return find_rows(file, given, wish, trust, as_json)
+    return find_rows(file, given, wish, trust, as_json, links)
 
 
 @command
@@ -300,7 +325,8 @@ def where(
 @click.argument("given", nargs=-1, metavar="[TABLE] [PREDICATE]")
 @explain_option
 @trust_option
-def count(file: str, given: tuple[str, ...], explain: bool, trust: Any, as_json: bool) -> int:
+@links_option
+def count(file: str, given: tuple[str, ...], explain: bool, trust: Any, links: Any, as_json: bool) -> int:
     """Print how many rows TABLE has, or for how many of them PREDICATE holds.
 
     One argument after FILE is the table if it leads to one or begins with a slash, and else a predicate, as for
@@ -308,7 +334,7 @@ def count(file: str, given: tuple[str, ...], explain: bool, trust: Any, as_json:
     """
     from colonnade.cli.count import count_rows
 
-    return count_rows(file, given, explain, trust, as_json)
+    return count_rows(file, given, explain, trust, as_json, links)
 
 
 @command
@@ -316,7 +342,8 @@ def count(file: str, given: tuple[str, ...], explain: bool, trust: Any, as_json:
 @table_argument
 @columns_option
 @trust_option
-def stats(file: str, table: str | None, columns: tuple[str, ...], trust: Any, as_json: bool) -> int:
+@links_option
+def stats(file: str, table: str | None, columns: tuple[str, ...], trust: Any, links: Any, as_json: bool) -> int:
     """Show what the values of TABLE are like: missing, NaN, least, greatest, distinct.
 
     A column is read only if no search index knows it; --trust never reads all. NaN is one value among the distinct
@@ -324,7 +351,7 @@ def stats(file: str, table: str | None, columns: tuple[str, ...], trust: Any, as
     """
     from colonnade.cli.stats import tell_stats
 
-    return tell_stats(file, table, columns, trust, as_json)
+    return tell_stats(file, table, columns, trust, as_json, links)
 
 
 @main.group()
@@ -369,14 +396,15 @@ def build(file: str, given: tuple[str, ...], error_rate: float, max_values: int,
 @command_in(index, "ls")
 @file_argument
 @table_argument
-def list_indexes(file: str, table: str | None, as_json: bool) -> int:
+@links_option
+def list_indexes(file: str, table: str | None, links: Any, as_json: bool) -> int:
     """List the search indexes of TABLE: kind, size, and whether queries use them.
 
     Those of all tables when no TABLE is named. Exit code 1 when one is of no use.
     """
     from colonnade.cli.index import list_indexes
 
-    return list_indexes(file, table, as_json)
+    return list_indexes(file, table, as_json, links)
 
 
 @command_in(index)
@@ -395,14 +423,15 @@ def drop(file: str, given: tuple[str, ...], as_json: bool) -> int:
 @command_in(index)
 @file_argument
 @table_argument
-def verify(file: str, table: str | None, as_json: bool) -> int:
+@links_option
+def verify(file: str, table: str | None, links: Any, as_json: bool) -> int:
     """Compare the search indexes of TABLE with its columns; queries use those that are right.
 
     Those of all tables when no TABLE is named. Exit code 1 when one is wrong.
     """
     from colonnade.cli.index import verify_indexes
 
-    return verify_indexes(file, table, as_json)
+    return verify_indexes(file, table, as_json, links)
 
 
 @main.group()

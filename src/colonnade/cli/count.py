@@ -10,12 +10,15 @@ from colonnade.cli.answer import FINDINGS, FINE, print_json
 from colonnade.cli.choose import asked_matches, file_facts, matching
 from colonnade.cli.progress import waiting
 from colonnade.cli.where import tell_plan
+from colonnade.h5.outside import Links
 from colonnade.table import open
 from colonnade.trust import Trust
 
 
-def count_rows(file: str, given: Sequence[str], explain: bool, trust: Trust, as_json: bool) -> int:
-    with open(file, trust=trust) as opened:
+def count_rows(
+    file: str, given: Sequence[str], explain: bool, trust: Trust, as_json: bool, links: Links = "folder"
+) -> int:
+    with open(file, trust=trust, links=links) as opened:
         table, predicate = asked_matches(opened, given, needed=False)
         query = matching(opened, table, predicate)
         facts = {"file": file_facts(opened), "table": table.path, "predicate": predicate, "n_rows": table.n_rows}

@@ -7,14 +7,21 @@ from collections.abc import Iterable
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
 from colonnade.cli.choose import asked_columns, asked_rows, file_facts, only_table, read_columns
 from colonnade.cli.text import ReadColumn, columns_shown, say, show_side_by_side, show_unreadable
+from colonnade.h5.outside import Links
 from colonnade.show import rows_text
 from colonnade.table import File, Query, Table, open
 
 
 def show_rows(
-    file: str, table: str | None, n_rows: int | None, columns: tuple[str, ...], rows: str | None, as_json: bool
+    file: str,
+    table: str | None,
+    n_rows: int | None,
+    columns: tuple[str, ...],
+    rows: str | None,
+    as_json: bool,
+    links: Links = "folder",
 ) -> int:
-    with open(file) as opened:
+    with open(file, links=links) as opened:
         chosen = only_table(opened, table)
         names = asked_columns(chosen, columns)
         numbers = asked_rows(chosen.n_rows, rows, n_rows)

@@ -10,6 +10,7 @@ from colonnade.cli.choose import is_path_of_table, only_table, tell_tables
 from colonnade.cli.progress import counting_rows
 from colonnade.cli.text import cell, lines, new_grid, open_console, show_file, show_title
 from colonnade.errors import UsageError
+from colonnade.h5.outside import Links
 from colonnade.indexes import KINDS
 from colonnade.model import Finding, IndexInfo
 from colonnade.show import size_text
@@ -114,8 +115,8 @@ def _index_facts(index: IndexInfo) -> Facts:
 # -- list --
 
 
-def list_indexes(file: str, table: str | None, as_json: bool) -> int:
-    tables = tell_tables(file, table, _table_facts, _show_lists, as_json)
+def list_indexes(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
+    tables = tell_tables(file, table, _table_facts, _show_lists, as_json, links)
     bad = any(t["problem"] or any(one["problem"] for one in t["indexes"]) for t in tables)
     return FINDINGS if bad or not tables else FINE
 
@@ -159,8 +160,8 @@ def _state(index: Facts) -> Text:
 # -- verify --
 
 
-def verify_indexes(file: str, table: str | None, as_json: bool) -> int:
-    tables = tell_tables(file, table, _verified, _show_verified, as_json)
+def verify_indexes(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
+    tables = tell_tables(file, table, _verified, _show_verified, as_json, links)
     bad = any(t["problem"] or any(one["wrong"] for one in t["indexes"]) for t in tables)
     return FINDINGS if bad or not tables else FINE
 

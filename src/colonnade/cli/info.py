@@ -23,6 +23,7 @@ from colonnade.cli.text import (
     value_text,
 )
 from colonnade.cli.values import plain_value
+from colonnade.h5.outside import Links
 from colonnade.show import size_text, type_word
 from colonnade.table import Column, Table
 
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 WIDEST_FILL = 20
 
 
-def tell_storage(file: str, table: str | None, as_json: bool) -> int:
-    tables = tell_tables(file, table, info_facts, show_info, as_json)
+def tell_storage(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
+    tables = tell_tables(file, table, info_facts, show_info, as_json, links)
     serious = [p for t in tables for p in t["problems"] if p["severity"] != "note"]
     return FINDINGS if serious or not tables or any(t["problem"] for t in tables) else FINE
 

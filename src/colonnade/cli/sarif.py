@@ -28,7 +28,11 @@ def sarif_log(file: str, findings: Sequence[Finding], readable: bool) -> Facts:
 
 
 def _uri(file: str) -> str:
-    return quote(Path(file).as_posix(), safe="/:")
+    """A URI, or of a path without a root a reference to be read from where the checker ran."""
+    if "://" in file:
+        return file
+    path = Path(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix(), safe="/")
 
 
 def _rule(rule: Rule) -> Facts:

@@ -21,6 +21,7 @@ from colonnade.cli.text import (
 )
 from colonnade.cli.values import plain_values
 from colonnade.errors import ColonnadeError
+from colonnade.h5.outside import Links
 from colonnade.model import ColumnInfo
 from colonnade.show import type_word
 from colonnade.table import Column, Table
@@ -33,8 +34,8 @@ FEW_CATEGORIES = 8
 WIDEST_UNITS = 18
 
 
-def tell_columns(file: str, table: str | None, as_json: bool) -> int:
-    tables = tell_tables(file, table, schema_facts, show_schema, as_json)
+def tell_columns(file: str, table: str | None, as_json: bool, links: Links = "folder") -> int:
+    tables = tell_tables(file, table, schema_facts, show_schema, as_json, links)
     return FINDINGS if not tables or any(t["problem"] for t in tables) else FINE
 
 

@@ -24,6 +24,7 @@ from colonnade.cli.text import (
 )
 from colonnade.cli.values import plain_values
 from colonnade.errors import ColonnadeError
+from colonnade.h5.outside import Links
 from colonnade.query.stats import ColumnStats, Distinct
 from colonnade.show import rows_text, type_word
 from colonnade.table import Column, open
@@ -38,8 +39,10 @@ Found = ColumnStats | ColonnadeError
 SIGNS = {"exactly": "", "more than": "> ", "at most": "≤ "}
 
 
-def tell_stats(file: str, table: str | None, columns: tuple[str, ...], trust: Trust, as_json: bool) -> int:
-    with open(file, trust=trust) as opened:
+def tell_stats(
+    file: str, table: str | None, columns: tuple[str, ...], trust: Trust, as_json: bool, links: Links = "folder"
+) -> int:
+    with open(file, trust=trust, links=links) as opened:
         chosen = only_table(opened, table)
         names = asked_columns(chosen, columns)
         with counting_rows("reading", chosen.n_rows * len(names)) as progress:

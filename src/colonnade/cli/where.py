@@ -25,6 +25,7 @@ from colonnade.cli.progress import counting_rows, waiting
 from colonnade.cli.text import cell, columns_shown, open_console, plural, say, show_side_by_side, show_unreadable
 from colonnade.cli.values import plain_values
 from colonnade.errors import UsageError
+from colonnade.h5.outside import Links
 from colonnade.model import Progress
 from colonnade.query.plan import Plan
 from colonnade.show import rows_text, size_text, type_word
@@ -71,11 +72,11 @@ class Question:
         return {"file": file_facts(self.file), "table": self.table.path, "predicate": self.predicate}
 
 
-def find_rows(file: str, given: Sequence[str], wish: Wish, trust: Trust, as_json: bool) -> int:
+def find_rows(file: str, given: Sequence[str], wish: Wish, trust: Trust, as_json: bool, links: Links = "folder") -> int:
     if (wish.explain or wish.row_numbers) and (wish.form or wish.out or (wish.explain and wish.row_numbers)):
         raise UsageError("--explain and --row-numbers each print something else than rows: give one of them alone")
     form = chosen_format(wish.form, wish.out)
-    with open(file, trust=trust) as opened:
+    with open(file, trust=trust, links=links) as opened:
         question = _question(opened, given, wish)
         if wish.explain:
             tell_plan(question.facts, question.rows.explain(), as_json)

@@ -144,7 +144,7 @@ def _open(group: Any, path: str) -> Any | None:
             raise UnsupportedError(
                 f"{path} lies behind a link to {REFUSED[-1]!r}, which is not followed: by default links lead only to "
                 "files in the folder of the file, and only in mode 'r'; if you trust the file, open it with "
-                "links='any'",
+                "links='any' (on the command line: --links any)",
                 feature="external link",
                 path=path,
                 target=REFUSED[-1],

@@ -22,7 +22,7 @@ from colonnade.h5.collections import check_collections
 from colonnade.h5.datasets import claims_too_much
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
 from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
-from colonnade.h5.outside import check_rows
+from colonnade.h5.outside import bytes_elsewhere, check_rows
 
 Array = np.ndarray[Any, np.dtype[Any]]
 NodeKind = Literal["group", "dataset"]
@@ -164,8 +164,10 @@ def read_array(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
 def _stored_bytes(dataset: Any) -> int:
     """What is stored of a dataset. The library counts what a contiguous one claims, written or not."""
     claimed, creation = int(dataset.get_storage_size()), dataset.get_create_plist()
-    if creation.get_layout() != h5d.CONTIGUOUS or creation.get_external_count():
+    if creation.get_layout() != h5d.CONTIGUOUS:
         return claimed
+    if creation.get_external_count():
+        return min(claimed, bytes_elsewhere(dataset))
     return 0 if dataset.get_offset() is None else min(claimed, h5i.get_file_id(dataset).get_filesize())
 
 

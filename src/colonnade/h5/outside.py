@@ -96,6 +96,14 @@ def _check(dataset: Any, home: Path | None, links: Links, behind: tuple[str, ...
             _allow(_storage_place(dataset, target), home, links, "external storage", target, name)
 
 
+def bytes_elsewhere(dataset: Any) -> int:
+    """How many bytes the files have that the rows of a dataset with external storage are kept in."""
+    creation = dataset.get_create_plist()
+    names = {os.fsdecode(creation.get_external(number)[0]) for number in range(creation.get_external_count())}
+    places = [_storage_place(dataset, name) for name in names]
+    return sum(place.stat().st_size for place in places if place.is_file())
+
+
 def _sources(creation: Any) -> Iterator[tuple[str, str]]:
     """The file and the dataset of each virtual source, each once."""
     seen = set()
@@ -150,7 +158,8 @@ def _allow(place: Path | None, home: Path | None, links: Links, what: str, targe
         return
     reach = "links='none'" if links == "none" else "by default files lead only to files in their own folder"
     raise UnsupportedError(
-        f"{name}: {what} {target!r} is not followed ({reach}); if you trust the file, open it with links='any'",
+        f"{name}: {what} {target!r} is not followed ({reach}); if you trust the file, open it with links='any' "
+        "(on the command line: --links any)",
         feature=what,
         path=name,
         target=target,

@@ -8,26 +8,33 @@ from colonnade.checking import Check, Findings, Mended, mend_file, not_hdf5, pla
 from colonnade.errors import FormatError, UsageError
 from colonnade.h5.files import Target
 from colonnade.h5.links import open_group
+from colonnade.h5.outside import Links
 from colonnade.model import Progress
 from colonnade.table.file import File, open
 from colonnade.table.sparse import opened
 
 
 def check(
-    target: Target | File, table: str | None = None, *, deep: bool = False, progress: Progress | None = None
+    target: Target | File,
+    table: str | None = None,
+    *,
+    deep: bool = False,
+    progress: Progress | None = None,
+    links: Links = "folder",
 ) -> Findings:
     """Check the tables and sparse arrays of a file against every rule: findings, the worst first; none if all is well.
 
     target: a File, or anything `open` takes. table: only the one at this path.
     deep: also read every value (codes within categories, rows that can be read, indexes that say what columns say).
     progress: called with the rows read so far and in all, of a deep check.
+    links: which other files this one may lead to, as for colonnade.open; a File knows that already.
 
     A bad file is no error but findings; `checked` of the list says how much was looked at. See docs/checking.md.
     """
     try:
         if isinstance(target, File):
             return _check(target, table, deep, progress)
-        with open(target) as file:
+        with open(target, links=links) as file:
             return _check(file, table, deep, progress)
     except FormatError as error:
         return not_hdf5(error)
