@@ -1,34 +1,50 @@
-"""Whose fault a crash or a hang is: that of the HDF5 library, or ours. The C stack says so where there is a gdb."""
+"""Whose fault a crash or a hang is: that of the HDF5 library, or ours. The C stack of the dying child says so.
+
+`stack.c` writes it, where there is a C compiler to build that; else the Python stack must do.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from tools.fuzz.children import Outcome
 
 _PYTHON_FRAME = re.compile(r'  File "([^"]+)", line (\d+) in (\w+)')
-_C_FRAME = re.compile(r"^#\d+\s+(?:0x[0-9a-f]+ in )?(\S+) .*?(?:from (\S+))?$", re.MULTILINE)
-_SYSTEM = re.compile(r"libc|libpthread|ld-linux")
+_C_FRAME = re.compile(r"^(\S*?)(?:\(([^+)]*)(?:\+0x[0-9a-f]+)?\))?\[0x[0-9a-f]+\]$", re.MULTILINE)
+_SYSTEM = re.compile(r"^(libc|libpthread|ld-linux|stack\.so|libpython|python|linux-vdso|libstdc|libgcc)")
 _OWN_WAY = ("h5/undo.py", "h5/codecs.py", "h5/blosc.py", "h5/heap.py")
-_ROOT = Path(__file__).resolve().parents[2]
-_known: dict[str, str] = {}
+_watch: list[ctypes.CDLL] = []
 
 
-def blame(outcome: Outcome, path: Path) -> str:
+def build_watch(folder: Path) -> None:
+    """Build what tells the C stack, once; children then call `watch_deaths`."""
+    compiler, made = shutil.which("cc"), folder / "stack.so"
+    if compiler is None or _watch:
+        return
+    source = Path(__file__).with_name("stack.c")
+    done = subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", made, source], capture_output=True, check=False)
+    if done.returncode == 0:
+        _watch.append(ctypes.CDLL(str(made)))
+
+
+def watch_deaths() -> None:
+    """Before faulthandler is enabled, which tells the Python stack first and then hands on."""
+    for library in _watch:
+        library.watch_deaths()
+
+
+def blame(outcome: Outcome) -> str:
     """Of a child that ended: "ours: ..." or "libhdf5: ...", and where."""
-    frames = _PYTHON_FRAME.findall(_main_thread(outcome.trace))
+    python, _, c_stack = outcome.trace.partition("C stack:\n")
+    frames = _PYTHON_FRAME.findall(_main_thread(python))
     place = " < ".join(f"{Path(file).parent.name}/{Path(file).name}:{line} {name}" for file, line, name in frames[:4])
-    kind = outcome.trouble or ""
-    key = f"{kind} {place}"
-    if kind.startswith("crash") and key not in _known:
-        _known[key] = _c_stack(path)
-    stack = _known.get(key, "")
+    stack = _shown(c_stack)
     owner = "libhdf5" if _is_of_hdf5(stack, place) else "ours"
-    return f"{owner}: {kind} at {place} {stack}"
+    return f"{owner}: {outcome.trouble or ''} at {place} {' <c< '.join(stack[:5])}".rstrip()
 
 
 def _main_thread(trace: str) -> str:
@@ -36,41 +52,16 @@ def _main_thread(trace: str) -> str:
     return trace.rpartition("Current thread")[2] if "Current thread" in trace else trace.rpartition("Thread 0x")[2]
 
 
-def _c_stack(path: Path) -> str:
-    """The innermost C functions when the file is read once more, under gdb."""
-    gdb = shutil.which("gdb")
-    if gdb is None:
-        return ""
-    command = [
-        gdb,
-        "-q",
-        "-batch",
-        "-ex",
-        "run",
-        "-ex",
-        "bt 14",
-        "-iex",
-        "set auto-load off",
-        "--args",
-        sys.executable,
-        "-m",
-        "tools.fuzz",
-        "--one",
-        str(path),
-    ]
-    try:
-        text = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False, cwd=_ROOT).stdout
-    except subprocess.TimeoutExpired:
-        return ""
-    frames = [(name, Path(library).name if library else "") for name, library in _C_FRAME.findall(text)]
-    inner = [f"{name}@{library.split('-')[0]}" for name, library in frames if not _SYSTEM.search(library)]
-    return " <c< ".join(inner[:5])
+def _shown(c_stack: str) -> list[str]:
+    """Functions and libraries, the innermost first, without those of the system and of Python itself."""
+    frames = [(name, Path(library).name) for library, name in _C_FRAME.findall(c_stack)]
+    return [f"{name or '?'}@{library.split('-')[0]}" for name, library in frames if not _SYSTEM.match(library)]
 
 
-def _is_of_hdf5(stack: str, place: str) -> bool:
+def _is_of_hdf5(stack: list[str], place: str) -> bool:
     """By the C stack, if there is one; else by the line of ours that was at work."""
     if stack:
-        inner = [frame for frame in stack.split(" <c< ") if "_native" in frame or "H5" in frame or "hdf5" in frame]
+        inner = [frame for frame in stack if "_native" in frame or "H5" in frame or "hdf5" in frame]
         return bool(inner) and "_native" not in inner[0]  # filters of plugins lie between
     inner = place.split(" < ", maxsplit=1)[0]
     return (inner.startswith("h5/") and not inner.startswith(_OWN_WAY)) or inner.startswith(("_hl/", "h5py/"))

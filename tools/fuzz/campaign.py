@@ -23,8 +23,8 @@ from typing import Any
 import colonnade
 from colonnade import kernels
 from tools.fuzz.answers import Answers
-from tools.fuzz.blame import blame
-from tools.fuzz.children import Outcome, run
+from tools.fuzz.blame import blame, build_watch, watch_deaths
+from tools.fuzz.children import BEFORE, Outcome, run
 from tools.fuzz.readers import read_everything
 from tools.fuzz.seeds import FAMILIES, MAKERS, Seed, family_of, load, make_seeds
 from tools.fuzz.spoil_bytes import spoil_bytes
@@ -108,6 +108,8 @@ class Campaign:
         os.environ |= {"COLONNADE_CACHE": str(self.folder / "cache"), "COLONNADE_THREADS": "1"}
         # Children are nobody, and no name of a file may lead out of here.
         self._make_places()
+        build_watch(self.folder)
+        BEFORE[:] = [watch_deaths]
         (self.folder / "outside.raw").write_bytes(OUTSIDE)
 
     def _make_places(self) -> None:
@@ -204,7 +206,7 @@ class Campaign:
         tally = self.tally
         tally.n_files += 1
         if outcome.trouble is not None:
-            what = blame(outcome, self._place(outcome.piece))
+            what = blame(outcome)
             tally.outcomes[what.split(":")[0]] += 1
             self._keep(what, outcome)
             return

@@ -24,6 +24,8 @@ MEMORY = 1 << 30  # bytes above what a child begins with
 NOBODY = 65534
 LARGEST_FILE = 64 << 20
 _PATIENCE = 6  # times as long by the clock, since other processes take their share of the machine
+BEFORE: list[Callable[[], None]] = []
+"""What every child does first."""
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -132,6 +134,8 @@ def _be_child(pieces: list[int], work: Callable[[int], Any], writer: int, trace:
         log = trace.open("w")
         os.dup2(log.fileno(), 2)  # what C libraries say before they abort belongs to the trace
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        for prepare in BEFORE:
+            prepare()
         faulthandler.enable(log)
         faulthandler.register(signal.SIGUSR1, log, all_threads=False)
         limit_memory()

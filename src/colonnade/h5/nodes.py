@@ -122,7 +122,25 @@ def dtype_of(dataset: Any) -> np.dtype[Any]:
             feature="datatype",
             path=path_of(dataset),
         ) from error
+    if _overlaps(found):
+        raise UnsupportedError(
+            f"{path_of(dataset)} has members of a compound that h5py takes to be longer than they are",
+            feature="datatype",
+            path=path_of(dataset),
+        )
     return found
+
+
+def _overlaps(dtype: np.dtype[Any]) -> bool:
+    """Whether fields lie over each other: h5py widens strange floats where they are, and the library dies of it."""
+    if dtype.subdtype is not None:
+        return _overlaps(dtype.subdtype[0])
+    fields = sorted(((field[1], field[0]) for field in (dtype.fields or {}).values()), key=lambda field: field[0])
+    ends = [offset + kind.itemsize for offset, kind in fields]
+    begins = [offset for offset, _ in fields[1:]] + [dtype.itemsize]
+    return any(end > begin for end, begin in zip(ends, begins, strict=False)) or any(
+        _overlaps(kind) for _, kind in fields
+    )
 
 
 def is_text(dataset: Any) -> bool:

@@ -1,0 +1,121 @@
+"""Elements of files that are damaged or lead elsewhere: refused, nothing lost unsaid. Boxes are read as h5py does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import colonnade as cn
+from colonnade.errors import ColonnadeError, CorruptError, FormatError, UnsupportedError
+from colonnade.h5.nodes import read_array
+
+KEPT = Path(__file__).resolve().parents[1] / "faults" / "kept"
+
+
+def test_a_member_that_cannot_be_opened_is_not_left_out_unsaid() -> None:
+    with cn.open(KEPT / "100-9-foreign.h5") as file, pytest.raises(FormatError, match="'compact'"):
+        cn.read_element(file.h5["t"])
+
+
+def external(path: Path, target: Path) -> None:
+    """The name is put into the finished file: h5py never writes one that names a file of the machine."""
+    stand_in = "@" * len(str(target))
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (8,), "i1", external=[(stand_in, 0, 8)])
+    path.write_bytes(path.read_bytes().replace(stand_in.encode(), str(target).encode()))
+
+
+def virtual(path: Path, target: Path) -> None:
+    layout = h5py.VirtualLayout((8,), "i1")
+    layout[:] = h5py.VirtualSource(str(target), "data", (8,))
+    with h5py.File(path, "w") as file:
+        file.create_virtual_dataset("x", layout)
+
+
+@pytest.mark.parametrize("make", [external, virtual])
+def test_elements_lead_to_no_other_folder(tmp_path: Path, make: Any) -> None:
+    (tmp_path / "in").mkdir()
+    secret = tmp_path / "secret"
+    if make is virtual:
+        with h5py.File(secret, "w") as file:
+            file["data"] = np.frombuffer(b"SECRET__", "i1")
+    else:
+        secret.write_bytes(b"SECRET__")
+    make(tmp_path / "in" / "a.h5", secret)
+    with cn.open(tmp_path / "in" / "a.h5") as file, pytest.raises(UnsupportedError, match="not followed"):
+        cn.read_element(file.h5["x"])
+    with cn.open(tmp_path / "in" / "a.h5", links="any") as file:
+        assert cn.read_element(file.h5["x"]).tobytes() == b"SECRET__"
+
+
+@pytest.mark.parametrize("storage", [{}, {"external": [("none.raw", 0, 2**50)]}])
+def test_what_was_never_written_is_not_allocated(tmp_path: Path, storage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where HDF5 looks for external storage
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (2**50,), "i1", **storage)
+    with cn.open(path) as file, pytest.raises(CorruptError, match="claims"):
+        cn.read_element(file.h5["x"])
+
+
+FILTERS: list[dict[str, Any]] = [
+    {"compression": 4},
+    {"compression": 4, "shuffle": True},
+    {"fletcher32": True},
+    {"compression": "lzf"},
+    {"compression": 4, "shuffle": True, "fletcher32": True},
+]
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+@pytest.mark.parametrize("kind", ["<i4", ">f8", "S5", "?", "i1,f4"])
+def test_a_box_is_what_h5py_reads(tmp_path: Path, filters: dict[str, Any], kind: str) -> None:
+    chance = np.random.default_rng(7)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for shape, chunks in (((37,), (8,)), ((9, 11), (4, 5)), ((3, 7, 5), (2, 3, 5)), ((4, 4), (9, 9))):
+            data = chance.integers(0, 2 if kind == "?" else 99, shape)
+            one = data.astype("i1").astype(kind) if "," not in kind else np.zeros(shape, kind)
+            file.create_dataset(f"{shape}", data=one, chunks=tuple(map(min, chunks, shape)), **filters)
+            some = file.create_dataset(f"{shape} part", shape, kind, chunks=tuple(map(min, chunks, shape)), **filters)
+            some[:2] = one[:2]
+        for node in file.values():
+            for _ in range(6):
+                low = [int(chance.integers(0, n)) for n in node.shape]
+                part = tuple(slice(a, int(chance.integers(a, n + 1))) for a, n in zip(low, node.shape, strict=True))
+                found = read_array(node, part)
+                assert found.dtype == node.dtype
+                np.testing.assert_array_equal(found, node[part])
+            np.testing.assert_array_equal(read_array(node), node[()])
+
+
+@pytest.mark.parametrize(
+    ("filters", "text"), [(FILTERS[0], False), (FILTERS[1], False), (FILTERS[2], False), (FILTERS[0], True)]
+)
+def test_a_damaged_chunk_never_reaches_the_library(tmp_path: Path, filters: dict[str, Any], text: bool) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        if text:
+            node = file.create_dataset("x", data=["word"] * 64, dtype=h5py.string_dtype(), chunks=(64,), **filters)
+        else:
+            node = file.create_dataset("x", data=np.zeros((8, 8), "i8"), chunks=(8, 8), **filters)
+        offset = (0,) * node.ndim
+        node.id.write_direct_chunk(offset, b"\x01\x02")  # shorter than any of them may be
+    with cn.open(path) as file, pytest.raises(CorruptError, match="the chunk at"):
+        cn.read_element(file.h5["x"])
+
+
+def test_a_chunk_that_claims_more_than_the_file_has(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        node = file.create_dataset("x", data=np.arange(999), chunks=(999,), compression=1)
+        size = node.id.get_chunk_info(0).size
+    data = path.read_bytes()
+    record = size.to_bytes(4, "little") + bytes(4)  # of the B-tree: stored bytes, filter mask
+    assert data.count(record) == 1
+    path.write_bytes(data.replace(record, (2**31).to_bytes(4, "little") + bytes(4)))
+    with cn.open(path) as file, pytest.raises(ColonnadeError):
+        cn.read_element(file.h5["x"])
