@@ -9,9 +9,11 @@ wrongly where a checksum or another way of reading could tell. What shows it is 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -73,9 +75,17 @@ def _jobs(asked: argparse.Namespace, folder: Path, begun: float) -> list[Path]:
                 sys.stderr.flush()
                 os._exit(code)
         children.append(child)
-    for child in children:
-        if os.waitpid(child, 0)[1]:
-            raise SystemExit("a job of the fuzzer failed")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
+    left = list(children)
+    try:
+        while left:
+            if os.waitpid(left[0], 0)[1]:
+                raise SystemExit("a job of the fuzzer failed")
+            del left[0]
+    finally:
+        for child in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGTERM)  # its own child ends when nobody listens any more
     return results
 
 
