@@ -45,7 +45,10 @@ def read_box(dataset: Any, dtype: np.dtype[Any], filters: Sequence[FilterInfo], 
         return None
     out = np.empty([len(one) for one in box], dtype) if raw_dtype(stored) == dtype else None
     n_read, whole = 0, np.empty(prod(chunk) * item, _BYTE)
-    for offset in _stored(dataset, chunk, box):
+    most = h5i.get_file_id(dataset).get_filesize()
+    for offset, size in _stored(dataset, chunk, box):
+        if size > most:
+            raise CorruptError(f"{path}: the chunk at {offset} claims {size:,} bytes, the file has {most:,}", path=path)
         if not _unpack(dataset, offset, pipeline, whole, path):
             return None
         n_read += 1
@@ -66,27 +69,25 @@ def _grid(chunk: Sequence[int], box: Box) -> list[range]:
     return [range(one.start // n, -(-one.stop // n)) if one else range(0) for one, n in zip(box, chunk, strict=True)]
 
 
-def _stored(dataset: Any, chunk: Sequence[int], box: Box) -> Iterator[tuple[int, ...]]:
-    """Where the stored chunks that a box touches begin. Where many are claimed, those that are there are looked for."""
+def _stored(dataset: Any, chunk: Sequence[int], box: Box) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Where the stored chunks that a box touches begin, and their bytes. Of many claimed, all there are are listed."""
     grid = _grid(chunk, box)
     if prod(len(numbers) for numbers in grid) <= MOST_ASKED:
         for place in product(*grid):
             offset = tuple(number * n for number, n in zip(place, chunk, strict=True))
-            if dataset.get_chunk_info_by_coord(offset).byte_offset is not None:
-                yield offset
+            info = dataset.get_chunk_info_by_coord(offset)
+            if info.byte_offset is not None:
+                yield offset, info.size
         return
-    found: list[tuple[int, ...]] = []
-    dataset.chunk_iter(lambda info: found.append(tuple(info.chunk_offset)))
-    for offset in found:
+    found: list[tuple[tuple[int, ...], int]] = []
+    dataset.chunk_iter(lambda info: found.append((tuple(info.chunk_offset), info.size)))
+    for offset, size in found:
         if all(start // n in numbers for start, n, numbers in zip(offset, chunk, grid, strict=True)):
-            yield offset
+            yield offset, size
 
 
 def _unpack(dataset: Any, offset: tuple[int, ...], pipeline: Pipeline, whole: Array, path: str) -> bool:
     """Put a whole chunk into an array of bytes; False when only the library knows how."""
-    size = dataset.get_chunk_info_by_coord(offset).size
-    if size > h5i.get_file_id(dataset).get_filesize():
-        raise CorruptError(f"{path}: the chunk at {offset} claims {size:,} bytes, more than the file has", path=path)
     mask, data = dataset.read_direct_chunk(offset)
     try:
         pipeline.undo(data, mask, whole)
