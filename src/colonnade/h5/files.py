@@ -157,7 +157,7 @@ class FileHandle:
         """Whether nothing was committed since the last `refresh`."""
         if self._watched is None:
             return True
-        return not journal_path(self._watched).exists() and read_stamp(self._watched) == self._stamp
+        return not os.path.exists(journal_path(self._watched)) and read_stamp(self._watched) == self._stamp  # noqa: PTH110
 
     def watch(self, path: Path, care: Care, stamp: list[int]) -> FileHandle:
         """Look out for commits of others to this path."""
