@@ -219,6 +219,22 @@ def sparse(n: int) -> Iterator[Case]:
         out = (empty(len(places), "i8"), empty(len(places), "i8"))
         title = f"grow_blocks, {share:.0%} defined"
         yield Case(title, "grow_blocks", (places, 1024, *out), n_rows=len(places))
+    width, n_rows = 30_000, max(n // 300, 1)
+    places = np.flatnonzero(RNG.random(n_rows * width) < 0.01)
+    ends, minor = np.searchsorted(places, np.arange(n_rows + 1) * width).astype("i8"), (places % width).astype("i4")
+    count, rows = len(minor), (minor, ends[:-1].copy(), ends[1:].copy())
+    points = empty(8 * count)
+    plain.rows_to_points(*rows, 0, width, 4, points)
+    yield Case("rows_to_points", "rows_to_points", (*rows, 0, width, 4, empty(8 * count)), n_rows=count)
+    out = (empty(n_rows + 1, "i8"), empty(count, "i4"))
+    yield Case("points_to_rows", "points_to_rows", (points, 4, width, 0, *out), n_rows=count)
+    yield Case("least_blocks", "least_blocks", rows, n_rows=count)
+    yield Case("cut_rows, 30 chunks", "cut_rows", (minor, ends, 1024, 30, empty(n_rows * 31, "i8")), n_rows=count)
+    runs = (rows[1], rows[1][::-1].copy(), np.minimum(rows[2] - rows[1], count - rows[1][::-1]))
+    yield Case("copy_runs", "copy_runs", (minor, *runs, 4, empty(count, "i4")), n_rows=count)
+    cuts = np.linspace(0, 8 * count, 17).astype("i8")
+    sums = (cuts[:-1].copy(), cuts[1:].copy(), empty(16, "u4"))
+    yield Case("lookup3_each", "lookup3_each", (points, *sums), n_bytes=8 * count)
 
 
 FAMILIES: list[Callable[[int], Iterator[Case]]] = [filters, packing, comparing, totals, strings, indexes, sparse]

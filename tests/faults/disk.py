@@ -10,11 +10,11 @@ overwrites it. Each file keeps its inode (a hard link in `vault`), because a jou
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 from colonnade.h5.disk import Disk
 
@@ -237,6 +237,9 @@ class FaultyDisk(Disk):
     def write(self, descriptor: int, data: bytes | bytearray | memoryview, offset: int) -> None:
         self._log(Call("write", self._descriptors[descriptor], offset=offset, data=bytes(data)))
         super().write(descriptor, data, offset)
+
+    def write_parts(self, descriptor: int, parts: Sequence[Any], offset: int) -> None:
+        self.write(descriptor, b"".join(parts), offset)
 
     def truncate(self, descriptor: int, length: int) -> None:
         self._log(Call("truncate", self._descriptors[descriptor], offset=length))

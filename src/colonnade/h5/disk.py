@@ -7,7 +7,11 @@ synced, and that stops at any call.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+_MOST_PARTS = 512  # systems take 1024 at least
 
 
 class Disk:
@@ -48,6 +52,12 @@ class Disk:
         while len(rest) > 0:
             done = os.pwrite(descriptor, rest, offset)
             rest, offset = rest[done:], offset + done
+
+    def write_parts(self, descriptor: int, parts: Sequence[Any], offset: int) -> None:
+        """Several buffers one behind the other, as one write: the fewer and the longer, the less a byte costs."""
+        done = os.pwritev(descriptor, parts, offset) if hasattr(os, "pwritev") and len(parts) <= _MOST_PARTS else 0
+        if done < sum(len(part) for part in parts):
+            self.write(descriptor, memoryview(b"".join(parts))[done:], offset + done)
 
     def truncate(self, descriptor: int, length: int) -> None:
         os.ftruncate(descriptor, length)

@@ -41,7 +41,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from colonnade.errors import ConflictError
 from colonnade.h5.disk import Disk
@@ -138,12 +138,34 @@ class JournaledFile(io.RawIOBase):
         self._length = max(self._length, self._position)
         return len(view)
 
-    def _write(self, view: memoryview) -> None:
-        start, stop = self._position, self._position + len(view)
+    def append(self, parts: Sequence[Any]) -> None:
+        """Buffers of bytes behind the end, one behind the other."""
+        if self._length < self._old_length:  # it was cut: what follows lies below the old end
+            parts = [b"".join(parts)]
+        self._position = self._length
+        if len(parts) == 1:
+            self.write(parts[0])
+            return
+        stop = self._length + sum(len(part) for part in parts)
+        if self._failure is None:
+            try:
+                self._note(self._length, stop)
+                self._grown = True
+                self._disk.write_parts(self._file, parts, self._length)
+            except BaseException as error:  # noqa: BLE001 - as in write
+                self._failure = error
+        self._position = self._length = stop
+
+    def _note(self, start: int, stop: int) -> None:
+        """Remember what is written, from byte to byte."""
         if self.written and self.written[-1][1] == start:
             self.written[-1] = (self.written[-1][0], stop)
         else:
             self.written.append((start, stop))
+
+    def _write(self, view: memoryview) -> None:
+        start, stop = self._position, self._position + len(view)
+        self._note(start, stop)
         edge = min(max(self._old_length, start), stop)
         if edge > start:
             self._change(start, view[: edge - start])

@@ -143,6 +143,7 @@ Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n);
 extern PyMethodDef shuffle_functions[], checksum_functions[], bitshuffle_functions[], packing_functions[],
     compare_functions[], mask_functions[], take_functions[], total_functions[], group_functions[], string_functions[],
     heap_functions[], hash_functions[], sort_functions[], bitmap_functions[], coded_functions[],
-    blosclz_functions[], lz4_functions[], block_functions[], inflate_functions[], chunk_functions[];
+    blosclz_functions[], lz4_functions[], block_functions[], inflate_functions[], chunk_functions[],
+    cell_functions[];
 
 #endif

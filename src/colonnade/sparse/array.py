@@ -41,8 +41,9 @@ from colonnade.sparse.locate import describe, find_object, open_root, walk_datas
 from colonnade.sparse.measure import StoredSize, measure
 from colonnade.sparse.opened import Opened, OpenHandle, Target, change_path, opened
 from colonnade.sparse.records import ChunkRecord
+from colonnade.sparse.row_cells import Ends, Minor, RowCells, join_rows, read_rows, suits_rows
 from colonnade.sparse.source import Source
-from colonnade.sparse.streams import CellStream, stream_of
+from colonnade.sparse.streams import CellStream, stream_of, usual_chunk
 from colonnade.sparse.values import Values, decode_fill_value, value_dtype
 from colonnade.sparse.verify import Advance, verify
 from colonnade.threads import default_threads, in_order
@@ -50,6 +51,7 @@ from colonnade.threads import default_threads, in_order
 Result = TypeVar("Result")
 Format = Literal["csr", "csc", "coo"]
 _MOST_PLACES = 1 << 62
+_SUMMABLE = ("integer", "float", "boolean", "complex")  # what SciPy's matrices hold
 
 
 class Coo(NamedTuple):
@@ -121,11 +123,14 @@ def write_sparse(
 
     matrix: a SciPy sparse array (explicit zeros are defined), a pydata one, (coordinates (n, rank), values, shape),
     another sparse array, or a stream of cells. The rest as for `create_sparse`.
+    chunks: by default those of `create_sparse`, but whole rows of a matrix by rows (CSR), whole columns of one by
+    columns, so many that a chunk has about 50,000 cells.
     """
     stream = matrix if isinstance(matrix, CellStream) else stream_of(matrix)
     kind = stream.dtype if dtype is None else dtype
     rest = stream.fill if fill is None else fill
-    info = plan(name, stream.shape, kind, chunks, rest, filters, max_shape, dialect, attrs)
+    chunk = usual_chunk(stream) if chunks is None else chunks
+    info = plan(name, stream.shape, kind, chunk, rest, filters, max_shape, dialect, attrs)
     if info.type.has_pointers:
         raise UsageError("variable-length elements are written with create_sparse and write")
     threads = default_threads() if n_threads is None else n_threads
@@ -316,6 +321,9 @@ class SparseArray:
             from scipy import sparse
         except ImportError:
             raise UsageError("to_scipy needs the package scipy (pip install scipy)") from None
+        rows = self._consistent(lambda state: self._csr(state, box)) if format == "csr" else None
+        if rows is not None:
+            return sparse.csr_array(rows[0], shape=rows[1])
         found = self.to_coo(box)
         if len(found.shape) > 2 or found.data.ndim > 1:
             raise UsageError(f"SciPy has no sparse array for {len(found.shape)} dimensions: use to_coo")
@@ -324,15 +332,6 @@ class SparseArray:
                 f"SciPy's sparse arrays hold numbers and are 0 elsewhere, not {found.fill_value!r}: use to_coo"
             )
         native = found.data.astype(found.data.dtype.newbyteorder("="), copy=False)
-        if format == "csr" and len(found.shape) == 2:  # cells come row by row
-            ends = np.concatenate(([0], np.cumsum(np.bincount(found.coords[0], minlength=found.shape[0]))))
-            small = max(len(native), *found.shape) < 1 << 31
-            rows = (
-                native,
-                found.coords[1].astype(np.int32 if small else np.int64),
-                ends.astype(np.int32 if small else np.int64),
-            )
-            return sparse.csr_array(rows, shape=found.shape)
         made = sparse.coo_array((native, tuple(found.coords)), shape=found.shape)
         return made.asformat(format) if len(found.shape) == 2 else made
 
@@ -399,11 +398,37 @@ class SparseArray:
         return in_order(work, _records(state, box), self._n_threads)
 
     def _cells(self, state: _State, box: Box) -> tuple[Coordinates, Values]:
+        if suits_rows(state.info, box):
+            ends, minor, values = self._rows(state, box)
+            coords = np.empty((len(minor), 2), dtype=np.int64)
+            coords[:, 0] = np.repeat(np.arange(box.low[0], box.high[0], dtype=np.int64), np.diff(ends))
+            coords[:, 1] = minor
+            return coords, values
         parts = [(coords, values) for coords, values in self._chunks(state, box, True) if values is not None]
         coords = _joined([part for part, _ in parts], _no_coords(state))
         values = _joined([part for _, part in parts], _no_values(state))
         order = _row_major(coords, state.info.space.shape)
         return (coords, values) if order is None else (coords[order], values[order])
+
+    def _rows(self, state: _State, box: Box) -> tuple[Ends, Minor, Values]:
+        """The defined elements of a box by rows; columns are counted in the array."""
+
+        def work(record: ChunkRecord) -> RowCells:
+            return read_rows(state.source, state.info, record, box)
+
+        parts = list(in_order(work, _records(state, box), self._n_threads))
+        return join_rows(parts, box, _no_values(state))
+
+    def _csr(self, state: _State, key: Key) -> tuple[tuple[Values, Minor, Minor], tuple[int, int]] | None:
+        """Values, columns and ends of rows of a box as SciPy takes them; None where it must go another way."""
+        box, info = parse_box(key, state.info.space.shape), state.info
+        if info.type.kind not in _SUMMABLE or any(info.fill or b"") or not suits_rows(info, box):
+            return None
+        ends, minor, values = self._rows(state, box)
+        native = values.astype(values.dtype.newbyteorder("="), copy=False)
+        minor = minor - box.low[1] if box.low[1] else minor
+        kind = np.int32 if max(len(minor), *box.shape) < 1 << 31 else np.int64
+        return (native, minor.astype(kind, copy=False), ends.astype(kind)), (box.shape[0], box.shape[1])
 
     def _dense(self, state: _State, box: Box) -> Any:
         empty = _no_values(state)

@@ -21,10 +21,11 @@ from colonnade.h5.placeholders import make_placeholder
 from colonnade.sparse.change import Part, checked_values
 from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.create import Change, edit
-from colonnade.sparse.edit import Editor, put_chunks, put_dataset
+from colonnade.sparse.edit import Editor, put_batches, put_dataset
 from colonnade.sparse.headers import read_messages
 from colonnade.sparse.locate import describe
-from colonnade.sparse.pack import PackedChunk, encode_chunk
+from colonnade.sparse.pack import Packed, encode_chunk
+from colonnade.sparse.row_bands import pack_rows, suits_rows
 from colonnade.sparse.streams import Axis, Block, CellStream
 from colonnade.sparse.values import Values, stored_dtype
 from colonnade.threads import in_order
@@ -42,23 +43,32 @@ def put_stream(change: Change, info: SparseInfo, stream: CellStream, n_threads: 
             put_dataset(editor, header, info)
             source = editor.renew()
             made = describe(source, read_messages(source, header), info.name)
-            put_chunks(editor, header, made, _packed(made, stream, n_threads))
+            put_batches(editor, header, made, _packed(made, stream, n_threads))
 
         edit(handle, fill)
 
     change(work)
 
 
-def _packed(
-    info: SparseInfo, stream: CellStream, n_threads: int
-) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
-    def work(part: Part) -> tuple[tuple[int, ...], PackedChunk | None]:
+def _packed(info: SparseInfo, stream: CellStream, n_threads: int) -> Iterator[list[Packed]]:
+    if stream.lines is not None and stream.axis == 0 and suits_rows(info):
+        return pack_rows(info, stream.lines, _pack_sorted, n_threads)
+
+    def work(part: Part) -> Packed:
         grid, places, values = part
         assert values is not None  # streams have values
         return grid, encode_chunk(info, places, values.tobytes())
 
     parts = (part for axes, values in _bands(info, stream) for part in split_chunks(info, axes, values))
-    return in_order(work, parts, n_threads)
+    return ([one] for one in in_order(work, parts, n_threads))
+
+
+def _pack_sorted(info: SparseInfo, cells: Block) -> Iterator[Packed]:
+    """The chunks of cells that are sorted first."""
+    _check_inside(cells[0], info)
+    for grid, places, values in split_chunks(info, *cells):
+        assert values is not None  # streams have values
+        yield grid, encode_chunk(info, places, values.tobytes())
 
 
 def _bands(info: SparseInfo, stream: CellStream) -> Iterator[Block]:

@@ -160,7 +160,7 @@ def read_cells(source: Source, info: SparseInfo, record: ChunkRecord, with_value
         if count != info.layout.chunk_elements:
             raise what.wrong(f"has {count} elements, a chunk has {info.layout.chunk_elements}")
         places, ordered = np.arange(count, dtype=np.int64), True
-    values = _read_values(source, info, record) if with_values else None
+    values = read_values(source, info, record) if with_values else None
     if not ordered and (places[1:] < places[:-1]).any():
         order = np.argsort(places, kind="stable")
         places, values = places[order], values[order] if values is not None else None
@@ -170,7 +170,8 @@ def read_cells(source: Source, info: SparseInfo, record: ChunkRecord, with_value
     return Cells(places, values)
 
 
-def _read_values(source: Source, info: SparseInfo, record: ChunkRecord) -> Values:
+def read_values(source: Source, info: SparseInfo, record: ChunkRecord) -> Values:
+    """The values of a chunk, in the order of its selection."""
     layout, heap = info.layout, None
     if layout.heap_section is not None:
         what = _what(source, record, f"section {layout.heap_section} of ").what

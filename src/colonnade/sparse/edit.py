@@ -39,7 +39,7 @@ from colonnade.sparse.headers import (
     encode_header,
 )
 from colonnade.sparse.layout import FILTERED_SINGLE, Layout, encode_layout, record_tail, size_bytes
-from colonnade.sparse.pack import PackedChunk
+from colonnade.sparse.pack import Packed, Section
 from colonnade.sparse.pipelines import encode_pipelines
 from colonnade.sparse.records import ChunkRecord, RecordForm, Records, encode_records
 from colonnade.sparse.source import CHECKSUM, Source, with_checksum
@@ -76,10 +76,17 @@ class Editor:
         self._end += len(data)
         return address
 
+    def append_parts(self, parts: Sequence[Section]) -> int:
+        """Bytes behind the end, one part behind the other; their address."""
+        address = self._end - self.source.base
+        self._stream.append(parts)
+        self._end += sum(len(part) for part in parts)
+        return address
+
     def put(self, address: int, data: bytes) -> None:
         self._write(self.source.base + address, data)
 
-    def _write(self, at: int, data: bytes) -> None:
+    def _write(self, at: int, data: Section) -> None:
         self._stream.seek(at)
         self._stream.write(memoryview(data))
 
@@ -143,23 +150,31 @@ def retire(editor: Editor, header: int) -> None:
     editor.put(place, _sealed(body, length))
 
 
-def put_chunks(
-    editor: Editor, header: int, info: SparseInfo, chunks: Iterable[tuple[tuple[int, ...], PackedChunk | None]]
-) -> None:
+def put_chunks(editor: Editor, header: int, info: SparseInfo, chunks: Iterable[Packed]) -> None:
     """Chunks put in the place of those that are there (None: taken away), and the chunk map and messages with them."""
+    put_batches(editor, header, info, ([one] for one in chunks))
+
+
+def put_batches(editor: Editor, header: int, info: SparseInfo, batches: Iterable[Sequence[Packed]]) -> None:
+    """The same of chunks that come several at a time: each batch is written before the next is asked for."""
     records = {record.grid: record for record in _stored(editor.source, info)}
     n_changed = 0
-    for grid, packed in chunks:
-        n_changed += 1
-        old = records.pop(grid, None)
-        if packed is None:
-            continue
-        if old is not None and len(packed.data) <= old.size:
-            editor.put(old.address, packed.data)
-            records[grid] = packed.record(grid, old.address)
-        else:
-            data = packed.data
-            records[grid] = packed.record(grid, editor.append(lambda _, data=data: data))  # type: ignore[misc]
+    for batch in batches:
+        n_changed += len(batch)
+        grown = []
+        for grid, packed in batch:
+            old = records.pop(grid, None)
+            if packed is None:
+                continue
+            if old is not None and packed.size <= old.size:
+                editor.put(old.address, packed.data)
+                records[grid] = packed.record(grid, old.address)
+            else:
+                grown.append((grid, packed))
+        address = editor.append_parts([part for _, packed in grown for part in packed.sections]) if grown else 0
+        for grid, packed in grown:
+            records[grid] = packed.record(grid, address)
+            address += packed.size
     if n_changed:
         put_records(editor, header, info, [records[grid] for grid in sorted(records)])
     else:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 from colonnade.errors import UnsupportedError
 from colonnade.h5.apply import Packer
+from colonnade.h5.codecs import as_view
 from colonnade.model import FilterInfo
 from colonnade.sparse.choose import choose_selections
 from colonnade.sparse.chunk import SparseInfo
@@ -20,62 +22,76 @@ from colonnade.sparse.source import with_checksum
 
 _PACKING = ("deflate", "zstd")
 _QUICK = 3  # the highest level of deflate that is asked for when time matters more than size
+Section = bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
 class PackedChunk:
-    """A chunk as it is stored, and what its record says of it."""
+    """A chunk as it is stored, section by section, and what its record says of it."""
 
-    data: bytes
+    sections: tuple[Section, ...]
     bounds: tuple[int, ...]
     unfiltered: tuple[int, ...]
     masks: tuple[int, ...]
+
+    @property
+    def data(self) -> bytes:
+        """All sections, as they are stored."""
+        return b"".join(self.sections)
+
+    @property
+    def size(self) -> int:
+        return self.bounds[-1]
 
     def record(self, grid: tuple[int, ...], address: int) -> ChunkRecord:
         return ChunkRecord(grid, address, self.bounds, self.unfiltered, self.masks)
 
 
+Packed = tuple[tuple[int, ...], PackedChunk | None]
+"""The place of a chunk in the grid, and what is to be there."""
+
+
 def encode_chunk(info: SparseInfo, places: Places, values: bytes, heap: bytes | None = None) -> PackedChunk:
     """A sparse chunk of these places (ascending) and the bytes of their values, and of their heap if they have one."""
-    forms = choose_selections(places, info.layout.chunk, _is_thorough(info.pipelines[0]))
-    if not _is_thorough(info.pipelines[0]):
+    forms = choose_selections(places, info.layout.chunk, is_thorough(info.pipelines[0]))
+    if not is_thorough(info.pipelines[0]):
         forms = forms[:1]
-    tried = [_pack(info, 0, encode_selection(one)) for one in forms]
-    parts = [min(tried, key=lambda one: len(one[0])), _pack(info, 1, values)]
-    if heap is not None:
-        parts.append(_pack(info, 2, heap))
-    return _joined(parts)
+    tried = [_summed(info, 0, encode_selection(one)) for one in forms]
+    if len(tried) > 1:
+        tried.sort(key=lambda one: len(_filter(info, 0, one)[0]))
+    rest = [values] if heap is None else [values, heap]
+    return pack_sections(info, [tried[0], *(_summed(info, number, one) for number, one in enumerate(rest, 1))])
 
 
 def encode_sections(info: SparseInfo, sections: Sequence[bytes]) -> PackedChunk:
     """A chunk of these sections, none of which is a selection."""
-    return _joined([_pack(info, number, data) for number, data in enumerate(sections)])
+    return pack_sections(info, [_summed(info, number, data) for number, data in enumerate(sections)])
 
 
-def _joined(parts: Sequence[tuple[bytes, int, int]]) -> PackedChunk:
-    """Sections side by side: each as stored, its bytes before filters, the mask of filters that were skipped."""
-    bounds = [0]
-    for data, _, _ in parts:
-        bounds.append(bounds[-1] + len(data))
-    stored = b"".join(data for data, _, _ in parts)
-    return PackedChunk(stored, tuple(bounds), tuple(size for _, size, _ in parts), tuple(mask for _, _, mask in parts))
+def pack_sections(info: SparseInfo, sections: Sequence[Section]) -> PackedChunk:
+    """A chunk of these sections, checksums behind those that have one."""
+    parts = [_filter(info, number, one) for number, one in enumerate(sections)]
+    bounds = accumulate((len(data) for data, _ in parts), initial=0)
+    masks = tuple(mask for _, mask in parts)
+    return PackedChunk(tuple(data for data, _ in parts), tuple(bounds), tuple(len(one) for one in sections), masks)
 
 
-def _is_thorough(filters: tuple[FilterInfo, ...]) -> bool:
+def is_thorough(filters: tuple[FilterInfo, ...]) -> bool:
     """Whether the smallest form is worth the time of trying all: not without filters, nor with quick ones."""
     return any(step.name != "deflate" or step.options[0] > _QUICK for step in filters if step.name in _PACKING)
 
 
-def _pack(info: SparseInfo, number: int, data: bytes) -> tuple[bytes, int, int]:
-    """A section as stored, its bytes before filters, and the mask of filters that were skipped."""
-    if not data:
-        return b"", 0, 0
-    whole = with_checksum(data) if number in info.layout.checksummed else data
+def _summed(info: SparseInfo, number: int, data: bytes) -> bytes:
+    return with_checksum(data) if data and number in info.layout.checksummed else data
+
+
+def _filter(info: SparseInfo, number: int, whole: Section) -> tuple[Section, int]:
+    """A section as stored, and the mask of filters that were skipped."""
     packer = _packer(info.pipelines[number])
-    if packer.is_empty:
-        return whole, len(whole), 0
+    if packer.is_empty or not whole:
+        return whole, 0
     packed, mask = packer.pack(whole)
-    return bytes(packed), len(whole), mask
+    return as_view(packed), mask
 
 
 @lru_cache(maxsize=64)

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any, Literal
 
@@ -257,8 +258,7 @@ def _runs(starts: Places, size: Places, strides: Places) -> tuple[Places, Places
 def encode_selection(selection: CellSelection) -> bytes:
     """Section 0 without its checksum. Points in version 2, blocks in version 1 or 3 as the selection says."""
     shape, rank = selection.shape, len(selection.shape)
-    extent = encode_dataspace(Dataspace(shape, shape), version=1)
-    lead = b"\1\0\x08" + struct.pack("<I", len(extent)) + extent
+    lead = _lead(shape)
     if selection.kind in ("none", "all"):
         return lead + struct.pack("<IIII", _NONE if selection.kind == "none" else _ALL, 1, 0, 0)
     numbers = selection.numbers
@@ -267,11 +267,28 @@ def encode_selection(selection: CellSelection) -> bytes:
         return lead + struct.pack("<IIIIII", _BLOCKS, 1, 0, 8 + len(body), rank, len(numbers)) + body
     width = width_for(selection)
     body = numbers.astype(f"<u{width}").tobytes()
-    count = len(numbers).to_bytes(width, "little")
     if selection.kind == "points":
-        return lead + struct.pack("<IIBI", _POINTS, 2, width, rank) + count + body
+        return points_head(shape, width, len(numbers)) + body
+    count = len(numbers).to_bytes(width, "little")
     regular = selection.kind == "regular"
     return lead + struct.pack("<IIBBI", _BLOCKS, 3, int(regular), width, rank) + (b"" if regular else count) + body
+
+
+@lru_cache(maxsize=64)
+def _lead(shape: tuple[int, ...]) -> bytes:
+    """What stands before every selection of a chunk."""
+    extent = encode_dataspace(Dataspace(shape, shape), version=1)
+    return b"\1\0\x08" + struct.pack("<I", len(extent)) + extent
+
+
+def points_head(shape: tuple[int, ...], width: int, count: int) -> bytes:
+    """Section 0 of points up to their coordinates."""
+    return _lead(shape) + struct.pack("<IIBI", _POINTS, 2, width, len(shape)) + count.to_bytes(width, "little")
+
+
+def points_width(greatest: int) -> int:
+    """The smallest width that holds the count and every coordinate of points, of which this is the greatest."""
+    return next(width for width in _WIDTHS if greatest < 1 << 8 * width)
 
 
 def width_for(selection: CellSelection) -> int:
@@ -281,4 +298,4 @@ def width_for(selection: CellSelection) -> int:
         greatest = max(greatest, int(selection.numbers[:, 2:].max()) + 1)
     else:
         greatest = max(greatest, len(selection.numbers))
-    return next(width for width in _WIDTHS if greatest < 1 << 8 * width)
+    return points_width(greatest)

@@ -22,6 +22,17 @@ Block = tuple[tuple[Axis, ...], Values]
 """Cells: their coordinates, an array a dimension, and their values."""
 
 BLOCK_CELLS = 1 << 18
+CHUNK_CELLS = 3 << 14  # a chunk of points has numbers of 2 bytes as long as there are fewer than 1 << 16 of them
+_MOST_SIDE = 1 << 16
+_MOST_BYTES = 1 << 31  # of a chunk, were it dense
+
+
+@dataclass(frozen=True)
+class RowSource:
+    """A matrix that is kept by rows: `ends` as SciPy's indptr; `read` gives columns and values from place to place."""
+
+    ends: Axis
+    read: Callable[[int, int], tuple[Any, Any]] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,7 @@ class CellStream:
 
     blocks: the cells, some at a time; it is given the chunk they are to be put into, as a hint.
     axis: the dimension along which they never go back; None where they come in any order.
+    lines: the same cells by rows (axis 0) or by columns (axis 1), where they are kept so.
     """
 
     shape: tuple[int, ...]
@@ -37,6 +49,7 @@ class CellStream:
     blocks: Callable[[tuple[int, ...]], Iterator[Block]] = field(repr=False)
     axis: int | None = None
     fill: Any = None
+    lines: RowSource | None = field(default=None, repr=False)
 
 
 def stream_of(given: Any) -> CellStream:
@@ -124,7 +137,7 @@ def stream_of_rows(
             yield from _rows_block(ends, row, stop, read, major)
             row = stop
 
-    return CellStream(shape, dtype, blocks, major)
+    return CellStream(shape, dtype, blocks, major, lines=RowSource(ends, read))
 
 
 def _rows_block(
@@ -139,6 +152,30 @@ def _rows_block(
         rows = np.repeat(np.arange(first, stop, dtype=np.int64), counts)
         axes = (rows, _whole(minor)) if major == 0 else (_whole(minor), rows)
         yield axes, values
+
+
+def usual_chunk(stream: CellStream) -> tuple[int, ...] | None:
+    """The chunk for a matrix that comes by rows or by columns, if nobody asks for another: whole lines, so many that
+    a chunk has about CHUNK_CELLS cells. None for other cells."""
+    if stream.lines is None or stream.axis is None:
+        return None
+    n_lines, width = max(stream.shape[stream.axis], 1), max(stream.shape[1 - stream.axis], 1)
+    n_parts = -(-width // _MOST_SIDE)
+    each = max(int(stream.lines.ends[-1]), 1) / n_lines / n_parts
+    most = max(_MOST_BYTES // (-(-width // n_parts) * stream.dtype.itemsize), 1)
+    lines = min(max(int(CHUNK_CELLS / each), 1), n_lines, _MOST_SIDE, most)
+    chunk = lines, -(-width // n_parts)
+    return chunk if stream.axis == 0 else chunk[::-1]
+
+
+def expand_rows(first: int, ends: Axis, minor: Any) -> tuple[Axis, Axis]:
+    """Coordinates of cells that are kept by rows, from a row on."""
+    return np.repeat(np.arange(first, first + len(ends) - 1, dtype=np.int64), np.diff(ends)), _whole(minor)
+
+
+def narrow_minor(minor: Any) -> np.ndarray[Any, Any]:
+    """Columns as kernels take them: int32 or int64, of this machine's byte order."""
+    return np.ascontiguousarray(minor) if minor.dtype in (np.int32, np.int64) else _whole(minor)
 
 
 def stream_of_array(array: SparseArray) -> CellStream:

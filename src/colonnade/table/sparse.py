@@ -70,6 +70,8 @@ def write_sparse(
 
     matrix: a SciPy sparse array (explicit zeros are defined), a pydata one, (coordinates (n, rank), values, shape),
     or another sparse array. dtype: of the values, if not the matrix's. The rest as for `create_sparse`.
+    chunks: by default those of `create_sparse`, but whole rows of a matrix by rows (CSR), whole columns of one by
+    columns, so many that a chunk has about 50,000 cells.
     """
     return sparse.write_sparse(
         *to_change(target, name), matrix, dtype=dtype, chunks=chunks, fill=fill, filters=filters, max_shape=max_shape,

@@ -4,6 +4,7 @@ from colonnade.kernels.plain.bitmap import bits_count, bits_range_count, bits_ra
 from colonnade.kernels.plain.bitshuffle import bit_shuffle, bit_unshuffle
 from colonnade.kernels.plain.blocks import grow_blocks
 from colonnade.kernels.plain.blosclz import unpack_blosclz
+from colonnade.kernels.plain.cells import copy_runs, cut_rows, least_blocks, points_to_rows, rows_to_points
 from colonnade.kernels.plain.chunks import decode_scaleoffset_chunks, inflate_chunks, read_pieces
 from colonnade.kernels.plain.coded import code_data, code_offsets, code_strings
 from colonnade.kernels.plain.compare import (
@@ -24,7 +25,7 @@ from colonnade.kernels.plain.compare import (
     range_mask,
     range_rows,
 )
-from colonnade.kernels.plain.filters import fletcher32, lookup3, shuffle, unshuffle
+from colonnade.kernels.plain.filters import fletcher32, lookup3, lookup3_each, shuffle, unshuffle
 from colonnade.kernels.plain.hashing import (
     bloom_add_items,
     bloom_add_strings,
@@ -70,6 +71,8 @@ __all__ = [
     "code_data",
     "code_offsets",
     "code_strings",
+    "copy_runs",
+    "cut_rows",
     "decode_nbit",
     "decode_scaleoffset",
     "decode_scaleoffset_chunks",
@@ -88,8 +91,10 @@ __all__ = [
     "inflate",
     "inflate_chunks",
     "item_mask",
+    "least_blocks",
     "least_greatest",
     "lookup3",
+    "lookup3_each",
     "mask_and",
     "mask_bits",
     "mask_count",
@@ -98,10 +103,12 @@ __all__ = [
     "mask_or",
     "mask_rows",
     "nan_mask",
+    "points_to_rows",
     "range_count",
     "range_mask",
     "range_rows",
     "read_pieces",
+    "rows_to_points",
     "shuffle",
     "take",
     "total",

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from colonnade.kernels.plain.arguments import Bytes, Readable, check_apart, check_item_size, open_bytes
+from colonnade.kernels.plain.arguments import (
+    Bytes,
+    Readable,
+    check_apart,
+    check_count,
+    check_item_size,
+    open_bytes,
+    open_kind,
+)
 
 _WORD = 0xFFFFFFFF
 
@@ -80,6 +88,20 @@ def lookup3(source: Readable, /) -> int:
     a = (a ^ c) - _turn(c, 4) & _WORD
     b = (b ^ a) - _turn(a, 14) & _WORD
     return (c ^ b) - _turn(b, 24) & _WORD
+
+
+def lookup3_each(source: Readable, starts: Readable, stops: Readable, sums: Readable, /) -> None:
+    """The same of pieces of `source`, from byte to byte."""
+    given = open_bytes(source, "source")
+    first, last = open_kind(starts, "starts", "i8"), open_kind(stops, "stops", "i8")
+    out = open_kind(sums, "sums", "u4", writable=True)
+    check_count(last, "stops", len(first))
+    check_count(out, "sums", len(first))
+    wrong = (first < 0) | (last < first) | (last > len(given))
+    if wrong.any():
+        raise ValueError(f"piece {int(np.argmax(wrong))} does not lie in source")
+    for place, (start, stop) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        out[place] = lookup3(given[start:stop])
 
 
 def _turn(word: int, bits: int) -> int:

@@ -1,0 +1,131 @@
+"""Cells of a box of a matrix by rows, as SciPy's CSR has them: chunk by chunk, then put together row by row.
+
+Points that increase, as most writers write them, become rows at once; all else goes by way of places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from colonnade import kernels
+from colonnade.sparse.boxes import Box
+from colonnade.sparse.chunk import (
+    SparseInfo,
+    check_record,
+    coordinates,
+    count_values,
+    origin,
+    read_cells,
+    read_selection,
+    read_values,
+)
+from colonnade.sparse.records import ChunkRecord
+from colonnade.sparse.selections import CellSelection
+from colonnade.sparse.source import Source
+from colonnade.sparse.values import Values
+
+Ends = np.ndarray[Any, np.dtype[np.int64]]
+Minor = np.ndarray[Any, Any]  # int32 where that does, else int64
+_MOST_ROWS = 1 << 22  # of a chunk and of a box: an end is kept for each
+_MOST_NARROW = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class RowCells:
+    """Cells of some rows from `first` on, counted in the box: row r has those from ends[r] to below ends[r + 1]."""
+
+    first: int
+    column: int
+    ends: Ends
+    minor: Minor
+    values: Values
+
+
+def suits_rows(info: SparseInfo, box: Box) -> bool:
+    """Whether a box can be read by rows: one of a matrix, without steps, of not too many rows."""
+    if len(info.space.shape) != 2 or not box.is_plain or not info.layout.is_sparse:
+        return False
+    return len(box.ranges[0]) <= _MOST_ROWS and min(info.layout.chunk[0], info.space.shape[0]) <= _MOST_ROWS
+
+
+def read_rows(source: Source, info: SparseInfo, record: ChunkRecord, box: Box) -> RowCells:
+    """The cells of one chunk that a box asks for; columns are counted in the array."""
+    check_record(source, info, record)
+    start = origin(info, record)
+    rows, columns = (
+        min(size, limit - at) for at, size, limit in zip(start, info.layout.chunk, info.space.shape, strict=True)
+    )
+    found = _points(read_selection(source, info, record), count_values(source, info, record), rows, columns, start[1])
+    if found is None:
+        ends, minor, values = _places(source, info, record, rows, start[1])
+    else:
+        (ends, minor), values = found, read_values(source, info, record)
+    low, high = max(box.low[0] - start[0], 0), min(box.high[0] - start[0], rows)
+    if (low, high) != (0, rows):
+        part = slice(int(ends[low]), int(ends[high]))
+        ends, minor, values = ends[low : high + 1] - part.start, minor[part], values[part]
+    if box.low[1] > start[1] or box.high[1] < start[1] + columns:
+        ends, minor, values = _cut_columns(ends, minor, values, box)
+    return RowCells(start[0] + low - box.low[0], start[1], ends, minor, values)
+
+
+def _points(selection: CellSelection, count: int, rows: int, columns: int, column: int) -> tuple[Ends, Minor] | None:
+    """Rows of points that increase; None for all other selections, also those that are wrong."""
+    if selection.kind != "points" or len(selection.numbers) != count or rows < 1 or columns < 1:
+        return None
+    ends = np.empty(rows + 1, dtype=np.int64)
+    minor = np.empty(count, dtype=np.int32 if column + columns <= _MOST_NARROW else np.int64)
+    fine = kernels.points_to_rows(selection.numbers, selection.numbers.itemsize, columns, column, ends, minor)
+    return (ends, minor) if fine else None
+
+
+def _places(
+    source: Source, info: SparseInfo, record: ChunkRecord, rows: int, column: int
+) -> tuple[Ends, Minor, Values]:
+    cells = read_cells(source, info, record)
+    assert cells.values is not None  # asked for
+    coords = coordinates(cells.places, info.layout.chunk)
+    ends = np.searchsorted(coords[:, 0], np.arange(rows + 1, dtype=np.int64))
+    return ends, coords[:, 1] + column, cells.values
+
+
+def _cut_columns(ends: Ends, minor: Minor, values: Values, box: Box) -> tuple[Ends, Minor, Values]:
+    inside = (minor >= box.low[1]) & (minor < box.high[1])
+    before = np.concatenate(([0], np.cumsum(inside)))
+    return before[ends], minor[inside], values[inside]
+
+
+def join_rows(parts: Sequence[RowCells], box: Box, empty: Values) -> tuple[Ends, Minor, Values]:
+    """One matrix of all: where its rows end, columns counted in the array, and values."""
+    lengths = np.zeros(len(box.ranges[0]), dtype=np.int64)
+    for part in parts:
+        lengths[part.first : part.first + len(part.ends) - 1] += np.diff(part.ends)
+    ends = np.concatenate(([0], np.cumsum(lengths)))
+    narrow = all(part.minor.dtype == np.int32 for part in parts)
+    minor = np.empty(int(ends[-1]), dtype=np.int32 if narrow else np.int64)
+    values = np.empty((len(minor), *empty.shape[1:]), dtype=empty.dtype)
+    at = ends[:-1].copy()
+    for part in sorted(parts, key=lambda one: one.column):
+        rows = slice(part.first, part.first + len(part.ends) - 1)
+        counts = np.diff(part.ends)
+        _copy(part.minor.astype(minor.dtype, copy=False), part.ends, at[rows], counts, minor)
+        _copy(part.values, part.ends, at[rows], counts, values)
+        at[rows] += counts
+    return ends, minor, values
+
+
+def _copy(source: Values, ends: Ends, places: Ends, counts: Ends, out: Values) -> None:
+    """Runs of elements to their places; those that kernels cannot take, one run after another."""
+    if not len(source):
+        return
+    if source.dtype.hasobject:
+        for start, place, count in zip(ends.tolist(), places.tolist(), counts.tolist(), strict=False):
+            out[place : place + count] = source[start : start + count]
+        return
+    given = np.ascontiguousarray(source)
+    size = given.nbytes // len(given)
+    kernels.copy_runs(given.reshape(-1).view(np.uint8), ends[:-1], places, counts, size, out.reshape(-1).view(np.uint8))
