@@ -1,14 +1,16 @@
 """Sparse arrays: how small the published benchmark gets, and what a large matrix costs beside AnnData and dense HDF5.
 
-    python -m bench.sparse [--only sizes,speed] [--rows 100_000] [--columns 30_000] [--density 0.01] [--times 3]
+    python -m bench.sparse [--only sizes,speed] [--rows 100_000] [--columns 30_000] [--density 0.01] [--times 5]
 
 sizes: one chunk of 1024 x 1024 bytes, deflate 9, three patterns, densities of 1 and 10 %, values that compress and do
 not, as Lifeboat published them; bytes of both sections together, beside the published ones. Exits 1 when one is
 more than 5 % above.
 speed: a matrix of float32 written from CSR, and blocks of 1,000 rows read as CSR, by colonnade and by `anndata`, each
 without filters and with deflate 1 (gzip 1), and by h5py as a dense deflated dataset. The dense one is of a few rows
-only, its time multiplied: `*` says so. Processor time of all threads, the best of some runs; every answer is checked.
-Peak memory is that of a process of its own, what it had before taken off.
+only, its time multiplied: `*` says so. They run in turns; processor time of all threads and time by the clock, best and
+median; ratios are of the best processor times, to the peer with the same filters. Every answer is checked. Exits 1
+when a peer needs less. Peak memory is that of a process of its own, what it had before taken off; "from a file" is
+the same matrix converted from the AnnData file that was written, which is never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import multiprocessing
 import resource
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,14 +31,13 @@ import numpy as np
 from scipy import sparse
 
 import colonnade as cn
-from bench.timing import Took, timed
+from bench.timing import Runs, Took, run_in_turns, timed
+from colonnade.sparse.convert import convert
 
 SIDE = 1024
 MOST_ABOVE = 1.05
 BLOCK_ROWS = 1000
 DENSE_ROWS = 1000
-BAND = 125
-"""Rows of a chunk, which has all columns: AnnData's CSR is by rows too. Blocks that are read are of whole chunks."""
 # pattern -> (compressible, random) bytes at each density, facts of the published benchmark
 PUBLISHED = {
     (1, "random points"): (25_497, 35_377),
@@ -99,19 +101,31 @@ def show_sizes(folder: Path) -> bool:
 
 
 def make(rows: int, columns: int, density: float) -> Any:
-    """Rows of about as many cells each at random places, values of few digits, as counts have them."""
+    """Each element defined or not by chance, values of few digits, as counts have them. Made by blocks of rows."""
     rng = np.random.default_rng(3)
-    each = rng.poisson(columns * density, rows)
-    parts = [np.sort(rng.choice(columns, n, replace=False)).astype(np.int32) for n in each]
-    values = rng.poisson(3, int(each.sum())).astype(np.float32) + 1
-    ends = np.concatenate(([0], np.cumsum(each)))
-    return sparse.csr_matrix((values, np.concatenate(parts), ends), shape=(rows, columns))
+    parts = [_make_rows(min(10_000, rows - row), columns, density, rng) for row in range(0, rows, 10_000)]
+    counts = np.concatenate([one for one, _ in parts])
+    ends = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    values = rng.poisson(3, int(ends[-1])).astype(np.float32) + 1
+    return sparse.csr_matrix((values, np.concatenate([one for _, one in parts]), ends), shape=(rows, columns))
+
+
+def _make_rows(rows: int, columns: int, density: float, rng: np.random.Generator) -> tuple[Any, Any]:
+    """How many cells each row has, and their columns."""
+    size = rows * columns
+    places = np.cumsum(rng.geometric(density, int(size * density * 1.1) + 100)) - 1
+    places = places[places < size]
+    return np.diff(np.searchsorted(places, np.arange(rows + 1) * columns)), (places % columns).astype(np.int32)
+
+
+def fresh(matrix: Any) -> Any:
+    """The same matrix, of which nothing is known yet, as a caller has it: SciPy remembers what it once found out."""
+    return sparse.csr_matrix((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def write_colonnade(path: Path, matrix: Any, filters: str | None, dense_rows: int) -> float:
-    path.unlink(missing_ok=True)
     with cn.open(path, "w", durability="fast") as file:
-        cn.write_sparse(file, "m", matrix, filters=filters, chunks=(min(BAND, matrix.shape[0]), matrix.shape[1]))
+        cn.write_sparse(file, "m", matrix, filters=filters)
     return 1
 
 
@@ -153,54 +167,88 @@ def read_dense(path: Path, row: int) -> Any:
         return sparse.csr_matrix(file["X"][:BLOCK_ROWS])
 
 
-PEERS: dict[str, tuple[Callable[..., float], Callable[..., Any], str | None]] = {
-    "colonnade": (write_colonnade, read_colonnade, None),
-    "anndata": (write_anndata, read_anndata, None),
-    "colonnade, deflate 1": (write_colonnade, read_colonnade, "deflate:1"),
-    "colonnade, shuffle+deflate 1": (write_colonnade, read_colonnade, "shuffle+deflate:1"),
-    "anndata, gzip 1": (write_anndata, read_anndata, "gzip"),
-    "h5py dense, gzip 1 *": (write_dense, read_dense, "gzip"),
+@dataclass(frozen=True)
+class Peer:
+    """One who writes and reads; `against` is whom it is compared with."""
+
+    write: Callable[[Path, Any, str | None, int], float]
+    read: Callable[[Path, int], Any]
+    filters: str | None
+    against: str = ""
+
+
+PEERS = {
+    "colonnade": Peer(write_colonnade, read_colonnade, None, "anndata"),
+    "anndata": Peer(write_anndata, read_anndata, None),
+    "colonnade, deflate 1": Peer(write_colonnade, read_colonnade, "deflate:1", "anndata, gzip 1"),
+    "colonnade, shuffle+deflate 1": Peer(write_colonnade, read_colonnade, "shuffle+deflate:1", "anndata, gzip 1"),
+    "anndata, gzip 1": Peer(write_anndata, read_anndata, "gzip"),
+    "h5py dense, gzip 1 *": Peer(write_dense, read_dense, "gzip"),
 }
+DENSE = "h5py dense, gzip 1 *"
 
 
 def show_speed(folder: Path, rows: int, columns: int, density: float, times: int) -> bool:
-    matrix = make(rows, columns, density)
-    print(f"\n{rows:,} x {columns:,}, {matrix.nnz:,} cells of float32; CPU seconds, MB")
-    print(f"{'':30}{'write':>9}{'block':>9}{'file MB':>9}{'peak MB, writing':>18}{'reading':>9}")
-    fine = True
-    for name, (write, read, filters) in available(PEERS):
-        path = folder / "large.h5"
-        many = min(DENSE_ROWS, rows)
-        wrote, scale = best(times, partial(write, path, matrix, filters, many))
-        dense = name.startswith("h5py")
-        row = 0 if dense else rows // 2
-        took, found = best(times + 2, partial(read, path, row))
-        fine &= is_same(found, matrix[row : row + BLOCK_ROWS], name)
-        size = path.stat().st_size * scale / 1e6
-        writing = peak(partial(write, path, matrix, filters, many))
-        reading = peak(partial(read, path, row))
-        print(f"{name:30}{wrote * scale:>9.2f}{took:>9.4f}{size:>9.0f}{writing:>18.0f}{reading:>9.0f}")
+    matrix, peers = make(rows, columns, density), available(PEERS)
+    print(f"\n{rows:,} x {columns:,}, {matrix.nnz:,} cells of float32; best and median processor seconds, wall, MB")
+    scale = {name: rows / min(DENSE_ROWS, rows) if name == DENSE else 1.0 for name in peers}
+    paths = {name: folder / f"{number}.h5" for number, name in enumerate(peers)}
+
+    def write(name: str) -> Took:
+        paths[name].unlink(missing_ok=True)
+        took, given = Took(), fresh(matrix)
+        with timed(took):
+            peers[name].write(paths[name], given, peers[name].filters, min(DENSE_ROWS, rows))
+        return took
+
+    def read(name: str) -> Took:
+        row, took = 0 if name == DENSE else rows // 2, Took()
+        with timed(took):
+            found = peers[name].read(paths[name], row)
+        if not is_same(found, matrix[row : row + BLOCK_ROWS], name):
+            raise SystemExit(1)
+        return took
+
+    wrote = run_in_turns({name: partial(write, name) for name in peers}, times)
+    took = run_in_turns({name: partial(read, name) for name in peers}, 5 * times)
+    fine = _show_runs("write", wrote, peers, scale) & _show_runs("block", took, peers, dict.fromkeys(peers, 1.0))
+    print(f"\n{'MB':32}{'file':>8}{'writing':>10}{'reading':>10}")
+    for name, peer in peers.items():
+        size = paths[name].stat().st_size * scale[name] / 1e6
+        reading = peak(partial(peer.read, paths[name], 0))
+        paths[name].unlink()
+        writing = peak(partial(peer.write, paths[name], matrix, peer.filters, min(DENSE_ROWS, rows)))
+        print(f"{name:32}{size:>8.0f}{writing:>10.0f}{reading:>10.0f}")
+    if "anndata" in peers:
+        work = partial(convert, str(paths["anndata"]), str(folder / "converted.h5"))
+        print(f"{'colonnade, from a file':32}{'':8}{peak(work):>10.0f}")
     return fine
 
 
-def available(peers: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _show_runs(what: str, runs: dict[str, Runs], peers: dict[str, Peer], scale: dict[str, float]) -> bool:
+    """A line for each, with the ratios to its peer and to the dense one; whether none is above 1."""
+    print(f"\n{what:32}{'cpu best':>10}{'median':>10}{'wall best':>10}{'median':>10}{'/ peer':>8}{'/ dense':>8}")
+    fine = True
+    for name, own in runs.items():
+        times = (own.best_cpu, own.median_cpu, own.best_wall, own.median_wall)
+        line = f"{name:32}" + "".join(f"{one * scale[name]:>10.4f}" for one in times)
+        for peer in (peers[name].against, DENSE) if peers[name].against else ():
+            if peer in runs:
+                ratio = own.best_cpu / (runs[peer].best_cpu * scale[peer])
+                fine &= ratio < 1
+                line += f"{ratio:>8.2f}"
+        print(line)
+    return fine
+
+
+def available(peers: dict[str, Peer]) -> dict[str, Peer]:
     """Those that are installed."""
     try:
         import anndata  # noqa: F401
     except ImportError:
         print("anndata is not installed, and left out: pip install anndata")
-        peers = {name: one for name, one in peers.items() if not name.startswith("anndata")}
-    yield from peers.items()
-
-
-def best(times: int, work: Callable[[], Any]) -> tuple[float, Any]:
-    least, found = float("inf"), None
-    for _ in range(times):
-        took = Took()
-        with timed(took):
-            found = work()
-        least = min(least, took.cpu)
-    return least, found
+        return {name: one for name, one in peers.items() if not name.startswith("anndata")}
+    return peers
 
 
 def is_same(found: Any, expected: Any, name: str) -> bool:
@@ -241,7 +289,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=30_000)
     parser.add_argument("--density", type=float, default=0.01)
-    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--times", type=int, default=5)
     asked = parser.parse_args(arguments)
     fine = True
     with tempfile.TemporaryDirectory(prefix="colonnade-sparse-") as folder:

@@ -183,6 +183,17 @@ def test_the_usual_chunk() -> None:
     assert usual_chunk(stream_of(([[0, 1]], [1], (2, 2)))) is None
 
 
+@pytest.mark.parametrize("chunks", [None, (1, 3), (2, 2)])
+@pytest.mark.parametrize("filters", [None, "deflate:9"])
+@pytest.mark.parametrize("dtype", [None, "i4"])
+def test_twins_are_added_up_and_rows_put_in_order(tmp_path: Path, chunks: Any, filters: Any, dtype: Any) -> None:
+    given_ = sparse.csr_array(([1.5, 2.0, 4.5, 8.0, 16.0], [3, 0, 3, 5, 1], [0, 3, 4, 5]), shape=(3, 6))
+    path = tmp_path / "a.h5"
+    with cn.write_sparse(path, "m", given_, chunks=chunks, filters=filters, dtype=dtype) as opened:
+        assert opened[...].tolist() == [[2, 0, 0, 6, 0, 0], [0, 0, 0, 0, 0, 8], [0, 16, 0, 0, 0, 0]]
+    assert given_.data.tolist() == [1.5, 2, 4.5, 8, 16]  # the caller's own is as it was
+
+
 class Full(Disk):
     def write_parts(self, descriptor: int, parts: Sequence[Any], offset: int) -> None:
         raise OSError("no space left")

@@ -51,8 +51,11 @@ def put_stream(change: Change, info: SparseInfo, stream: CellStream, n_threads: 
 
 
 def _packed(info: SparseInfo, stream: CellStream, n_threads: int) -> Iterator[list[Packed]]:
-    if stream.lines is not None and stream.axis == 0 and suits_rows(info):
-        return pack_rows(info, stream.lines, _pack_sorted, n_threads)
+    lines = stream.lines if stream.axis == 0 else None
+    if lines is not None and lines.mend is not None and stream.dtype != stored_dtype(info.type):
+        lines = None  # twins are added up before their type is changed
+    if lines is not None and suits_rows(info):
+        return pack_rows(info, lines, _pack_sorted, n_threads)
 
     def work(part: Part) -> Packed:
         grid, places, values = part

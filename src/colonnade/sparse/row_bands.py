@@ -71,7 +71,7 @@ def pack_rows(info: SparseInfo, rows: RowSource, pack_sorted: Sorted, n_threads:
             chunks += [_pack_other(info, piece, pack_sorted) for piece in found[False]]
             return sorted(chunks, key=lambda one: one[0]), room
         except ValueError:  # columns that do not increase, or lie outside: sorted, or refused, here
-            return [one for band in bands for one in pack_sorted(info, _cells(band))], None
+            return [one for band in bands for one in pack_sorted(info, _cells(_mended(rows, band)))], None
 
     n_threads = n_threads if info.filtered else 1  # to share the little that is to do would cost more than it saves
     for chunks, room in in_order(work, _batches(info, rows), n_threads):
@@ -183,6 +183,10 @@ def _values(piece: _Piece) -> Section:
     made = np.empty(piece.count * size, dtype=np.uint8)
     kernels.copy_runs(given, piece.starts, np.cumsum(lengths) - lengths, lengths, size, made)
     return made.data
+
+
+def _mended(rows: RowSource, band: _Band) -> _Band:
+    return band if rows.mend is None else _Band(band.first, *rows.mend(band.ends, band.minor, band.values))
 
 
 def _cells(band: _Band) -> Block:

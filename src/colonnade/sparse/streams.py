@@ -6,7 +6,7 @@ A stream is of SciPy matrices, of coordinates, of another sparse array; `matrix_
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,10 +29,15 @@ _MOST_BYTES = 1 << 31  # of a chunk, were it dense
 
 @dataclass(frozen=True)
 class RowSource:
-    """A matrix that is kept by rows: `ends` as SciPy's indptr; `read` gives columns and values from place to place."""
+    """A matrix that is kept by rows: `ends` as SciPy's indptr; `read` gives columns and values from place to place.
+
+    mend: some rows (their ends, columns and values) with columns in order and twins added up, where a caller may give
+    others; a stream of the same matrix has them so.
+    """
 
     ends: Axis
     read: Callable[[int, int], tuple[Any, Any]] = field(repr=False)
+    mend: Callable[[Axis, Any, Any], tuple[Axis, Any, Any]] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -110,11 +115,28 @@ def _whole(numbers: Any) -> Axis:
 
 
 def _stream_of_compressed(given: Any) -> CellStream:
-    """A SciPy matrix by rows or by columns."""
-    if not given.has_canonical_format:
-        given = given.copy()
-        given.sum_duplicates()
+    """A SciPy matrix by rows or by columns. That it is in order is asked only where nothing else would find out."""
     major = 0 if given.format == "csr" else 1
+
+    def blocks(chunk: tuple[int, ...]) -> Iterator[Block]:
+        matrix = given
+        if not matrix.has_canonical_format:
+            matrix = given.copy()
+            matrix.sum_duplicates()
+        return _stream_of_parts(matrix, major).blocks(chunk)
+
+    def mend(ends: Axis, minor: Any, values: Any) -> tuple[Axis, Any, Any]:
+        shape = (len(ends) - 1, given.shape[1 - major])
+        matrix = type(given)((values, minor, ends), shape=shape if major == 0 else shape[::-1], copy=True)
+        matrix.sum_duplicates()
+        return matrix.indptr.astype(np.int64), matrix.indices, matrix.data
+
+    found = _stream_of_parts(given, major)
+    assert found.lines is not None  # it is by rows or by columns
+    return replace(found, blocks=blocks, lines=replace(found.lines, mend=mend))
+
+
+def _stream_of_parts(given: Any, major: int) -> CellStream:
     ends = np.asarray(given.indptr).astype(np.int64)
 
     def read(start: int, stop: int) -> tuple[Any, Any]:
