@@ -64,12 +64,7 @@ def pack_rows(info: SparseInfo, rows: RowSource, pack_sorted: Sorted, n_threads:
 
     def work(bands: list[_Band]) -> tuple[list[Packed], Room | None]:
         try:
-            found: dict[bool, list[_Piece]] = {True: [], False: []}
-            for piece in (piece for band in bands for piece in _cut(info, band)):
-                found[_is_scattered(piece)].append(piece)
-            chunks, room = _pack_points(info, found[True], spare)
-            chunks += [_pack_other(info, piece, pack_sorted) for piece in found[False]]
-            return sorted(chunks, key=lambda one: one[0]), room
+            return _pack_pieces(info, [piece for band in bands for piece in _cut(info, band)], pack_sorted, spare)
         except ValueError:  # columns that do not increase, or lie outside: sorted, or refused, here
             return [one for band in bands for one in pack_sorted(info, _cells(_mended(rows, band)))], None
 
@@ -130,26 +125,43 @@ def _pack_other(info: SparseInfo, piece: _Piece, pack_sorted: Sorted) -> Packed:
     return chunks[0]
 
 
-def _pack_points(info: SparseInfo, pieces: list[_Piece], spare: list[Room]) -> tuple[list[Packed], Room]:
-    """Section 0 of all chunks side by side, so that they are summed together; and the memory they lie in."""
+def _pack_pieces(
+    info: SparseInfo, pieces: list[_Piece], pack_sorted: Sorted, spare: list[Room]
+) -> tuple[list[Packed], Room]:
+    """Chunks, and the memory their points lie in: side by side, so that they are summed together."""
     heads = [_head(info, piece) for piece in pieces]
-    sizes = [len(head) + 2 * width * piece.count for (head, width), piece in zip(heads, pieces, strict=True)]
-    starts = np.cumsum([0, *(size + CHECKSUM for size in sizes)])
-    stops, starts = starts[1:] - CHECKSUM, starts[:-1]
-    made = _room(int(stops[-1]) + CHECKSUM if pieces else 0, spare)
-    for (head, width), piece, start, stop in zip(heads, pieces, starts.tolist(), stops.tolist(), strict=True):
-        made[start : start + len(head)] = np.frombuffer(head, dtype=np.uint8)
-        column = piece.grid[1] * info.layout.chunk[1]
-        limit = min(info.layout.chunk[1], info.space.shape[1] - column)
-        points = made[start + len(head) : stop]
-        kernels.rows_to_points(piece.band.minor, piece.starts, piece.stops, column, limit, width, points)
-    sums = np.empty(len(pieces), dtype=np.uint32)
+    sizes = [len(head) + 2 * width * piece.count + CHECKSUM for (head, width), piece in zip(heads, pieces, strict=True)]
+    made, at = _room(sum(sizes), spare), 0
+    points: list[tuple[_Piece, int, int]] = []
+    chunks: list[Packed] = []
+    for piece, (head, width), size in zip(pieces, heads, sizes, strict=True):
+        if _is_scattered(piece):  # and then at once, while the columns are in the processor's cache
+            stop = at + size - CHECKSUM
+            made[at : at + len(head)] = np.frombuffer(head, dtype=np.uint8)
+            _put_points(info, piece, width, made[at + len(head) : stop])
+            points.append((piece, at, stop))
+            at += size
+        else:
+            chunks.append(_pack_other(info, piece, pack_sorted))
+    chunks += _sum_points(info, points, made)
+    return sorted(chunks, key=lambda one: one[0]), made
+
+
+def _put_points(info: SparseInfo, piece: _Piece, width: int, out: Room) -> None:
+    column = piece.grid[1] * info.layout.chunk[1]
+    limit = min(info.layout.chunk[1], info.space.shape[1] - column)
+    kernels.rows_to_points(piece.band.minor, piece.starts, piece.stops, column, limit, width, out)
+
+
+def _sum_points(info: SparseInfo, points: list[tuple[_Piece, int, int]], made: Room) -> Iterator[Packed]:
+    """Checksums put behind each section 0, and the chunks of them."""
+    starts = np.array([start for _, start, _ in points], dtype=np.int64)
+    stops = np.array([stop for _, _, stop in points], dtype=np.int64)
+    sums = np.empty(len(points), dtype=np.uint32)
     kernels.lookup3_each(made, starts, stops, sums)
-    found: list[Packed] = []
-    for piece, start, stop, one in zip(pieces, starts.tolist(), stops.tolist(), sums.tolist(), strict=True):
+    for (piece, start, stop), one in zip(points, sums.tolist(), strict=True):
         made[stop : stop + CHECKSUM] = np.frombuffer(one.to_bytes(CHECKSUM, "little"), dtype=np.uint8)
-        found.append((piece.grid, pack_sections(info, [made.data[start : stop + CHECKSUM], _values(piece)])))
-    return found, made
+        yield piece.grid, pack_sections(info, [made.data[start : stop + CHECKSUM], _values(piece)])
 
 
 def _room(n_bytes: int, spare: list[Room]) -> Room:
