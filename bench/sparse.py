@@ -1,6 +1,7 @@
 """Sparse arrays: how small the published benchmark gets, and what a large matrix costs beside AnnData and dense HDF5.
 
     python -m bench.sparse [--only sizes,speed] [--rows 100_000] [--columns 30_000] [--density 0.01] [--times 5]
+                           [--filters all|none|some]
 
 sizes: one chunk of 1024 x 1024 bytes, deflate 9, three patterns, densities of 1 and 10 %, values that compress and do
 not, as Lifeboat published them; bytes of both sections together, beside the published ones. Exits 1 when one is
@@ -188,8 +189,11 @@ PEERS = {
 DENSE = "h5py dense, gzip 1 *"
 
 
-def show_speed(folder: Path, rows: int, columns: int, density: float, times: int) -> bool:
-    matrix, peers = make(rows, columns, density), available(PEERS)
+def show_speed(folder: Path, rows: int, columns: int, density: float, times: int, filters: str) -> bool:
+    wanted = {
+        name: one for name, one in PEERS.items() if filters == "all" or (one.filters is None) == (filters == "none")
+    }
+    matrix, peers = make(rows, columns, density), available(wanted)
     print(f"\n{rows:,} x {columns:,}, {matrix.nnz:,} cells of float32; best and median processor seconds, wall, MB")
     scale = {name: rows / min(DENSE_ROWS, rows) if name == DENSE else 1.0 for name in peers}
     paths = {name: folder / f"{number}.h5" for number, name in enumerate(peers)}
@@ -290,13 +294,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--columns", type=int, default=30_000)
     parser.add_argument("--density", type=float, default=0.01)
     parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--filters", choices=("all", "none", "some"), default="all", help="peers without, or with some")
     asked = parser.parse_args(arguments)
     fine = True
     with tempfile.TemporaryDirectory(prefix="colonnade-sparse-") as folder:
         if "sizes" in asked.only:
             fine &= show_sizes(Path(folder))
         if "speed" in asked.only:
-            fine &= show_speed(Path(folder), asked.rows, asked.columns, asked.density, asked.times)
+            fine &= show_speed(Path(folder), asked.rows, asked.columns, asked.density, asked.times, asked.filters)
     return 0 if fine else 1
 
 
