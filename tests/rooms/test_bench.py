@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pyarrow as pa
 import pytest
+from bench import anndata as bench_anndata
 from bench import chart, report
 from bench.__main__ import arguments_from, chosen_peers, chosen_rows, compare
 from bench.answers import difference
@@ -199,3 +200,22 @@ def test_the_command_line_says_what_it_does_not_know(capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         arguments_from(["--rows", "0"])
     assert "must be 1 or more" in capsys.readouterr().err
+
+
+def test_cells_are_selected_alike_by_anndata_and_colonnade(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "--cells",
+        "20_000",
+        "--repeats",
+        "1",
+        "--folder",
+        str(tmp_path),
+        "--json",
+        str(tmp_path / "cells.json"),
+    ]
+    assert bench_anndata.main(arguments) == 0
+    told = json.loads((tmp_path / "cells.json").read_text())["found"]
+    assert told["anndata"]["rows"] == told["colonnade, scan"]["rows"] > 100
+    assert told["colonnade, scan"]["columns"] == 30
+    assert "colonnade, two columns" in capsys.readouterr().out
+    assert not (tmp_path / "indexed.h5ad").exists()

@@ -109,6 +109,43 @@ def test_the_same_rows_as_the_library(tmp_path: Path, rows: str, dtype: Any, fil
     assert_same(tmp_path / "x.h5", ROWS[rows])
 
 
+@pytest.mark.parametrize("order", ["as written", "backwards in parts", "shuffled"])
+def test_collections_are_followed_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
+    """Rows that lie together are followed in parts; others, whose collections would be read over and over, at once."""
+    rows = [b"" if row % 11 == 0 else b"%06d" % row * (1 + row % 90) for row in range(3000)]
+    make(tmp_path / "x.h5", rows)
+    with h5py.File(tmp_path / "x.h5", "r+") as file:
+        image = file["x"][:]
+        places = np.arange(3000)
+        if order == "backwards in parts":
+            places = places.reshape(30, 100)[::-1].reshape(-1)
+        elif order == "shuffled":
+            places = np.random.default_rng(5).permutation(3000)
+        move_references(file["x"].id, places)
+        assert sorted(file["x"][:].tolist()) == sorted(image.tolist())
+    monkeypatch.setattr(heap_room, "_TOGETHER", 3)
+    followed: list[int] = []
+    original = HeapSource._resolve
+
+    def seen(self: HeapSource, image: Any) -> Any:
+        followed.append(len(image))
+        return original(self, image)
+
+    monkeypatch.setattr(HeapSource, "_resolve", seen)
+    assert_same(tmp_path / "x.h5", [rows[place] for place in places])
+    whole = [n for n in followed if n == 3000]
+    assert (max(followed) < 1000) == (order != "shuffled")
+    assert bool(whole) == (order == "shuffled")
+
+
+def move_references(dataset: Any, places: Any) -> None:
+    """Put the references of a dataset in another order, chunk by chunk; what they lead to stays."""
+    raw = b"".join(dataset.read_direct_chunk((first,))[1] for first in range(0, 3000, CHUNK))
+    references = np.frombuffer(raw, REFERENCE)[places]
+    for first in range(0, 3000, CHUNK):
+        dataset.write_direct_chunk((first,), references[first : first + CHUNK].tobytes())
+
+
 @pytest.mark.parametrize(("dtype", "expected"), [(TEXT, b"ab"), (BINARY, b"ab\0cd")], ids=["text", "binary"])
 def test_nul_ends_a_text_and_is_a_byte_of_binary(tmp_path: Path, dtype: Any, expected: bytes) -> None:
     """h5py writes no such text, but other tools do."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from colonnade.cli.answer import Facts, NoTables, print_json
 from colonnade.cli.text import ReadColumn
 from colonnade.cli.values import plain_values
-from colonnade.elements.views import table_views
 from colonnade.errors import ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.h5.outside import Links
 from colonnade.show import type_word
 from colonnade.table import File, Query, Table, open
+
+if TYPE_CHECKING:
+    from colonnade.elements.views import TableView
 
 DEFAULT_ROWS = 5
 READ_TOGETHER = 50
@@ -69,23 +72,28 @@ def only_table(file: File, asked: str | None) -> Table:
 
 
 def table_paths(file: File) -> list[str]:
-    """The paths of all tables, and of what can be read as one though it is none (see elements.views)."""
-    paths = file.tables()
-    return [*paths, *(path for path in table_views(file) if path not in paths)]
+    """The paths of all tables; of a file without any, of what can be read as one though it is none."""
+    return file.tables() or list(views_of(file))
 
 
 def table_at(file: File, path: str) -> Table:
     """The table of this path, or what can be read as one."""
     if path not in file:
-        view = table_views(file).get("/" + path.strip("/"))
+        view = views_of(file).get("/" + path.strip("/"))
         if view is not None:
             return view.open()
     return file[path]
 
 
+def views_of(file: File) -> dict[str, TableView]:
+    from colonnade.elements.views import table_views  # late: most files need none of it
+
+    return table_views(file)
+
+
 def is_path_of_table(file: File, text: str) -> bool:
     """Whether an argument that may be a table is one: it begins with a slash, or leads to a table."""
-    return text.startswith("/") or text in file or "/" + text in table_views(file)
+    return text.startswith("/") or text in file or "/" + text in views_of(file)
 
 
 def asked_matches(file: File, given: Sequence[str], needed: bool) -> tuple[Table, str | None]:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from colonnade.cli.answer import FINE, Facts, print_json
-from colonnade.cli.choose import file_facts
+from colonnade.cli.choose import file_facts, views_of
 from colonnade.cli.text import cell, lines, new_grid, open_console, plural, show_file
-from colonnade.elements.views import TableView, table_views
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5.attributes import BROKEN, read_text
 from colonnade.h5.datasets import describe_dataset, stored_bytes
@@ -27,6 +26,8 @@ from colonnade.table import File, open
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from colonnade.elements.views import TableView
 
 
 def list_objects(file: str, as_json: bool) -> int:
@@ -57,7 +58,7 @@ def _entry(path: str, kind: str, **known: Any) -> Facts:
 
 def _objects(file: File) -> Iterator[Facts]:
     tables = set(file.tables())  # of a file whose root cannot be read, this is a CorruptError
-    views = table_views(file)
+    views = {} if tables else views_of(file)
     inside: set[str] = set()  # groups that are columns of a table, or hold parts of them
     for path, group in walk_groups(file.h5["/"].id):
         try:

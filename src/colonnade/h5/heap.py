@@ -8,6 +8,7 @@ What is not as it should be is left to the library, which says what is wrong.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +23,10 @@ from colonnade.model import FilterInfo, StoredType
 REFERENCE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
 Offsets = np.ndarray[Any, np.dtype[np.int32]]
 _GAP = 1 << 16  # bytes between collections that are read in one go
+_TOGETHER = 64  # collections that are followed at a time; most have 64 KiB
 _MOST = 1 << 30  # bytes of collections that are held at the same time
 _MOST_SLOTS = 1 << 26  # objects of collections, counted by their highest index
+_FEW_SLOTS = 1 << 20  # that are nothing to speak of; of more, there must be bytes enough for an eighth of them
 _HEAD = 16
 _INT64, _INT32, _BYTE = np.dtype("i8"), np.dtype("i4"), np.dtype("u1")
 
@@ -53,15 +56,20 @@ class HeapSource:
     def _follow(self, image: Any) -> Strings | None:
         if image is None:
             return None
-        references = image.view(REFERENCE)
         try:
-            heap = self._collect(np.unique(references["address"][references["length"] > 0]))
-            offsets = new_array(len(references) + 1, _INT32)
-            kernels.heap_offsets(*heap, image, 1, self._is_text, offsets)
-            data = new_array(int(offsets[-1]), _BYTE)
-            kernels.heap_data(*heap, image, 1, self._is_text, offsets, data)
+            parts = [self._resolve(image[begin:end]) for begin, end in _parts(image.view(REFERENCE))]
+            return parts[0] if len(parts) == 1 else _joined(parts)
         except BROKEN:
             return None
+
+    def _resolve(self, image: Any) -> Strings:
+        """The bytes that these references lead to."""
+        references = image.view(REFERENCE)
+        heap = self._collect(np.unique(references["address"][references["length"] > 0]))
+        offsets = new_array(len(references) + 1, _INT32)
+        kernels.heap_offsets(*heap, image, 1, self._is_text, offsets)
+        data = new_array(int(offsets[-1]), _BYTE)
+        kernels.heap_data(*heap, image, 1, self._is_text, offsets, data)
         return Strings(offsets, data)
 
     def _collect(self, addresses: Any) -> tuple[Bytes, Any, Any, Any, Any]:
@@ -72,7 +80,7 @@ class HeapSource:
         slots = np.empty(len(addresses), dtype=np.int64)
         kernels.heap_slots(heap, places, slots)
         firsts = np.concatenate(([0], np.cumsum(slots)))
-        if int(firsts[-1]) > _MOST_SLOTS:
+        if int(firsts[-1]) > min(_MOST_SLOTS, max(_FEW_SLOTS, len(heap) // 2)):
             raise ValueError("these collections claim far more objects than they can hold")
         starts, sizes = new_array(int(firsts[-1]), _INT64), new_array(int(firsts[-1]), _INT64)
         kernels.heap_objects(heap, places, firsts, starts, sizes)
@@ -102,6 +110,31 @@ class HeapSource:
         if not _HEAD <= size <= _MOST:
             raise ValueError("a collection of the global heap makes no sense")
         return size
+
+
+def _parts(references: Any) -> list[tuple[int, int]]:
+    """Rows to be followed together: those of a few hundred collections, so that what is held of them stays small.
+
+    Rows that were written together lie together, as a rule; where they do not, collections would be read again and
+    again, and all are held at once.
+    """
+    addresses = references["address"]
+    n_parts = len(np.unique(addresses)) // _TOGETHER
+    if n_parts < 2:
+        return [(0, len(references))]
+    parts = list(pairwise(np.linspace(0, len(references), n_parts + 1).astype(np.int64).tolist()))
+    n_read = sum(len(np.unique(addresses[begin:end])) for begin, end in parts)
+    return parts if n_read < 2 * _TOGETHER * n_parts else [(0, len(references))]
+
+
+def _joined(parts: list[Strings]) -> Strings:
+    """The rows of several parts, one behind the other."""
+    before = np.cumsum([0, *(int(part.offsets[-1]) for part in parts)])
+    if int(before[-1]) > np.iinfo(_INT32).max:
+        raise ValueError("the rows have more bytes than the offsets can count")
+    moved = [part.offsets[1:] + int(start) for part, start in zip(parts, before[:-1], strict=True)]
+    offsets: Offsets = np.concatenate([np.zeros(1, _INT32), *moved]).astype(_INT32, copy=False)
+    return Strings(offsets, np.concatenate([part.data for part in parts]))
 
 
 def open_heap(dataset: Any, stored: StoredType, filters: Sequence[FilterInfo]) -> HeapSource | None:

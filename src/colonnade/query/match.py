@@ -22,6 +22,7 @@ from colonnade.threads import in_order
 Readers = Callable[[str], ColumnReader]
 FEWEST_ROWS = 65_536
 MOST_ROWS = 1 << 20
+MOST_ROWS_OF_SEVERAL = 1 << 18  # behind the first test rows are held by their numbers, in every thread
 WINDOW_BYTES = 16 << 20
 
 
@@ -34,7 +35,8 @@ def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:
         rows, untested = found.sure.within(*window), unsure.within(*window)
         return rows | true_rows(tree, untested, readers) if untested else rows
 
-    windows = found.may.windows(window_rows([reader.column for reader in tested]))
+    most = MOST_ROWS if isinstance(tree, BoundLeaf) else MOST_ROWS_OF_SEVERAL
+    windows = found.may.windows(window_rows([reader.column for reader in tested], most))
     n_threads = max((reader.n_threads for reader in tested), default=1)
     yield from (rows for rows in in_order(match, windows, n_threads) if rows)
 
