@@ -133,7 +133,7 @@ def _whole_cpu(one: dict[str, Any]) -> float:
 def report(found: dict[str, dict[str, Any]]) -> str:
     theirs = found["anndata"]
     lines = [
-        "| who | start | work | work, share | whole, share | start, MB | work, MB | work, share | whole, share | rows |",
+        "| who | start | work | work, share | whole, share | start, MB | work, MB | share | whole, share | rows |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, one in found.items():
