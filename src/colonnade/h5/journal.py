@@ -201,7 +201,9 @@ class JournaledFile(io.RawIOBase):
             return data
         whole = bytearray(data.ljust(n_bytes, b"\0"))
         for page in touched:
-            held, begin = self._pages[page], page * PAGE
+            held, begin = self._pages.get(page), page * PAGE
+            if held is None:  # written since, by the thread that writes: what this one asks for is as it was
+                continue
             low, high = max(start, begin), min(start + n_bytes, begin + len(held))
             if high > low:
                 whole[low - start : high - start] = held[low - begin : high - begin]

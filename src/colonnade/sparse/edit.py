@@ -1,10 +1,11 @@
 """Sectioned datasets changed in the bytes of a file: made, and their chunks, chunk map and messages replaced.
 
 Nothing here commits: bytes go to a `JournaledFile`, so that a change is there completely or not at all (`h5.journal`).
-What grows is put behind the end of the file, and the superblock is told; what fits is put where it was.
+What fits is put where it was; what grows goes to a place that the array has left behind (`spare`), or behind the end of
+the file, and the superblock is told.
 
 A dataset's object header is a stub with one continuation message; the messages stand in the block it leads to. A stub
-fits into the header of any placeholder that HDF5 makes. A block that outgrows its place is put behind the end.
+fits into the header of any placeholder that HDF5 makes. A block that outgrows its place is put elsewhere.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from colonnade.sparse.pack import Packed, Section
 from colonnade.sparse.pipelines import encode_pipelines
 from colonnade.sparse.records import ChunkRecord, RecordForm, Records, encode_records
 from colonnade.sparse.source import CHECKSUM, Source, with_checksum
+from colonnade.sparse.spare import LEAST_ROOM, USUAL_ROOM, Spare, decode_spare
 from colonnade.sparse.superblock import Superblock, read_superblock
 
 _CONSTANT = 1  # flag of messages that never change
@@ -106,20 +108,20 @@ class Editor:
 
 def put_dataset(editor: Editor, header: int, info: SparseInfo) -> None:
     """A dataset in which nothing is defined, in the place of the one whose object header is at an address."""
-    _put_block(editor, header, _encode_block(info))
-
-
-def _put_block(editor: Editor, header: int, block: bytes) -> None:
-    """A block of messages behind the end, and the stub that leads to it."""
+    block = _sealed(_encode_messages(info), 0)
     place = editor.append(lambda _: block)
-    stub = encode_header([(CONTINUATION, 0, struct.pack("<QQ", place, len(block)))])
+    editor.put(header, _encode_stub(place, len(block)))
+
+
+def _encode_stub(place: int, length: int) -> bytes:
+    stub = encode_header([(CONTINUATION, 0, struct.pack("<QQ", place, length))])
     if len(stub) != _STUB:
         raise AssertionError("a stub has one size")
-    editor.put(header, stub)
+    return stub
 
 
-def _encode_block(info: SparseInfo, length: int = 0) -> bytes:
-    """The messages of a dataset, in at least so many bytes: what is left is an empty message, or a gap."""
+def _encode_messages(info: SparseInfo) -> bytes:
+    """The messages of a dataset, one behind the other."""
     messages = [
         (DATASPACE, 0, encode_dataspace(info.space)),
         (DATATYPE, _CONSTANT, encode_datatype(info.type)),
@@ -130,8 +132,7 @@ def _encode_block(info: SparseInfo, length: int = 0) -> bytes:
     messages.append((LAYOUT, 0, encode_layout(info.layout)))
     messages += [(ATTRIBUTE, 0, data) for data in info.attributes]
     messages += [(kind, 0, data) for kind, data in info.others]
-    body = b"".join(struct.pack("<BHB", kind, len(data), flags) + data for kind, flags, data in messages)
-    return _sealed(body, length)
+    return b"".join(struct.pack("<BHB", kind, len(data), flags) + data for kind, flags, data in messages)
 
 
 def _sealed(body: bytes, length: int) -> bytes:
@@ -157,28 +158,75 @@ def put_chunks(editor: Editor, header: int, info: SparseInfo, chunks: Iterable[P
 
 def put_batches(editor: Editor, header: int, info: SparseInfo, batches: Iterable[Sequence[Packed]]) -> None:
     """The same of chunks that come several at a time: each batch is written before the next is asked for."""
-    records = {record.grid: record for record in _stored(editor.source, info)}
+    before = list(_stored(editor.source, info))
+    records = {record.grid: record for record in before}
+    spare = _read_spare(editor, header)
+    if not spare.is_apart((record.address, record.size) for record in before):
+        spare = Spare()
     n_changed = 0
     for batch in batches:
         n_changed += len(batch)
-        grown = []
-        for grid, packed in batch:
-            old = records.pop(grid, None)
-            if packed is None:
-                continue
-            if old is not None and packed.size <= old.size:
-                editor.put(old.address, packed.data)
-                records[grid] = packed.record(grid, old.address)
-            else:
-                grown.append((grid, packed))
-        address = editor.append_parts([part for _, packed in grown for part in packed.sections]) if grown else 0
-        for grid, packed in grown:
-            records[grid] = packed.record(grid, address)
-            address += packed.size
-    if n_changed:
-        put_records(editor, header, info, [records[grid] for grid in sorted(records)])
-    else:
+        _put_batch(editor, spare, records, batch)
+    if not n_changed:
         put_messages(editor, header, info)
+        return
+    if info.layout.map != "fixed array" or not records:  # that of a fixed array has the same size for ever
+        _give_map(editor, info, before, spare)  # chunks may have been read by way of it until now
+    layout = _put_map(editor, info, [records[grid] for grid in sorted(records)], spare)
+    put_messages(editor, header, replace(info, layout=layout), spare)
+
+
+def _put_batch(
+    editor: Editor, spare: Spare, records: dict[tuple[int, ...], ChunkRecord], batch: Sequence[Packed]
+) -> None:
+    """Chunks in their places; those that nothing has room for go behind the end together."""
+    grown = []
+    for grid, packed in batch:
+        old = records.pop(grid, None)
+        if packed is None:
+            if old is not None:
+                spare.give(old.address, old.size)
+            continue
+        address = _room_for(spare, old, packed.size)
+        if address is None:
+            grown.append((grid, packed))
+        else:
+            editor.put(address, packed.data)
+            records[grid] = packed.record(grid, address)
+    behind = editor.append_parts([part for _, packed in grown for part in packed.sections]) if grown else 0
+    for grid, packed in grown:
+        records[grid] = packed.record(grid, behind)
+        behind += packed.size
+
+
+def _room_for(spare: Spare, old: ChunkRecord | None, size: int) -> int | None:
+    """Where a chunk was, if it fits there, or a place that is free."""
+    if old is not None and size <= old.size:
+        spare.give(old.address + size, old.size - size)
+        return old.address
+    if old is not None:
+        spare.give(old.address, old.size)
+    return spare.take(size) if spare.runs else None
+
+
+def _put(editor: Editor, spare: Spare, make: Callable[[int], bytes]) -> int:
+    """Bytes, made for the address they get, in a place that is free or behind the end; that address."""
+    address = spare.take(len(make(0))) if spare.runs else None
+    if address is None:
+        return editor.append(make)
+    editor.put(address, make(address))
+    return address
+
+
+def _give_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], spare: Spare) -> None:
+    """Make the place of an old chunk map free, if it is one that was written here: then its length is known."""
+    address = info.layout.address
+    if info.layout.map == "single" or address is None or not records:
+        return
+    made = _encode_map(info, sorted(records, key=lambda one: one.grid))(address)
+    source = editor.source
+    if address + len(made) <= source.fits and source.read(address, len(made), "chunk map") == made:
+        spare.give(address, len(made))
 
 
 def put_records(editor: Editor, header: int, info: SparseInfo, records: Sequence[ChunkRecord]) -> None:
@@ -191,14 +239,39 @@ def _stored(source: Source, info: SparseInfo) -> Iterable[ChunkRecord]:
         yield from records
 
 
-def put_messages(editor: Editor, header: int, info: SparseInfo) -> None:
-    """The block of messages written anew: where it is, or behind the end if it has outgrown that."""
+def put_messages(editor: Editor, header: int, info: SparseInfo, spare: Spare | None = None) -> None:
+    """The block of messages written anew, where it is, or elsewhere if it has outgrown that.
+
+    spare: what is free now; as the note says when it is not given.
+    """
+    spare = _read_spare(editor, header) if spare is None else spare
     place, length = _block_of(editor, header)
-    block = _encode_block(info, length)
-    if len(block) == length:
-        editor.put(place, block)
-    else:
-        _put_block(editor, header, block)
+    body = _encode_messages(info)
+    needed = len(body) + _BLOCK_LEAD
+    if needed > length or (spare.encode(USUAL_ROOM) and length - needed < LEAST_ROOM + _MESSAGE_LEAD):
+        spare.give(place, length)
+        new = needed + USUAL_ROOM + _MESSAGE_LEAD
+        place, length = _put(editor, spare, lambda _: bytes(new)), new
+        editor.put(header, _encode_stub(place, length))
+    note = spare.encode(length - needed - _MESSAGE_LEAD)
+    if note:
+        body += struct.pack("<BHB", NIL, len(note), 0) + note
+    editor.put(place, _sealed(body, length))
+
+
+def _read_spare(editor: Editor, header: int) -> Spare:
+    """What the note in the header of an array says is free."""
+    source = editor.source
+    fields = source.summed(*_block_of(editor, header), "object header continuation")
+    fields.take(4)
+    while fields.left >= _MESSAGE_LEAD:
+        kind, size = fields.number(1), fields.number(2)
+        fields.take(1)
+        data = fields.take(size)
+        found = decode_spare(source, data) if kind == NIL else None
+        if found is not None:
+            return found
+    return Spare()
 
 
 def _block_of(editor: Editor, header: int) -> tuple[int, int]:
@@ -222,7 +295,7 @@ def empty_single(info: SparseInfo) -> tuple[int, bytes]:
     return flags, bytes(form.size_bytes + record_tail(form.n_sections, form.filtered))
 
 
-def _put_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord]) -> Layout:
+def _put_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], spare: Spare | None = None) -> Layout:
     """The chunk map of these records, and the layout that leads to it."""
     layout, form = info.layout, record_form(info)
     if any(record.size >= 1 << 8 * form.size_bytes for record in records):
@@ -234,28 +307,32 @@ def _put_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord]) -
         return replace(layout, address=records[0].address, single=data[8:])
     if not records:
         return replace(layout, address=None)
+    if layout.map == "fixed array" and layout.address is not None:
+        editor.put(layout.address, _encode_map(info, records)(layout.address))
+        return layout
+    return replace(layout, address=_put(editor, Spare() if spare is None else spare, _encode_map(info, records)))
+
+
+def _encode_map(info: SparseInfo, records: Sequence[ChunkRecord]) -> Callable[[int], bytes]:
+    """The chunk map of these records, in the order of their places, for the address it gets."""
+    layout, form = info.layout, record_form(info)
     rows = np.frombuffer(encode_records(_as_records(records, form), form), dtype=np.uint8).reshape(-1, form.length)
     version = 1 if layout.dialect == "prototype" else 0
     if layout.map == "b-tree":
         size, split, merge = layout.numbers
         kind = 13 if info.filtered else 12
         tree = TreeHeader(version, kind, size, form.length, 0, split, merge, None, 0, 0)
-        return replace(layout, address=editor.append(lambda at: encode_tree(tree, [row.tobytes() for row in rows], at)))
+        return lambda at: encode_tree(tree, [row.tobytes() for row in rows], at)
     slots, n_slots = _slots(info, records)
-    if max(n_slots, *slots) * form.length > _LARGEST_MAP:
+    if max(n_slots, *slots, 0) * form.length > _LARGEST_MAP:
         raise UnsupportedError(f"{info.name}: its chunk map would be too large", feature="large chunk maps")
     client = 3 if info.filtered else 2
     if layout.map == "fixed array":
         fixed = FixedArrayHeader(version, client, form.length, layout.numbers[0], n_slots, None)
-        elements = _spread(rows, slots, n_slots)
-        if layout.address is not None:  # it has the same size for ever
-            editor.put(layout.address, encode_fixed_array(fixed, elements, layout.address))
-            return layout
-        return replace(layout, address=editor.append(lambda at: encode_fixed_array(fixed, elements, at)))
+        return lambda at: encode_fixed_array(fixed, _spread(rows, slots, n_slots), at)
     bits, inside, pointers, least, page = layout.numbers
     array = ExtensibleArrayHeader(version, client, form.length, bits, inside, least, pointers, page, 0, None)
-    elements = _spread(rows, slots, max(slots) + 1)
-    return replace(layout, address=editor.append(lambda at: encode_extensible_array(array, elements, at)))
+    return lambda at: encode_extensible_array(array, _spread(rows, slots, max(slots) + 1), at)
 
 
 def _as_records(records: Sequence[ChunkRecord], form: RecordForm) -> Records:

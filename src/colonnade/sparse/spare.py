@@ -1,0 +1,93 @@
+"""Places that an array has left behind in its file: chunks that outgrew them, old chunk maps. They are used again.
+
+HDF5 does not know that they are free, and so never gives them to anyone. They are noted in a message of type 0 (which
+every reader passes over) in the array's own header, under its checksum:
+
+| message 0 | bytes |
+| --- | --- |
+| `COLONNADE SPARE1` | 16 |
+| number of places | 4 |
+| each: address, bytes | 8 + 8 |
+
+Only a few large ones are noted; the rest is given back by `repack`. Overwriting a place is safe, since the journal
+keeps what was there until the commit.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from colonnade.sparse.source import Source
+
+_MAGIC = b"COLONNADE SPARE1"
+_LEAD = len(_MAGIC) + 4
+_RUN = 16
+_SMALLEST = 64  # bytes: less is not worth a note
+MOST_RUNS = 32
+LEAST_ROOM, USUAL_ROOM = _LEAD + 8 * _RUN, _LEAD + MOST_RUNS * _RUN
+
+
+class Spare:
+    """Runs of bytes that are free, in the order of their addresses, never side by side."""
+
+    def __init__(self, runs: Iterable[tuple[int, int]] = ()) -> None:
+        self.runs: list[tuple[int, int]] = []
+        for address, size in runs:
+            self.give(address, size)
+
+    def give(self, address: int, size: int) -> None:
+        """Bytes that nobody needs any more; joined with those beside them."""
+        if size <= 0:
+            return
+        at = bisect_left(self.runs, (address, 0))
+        if at < len(self.runs) and self.runs[at][0] == address + size:
+            size += self.runs.pop(at)[1]
+        if at and sum(self.runs[at - 1]) == address:
+            at -= 1
+            address, size = self.runs[at][0], size + self.runs.pop(at)[1]
+        self.runs.insert(at, (address, size))
+
+    def take(self, size: int) -> int | None:
+        """The address of so many free bytes, from the smallest run that has them; None where there is none."""
+        fitting = [(length, address) for address, length in self.runs if length >= size]
+        if not fitting or size <= 0:
+            return None
+        length, address = min(fitting)
+        self.runs.remove((address, length))
+        if length > size:
+            self.runs.insert(bisect_left(self.runs, (address, 0)), (address + size, length - size))
+        return address
+
+    def is_apart(self, places: Iterable[tuple[int, int]]) -> bool:
+        """Whether none of these places (address, bytes) lies in a free run: a note that says so is not believed."""
+        for address, size in places:
+            at = bisect_left(self.runs, (address + size, 0))
+            if at and sum(self.runs[at - 1]) > address:
+                return False
+        return True
+
+    def encode(self, room: int) -> bytes:
+        """The note, in at most so many bytes: the largest runs. Nothing where there is nothing to note."""
+        count = min((room - _LEAD) // _RUN, MOST_RUNS)
+        largest = sorted((run for run in self.runs if run[1] >= _SMALLEST), key=lambda run: -run[1])[: max(count, 0)]
+        if not largest:
+            return b""
+        return _MAGIC + struct.pack("<I", len(largest)) + b"".join(struct.pack("<QQ", *run) for run in sorted(largest))
+
+
+def decode_spare(source: Source, data: bytes) -> Spare | None:
+    """The note in a message; None when it is another message, or makes no sense in this file."""
+    if data[: len(_MAGIC)] != _MAGIC or len(data) < _LEAD:
+        return None
+    count = int.from_bytes(data[len(_MAGIC) : _LEAD], "little")
+    if count > MOST_RUNS or len(data) < _LEAD + count * _RUN:
+        return None
+    runs = [struct.unpack_from("<QQ", data, _LEAD + number * _RUN) for number in range(count)]
+    end = 0
+    for address, size in runs:
+        if address < end or size < _SMALLEST or address + size > source.fits:
+            return None
+        end = address + size
+    return Spare(runs)
