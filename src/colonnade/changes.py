@@ -118,7 +118,7 @@ def append(
             progress(done, source.n_rows)
     written = [writer.finish() for writer, _ in writers.of_columns]
     holds = table.layout.extend(table.group, table.info, written)
-    _follow(table, indexes, {})
+    _follow(table, indexes, {}, written)
     _follow_face(table, ())
     holds = not table.put(written) and holds
     return done, _grown(table.info, written, first + done) if holds else None, writers
@@ -156,12 +156,18 @@ def _grown(info: TableInfo, written: list[WrittenColumn], n_rows: int) -> TableI
     return replace(info, n_rows=n_rows, columns=tuple(map(grown, info.columns)), labels=tuple(map(grown, info.labels)))
 
 
-def _follow(table: OpenTable, indexes: Sequence[OpenIndex], changed: Mapping[str, Selection]) -> None:
+def _follow(
+    table: OpenTable,
+    indexes: Sequence[OpenIndex],
+    changed: Mapping[str, Selection],
+    written: Sequence[WrittenColumn],
+) -> None:
     """Make the search indexes match the table as it is now (M2). Nothing is `changed` where rows came or went."""
     table.indexes.distrust_sharers([table.info.by_name[name] for name in changed] or table.info.members)
     if indexes:
         now = table.layout.describe(table.group, table.info.path)
-        Indexes(table.group, table.layout, now, table.receipts).follow(indexes, changed, table.info.n_rows)
+        replaced = {column.name for column in written if column.replaced}
+        Indexes(table.group, table.layout, now, table.receipts).follow(indexes, changed, table.info.n_rows, replaced)
 
 
 def _follow_face(table: OpenTable, touched: Collection[str]) -> None:
@@ -256,7 +262,7 @@ def truncate(table: OpenTable, n_rows: int) -> None:
             continue
         for dataset in column.row_datasets:
             resize(dataset, n_rows)
-    _follow(table, indexes, {})
+    _follow(table, indexes, {}, written)
     _follow_face(table, ())
     table.put(written)
 
@@ -279,7 +285,7 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
         writer.overwrite(numbers, _fitting(array.take(pa.array(order)), arrow_type(column), name, 0))
     written = [writer.finish()]
     table.layout.extend(table.group, table.info, written)
-    _follow(table, indexes, {name: Selection.from_rows(numbers)})
+    _follow(table, indexes, {name: Selection.from_rows(numbers)}, written)
     _follow_face(table, {name})
     table.put(written)
 

@@ -6,7 +6,7 @@ fresh here keeps one, an index that goes loses it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -150,22 +150,23 @@ class Indexes:
 
     # -- in step with changes --
 
-    def follow(self, before: Sequence[OpenIndex], changed: Mapping[str, Selection], n_before: int) -> None:
+    def follow(
+        self, before: Sequence[OpenIndex], changed: Mapping[str, Selection], n_before: int, replaced: Collection[str]
+    ) -> None:
         """Make indexes match the table again after rows of these columns were changed, added or cut off.
 
-        `before` are the indexes as they were before the change; self.info is the table as it is now. What cannot be
-        kept is removed.
+        `before` are the indexes as they were before the change; self.info is the table as it is now. Of `replaced`
+        columns the rows are in another dataset, to which no index refers yet. What cannot be kept is removed.
         """
-        placed = {one.name: one for one in self.layout.search_indexes(self.group, self.info)}
         for one in before:
             column = self.info.by_name.get(one.info.column)
             touched = changed.get(one.info.column, Selection.none())
-            leads = one.placed.name in placed and placed[one.placed.name].problem is None
-            if self.info.n_rows == n_before and not touched:
+            moved = one.info.column in replaced and one.index is not None
+            if self.info.n_rows == n_before and not touched and not moved:
                 continue
             if column is None or one.index is None or one.info.kind not in KINDS:
                 self._detach(one.placed)
-            elif leads and _is_stored_alike(column, one.index.column):
+            elif not moved and _is_stored_alike(column, one.index.column):
                 self._refresh(one, column, touched, n_before)
             else:
                 self._rebuild(one, column)
