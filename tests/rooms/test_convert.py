@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import anndata
 import h5py
 import numpy as np
 import pandas as pd
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pytest
 from anndata.tests.helpers import assert_equal, gen_adata
 
+import anndata
 import colonnade as cn
 from colonnade.converting import INTO
 from colonnade.layouts import LAYOUTS
@@ -197,6 +197,22 @@ def test_references_of_what_is_copied_lead_where_they_did(tmp_path: Path) -> Non
     done = cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5")
     assert "/events" in done.copied
     assert cn.read(tmp_path / "b.h5", "events")["k"].to_pylist() == ["a", "b", "a"]
+
+
+def test_a_table_in_a_table_goes_where_that_goes(tmp_path: Path) -> None:
+    """A frame may have a second face, a HEP001 table in its group: it is not a table of its own."""
+    adata(frame()).write_h5ad(tmp_path / "a.h5ad")
+    cn.write(tmp_path / "a.h5ad", {"x": [1, 2, 3]}, table="other")
+    with h5py.File(tmp_path / "a.h5ad", "r+") as file:
+        file.move("other", "obs/_hep001")
+    done = cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5")
+    assert [path for path in (*done.tables, *done.copied) if path.startswith("/obs/")] == []
+    with cn.open(tmp_path / "b.h5") as file:
+        assert len(file["obs"]) == 6
+        assert "obs/_hep001" not in file
+    done = cn.convert(tmp_path / "a.h5ad", tmp_path / "c.h5ad")
+    assert done.tables == []
+    assert len(cn.read(tmp_path / "c.h5ad", "obs/_hep001")) == 3
 
 
 def test_progress_ends_where_it_should(tmp_path: Path) -> None:

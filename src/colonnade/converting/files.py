@@ -80,7 +80,10 @@ class _Conversion:
         self.done = Converted(layout)
         self.drafts: dict[str, TableDraft] = {}
         self.sizes: dict[str, int] = {}
-        for path in source.tables():
+        paths = source.tables()
+        for path in paths:
+            if any(path.startswith(f"{other}/") for other in paths):
+                continue  # a part of another table, such as the second face of a frame: it goes where that goes
             table = source[path]
             if table.layout == layout or self._is_in_mapping(path):
                 self.done.copied.append(path)
@@ -90,11 +93,11 @@ class _Conversion:
         self.done.tables = list(self.drafts)
 
     def _is_in_mapping(self, path: str) -> bool:
-        """Whether a table is a member of a mapping of AnnData (obsm, uns), or in another table."""
+        """Whether a table is a member of a mapping of AnnData (obsm, uns)."""
         above = path.rstrip("/").rsplit("/", 1)[0]
         while above:
             group = open_group(self.source._handle.root, above)
-            if above in self.drafts or attributes.read_text(group, "encoding-type") == MAPPING:
+            if attributes.read_text(group, "encoding-type") == MAPPING:
                 return True
             above = above.rsplit("/", 1)[0]
         return False
