@@ -6,8 +6,8 @@
 The file is written by anndata. Both open it and select about 1 % of the rows by two predicates, all 30 columns of them,
 as a pandas frame. Processor time and peak memory are told for the start (imports) and for the work behind it; colonnade
 once by a plain scan, once only for the two columns that the predicates name, and once with a bitmap of the cell types
-where the layout has search indexes. "To Arrow" needs no pandas. Shares of "work" leave the start out, those of the whole
-do not.
+where the layout has search indexes. "To Arrow" needs no pandas. Shares of "work" leave the start out, those of the
+whole do not.
 """
 
 from __future__ import annotations
