@@ -17,7 +17,7 @@ from colonnade.sparse import verify_sparse
 from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.headers import read_messages
 from colonnade.sparse.locate import find_address, open_root
-from colonnade.sparse.source import source_of_buffer
+from colonnade.sparse.source import source_of_buffer, with_checksum
 
 from .sparse_decoder import Decoder
 
@@ -165,3 +165,33 @@ def test_lengths_that_lie_are_refused(tmp_path: Path) -> None:
     assert spoiled != message.data
     with pytest.raises(CorruptError, match="claims"):
         read_attributes(source, [type(message)(0x0C, 0, spoiled, message.at)])
+
+
+def resealed(data: bytes, old: bytes, new: bytes) -> bytes:
+    """The file with other bytes in the messages of its one sparse array, their checksum made right again."""
+    start = data.index(b"OCHK")
+    stop = next(at for at in range(start + 8, len(data)) if with_checksum(data[start:at]) == data[start : at + 4])
+    assert data[start:stop].count(old) == 1 and len(old) == len(new)
+    return data[:start] + with_checksum(data[start:stop].replace(old, new)) + data[stop + 4 :]
+
+
+def test_a_level_that_no_filter_has_is_refused_when_it_is_needed(tmp_path: Path) -> None:
+    path = tmp_path / "t.h5"
+    with cn.create_sparse(path, "s", shape=(9,), dtype="<i4", filters={1: "deflate:7"}) as array:
+        array.write([1, 2], [5, 6])
+    deflate = struct.pack("<HHHI", 1, 1, 1, 7)
+    path.write_bytes(resealed(path.read_bytes(), deflate, deflate[:-4] + struct.pack("<I", 77)))
+    with cn.open_sparse(path, "s") as array:
+        assert array.cells()[1].tolist() == [5, 6]
+        with pytest.raises(UnsupportedError, match="77"):
+            array.write([3], [7])
+        assert array.cells()[1].tolist() == [5, 6]
+
+
+def test_a_text_that_is_not_utf8_does_not_stop_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "t.h5"
+    cn.write(path, {"s": [1, None]}, table="t", columns={"s": cn.column(sparse=True, units="kilometre")})
+    path.write_bytes(resealed(path.read_bytes(), b"kilometre", b"kilo\x80etre"))
+    assert cn.read(path)["s"].to_pylist() == [1, None]
+    with cn.open_table(path) as table:
+        assert table["s"].units == "kilo\\udc80etre"

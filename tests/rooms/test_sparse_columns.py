@@ -342,6 +342,25 @@ def find(data: bytes, *words: bytes) -> list[int]:
     return [data.index(word) for word in words]
 
 
+@pytest.mark.parametrize("dtype", [h5py.enum_dtype({"a": 1, "b": 2}, "i1"), "<c8", ">f4", "S3", "<u2", "V2", "<f2"])
+def test_columns_that_others_made(tmp_path: Path, dtype: Any) -> None:
+    """A sparse array of any type in a table group is a column, if its elements have a form in Arrow."""
+    path = tmp_path / "t.h5"
+    cn.write(path, {"n": np.arange(50)}, table="t")
+    with cn.create_sparse(path, "t/s", shape=(50,), dtype=dtype, chunks=(20,), max_shape=(None,)) as array:
+        raw = bytes([1, 2, 65, 66] * 8)[: 2 * np.dtype(dtype).itemsize]
+        values = np.frombuffer(raw, dtype=np.dtype(dtype))
+        array.write([3, 41], values)
+    with h5py.File(path, "r+") as file:
+        file["t"].attrs["column-order"] = np.array([b"n", b"s"])
+    with cn.open(path) as file:
+        found = file["t"].to_arrow()["s"].combine_chunks()
+        assert np.flatnonzero(~found.is_null().to_numpy(zero_copy_only=False)).tolist() == [3, 41]
+        assert file["t"].take([41, 3, 4]).to_arrow()["s"].null_count == 1
+        assert file["t"].where("s is not missing").count() == 2
+        file["t"].stats()
+
+
 def test_the_command_line(tmp_path: Path) -> None:
     path = tmp_path / "t.h5"
     make(path, some(*KINDS["double"]))

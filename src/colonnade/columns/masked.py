@@ -89,7 +89,7 @@ def _with_missing(array: pa.Array, missing: Mask | None) -> pa.Array:
     """The same values, null where the mask says so. The array has no missing rows of its own, and no offset."""
     if missing is None:
         return array
-    if array.type.num_fields or isinstance(array, pa.ExtensionArray):
+    if array.type.num_fields or isinstance(array, (pa.ExtensionArray, pa.DictionaryArray)):
         return array.take(pa.array(np.arange(len(array)), mask=missing))
     validity = pa.py_buffer(np.packbits(~missing, bitorder="little"))
     return pa.Array.from_buffers(array.type, len(array), [validity, *array.buffers()[1:]])

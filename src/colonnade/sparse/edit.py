@@ -52,6 +52,7 @@ _STUB = 4 + 1 + 1 + 1 + 4 + 16 + CHECKSUM
 _END_AT = {0: 40, 1: 44, 2: 28, 3: 28}  # where superblocks of 8-byte addresses keep the end of the file
 _SUMMED_SUPERBLOCK = 44
 _BLOCK_LEAD = 4 + CHECKSUM
+_FILTER_NUMBERS = {"deflate": (0, 9), "shuffle": (1, 1 << 20), "zstd": (0, 22)}
 _MESSAGE_LEAD = 4
 _LONGEST_MESSAGE = 65_535
 _LARGEST_MAP = 1 << 32  # bytes
@@ -158,6 +159,7 @@ def put_chunks(editor: Editor, header: int, info: SparseInfo, chunks: Iterable[P
 
 def put_batches(editor: Editor, header: int, info: SparseInfo, batches: Iterable[Sequence[Packed]]) -> None:
     """The same of chunks that come several at a time: each batch is written before the next is asked for."""
+    _check_filters(info)
     before = list(_stored(editor.source, info))
     records = {record.grid: record for record in before}
     spare = _read_spare(editor, header)
@@ -174,6 +176,15 @@ def put_batches(editor: Editor, header: int, info: SparseInfo, batches: Iterable
         _give_map(editor, info, before, spare)  # chunks may have been read by way of it until now
     layout = _put_map(editor, info, [records[grid] for grid in sorted(records)], spare)
     put_messages(editor, header, replace(info, layout=layout), spare)
+
+
+def _check_filters(info: SparseInfo) -> None:
+    """Numbers of filters that reading does not need, but packing does."""
+    for step in (step for pipeline in info.pipelines for step in pipeline):
+        low, high = _FILTER_NUMBERS.get(step.name, (0, 0))
+        if high and (len(step.options) < 1 or not low <= step.options[0] <= high):
+            text = f"filter {step.name} with the numbers {step.options}"
+            raise UnsupportedError(f"{info.name}: sections cannot be packed by {text}", feature=text, path=info.name)
 
 
 def _put_batch(

@@ -75,7 +75,11 @@ class SparseRows:
         return image, missing
 
     def _blank(self, count: int) -> tuple[Values, Missing]:
-        return np.zeros(count, dtype=memory_dtype(self.info.type)), np.ones(count, dtype=bool)
+        """Rows of which all are missing; those of an enum are its first member: nothing else is in it."""
+        image = np.zeros(count, dtype=memory_dtype(self.info.type))
+        if self.info.type.kind == "enum" and self.info.type.members:
+            image[:] = self.info.type.members[0][1]
+        return image, np.ones(count, dtype=bool)
 
     def _chunks(self, start: int, stop: int, rows: Places | None = None) -> Iterator[tuple[int, Places, Values]]:
         """First row, places and values of each stored chunk of a range, of those that hold one of these rows."""

@@ -415,7 +415,8 @@ class File:
             places.update(repack(source, target, storage, receipts, progress, arrays.meet))
 
         try:
-            self._handle.rewrite(copy, lambda stream: arrays.put_copies(stream, self.name, places))
+            with told_of_damage(self.name):
+                self._handle.rewrite(copy, lambda stream: arrays.put_copies(stream, self.name, places))
         finally:
             reader.close()
         self._receipts = receipts

@@ -27,7 +27,7 @@ from colonnade.h5.links import (
     open_in_place,
 )
 from colonnade.layouts.hep001 import names
-from colonnade.model import CategoriesInfo, ColumnInfo, Finding, Severity, TableInfo
+from colonnade.model import CategoriesInfo, ColumnInfo, Finding, Severity, TableInfo, shown_name
 from colonnade.sparse.rows import SparseRows, open_rows
 
 
@@ -322,7 +322,7 @@ class _Description:
 
 def _texts_of(rows: SparseRows) -> dict[str, str]:
     """The texts among the attributes of a sparse column."""
-    return {name: value for name, value in rows.attributes().items() if isinstance(value, str)}
+    return {name: shown_name(value) for name, value in rows.attributes().items() if isinstance(value, str)}
 
 
 def _address(target: Any) -> int:
