@@ -62,6 +62,17 @@ def test_what_was_never_written_is_not_allocated(tmp_path: Path, storage: Any, m
         cn.read_element(file.h5["x"])
 
 
+def test_one_chunk_of_very_many_is_not_read_as_all_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (2**28,), "u8", chunks=(2**17,))[:5] = 1
+        file.create_dataset("y", (2**16,), "u8", chunks=(2**10,))[:5] = 1
+    with cn.open(path) as file:
+        with pytest.raises(CorruptError, match="claims"):
+            cn.read_element(file.h5["x"])
+        assert cn.read_element(file.h5["y"]).sum() == 5
+
+
 FILTERS: list[dict[str, Any]] = [
     {"compression": 4},
     {"compression": 4, "shuffle": True},

@@ -352,6 +352,8 @@ def look(node: Any, name: str) -> Attribute | None:
         claimed = space.get_simple_extent_npoints() * stored.size
         if claimed > LARGEST_ATTRIBUTE:
             return Attribute(stored, shape, problem=f"it claims {claimed:,} bytes")
+        if stored.has_pointers:
+            check_collections(attribute)
         image = np.zeros(shape, dtype=attribute.dtype)
         attribute.read(image)
         return Attribute(stored, shape, tuple(image.reshape(-1).tolist()))

@@ -47,6 +47,7 @@ SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
 # Where elements claim so much more than is stored that no filter has done it: reading them would never end.
 MOST_UNSTORED = 64 << 20
 BEST_FILTER = 20_000
+MOST_UNWRITTEN = 100  # times what is stored without filters
 _STORAGES: dict[int, Storage] = {
     h5d.COMPACT: "compact",
     h5d.CONTIGUOUS: "contiguous",
@@ -108,9 +109,9 @@ def written_rows(dataset: Any) -> int:
     return n_rows
 
 
-def claims_too_much(claimed: int, stored: int) -> bool:
+def claims_too_much(claimed: int, stored: int, filtered: bool = True) -> bool:
     """Whether elements claim so many more bytes than are stored for them that they are not worth reading."""
-    return claimed > MOST_UNSTORED and claimed > BEST_FILTER * stored
+    return claimed > MOST_UNSTORED and claimed > (BEST_FILTER if filtered else MOST_UNWRITTEN) * stored
 
 
 def is_shown_as_stored(stored: StoredType) -> bool:
