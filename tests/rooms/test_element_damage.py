@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import random
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ColonnadeError, CorruptError, FormatError, UnsupportedError
+from colonnade.h5 import collections
 from colonnade.h5.nodes import read_array
+from colonnade.sparse.convert import convert
 
 KEPT = Path(__file__).resolve().parents[1] / "faults" / "kept"
 
@@ -130,3 +134,55 @@ def test_a_chunk_that_claims_more_than_the_file_has(tmp_path: Path) -> None:
     path.write_bytes(data.replace(record, (2**31).to_bytes(4, "little") + bytes(4)))
     with cn.open(path) as file, pytest.raises(ColonnadeError):
         cn.read_element(file.h5["x"])
+
+
+def compressed(file: Any, name: str) -> Any:
+    """A matrix of AnnData's, 3 x 2."""
+    group = file.create_group(name)
+    group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", [3, 2]
+    group["data"], group["indices"], group["indptr"] = np.arange(1, 4.0), [0, 1, 0], [0, 1, 2, 3]
+    return group
+
+
+def test_matrices_to_convert_are_looked_for_without_end_only_once(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5ad", "w") as file:
+        compressed(file, "deep/X")
+        file["deep/loop"] = file["/"]
+        file["deep/again"] = file["deep/X"]
+    done = convert(str(tmp_path / "a.h5ad"), str(tmp_path / "b.h5"))
+    assert (done.shape, done.n_cells) == ((3, 2), 3)
+
+
+def test_a_matrix_to_convert_leads_to_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        compressed(file, "X")
+        file["data"] = np.arange(5.0, 8.0)
+    layout = h5py.VirtualLayout((3,), "f8")
+    layout[:] = h5py.VirtualSource("../other.h5", "data", (3,))
+    with h5py.File(tmp_path / "in" / "a.h5ad", "w") as file:
+        group = compressed(file, "X")
+        del group["data"]
+        group.create_virtual_dataset("data", layout)
+        file["Y"] = h5py.ExternalLink("../other.h5", "/X")
+    with pytest.raises(UnsupportedError, match="not followed"):
+        convert(str(tmp_path / "in" / "a.h5ad"), str(tmp_path / "b.h5"), name="X")
+    with pytest.raises(ColonnadeError):
+        convert(str(tmp_path / "in" / "a.h5ad"), str(tmp_path / "b.h5"), name="Y")
+    assert not (tmp_path / "b.h5").exists()
+
+
+def test_collections_are_found_at_every_edge_of_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is looked through by windows: each collection is seen once, and whole."""
+    monkeypatch.setattr(collections, "_WINDOW", 64)
+    chance = random.Random(3)
+    for _ in range(300):
+        data = bytearray(chance.randbytes(chance.randrange(20, 400)))
+        for _ in range(chance.randrange(4)):
+            at = chance.randrange(0, len(data) - 8)
+            data[at : at + 5] = b"GCOL\x01"
+            data[at + 8 : at + 16] = chance.choice([16, 40, 100, 10**6]).to_bytes(8, "little")[: len(data) - at - 8]
+        places = [at for at in range(len(data)) if data[at : at + 5] == b"GCOL\x01"]
+        sizes = [int.from_bytes(data[at + 8 : at + 16], "little") for at in places]
+        expected = [bytes(data[at : at + max(16, size)]) for at, size in zip(places, sizes, strict=True)]
+        assert list(collections._collections(io.BytesIO(data))) == expected

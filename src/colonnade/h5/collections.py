@@ -8,8 +8,9 @@ stop it. Only what surely never ends is refused; whatever else is wrong with a c
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from h5py import h5f, h5g
 
@@ -19,6 +20,7 @@ MOST_BYTES = 64 << 20  # of a file that is looked through; in longer ones a dama
 _SIGNATURE = b"GCOL\x01"
 _HEAD = 16
 _LEAST = 4096
+_WINDOW = 1 << 20
 _BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError)
 _sound: dict[tuple[int, int], bool] = {}
 
@@ -41,15 +43,30 @@ def _is_sound(path: Path) -> bool:
     try:
         if not path.is_file() or not _HEAD <= path.stat().st_size <= MOST_BYTES:
             return True
-        data = path.read_bytes()  # not mapped: a file that is cut off meanwhile would end the process
-        at = data.find(_SIGNATURE)
-        while at >= 0:
-            if _never_ends(data, at):
-                return False
-            at = data.find(_SIGNATURE, at + 1)
+        with path.open("rb") as file:  # not mapped: a file that is cut off meanwhile would end the process
+            return not any(_never_ends(data, 0) for data in _collections(file))
     except (OSError, ValueError):
         return True
-    return True
+
+
+def _collections(file: BinaryIO) -> Iterator[bytes]:
+    """What may be a collection, each as far as it claims to reach and the file does; the file is read by windows."""
+    begin, held = 0, b""
+    while read := file.read(_WINDOW):
+        window = held + read
+        at = window.find(_SIGNATURE)
+        while at >= 0:
+            yield _claimed(file, begin + at)
+            at = window.find(_SIGNATURE, at + 1)
+        held = window[-(len(_SIGNATURE) - 1) :]
+        begin += len(window) - len(held)
+        file.seek(begin + len(held))
+
+
+def _claimed(file: BinaryIO, at: int) -> bytes:
+    file.seek(at)
+    head = file.read(_HEAD)
+    return head + file.read(max(0, min(int.from_bytes(head[8:], "little") - len(head), MOST_BYTES)))
 
 
 def _never_ends(data: bytes, at: int) -> bool:

@@ -1,7 +1,8 @@
 """Sparse matrices as AnnData and 10x keep them in HDF5: groups of `data`, `indices` and `indptr`.
 
 AnnData says in attributes which (`encoding-type` csr_matrix or csc_matrix, `shape`); 10x keeps columns, and `shape` as
-a dataset. Nothing is believed: `indptr` must go up from 0 to the number of values, and is the one part read whole.
+a dataset. Only hard links are followed. Nothing is believed: `indptr` must go up from 0 to the number of values, and is
+the one part read whole.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any, Literal
 import h5py
 import numpy as np
 
-from colonnade.errors import CorruptError, UsageError
+from colonnade.errors import CorruptError, FormatError, UsageError
+from colonnade.h5.attributes import read as read_attribute
 from colonnade.h5.files import FileHandle
+from colonnade.h5.nodes import dtype_of, find_member, member, member_names, path_of, place_of, read_array, shape_of
 
 Array = np.ndarray[Any, Any]
 By = Literal["csr", "csc"]
-_ENCODINGS: dict[object, By] = {"csr_matrix": "csr", "csc_matrix": "csc"}
+_ENCODINGS: dict[object, By] = {"csr_matrix": "csr", "csc_matrix": "csc", "csr": "csr", "csc": "csc"}
 _PARTS = ("data", "indices", "indptr")
 _BROKEN = (KeyError, OSError, RuntimeError, ValueError, TypeError)
 _VERSION = "0.1.0"
@@ -44,30 +47,32 @@ class CompressedMatrix:
     def read(self, start: int, stop: int) -> tuple[Array, Array]:
         """Minor coordinates and values from place to place."""
         try:
-            return self._indices[start:stop], self._data[start:stop]
+            part = (slice(start, stop),)
+            return read_array(self._indices, part), read_array(self._data, part)
         except _BROKEN as error:
             raise CorruptError(f"{self.name} cannot be read: {error}", path=self.name) from error
 
 
 def find_compressed(handle: FileHandle) -> list[str]:
-    """The paths of all such groups of a file."""
+    """The paths of all such groups of a file, each under one name; a group that lies in itself is looked at once."""
     found: list[str] = []
-    pending = [handle.h5]
+    pending, seen = [handle.h5], {place_of(handle.h5)}
     while pending:
         group = pending.pop()
-        for name in group:
-            link = group.get(name, getlink=True)
-            node = _node(group, name) if isinstance(link, h5py.HardLink) else None
-            if isinstance(node, h5py.Group) and node.name not in found:
-                found.append(str(node.name)) if _is_compressed(node) else pending.append(node)
+        for node in (find_member(group, name) for name in member_names(group)):
+            if isinstance(node, h5py.Group) and place_of(node) not in seen:
+                seen.add(place_of(node))
+                found.append(path_of(node)) if _is_compressed(node) else pending.append(node)
     return sorted(found)
 
 
-def _node(group: Any, name: str) -> Any:
-    try:
-        return group[name]
-    except _BROKEN:
-        return None
+def _node(group: Any, path: str) -> Any:
+    """What lies at a path, by hard links; None where nothing does that can be opened."""
+    node = group
+    for name in path.split("/"):
+        if name and node is not None:
+            node = find_member(node, name) if isinstance(node, h5py.Group) else None
+    return node
 
 
 def _is_compressed(group: Any) -> bool:
@@ -79,12 +84,13 @@ def open_compressed(handle: FileHandle, name: str) -> CompressedMatrix:
     group = _node(handle.h5, name)
     if not isinstance(group, h5py.Group) or not _is_compressed(group):
         raise UsageError(f"{name} of {handle.name} is no group of data, indices and indptr", name=name)
-    data, indices, indptr = (group[part] for part in _PARTS)
-    kind = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format"))
-    by = _ENCODINGS.get(kind, kind if kind in ("csr", "csc") else "csc")  # 10x says nothing, and keeps columns
+    data, indices, indptr = (_node(group, part) for part in _PARTS)
+    said = read_attribute(group.id, "encoding-type"), read_attribute(group.id, "h5sparse_format")
+    kind = next((one for one in said if isinstance(one, str)), None)
+    by = _ENCODINGS.get(kind, "csc")  # 10x says nothing, and keeps columns
     shape = _shape(group, f"{handle.name}: {name}")
     for part in (data, indices, indptr):
-        if part.ndim != 1 or part.dtype.kind not in ("biuf" if part is data else "iu"):
+        if len(shape_of(part)) != 1 or dtype_of(part).kind not in ("biuf" if part is data else "iu"):
             raise CorruptError(f"{handle.name}: {part.name} is {part.dtype} of shape {part.shape}", path=name)
     ends = _ends(indptr, shape[0 if by == "csr" else 1], len(data), f"{handle.name}: {name}")
     if len(indices) != len(data):
@@ -94,11 +100,10 @@ def open_compressed(handle: FileHandle, name: str) -> CompressedMatrix:
 
 def _shape(group: Any, where: str) -> tuple[int, int]:
     try:
-        given = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
-        numbers = [
-            int(size) for size in np.asarray(given if given is not None else group["shape"][...]).reshape(-1)[:3]
-        ]
-    except _BROKEN as error:
+        said = read_attribute(group.id, "shape"), read_attribute(group.id, "h5sparse_shape")
+        given = next((one for one in said if one is not None), None)
+        numbers = [int(n) for n in np.asarray(read_array(member(group, "shape")) if given is None else given).flat[:3]]
+    except (FormatError, *_BROKEN) as error:
         raise CorruptError(f"{where} does not say its shape: {error}", path=where) from error
     if len(numbers) != 2 or min(numbers) < 0:
         raise CorruptError(f"{where} says that its shape is {numbers}", path=where)
@@ -109,7 +114,7 @@ def _ends(indptr: Any, n_rows: int, n_values: int, where: str) -> np.ndarray[Any
     if len(indptr) != n_rows + 1:
         raise CorruptError(f"{where} has {len(indptr)} ends for {n_rows} rows", path=where)
     try:
-        ends: np.ndarray[Any, np.dtype[np.int64]] = indptr[...].astype(np.int64)
+        ends: np.ndarray[Any, np.dtype[np.int64]] = read_array(indptr).astype(np.int64)
     except _BROKEN as error:
         raise CorruptError(f"{where}: indptr cannot be read: {error}", path=where) from error
     if ends[0] != 0 or ends[-1] != n_values or (ends[1:] < ends[:-1]).any():

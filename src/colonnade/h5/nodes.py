@@ -20,6 +20,7 @@ from colonnade.h5.attributes import BROKEN
 from colonnade.h5.boxes import read_box
 from colonnade.h5.collections import check_collections
 from colonnade.h5.datasets import claims_too_much
+from colonnade.h5.datatypes import describe_type
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
 from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
 from colonnade.h5.outside import bytes_elsewhere, check_rows
@@ -65,12 +66,19 @@ def find_member(group: Any, name: str) -> Any | None:
     kind = hard_kind(group.id, name)
     if kind not in ("group", "dataset"):
         return None
+    key = name.encode("utf-8", "surrogateescape")
     try:
         if kind == "dataset":
-            check_collections(group.id)  # h5py asks for the properties of a dataset as it opens it
-        return group[name.encode("utf-8", "surrogateescape")]
-    except BROKEN:
+            _check_heap(h5d.open(group.id, key))  # h5py asks for the properties of a dataset as it opens it
+        return group[key]
+    except (UnsupportedError, *BROKEN):
         return None
+
+
+def _check_heap(dataset: Any) -> None:
+    """Of elements of variable length: no collection may be without end. All of the file is looked through for that."""
+    if describe_type(dataset.get_type()).has_pointers:
+        check_collections(dataset)
 
 
 def object_at(opened: Any) -> Any:
@@ -158,8 +166,9 @@ def read_array(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
     counts = [len(one) for one in box] + list(shape[len(box) :])
     claimed = int(np.prod(counts, dtype=object)) * max(dtype.itemsize, 1)
     with _header_of(dataset):
-        check_collections(dataset.id)
-        check_rows(dataset.id)
+        _check_heap(dataset.id)
+        if dataset.id.get_create_plist().get_layout() != h5d.CHUNKED:
+            check_rows(dataset.id)
         stored, filters = _stored_bytes(dataset.id), describe_filters(dataset.id.get_create_plist())
     if claims_too_much(claimed, stored, bool(filters)):
         raise CorruptError(

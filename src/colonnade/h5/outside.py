@@ -22,6 +22,7 @@ from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.collections import check_collections
+from colonnade.h5.datatypes import describe_type
 
 Links = Literal["folder", "none", "any"]
 LINKS = ("folder", "none", "any")
@@ -71,7 +72,8 @@ def check_rows(dataset: Any) -> None:
     creation = dataset.get_create_plist()
     layout = creation.get_layout()
     if layout != h5d.VIRTUAL and not (layout == h5d.CONTIGUOUS and creation.get_external_count()):
-        check_collections(dataset)  # rows in the file itself: no way out
+        if describe_type(dataset.get_type()).has_pointers:
+            check_collections(dataset)  # rows in the file itself: no way out
     elif links_of(dataset) != "any":
         _check(dataset, _folder(dataset), links_of(dataset), (), [MOST_SOURCES])
 
