@@ -6,6 +6,7 @@ begun is to blame, and another child goes on behind it.
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import json
 import os
@@ -26,6 +27,7 @@ LARGEST_FILE = 64 << 20
 _PATIENCE = 6  # times as long by the clock, since other processes take their share of the machine
 BEFORE: list[Callable[[], None]] = []
 """What every child does first."""
+_PDEATHSIG = 1
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -141,6 +143,7 @@ def _be_child(pieces: list[int], work: Callable[[int], Any], writer: int, trace:
         limit_memory()
         if not trusted:
             drop_rights()
+        _end_with_parent()
         for piece in pieces:
             _say(writer, "begin", piece, None)
             before, begun = peak(), time.process_time()
@@ -176,6 +179,12 @@ def drop_rights() -> None:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
+def _end_with_parent() -> None:
+    """A child in a file that never ends would outlive the fuzzer. After the rights were dropped, which undoes it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
 
 
 def peak() -> int:
