@@ -69,10 +69,9 @@ print(json.dumps({
 
 def make_file(path: Path, n_cells: int) -> None:
     """An `.h5ad` file of so many cells, as anndata writes it."""
+    import anndata
     import pandas as pd
     import scipy.sparse
-
-    import anndata
 
     random = np.random.default_rng(8)
     types = np.array([f"type {number}" for number in range(N_TYPES)])

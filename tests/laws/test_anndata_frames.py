@@ -10,12 +10,12 @@ import h5py
 import pandas as pd
 import pyarrow as pa
 import pytest
+from anndata import settings as anndata_settings
 from anndata.io import read_elem, write_elem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import colonnade as cn
-from anndata import settings as anndata_settings
 
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "int8": (pa.int8(), st.sampled_from((0, 1, -128, -127, 127, 5))),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anndata
 import h5py
 import numpy as np
 import pandas as pd
@@ -14,7 +15,6 @@ import pyarrow as pa
 import pytest
 from anndata.tests.helpers import assert_equal, gen_adata
 
-import anndata
 import colonnade as cn
 from colonnade.converting import INTO
 from colonnade.layouts import LAYOUTS

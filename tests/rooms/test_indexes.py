@@ -1252,3 +1252,25 @@ def test_the_second_reader_uses_nothing_of_ours() -> None:
     """It imports h5py and NumPy, and no module of colonnade."""
     source = Path(index_reader.__file__).read_text()
     assert "import colonnade" not in source and "from colonnade" not in source
+
+
+def test_an_order_is_left_out_where_too_many_rows_match(tmp_path: Path) -> None:
+    """Taking rows one by one from an order costs more than comparing many."""
+    path, n = tmp_path / "t.h5", 20_000
+    values = np.random.default_rng(3).permutation(n)
+    texts = [f"{value:05}" for value in values]
+    plain = cn.column(chunk_rows=1000, strings="fixed")
+    index = {"x": "sorted_rows", "text": "sorted_rows"}
+    cn.write(path, {"x": values, "text": texts}, table="t", columns={"x": plain, "text": plain}, index=index)
+    with cn.open(path, trust="always") as file:
+        for column, low, high, used in (
+            ("x", 0, n // 17, True),
+            ("x", 0, n // 15, False),
+            ("text", "00000", f"{n // 3:05}", True),
+            ("text", "00000", f"{n // 2 + 1000:05}", False),
+        ):
+            query = file["t"].where(cn.col(column).between(low, high))
+            plan = query.explain()
+            assert bool(plan.indexes_used) == used, str(plan)
+            assert used or "too many rows match" in str(plan)
+            assert query.count() == sum(low <= value <= high for value in (values if column == "x" else texts))

@@ -37,6 +37,10 @@ class ChangedError(Exception):
     """An index is not what its receipt says, or holds what no index can."""
 
 
+class Costly(Exception):
+    """What an index would have to read costs more than the rows that are left."""
+
+
 # What an index may raise that holds what no index can: it is then not used. Never an error of a query.
 BAD_INDEX = (ChangedError, ColonnadeError, OSError, ValueError, TypeError, ArithmeticError, LookupError, MemoryError)
 

@@ -24,6 +24,7 @@ from colonnade.h5.datasets import DatasetPlan, create_dataset, describe_dataset,
 from colonnade.indexes.base import (
     Builder,
     ChangedError,
+    Costly,
     Digests,
     Found,
     Index,
@@ -43,6 +44,8 @@ KIND = "SORTED_ROWS"
 CHUNK = 65_536
 BLOCK = 16_384  # rows that are read, and checked against their digest, together
 MOST_POINTS = 64
+# How many rows are read and compared in the time that takes one row from here and puts it in its place.
+ROWS_FOR_ONE, TEXTS_FOR_ONE = 16, 2
 MOST_KNOWN = 4096
 
 
@@ -192,6 +195,9 @@ class SortedRowsIndex(Index):
         spans = self.spans(leaf, source)
         if spans is None:
             return None
+        rows_for_one = TEXTS_FOR_ONE if self.column.type.kind in ("text", "string") else ROWS_FOR_ONE
+        if sum(b - a for a, b in spans) * rows_for_one > scope.count:
+            raise Costly
         parts = [self.rows(a, b) for a, b in spans]
         rows = np.sort(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
         if len(rows) > 1 and (np.diff(rows) == 0).any():

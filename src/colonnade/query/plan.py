@@ -14,7 +14,7 @@ import numpy as np
 
 from colonnade.columns.keys import Keys
 from colonnade.columns.read import ColumnReader
-from colonnade.indexes.base import BAD_INDEX, Found, Index
+from colonnade.indexes.base import BAD_INDEX, Costly, Found, Index
 from colonnade.indexes.bitmap import BitmapIndex
 from colonnade.indexes.sorted_rows import SortedRowsIndex
 from colonnade.indexing import OpenIndex
@@ -190,6 +190,8 @@ class Planner:
                 try:
                     answer = one.index.find(leaf, left, _Noting(reader, self.probed))
                     why = "it says nothing of such a test" if answer is None else None
+                except Costly:
+                    why = "too many rows match: reading those that are left is cheaper"
                 except BAD_INDEX as error:
                     why = str(error)
             if answer is None:
