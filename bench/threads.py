@@ -133,7 +133,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.threads", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the table, 16 bytes each")
     parser.add_argument("--times", type=int, default=5, help="runs of each; the best one counts")
-    parser.add_argument("--limit", type=float, default=1.18, help="two threads to two processes, by the clock: 1 / 0.85")
+    parser.add_argument("--limit", type=float, default=1.18, help="two threads to two processes by the clock, 1/0.85")
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.h5"
