@@ -12,7 +12,6 @@ import anndata
 import h5py
 import numpy as np
 import pytest
-from anndata.tests.helpers import gen_adata
 
 import colonnade as cn
 from colonnade.h5 import nodes
@@ -20,6 +19,7 @@ from colonnade.layouts.anndata import rules, rules_values
 from colonnade.layouts.checks import CHECKS
 from tests.conformance.anndata import make
 from tests.conformance.test_kit import content, expected, places
+from tests.generated import generated
 
 FOLDER = Path(__file__).parent / "anndata"
 GOLDEN = Path(__file__).parents[1] / "golden" / "anndata"
@@ -97,7 +97,7 @@ def test_files_of_other_projects_are_silent(file: Path) -> None:
 def test_what_anndata_writes_is_silent(compression: Any, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        adata = gen_adata((30, 20), random_state=np.random.default_rng(3))
+        adata = generated((30, 20))
         adata.raw = adata.copy()
         with anndata.settings.override(allow_write_nullable_strings=True):
             adata.write_h5ad(tmp_path / "a.h5ad", compression=compression)

@@ -15,10 +15,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from anndata.tests.helpers import assert_equal, gen_adata
+from anndata.tests.helpers import assert_equal
 
 import colonnade as cn
 from colonnade.h5 import parts
+from tests.generated import generated
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "anndata"
 FORMS: dict[str, Any] = {"dense": np.asarray, "csr": scipy.sparse.csr_matrix, "csc": scipy.sparse.csc_matrix}
@@ -35,8 +36,8 @@ def _as_in_the_file() -> Iterator[None]:
         yield
 
 
-def generated(form: str) -> anndata.AnnData:
-    adata = gen_adata((40, 25), X_type=FORMS[form], random_state=np.random.default_rng(3))
+def cells(form: str) -> anndata.AnnData:
+    adata = generated((40, 25), X_type=FORMS[form])
     adata.raw = adata.copy()
     adata.obs["nothing"] = pd.array([None] * 40, dtype="Int32")
     return adata
@@ -44,7 +45,7 @@ def generated(form: str) -> anndata.AnnData:
 
 @every_form
 def test_everything_anndata_makes_goes_out_and_comes_back(form: str, tmp_path: Path) -> None:
-    adata, path = generated(form), tmp_path / "a.h5ad"
+    adata, path = cells(form), tmp_path / "a.h5ad"
     cn.from_anndata(adata, path, compression="gzip")
     theirs = anndata.read_h5ad(path)
     assert_equal(theirs, adata, exact=True)
@@ -58,7 +59,7 @@ def test_everything_anndata_makes_goes_out_and_comes_back(form: str, tmp_path: P
     [("int64 > 0", None), (None, "int64 < 0"), ("int64 > 0 and bool", cn.col("int64") < 0), ("int64 < -10000", None)],
 )
 def test_only_rows_that_match_come(form: str, obs: Any, var: Any, tmp_path: Path) -> None:
-    generated(form).write_h5ad(tmp_path / "a.h5ad")
+    cells(form).write_h5ad(tmp_path / "a.h5ad")
     theirs = anndata.read_h5ad(tmp_path / "a.h5ad")
     rows = np.ones(40, bool) if obs is None else theirs.obs.eval(obs.replace(" and ", " & ")).to_numpy(bool)
     columns = np.ones(25, bool) if var is None else (theirs.var["int64"] < 0).to_numpy()

@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from anndata.tests.helpers import assert_equal, gen_adata
+from anndata.tests.helpers import assert_equal
 
 import colonnade as cn
 from colonnade.converting import INTO
 from colonnade.layouts import LAYOUTS
+from tests.generated import generated
 from tests.rooms.test_cli import call, call_json
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "anndata"
@@ -57,7 +58,7 @@ def frame(n: int = 6) -> pd.DataFrame:
 
 
 def adata(obs: pd.DataFrame) -> anndata.AnnData:
-    made = gen_adata((len(obs), 4), random_state=np.random.default_rng(3))
+    made = generated((len(obs), 4))
     made.obs = obs
     return made
 

@@ -18,11 +18,12 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from anndata.io import read_elem, write_elem
-from anndata.tests.helpers import assert_equal, gen_adata
+from anndata.tests.helpers import assert_equal
 
 import colonnade as cn
 from colonnade.elements import AwkwardBuffers, Categorical, Members, Nullable, SparseMatrix
 from colonnade.errors import ConflictError, CorruptError, DataError, FormatError, UnsupportedError, UsageError
+from tests.generated import generated
 
 anndata.settings.allow_write_nullable_strings = True
 pytestmark = pytest.mark.filterwarnings("ignore:Support for Awkward Arrays")
@@ -38,9 +39,7 @@ def h5(tmp_path: Path) -> Iterator[h5py.File]:
 def adata() -> anndata.AnnData:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = gen_adata((30, 20), random_state=np.random.default_rng(3))
-        for home in (made.obsm, made.varm):  # made where xarray is installed; anndata itself cannot write it
-            home.pop("xdataset", None)
+        made = generated((30, 20))
         made.raw = made.copy()
     return made
 
