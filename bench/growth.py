@@ -121,7 +121,7 @@ def main(arguments: list[str]) -> int:
         "--rows", type=int, default=50_000_000, help="rows of the long table; the short one has a tenth"
     )
     parser.add_argument("--times", type=int, default=5, help="runs of each; the best one counts")
-    parser.add_argument("--limit", type=float, default=1.25, help="for the cost of a row: long table to short table")
+    parser.add_argument("--limit", type=float, default=1.2, help="for the cost of a row: long table to short table")
     parser.add_argument("--look-up-limit", type=float, default=1.5, help="for the cost of a look-up, in the same way")
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
