@@ -64,7 +64,8 @@ def _refused_by_row(error: cn.errors.UsageError, step: Step, name: str, before: 
     if "is the column's fill" in text:
         return value is not None and _is_fill(value, array.type, before.fills[name])
     if "ordered categories" in text:
-        return bool(array.type.ordered) and value is not None and value not in before.categories.get(name, [])
+        known = [repr(one) for one in before.categories.get(name, [])]  # 0.0 and -0.0 are two categories
+        return bool(array.type.ordered) and value is not None and repr(value) not in known
     return False
 
 
