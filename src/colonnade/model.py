@@ -45,6 +45,15 @@ Progress = Callable[[int, int | None], None]
 DEFAULT_CHUNK_ROWS = 65_536
 
 
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written at all: it holds no half of a surrogate pair."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def shown_name(name: str) -> str:
     """A name from a file as text that can be written anywhere; bytes that are not UTF-8 are escaped."""
     return name.encode("utf-8", "backslashreplace").decode()

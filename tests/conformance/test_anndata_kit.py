@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import colonnade as cn
+from colonnade.elements import read
 from colonnade.h5 import nodes
-from colonnade.layouts.anndata import rules, rules_values
+from colonnade.layouts.anndata import names, rules, rules_values
 from colonnade.layouts.checks import CHECKS
 from tests.conformance.anndata import make
-from tests.conformance.test_kit import content, expected, places
+from tests.conformance.test_kit import check_said, content, expected, places
 from tests.generated import generated
 
 FOLDER = Path(__file__).parent / "anndata"
@@ -40,6 +41,11 @@ def test_every_rule_has_a_pair_and_every_file_a_rule() -> None:
         assert rule.clause
         assert rule.advice
     assert sorted(entry["file"] for entry in FILES) == sorted(f"files/{path.name}" for path in FOLDER.glob("files/*"))
+
+
+def test_the_rules_know_what_the_readers_read() -> None:
+    assert set(read._OF_GROUPS) == set(names.OF_GROUPS)
+    assert set(read._OF_DATASETS) == set(names.OF_DATASETS)
 
 
 CHECK_IDS = [(rule.id, check) for rule in RULES for check in rule.checks]
@@ -66,11 +72,7 @@ def test_the_kit_is_small() -> None:
 def test_exactly_what_is_expected_is_found(entry: dict[str, Any], deep: bool) -> None:
     found = cn.check(FOLDER / entry["file"], deep=deep)
     assert places(found) == expected(entry, deep)
-    for one in found:
-        assert one.message
-        assert one.clause
-        assert one.advice
-        assert one.rule == "H1" or (one.found and one.expected)
+    check_said(found)
 
 
 @every_file

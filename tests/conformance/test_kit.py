@@ -41,6 +41,15 @@ def expected(entry: dict[str, Any], deep: bool = True) -> list[tuple[str, str, s
     return sorted((one["rule"], one["severity"], one["path"]) for one in entry["expected"] if deep or not one["deep"])
 
 
+def check_said(found: list[cn.Finding]) -> None:
+    """Every finding says all that it should."""
+    for one in found:
+        assert one.message
+        assert one.clause
+        assert one.advice
+        assert one.rule == "H1" or (one.found and one.expected)
+
+
 def test_every_number_is_a_rule_or_has_a_reason() -> None:
     rules = [rule.id for rule in CHECKS.rules]
     assert len(set(rules)) == len(rules)
@@ -73,11 +82,7 @@ def test_exactly_what_is_expected_is_found(entry: dict[str, Any], deep: bool) ->
     found = cn.check(FOLDER / entry["file"], deep=deep)
     assert places(found) == expected(entry, deep)
     assert found.checked.readable
-    for one in found:
-        assert one.message
-        assert one.clause
-        assert one.advice
-        assert one.rule == "H1" or (one.found and one.expected)
+    check_said(found)
 
 
 @every_file

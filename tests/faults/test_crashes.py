@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 import pyarrow as pa
 import pytest
@@ -86,6 +87,9 @@ class World:
         return {path.name: path.read_bytes() for path in sorted(self.folder.iterdir())}
 
 
+AnyWorld = TypeVar("AnyWorld", bound=World)
+
+
 @pytest.fixture(scope="session")
 def base_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("base") / "run.h5"
@@ -93,14 +97,18 @@ def base_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base_file: bytes) -> World:
-    folder, vault = tmp_path / "data", tmp_path / "vault"
+def fresh_world(kind: type[AnyWorld], below: Path, patch: pytest.MonkeyPatch, content: dict[str, bytes]) -> AnyWorld:
+    folder, vault = below / "data", below / "vault"
     folder.mkdir()
     vault.mkdir()
-    made = World(folder, vault, monkeypatch, {"run.h5": base_file, "void.h5": b""})
+    made = kind(folder, vault, patch, content)
     made.reset()
     return made
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base_file: bytes) -> World:
+    return fresh_world(World, tmp_path, monkeypatch, {"run.h5": base_file, "void.h5": b""})
 
 
 def opened(change: Change, durability: Durability = "full") -> Act:

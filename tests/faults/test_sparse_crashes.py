@@ -29,6 +29,7 @@ from tests.faults.test_crashes import (
     check_following_write,
     check_kills,
     check_power_cuts,
+    fresh_world,
     full_disk,
     opened,
     used_bytes,
@@ -98,12 +99,7 @@ def sparse_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sparse_file: bytes) -> SparseWorld:
-    folder, vault = tmp_path / "data", tmp_path / "vault"
-    folder.mkdir()
-    vault.mkdir()
-    made = SparseWorld(folder, vault, monkeypatch, {"run.h5": sparse_file})
-    made.reset()
-    return made
+    return fresh_world(SparseWorld, tmp_path, monkeypatch, {"run.h5": sparse_file})
 
 
 def create(file: cn.File) -> None:

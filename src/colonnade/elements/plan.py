@@ -21,6 +21,7 @@ from colonnade.elements.values import AwkwardBuffers, Categorical, Members, Null
 from colonnade.errors import DataError, UsageError
 from colonnade.exchange.pandas_arrays import CategoricalParts, FrameParts, NullableParts, split_array, split_frame
 from colonnade.h5.nodes import Array
+from colonnade.model import is_utf8
 
 DEEPEST = 64
 UNNAMED = "_index"  # the dataset of an index that has no name
@@ -69,21 +70,13 @@ def check_name(name: object, where: str) -> str:
     """Refuse what cannot be the name of one member: anndata would take it for a path, or lose the data."""
     if not isinstance(name, str):
         raise DataError(f"{where}: names are texts, not {name!r}", where=where, name=name)
-    if name in ("", ".") or "/" in name or "\0" in name or not _is_utf8(name):
+    if name in ("", ".") or "/" in name or "\0" in name or not is_utf8(name):
         raise DataError(
             f"{where}: {name!r} cannot be a name in an HDF5 file (empty, '.', or with '/' or NUL): rename it",
             where=where,
             name=name,
         )
     return name
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 # -- scalars --
@@ -101,7 +94,7 @@ def _plan_text(value: Any, where: str, _depth: int) -> Planned | None:
 
 
 def _check_text(text: str, where: str) -> None:
-    if "\0" in text or not _is_utf8(text):
+    if "\0" in text or not is_utf8(text):
         raise DataError(f"{where}: {text!r} holds NUL or is no UTF-8, which HDF5 text cannot", where=where, value=text)
 
 

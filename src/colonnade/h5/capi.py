@@ -19,9 +19,6 @@ from typing import Any, NoReturn
 import h5py
 from h5py import h5i, h5s
 from h5py._objects import phil
-from h5py.h5 import get_libversion
-
-HDF5_VERSION: tuple[int, int, int] = get_libversion()
 
 
 def _load_library() -> ctypes.CDLL:

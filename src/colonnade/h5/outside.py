@@ -36,17 +36,12 @@ _OF_PYTHON: dict[tuple[int, int], bool] = {}  # by HDF5's numbers of files, whic
 
 
 def know_links(file_id: Any, links: Links) -> None:
-    """Note how far this file may lead, as long as it is open."""
+    """Note how far this file may lead; what holds for every file is not kept."""
     number = _number(file_id)
-    if number is not None:
-        _WISHES[number] = links
-
-
-def forget_links(file_id: Any) -> None:
-    """The file is to be closed."""
-    number = _number(file_id)
-    if number is not None:
+    if number is not None and links == "folder":
         _WISHES.pop(number, None)
+    elif number is not None:
+        _WISHES[number] = links
 
 
 def links_of(node: Any) -> Links:

@@ -26,17 +26,16 @@ import numpy as np
 from colonnade.errors import CorruptError, DataError, UnsupportedError, UsageError
 from colonnade.h5.datatypes import stored_type_of
 from colonnade.model import StoredType
-from colonnade.sparse.btree2 import read_records
 from colonnade.sparse.dataspace import decode_extent, encode_extent
 from colonnade.sparse.datatype import decode_datatype, encode_datatype
-from colonnade.sparse.fractal_heap import FractalHeap
 from colonnade.sparse.headers import ATTRIBUTE, ATTRIBUTE_INFO, SHARED, Message, follow_shared
 from colonnade.sparse.heap_set import decode_collection
+from colonnade.sparse.named_heap import NamedForm, read_named
 from colonnade.sparse.source import Fields, Source
 from colonnade.sparse.values import decode_values
 
-_BY_NAME = 8  # type of the B-tree of attributes' names: heap id, flags (1), order (4), hash (4)
-_NAMED_TAIL = 9
+# A record: heap id, flags (1), order (4), hash (4).
+_FORM = NamedForm("attribute", order_bytes=2, tree=8, before=0, behind=9)
 LARGEST = 65_000  # bytes of a message that a header holds
 
 
@@ -52,24 +51,8 @@ def _stored(source: Source, messages: list[Message]) -> Iterator[tuple[bytes, in
         if message.type == ATTRIBUTE:
             yield message.data, message.flags
         elif message.type == ATTRIBUTE_INFO:
-            yield from _read_dense(source, message)
-
-
-def _read_dense(source: Source, message: Message) -> Iterator[tuple[bytes, int]]:
-    fields = source.as_fields(message.data, f"attribute info message at byte {message.at}")
-    fields.version(0)
-    flags = fields.number(1)
-    fields.take(2 if flags & 1 else 0)
-    heap_address, tree_address = fields.address(), fields.address()
-    if heap_address is None or tree_address is None:
-        return
-    heap = FractalHeap(source, heap_address)
-    for node in read_records(source, tree_address):
-        header, data = node.header, node.data
-        if header.type != _BY_NAME or header.record_size != heap.id_size + _NAMED_TAIL:
-            raise fields.wrong("leads to a B-tree that is not one of names")
-        for at in range(0, len(data), header.record_size):
-            yield heap.read(data[at : at + heap.id_size]), data[at + heap.id_size]
+            for data, tail in read_named(source, message, _FORM):
+                yield data, tail[0]
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from colonnade.sparse import fractal_heap, symbol_tables
-from colonnade.sparse.btree2 import read_records
+from colonnade.sparse import symbol_tables
 from colonnade.sparse.headers import LINK, LINK_INFO, SYMBOL_TABLE, Message, find
+from colonnade.sparse.named_heap import NamedForm, read_named
 from colonnade.sparse.source import Fields, Source
 
 _HARD, _SOFT = 0, 1
-_BY_NAME = 5  # type of the B-tree of a group's names: hash (4), heap id
+_FORM = NamedForm("link", order_bytes=8, tree=5, before=4, behind=0)  # a record: hash (4), heap id
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ def read_links(source: Source, messages: list[Message]) -> Iterator[Link]:
         if message.type == LINK:
             yield decode_link(source.as_fields(message.data, f"link message at byte {message.at}"))
         elif message.type == LINK_INFO:
-            yield from _read_dense(source, message)
+            for data, _ in read_named(source, message, _FORM):
+                yield decode_link(source.as_fields(data, "a link in the heap of a group"))
     table = find(messages, SYMBOL_TABLE)
     if table is not None:
         fields = source.as_fields(table.data, f"symbol table message at byte {table.at}")
@@ -78,24 +79,6 @@ def encode_link(name: str, address: int) -> bytes:
     utf8 = not name.isascii()
     head = bytes((1, width | (0x10 if utf8 else 0))) + (b"\1" if utf8 else b"")
     return head + len(data).to_bytes(1 << width, "little") + data + address.to_bytes(8, "little")
-
-
-def _read_dense(source: Source, message: Message) -> Iterator[Link]:
-    fields = source.as_fields(message.data, f"link info message at byte {message.at}")
-    fields.version(0)
-    flags = fields.number(1)
-    fields.take(8 if flags & 1 else 0)
-    heap_address, tree_address = fields.address(), fields.address()
-    if heap_address is None or tree_address is None:
-        return
-    heap = fractal_heap.FractalHeap(source, heap_address)
-    for node in read_records(source, tree_address):
-        header, data = node.header, node.data
-        if header.type != _BY_NAME or header.record_size != 4 + heap.id_size:
-            raise fields.wrong("leads to a B-tree that is not one of names")
-        for at in range(0, len(data), header.record_size):
-            found = heap.read(data[at + 4 : at + header.record_size])
-            yield decode_link(source.as_fields(found, "a link in the heap of a group"))
 
 
 def _text(name: bytes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from colonnade.errors import DataError, UsageError
-from colonnade.model import TableText
+from colonnade.model import TableText, is_utf8
 
 ENCODING_TYPE = "encoding-type"
 ENCODING_VERSION = "encoding-version"
@@ -55,21 +55,13 @@ def check_name(name: str, _allow_reserved: bool = False) -> None:
     """Refuse a name that anndata would take for a path, that HDF5 cannot link, or that has a meaning already."""
     if "/" in name or not is_link_name(name):
         problem = "is empty, '.', or holds '/' or NUL: anndata would take it for a path"
-    elif not _is_utf8(name):
+    elif not is_utf8(name):
         problem = "is not UTF-8 text"
     elif name in NO_COLUMNS:
         problem = "has a meaning of its own in a frame"
     else:
         return
     raise DataError(f"column name {name!r} {problem}: rename the column", column=name)
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def check_members(columns: Sequence[str], labels: Sequence[str], text: TableText) -> None:

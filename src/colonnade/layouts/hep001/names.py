@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from colonnade.errors import DataError
+from colonnade.model import is_utf8
 
 CLASS = "CLASS"
 CLASS_VALUE = "COLUMN_TABLE"
@@ -31,19 +32,11 @@ GROUP_ATTRIBUTES = (
 VALUE_ATTRIBUTES = (UNITS, DESCRIPTION, ARROW_TYPE, SCALE_FACTOR, CATEGORIES, INDEXES, COLUMNS_LIST, SEARCH_INDEXES)
 
 
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def check_name(name: str, allow_reserved: bool) -> None:
     """Refuse a column name that HEP001 6.1 or HDF5 does not allow (C2)."""
     if name in ("", "."):
         problem = "is no name that HDF5 can link"
-    elif not _is_utf8(name):
+    elif not is_utf8(name):
         problem = "is not UTF-8 text"
     elif "/" in name or "\0" in name:
         problem = "holds '/' or NUL, which HDF5 link names cannot"
