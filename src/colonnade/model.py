@@ -39,6 +39,12 @@ Charset = Literal["ascii", "utf-8"]
 Padding = Literal["terminated", "null", "space"]
 Storage = Literal["compact", "contiguous", "chunked", "virtual", "external", "sectioned"]
 Severity = Literal["error", "warning", "note"]
+# How the rows of a column stand for its values, where the datatype alone does not say it:
+#   truth: integers for booleans, 0 is false and all others are true; double: integers for float64
+#   date, date-time: text as RFC 3339 has it
+#   pointers: offsets and lengths into bytes beside them; levels: text that is one of the categories
+#   bits: floats of which those are missing that equal the fill bit by bit; r: those that are R's NA
+Kept = Literal["truth", "double", "date", "date-time", "pointers", "levels", "bits", "r"]
 # Called while rows are written: how many are done, and how many there are in all (None where unknown).
 Progress = Callable[[int, int | None], None]
 
@@ -207,7 +213,8 @@ class ColumnInfo:
     `fill` is the stored mark of a missing row: the bytes of one element in memory form (native
     byte order, strings null-padded), of the text for variable-length strings, of the elements for
     a sequence. None when no fill value was set by the writer. `is_masked`: a dataset of booleans beside the rows says
-    which are missing. `problem` says why the column cannot be read, if so.
+    which are missing. `kept` says what rows stand for, where the datatype does not. `problem` says why the column
+    cannot be read, if so.
     """
 
     name: str
@@ -225,12 +232,13 @@ class ColumnInfo:
     labels: tuple[str, ...] = ()
     is_label: bool = False
     is_masked: bool = False
+    kept: Kept | None = None
     problem: str | None = None
 
     @property
     def marks_missing(self) -> bool:
         """Whether a row can be missing: by a fill, by a mask, or because it is not defined in a sparse column."""
-        return self.fill is not None or self.is_masked or self.storage == "sectioned"
+        return self.fill is not None or self.is_masked or self.kept == "r" or self.storage == "sectioned"
 
     @property
     def grid(self) -> ChunkGrid:
