@@ -213,8 +213,8 @@ class ColumnInfo:
     `fill` is the stored mark of a missing row: the bytes of one element in memory form (native
     byte order, strings null-padded), of the text for variable-length strings, of the elements for
     a sequence. None when no fill value was set by the writer. `is_masked`: a dataset of booleans beside the rows says
-    which are missing. `kept` says what rows stand for, where the datatype does not. `problem` says why the column
-    cannot be read, if so.
+    which are missing. `link` is the path of its dataset or group below the table's, where that is not its name. `kept`
+    says what rows stand for, where the datatype does not. `problem` says why the column cannot be read, if so.
     """
 
     name: str
@@ -232,6 +232,7 @@ class ColumnInfo:
     labels: tuple[str, ...] = ()
     is_label: bool = False
     is_masked: bool = False
+    link: str | None = None
     kept: Kept | None = None
     problem: str | None = None
 
@@ -243,6 +244,14 @@ class ColumnInfo:
     @property
     def grid(self) -> ChunkGrid:
         return ChunkGrid(self.n_rows, self.chunk_rows or DEFAULT_CHUNK_ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherColumn:
+    """A column of a table whose values are kept elsewhere, in something that is no column: its name, and where."""
+
+    name: str
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +359,7 @@ class TableInfo:
     units_vocabulary: str | None = None
     index_name: str | None = None
     version: str | None = None
+    others: tuple[OtherColumn, ...] = ()
     problems: tuple[Finding, ...] = ()
     members: tuple[ColumnInfo, ...] = field(init=False, repr=False, compare=False)
     by_name: dict[str, ColumnInfo] = field(init=False, repr=False, compare=False)

@@ -176,6 +176,29 @@ def elements(attribute: Any) -> Iterator[np.ndarray[Any, Any]]:
             capi.reclaim(in_memory, h5s.create_simple((n_elements,)), image.ctypes.data)
 
 
+def read_element(node: Any, name: str) -> bytes | None:
+    """A scalar attribute as the bytes of one element in memory form; None when absent, unreadable, or with pointers."""
+    try:
+        attribute = h5a.open(node, name.encode())
+        if describe_type(attribute.get_type()).has_pointers:
+            return None
+        with elements(attribute) as image:
+            return image.tobytes() if len(image) == 1 else None
+    except BROKEN:
+        return None
+
+
+def write_element(node: Any, name: str, stored: StoredType, element: bytes) -> None:
+    """Write one scalar of an exact datatype, given as the bytes of one element in memory form."""
+    type_id = make_type(stored)
+    value = np.frombuffer(element, dtype=memory_dtype(stored)).reshape(())
+    key = name.encode()
+    if h5a.exists(node, key):
+        h5a.delete(node, key)
+    made = h5a.create(node, key, type_id, h5s.create(h5s.SCALAR))
+    write_elements(made, np.ascontiguousarray(value).reshape(1))
+
+
 def write_elements(attribute: Any, image: np.ndarray[Any, Any]) -> None:
     """Write all elements, given in memory form."""
     if len(image):

@@ -191,13 +191,19 @@ def _file_name(node: Any) -> str:
     return os.fsdecode(h5f.get_name(node))
 
 
-def _folder(node: Any) -> Path | None:
-    """The folder of an object's file; None of one that is no file of its own on disk."""
+def file_place(node: Any) -> Path | None:
+    """The path of an object's file, resolved; None of one that is no file of its own on disk."""
     file_id = h5i.get_file_id(node)
     path = Path(_file_name(node))
     if file_id.get_access_plist().get_driver() == h5fd.fileobj_driver and not path.is_absolute():
         return None
-    return path.resolve().parent
+    return path.resolve()
+
+
+def _folder(node: Any) -> Path | None:
+    """The folder of an object's file; None of one that is no file of its own on disk."""
+    place = file_place(node)
+    return None if place is None else place.parent
 
 
 # -- links to other files --

@@ -1,0 +1,1 @@
+"""Data frames of ArtifactDB: https://github.com/ArtifactDB, see docs/artifactdb.md."""

@@ -1,0 +1,459 @@
+"""An ArtifactDB data frame to a TableInfo, leniently: what breaks a rule is noted, what can be read is read.
+
+Of the file only the names of columns are read. A column is `data/<position>`: a dataset, a factor (codes and levels), or
+strings as pointers into a heap. What it is, it says itself (`type`), or the metadata beside the file do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from colonnade.columns.read import ColumnReader
+from colonnade.errors import CorruptError, FormatError, UnsupportedError
+from colonnade.h5 import attributes
+from colonnade.h5.attributes import BROKEN
+from colonnade.h5.datasets import DatasetInfo, claims_too_much, describe_dataset, object_name, stored_bytes
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.links import children, hard_kind, open_dataset, open_group
+from colonnade.layouts.artifactdb import names
+from colonnade.layouts.artifactdb.levels import count_levels, read_levels
+from colonnade.layouts.artifactdb.metadata import ColumnClaim, Metadata, directory_of, metadata_of, read_object_file
+from colonnade.layouts.artifactdb.names import Generation
+from colonnade.model import CategoriesInfo, ColumnInfo, Finding, Kept, OtherColumn, Severity, StoredType, TableInfo
+
+TEXT = StoredType("text", 8)
+INT32_MIN = -(2**31)
+_MOST_NAMES = 1 << 24
+
+
+class _Unfit(Exception):
+    """Why a member of a frame is no column."""
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a column is made of: rows, what stands beside them (levels, a heap), and what it is said to be."""
+
+    rows: Any
+    beside: Any
+    type: str
+    format: str | None = None
+    ordered: bool = False
+    levels: str | None = None  # the resource that has them, where the file has not
+
+
+def is_table(group: Any) -> bool:
+    """Whether the group is a data frame: by its members, and because it or the metadata beside the file say so."""
+    if hard_kind(group, names.COLUMN_NAMES) != "dataset" or hard_kind(group, names.DATA) != "group":
+        return False
+    if any(attributes.storage_of(group, name) is not None for name in names.GROUP_ATTRIBUTES):
+        return True
+    return metadata_of(group, object_name(group)) is not None or directory_of(group) is not None
+
+
+def generation_of(group: Any, metadata: Metadata | None) -> Generation:
+    """Which rules the frame follows. A version on the group, or a directory around the file, outranks the metadata."""
+    folder = directory_of(group)
+    if folder is not None:
+        try:
+            found = read_object_file(folder)
+        except FormatError:
+            found = None
+        return Generation("directory", (found.version if found is not None else None) or "1.0")
+    version = attributes.read_text(group, names.VERSION)
+    if version is None and metadata is not None:
+        return metadata.generation
+    return Generation("versioned", version or "1.0")
+
+
+def describe(group: Any, path: str) -> TableInfo:
+    """The frame as plain data. A version that is not known is an UnsupportedError."""
+    return _Description(group, path).table()
+
+
+class _Description:
+    """One walk over a frame's group, collecting what is wrong on the way."""
+
+    def __init__(self, group: Any, path: str) -> None:
+        self.group = group
+        self.path = path
+        self.metadata = metadata_of(group, path)
+        self.generation = generation_of(group, self.metadata)
+        self.problems: list[Finding] = []
+
+    def note(self, severity: Severity, message: str, name: str | None = None) -> None:
+        path = self.path if name is None else f"{self.path.rstrip('/')}/{name}"
+        self.problems.append(Finding("artifactdb", severity, path, message))
+
+    def table(self) -> TableInfo:
+        self._check_version()
+        found: list[ColumnInfo] = []
+        others: list[OtherColumn] = []
+        data = open_group(self.group, names.DATA)
+        for position, name in enumerate(self._names()):
+            if hard_kind(data, str(position)) is None:
+                others.append(OtherColumn(name, self._elsewhere(position, name)))
+            elif (column := self._column(data, position, name)) is not None:
+                found.append(column)
+        label = self._row_names({column.name for column in found} | {other.name for other in others})
+        n_rows = self._length([*found, *([label] if label is not None else [])])
+        found = [self._of_length(column, n_rows) for column in found]
+        labels: tuple[ColumnInfo, ...] = ()
+        if label is not None:
+            labels = (self._of_length(label, n_rows),)
+            found = [replace(column, labels=(label.name,)) for column in found]
+        return TableInfo(
+            path=self.path,
+            layout="artifactdb",
+            n_rows=n_rows,
+            columns=tuple(found),
+            labels=labels,
+            index_name=labels[0].name if labels else None,
+            version=str(self.generation),
+            others=tuple(others),
+            problems=tuple(self.problems),
+        )
+
+    def _check_version(self) -> None:
+        made = self.generation
+        known = made.version.split(".")[0] == "1" if made.family != "legacy" else made.hdf5 <= 3 and made.frame <= 2
+        if not known:
+            raise UnsupportedError(
+                f"{self.path} is an ArtifactDB data frame of version {made}; this library reads 1.x, and by metadata "
+                "hdf5_data_frame up to 3 and data_frame up to 2",
+                feature=f"ArtifactDB data frame {made}",
+                path=self.path,
+                found=str(made),
+            )
+
+    def _names(self) -> list[str]:
+        """The names of all columns; one that is there twice is told from the first by a number."""
+        listed = read_texts(self.group, names.COLUMN_NAMES)
+        if listed is None:
+            self.note("error", "its column names cannot be read", names.COLUMN_NAMES)
+            listed = [claim.name or "" for claim in self.metadata.columns] if self.metadata is not None else []
+        taken: set[str] = set()
+        for position, name in enumerate(listed):
+            if name in taken or not name:
+                self.note("error", f"column {position} has the name {name!r}, which is empty or that of another")
+                listed[position] = _free_name(name or "column", taken | set(listed))
+            taken.add(listed[position])
+        return listed
+
+    def _claim(self, position: int) -> ColumnClaim:
+        columns = self.metadata.columns if self.metadata is not None else ()
+        return columns[position] if position < len(columns) else ColumnClaim()
+
+    def _elsewhere(self, position: int, name: str) -> str:
+        """Where the values of a column are that the file does not hold."""
+        if self.generation.family == "directory":
+            return f"{names.OTHER_COLUMNS}/{position}"
+        resource = self._claim(position).resource
+        if resource is None:
+            self.note("error", f"column {name!r} is not in the file, and no metadata say where else", names.DATA)
+        return resource or ""
+
+    def _column(self, data: Any, position: int, name: str) -> ColumnInfo | None:
+        """One member as a column; None, and a problem, when it is none."""
+        link = f"{names.DATA}/{position}"
+        try:
+            parts = _parts(data, str(position), self.generation, self._claim(position))
+            column, problem = self._described(name, link, parts)
+        except _Unfit as error:
+            self.note("error", f"this is no column: {error}", link)
+            return None
+        if problem is not None:
+            self.note("error", problem, link)
+        return column
+
+    def _described(self, name: str, link: str, parts: _Parts) -> tuple[ColumnInfo, str | None]:
+        info, n_rows = _header(parts.rows, "it")
+        column = ColumnInfo(
+            name=name,
+            type=info.type,
+            n_rows=n_rows,
+            storage=info.storage,
+            chunk_rows=info.chunk_rows,
+            filters=info.filters,
+            arrow_type=attributes.read_text(parts.rows, "arrow_type"),
+            link=link,
+        )
+        column = self._with_form(column, parts)
+        fill, problem = missing_mark(parts.rows, column, self.generation)
+        if problem is not None and column.problem is None:
+            column = replace(column, problem=problem)
+        kept = column.kept
+        if column.type.kind == "float" and kept is None and self.generation.family == "legacy":
+            kept = "r" if self.generation.hdf5 <= 1 else "bits" if fill is not None else None
+        return replace(column, fill=fill, kept=kept), column.problem
+
+    def _with_form(self, column: ColumnInfo, parts: _Parts) -> ColumnInfo:
+        """The column with what its declared type makes of the datatype."""
+        kind = column.type.kind
+        if parts.type == names.FACTOR:
+            return self._with_levels(column, parts)
+        if parts.type == names.VLS:
+            return replace(column, kept="pointers", problem=_pointer_problem(column.type, parts.beside))
+        wanted = _STORED[parts.type]
+        if kind not in wanted:
+            return replace(column, problem=f"a column of type {parts.type} holds {column.type}")
+        kept: Kept | None = None
+        if parts.type == names.BOOLEAN:
+            kept = "truth"
+            if kind == "float":
+                self.note("warning", "booleans are kept as floats, as dolomite-base does with BooleanList", column.link)
+        elif parts.type == names.NUMBER and kind == "integer":
+            kept = "double"
+        elif parts.type == names.STRING and parts.format in ("date", "date-time"):
+            kept = parts.format  # type: ignore[assignment]
+        return replace(column, kept=kept)
+
+    def _with_levels(self, column: ColumnInfo, parts: _Parts) -> ColumnInfo:
+        is_text = column.type.kind in ("string", "text")
+        if not is_text and column.type.kind != "integer":
+            return replace(column, problem=f"a factor holds {column.type}, not codes")
+        try:
+            stored, count = self._levels(parts)
+        except FormatError as error:
+            return replace(column, problem=str(error))
+        found = CategoriesInfo(parts.levels or f"{column.link}/{names.LEVELS}", stored, count, parts.ordered)
+        return replace(column, categories=found, kept="levels" if is_text else None)
+
+    def _levels(self, parts: _Parts) -> tuple[StoredType, int]:
+        if parts.beside is not None:
+            info, count = _header(parts.beside, "its dataset of levels")
+            if info.type.kind not in ("string", "text"):
+                raise _Unfit(f"its levels are {info.type}, not text")
+            return info.type, count
+        if parts.levels is None or self.metadata is None:
+            raise FormatError("its levels are neither in the file nor named by metadata")
+        return TEXT, count_levels(self.metadata, parts.levels, self.group)
+
+    def _row_names(self, taken: set[str]) -> ColumnInfo | None:
+        """The row names as labels, which get a name that no column has."""
+        declared = self.metadata is None or self.generation.family != "legacy" or self.metadata.row_names
+        if hard_kind(self.group, names.ROW_NAMES) != "dataset" or not declared:
+            return None
+        try:
+            info, n_rows = _header(open_dataset(self.group, names.ROW_NAMES), "it")
+        except _Unfit as error:
+            self.note("error", f"these are no row names: {error}", names.ROW_NAMES)
+            return None
+        problem = None if info.type.kind in ("string", "text") else f"row names are {info.type}, not text"
+        if problem is not None:
+            self.note("error", problem, names.ROW_NAMES)
+        return ColumnInfo(
+            name=_free_name(names.ROW_NAMES, taken) if names.ROW_NAMES in taken else names.ROW_NAMES,
+            type=info.type,
+            n_rows=n_rows,
+            storage=info.storage,
+            chunk_rows=info.chunk_rows,
+            filters=info.filters,
+            is_label=True,
+            link=names.ROW_NAMES,
+            problem=problem,
+        )
+
+    def _length(self, columns: list[ColumnInfo]) -> int:
+        """The frame's length: what most of its columns have; without any, what the group or the metadata say."""
+        votes = Counter(column.n_rows for column in columns)
+        if votes:
+            return max(votes, key=lambda n_rows: (votes[n_rows], n_rows))
+        counted = attributes.read_integers(self.group, names.ROW_COUNT)
+        claimed = counted[0] if counted else self.metadata.n_rows if self.metadata is not None else 0
+        return max(claimed or 0, 0)
+
+    def _of_length(self, column: ColumnInfo, n_rows: int) -> ColumnInfo:
+        if column.n_rows == n_rows:
+            return column
+        problem = f"it has {column.n_rows} rows, the table has {n_rows}"
+        self.note("error", problem, column.link)
+        return replace(column, n_rows=n_rows, problem=problem)
+
+
+_STORED = {
+    names.BOOLEAN: ("integer", "float"),
+    names.INTEGER: ("integer",),
+    names.NUMBER: ("integer", "float"),
+    names.STRING: ("string", "text"),
+}
+
+
+def _free_name(base: str, taken: set[str]) -> str:
+    number = 2
+    while f"{base}_{number}" in taken:
+        number += 1
+    return f"{base}_{number}"
+
+
+def _parts(data: Any, link: str, generation: Generation, claim: ColumnClaim) -> _Parts:
+    """The datasets that a column is made of, and what it is said to be."""
+    kind = hard_kind(data, link)
+    if kind == "dataset":
+        return _dataset_parts(open_dataset(data, link), generation, claim)
+    if kind != "group":
+        raise _Unfit("it is not there" if kind is None else f"it is a {kind}")
+    return _group_parts(open_group(data, link))
+
+
+def _dataset_parts(rows: Any, generation: Generation, claim: ColumnClaim) -> _Parts:
+    if rows is None:
+        raise _Unfit("the dataset cannot be opened")
+    if generation.is_self_described:
+        said = attributes.read_text(rows, names.TYPE)
+        text_format = attributes.read_text(rows, names.FORMAT)
+        ordered, levels = False, None
+    else:
+        said, text_format = claim.kind, claim.text_format
+        ordered, levels = claim.is_ordered, claim.levels
+    if said is None:
+        raise _Unfit("nothing says of which type it is")
+    if said not in (*_STORED, names.FACTOR):
+        raise _Unfit(f"its type is {said!r}")
+    return _Parts(rows, None, said, text_format, ordered, levels)
+
+
+def _group_parts(group: Any) -> _Parts:
+    if group is None:
+        raise _Unfit("the group cannot be opened")
+    said = attributes.read_text(group, names.TYPE)
+    if said == names.FACTOR:
+        ordered = bool(attributes.read_flag(group, names.ORDERED))
+        return _Parts(_member(group, names.CODES), _member(group, names.LEVELS), said, None, ordered)
+    if said == names.VLS:
+        return _Parts(_member(group, names.POINTERS), _member(group, names.HEAP), said)
+    raise _Unfit(f"a group of type {said!r}")
+
+
+def _member(group: Any, name: str) -> Any:
+    dataset = open_dataset(group, name) if hard_kind(group, name) == "dataset" else None
+    if dataset is None:
+        raise _Unfit(f"it has no dataset {name!r}")
+    return dataset
+
+
+def _header(dataset: Any, what: str) -> tuple[DatasetInfo, int]:
+    """What the header of a dataset of rank 1 says, and its length."""
+    try:
+        info = describe_dataset(dataset)
+    except (*BROKEN, AttributeError) as error:
+        raise _Unfit(f"the header of {what} cannot be read: {error}") from error
+    if info.shape is None or len(info.shape) != 1:
+        raise _Unfit(f"{what} has {'no shape' if info.shape is None else f'rank {len(info.shape)}'}")
+    return info, info.shape[0]
+
+
+def _pointer_problem(stored: StoredType, heap: Any) -> str | None:
+    """Why these are no pointers into this heap; None when they are."""
+    first = [field.type for field in stored.fields[:2]]
+    if stored.kind != "compound" or len(first) < 2 or any(one.kind != "integer" or one.signed for one in first):
+        return f"its pointers are {stored}, not an offset and a length"
+    info, _ = _header(heap, "its heap")
+    if info.type.kind != "integer" or info.type.signed or info.type.size != 1:
+        return f"its heap is {info.type}, not bytes"
+    return None
+
+
+def missing_mark(rows: Any, column: ColumnInfo, generation: Generation) -> tuple[bytes | None, str | None]:
+    """The stored value that marks missing rows, as `ColumnInfo.fill` has it, and what is wrong with it."""
+    is_text = column.type.kind in ("string", "text") or column.kept == "pointers"
+    if generation.family == "legacy" and generation.hdf5 <= 1 and not is_text:
+        if column.type.kind != "integer" or column.type.size < 4 or not column.type.signed:
+            return None, None
+        return np.array(INT32_MIN, dtype=memory_dtype(column.type)).tobytes(), None
+    found = attributes.storage_of(rows, names.PLACEHOLDER)
+    if found is None:
+        return None, None
+    stored, shape = found
+    if shape != ():
+        return None, "its placeholder for missing values is no scalar"
+    if is_text:
+        return _text_mark(rows, column)
+    if stored != column.type:
+        return None, f"its placeholder for missing values is {stored}, it holds {column.type}"
+    return attributes.read_element(rows, names.PLACEHOLDER), None
+
+
+def _text_mark(rows: Any, column: ColumnInfo) -> tuple[bytes | None, str | None]:
+    """A placeholder of text: its bytes up to NUL, in the width of the column. One that is longer marks no row."""
+    look = attributes.look(rows, names.PLACEHOLDER)
+    if look is None or not look.is_text or len(look.values) != 1:
+        return None, "its placeholder for missing values is no text"
+    value = look.values[0]
+    text = (value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")).split(b"\0")[0]
+    if column.type.kind != "string":
+        return text, None
+    return (text.ljust(column.type.size, b"\0") if len(text) <= column.type.size else None), None
+
+
+def read_texts(group: Any, name: str) -> list[str] | None:
+    """All texts of a dataset of rank 1; None when it is none, or claims far more than is stored."""
+    dataset = open_dataset(group, name) if hard_kind(group, name) == "dataset" else None
+    try:
+        info, count = _header(dataset, "it")
+        if info.type.kind not in ("string", "text") or count > _MOST_NAMES:
+            return None
+        if claims_too_much(count * max(info.type.size, 1), stored_bytes(dataset)):
+            return None
+        column = ColumnInfo(name, info.type, count, info.storage, info.chunk_rows, info.filters)
+        texts: list[str] = ColumnReader(column, dataset).read(0, count).to_pylist()
+    except (_Unfit, CorruptError, UnsupportedError, *BROKEN):
+        return None
+    return texts
+
+
+def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
+    """The datasets of a column: its rows, and its levels or its heap, or None. Levels from elsewhere are an array."""
+    path = object_name(group)
+    if column.link == names.ROW_NAMES:
+        rows = open_dataset(group, names.ROW_NAMES)
+        if rows is None:
+            raise FormatError("the row names are not in the file any more", column=column.name)
+        return rows, None
+    metadata = metadata_of(group, path)
+    generation = generation_of(group, metadata)
+    position = position_of(column)
+    claims = metadata.columns if metadata is not None else ()
+    claim = claims[position] if position < len(claims) else ColumnClaim()
+    try:
+        parts = _parts(open_group(group, names.DATA), str(position), generation, claim)
+    except _Unfit as error:
+        raise FormatError(f"column {column.name!r} is not in the file any more: {error}", column=column.name) from None
+    if parts.type != names.FACTOR or parts.beside is not None or column.problem is not None:
+        return parts.rows, parts.beside
+    assert metadata is not None and parts.levels is not None  # by describe, which found its levels
+    return parts.rows, read_levels(metadata, parts.levels, group)
+
+
+def position_of(column: ColumnInfo) -> int:
+    """The place of a column among the others, as its link says."""
+    return int((column.link or "").rsplit("/", 1)[-1])
+
+
+def rows_of(group: Any, column: ColumnInfo) -> Any | None:
+    """The dataset that holds the rows of a column: itself, its codes, or its pointers."""
+    link = column.link or ""
+    if hard_kind_at(group, link) == "dataset":
+        return open_dataset(group, link)
+    inner = open_group(group, link)
+    names_in = {child.name for child in children(inner)} if inner is not None else set()
+    return next((open_dataset(inner, name) for name in (names.CODES, names.POINTERS) if name in names_in), None)
+
+
+def hard_kind_at(group: Any, link: str) -> str | None:
+    """What a path of hard links below a group leads to."""
+    *folders, last = link.split("/")
+    for folder in folders:
+        group = open_group(group, folder) if group is not None and hard_kind(group, folder) == "group" else None
+    return None if group is None else hard_kind(group, last)
+
+
+def unread_attributes(group: Any) -> dict[str, object]:
+    """The attributes of the group that ArtifactDB gives no meaning: the user's own."""
+    return {
+        name: attributes.read(group, name) for name in attributes.names(group) if name not in names.GROUP_ATTRIBUTES
+    }

@@ -1,0 +1,96 @@
+"""The names ArtifactDB gives to members and attributes of a data frame, its types, and its generations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from colonnade.errors import DataError, UsageError
+from colonnade.model import TableText, is_utf8
+
+# Members of the group of a frame.
+DATA = "data"
+COLUMN_NAMES = "column_names"
+ROW_NAMES = "row_names"
+SEARCH_INDEXES = "_search_indexes"
+MEMBERS = (DATA, COLUMN_NAMES, ROW_NAMES, SEARCH_INDEXES)
+# Members of the group of a column.
+CODES, LEVELS = "codes", "levels"
+POINTERS, HEAP = "pointers", "heap"
+# Attributes of the group.
+VERSION = "version"
+ROW_COUNT = "row-count"
+GROUP_ATTRIBUTES = (VERSION, ROW_COUNT)
+# Attributes of columns.
+TYPE = "type"
+FORMAT = "format"
+ORDERED = "ordered"
+PLACEHOLDER = "missing-value-placeholder"
+# What the attribute `type` of a column, or its entry in the metadata, may say.
+BOOLEAN, INTEGER, NUMBER, STRING, FACTOR, VLS, OTHER = (
+    "boolean", "integer", "number", "string", "factor", "vls", "other",
+)  # fmt: skip
+OLD_ORDERED = "ordered"  # a factor of data_frame version 1 whose levels are in order
+FORMATS = ("none", "date", "date-time")
+# Today's form: a directory.
+OBJECT_FILE = "OBJECT"
+OBJECT_TYPE = "data_frame"
+BASIC_COLUMNS = "basic_columns.h5"
+DIRECTORY_GROUP = "data_frame"
+OTHER_COLUMNS = "other_columns"
+COLUMN_ANNOTATIONS, OTHER_ANNOTATIONS = "column_annotations", "other_annotations"
+DIRECTORY_VERSIONS = ("1.0", "1.1")
+SCHEMA = "hdf5_data_frame/v1.json"
+MOST_LEVELS = 2**31 - 1
+
+Family = Literal["versioned", "directory", "legacy"]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Which rules a frame follows.
+
+    versioned: the group says its version, and each column its type. directory: the same in today's directory.
+    legacy: the metadata says both; by hdf5_data_frame.version (how missing rows are marked) and data_frame.version (how
+    factors are kept).
+    """
+
+    family: Family
+    version: str = "1.0"
+    hdf5: int = 3
+    frame: int = 2
+
+    @property
+    def is_self_described(self) -> bool:
+        """Whether columns say their types themselves."""
+        return self.family != "legacy" or self.hdf5 >= 3
+
+    def __str__(self) -> str:
+        return self.version if self.family != "legacy" else f"{self.hdf5}/{self.frame}"
+
+
+def check_name(name: str, _allow_reserved: bool = False) -> None:
+    """Refuse what cannot be the name of a column."""
+    if not name:
+        problem = "is empty"
+    elif "\0" in name:
+        problem = "holds NUL, which ends a text"
+    elif not is_utf8(name):
+        problem = "is not UTF-8 text"
+    else:
+        return
+    raise DataError(f"column name {name!r} {problem}: rename the column", column=name)
+
+
+def check_members(_columns: Sequence[str], labels: Sequence[str], text: TableText) -> None:
+    """Refuse what a frame has no place for: several row labels, texts of its own."""
+    if len(labels) > 1:
+        raise UsageError(
+            f"an ArtifactDB data frame has one array of row names, not {len(labels)} ({', '.join(map(repr, labels))}): "
+            "name one of them with labels=[...], the others are columns then",
+            labels=list(labels),
+        )
+    for option in ("title", "description", "units_vocabulary"):
+        if getattr(text, option) is not None:
+            raise UsageError(f"an ArtifactDB data frame has no place for a {option}: leave it out", option=option)

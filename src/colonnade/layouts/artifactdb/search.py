@@ -1,0 +1,36 @@
+"""Search indexes of an ArtifactDB data frame, in the group `_search_indexes` beside its `data`.
+
+ArtifactDB readers look at `data`, `column_names` and `row_names` only, so they pass them over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from colonnade.h5.datasets import object_name
+from colonnade.layouts.artifactdb.describe import describe, rows_of
+from colonnade.layouts.index_home import PlacedIndex
+from colonnade.layouts.index_home import place_index as place_in_home
+from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
+from colonnade.model import TableInfo
+
+
+def search_indexes(group: Any, info: TableInfo) -> list[PlacedIndex]:
+    """Every search index of the frame, in the order of their names."""
+    return named_indexes(group, info, lambda name: rows_of(group, info.by_name[name]))
+
+
+def place_index(group: Any, column: str, kind: str) -> tuple[Any, str]:
+    """The group for a new index of this kind, and a name that is free in it."""
+    return place_in_home(group, column.replace("/", "_"), kind)
+
+
+def attach_index(group: Any, column: str, kind_word: str, dataset: Any) -> None:
+    """Make a dataset that was just built a search index of a column."""
+    found = describe(group, object_name(group)).by_name.get(column)
+    name_index(column, kind_word, dataset, None if found is None else rows_of(group, found))
+
+
+def rename_indexes(group: Any, info: TableInfo, column: str, new_name: str) -> None:
+    """Give the indexes of a column that is about to be renamed names that go with it."""
+    rename_named(group, search_indexes(group, info), column, new_name)
