@@ -54,6 +54,7 @@ def info_facts(table: Table) -> Facts:
         "description": table.description,
         "rows": table.n_rows,
         "labels": table.labels,
+        "elsewhere": [{"name": other.name, "place": other.place} for other in table.info.others],
         "stored_bytes": sum(column["stored_bytes"] for column in columns),
         "raw_bytes": sum(column["raw_bytes"] for column in columns),
         "columns": columns,
@@ -118,6 +119,8 @@ def _table_lines(table: Facts) -> Iterator[tuple[str, str]]:
     yield "rows", f"{table['rows']:,}"
     yield "columns", f"{len(columns):,}"
     yield "labels", ", ".join(table["labels"]) or "none"
+    for other in table["elsewhere"]:
+        yield "elsewhere", f"{other['name']} in {other['place'] or 'no known place'}"
     ratio = f", {raw / stored:.1f} to 1" if 0 < stored < raw else ""
     heap = any(column["variable_length"] for column in table["columns"])
     beside = "; variable-length values are kept beside and not counted" if heap else ""

@@ -27,6 +27,9 @@ TYPE = "type"
 FORMAT = "format"
 ORDERED = "ordered"
 PLACEHOLDER = "missing-value-placeholder"
+# Of our own, which others pass over: the name of the row names; the Arrow type of date-times that are no microseconds.
+LABEL_NAME = "name"
+ARROW_TYPE = "arrow_type"
 # What the attribute `type` of a column, or its entry in the metadata, may say.
 BOOLEAN, INTEGER, NUMBER, STRING, FACTOR, VLS, OTHER = (
     "boolean", "integer", "number", "string", "factor", "vls", "other",
@@ -43,6 +46,7 @@ COLUMN_ANNOTATIONS, OTHER_ANNOTATIONS = "column_annotations", "other_annotations
 DIRECTORY_VERSIONS = ("1.0", "1.1")
 SCHEMA = "hdf5_data_frame/v1.json"
 MOST_LEVELS = 2**31 - 1
+R_MISSING = 0x7FF00000000007A2  # the bits of R's NA, a float64
 
 Family = Literal["versioned", "directory", "legacy"]
 
