@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -189,6 +190,127 @@ def test_what_is_there_is_not_overwritten_unless_asked(tmp_path: Path) -> None:
     assert (tmp_path / "b.h5").read_bytes() == b"mine"
     cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5", overwrite=True)
     assert len(cn.read(tmp_path / "b.h5", "obs")) == 6
+
+
+def test_rows_that_a_frame_cannot_hold_leave_what_was_there(tmp_path: Path) -> None:
+    """They are met while the new file is written."""
+    (tmp_path / "b.h5ad").write_bytes(b"mine")
+    cn.write(tmp_path / "f.h5", pa.table({"x": range(200_000), "y": [1.0] * 199_999 + [None]}), table="t")
+    with pytest.raises(cn.errors.DataError, match=r"/t/y, row 199999: .*missing"):
+        cn.convert(tmp_path / "f.h5", tmp_path / "b.h5ad", overwrite=True)
+    cn.write(tmp_path / "n.h5", {"text": ["a", "b\0c"]}, table="t")
+    with pytest.raises(cn.errors.DataError, match="row 1: the text holds NUL"):
+        cn.convert(tmp_path / "n.h5", tmp_path / "b.h5ad", overwrite=True)
+    assert (tmp_path / "b.h5ad").read_bytes() == b"mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.h5ad", "f.h5", "n.h5"]
+
+
+def test_what_is_missing_and_nan_at_once_is_nan(tmp_path: Path) -> None:
+    """Where the fill is NaN, as in tables that anndata reads too."""
+    cn.write(tmp_path / "a.h5", pa.table({"y": [1.0, None, float("nan")]}), table="t", anndata=True)
+    cn.convert(tmp_path / "a.h5", tmp_path / "b.h5ad")
+    with h5py.File(tmp_path / "b.h5ad") as file:
+        assert np.isnan(file["t/y"][()]).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("categories", [["a", "a"], [0.0, -0.0], [1.0, float("nan")]])
+def test_categories_that_pandas_does_not_take_are_refused(categories: list[Any], tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", {"k": pa.array(["a", "b"]).dictionary_encode()}, table="t")
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        node = file[file["t/k"].attrs["_categories"]]
+        name, kept = node.name, dict(node.attrs)
+        del file[name]
+        text = isinstance(categories[0], str)
+        made = file.create_dataset(name, data=categories, dtype=h5py.string_dtype() if text else "f8")
+        for key, value in kept.items():
+            made.attrs[key] = value
+        file["t/k"].attrs["_categories"] = made.ref
+    with pytest.raises(cn.errors.DataError, match="/t/k: a category is"):
+        cn.convert(tmp_path / "a.h5", tmp_path / "b.h5ad")
+    assert not (tmp_path / "b.h5ad").exists()
+
+
+def test_a_table_that_changed_on_the_way_comes_back_with_its_changes(tmp_path: Path) -> None:
+    """What a frame was is told by marks, which are older than the changes."""
+    made = adata(frame())
+    made.obs["name"] = made.obs_names.to_numpy()
+    made.obs.index = pd.Index(made.obs["name"].to_numpy(), name="name")
+    made.write_h5ad(tmp_path / "a.h5ad", convert_strings_to_categoricals=False)
+    cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5")
+    with cn.open(tmp_path / "b.h5", "r+") as file:
+        file["obs"].add_column("new", range(6))
+        file["obs"].drop_column("x")
+        file["obs"].replace_column("full", [float(n) for n in range(6)])
+    cn.convert(tmp_path / "b.h5", tmp_path / "c.h5ad")
+    back = anndata.read_h5ad(tmp_path / "c.h5ad").obs
+    assert back.columns.tolist() == [name for name in made.obs.columns if name != "x"] + ["new"]
+    assert back["new"].tolist() == list(range(6))
+    assert back["full"].dtype == "f8"
+
+
+def test_what_people_wrote_at_columns_is_kept(tmp_path: Path) -> None:
+    adata(frame()).write_h5ad(tmp_path / "a.h5ad", convert_strings_to_categoricals=False)
+    with h5py.File(tmp_path / "a.h5ad", "r+") as file:
+        for name in ("x", "kind", "nullable", "_index"):
+            file["obs"][name].attrs["mine"] = np.arange(3)
+            file["obs"][name].attrs["leads"] = file["X"].ref
+        file["obs"].attrs["leads"] = file["X"].ref
+        file["obs/words"].attrs["na-value"] = "NA"
+    with h5py.File(there_and_back(tmp_path / "a.h5ad")) as file:
+        for name in ("x", "kind", "nullable", "_index"):
+            assert file["obs"][name].attrs["mine"].tolist() == [0, 1, 2]
+            assert "leads" not in file["obs"][name].attrs  # a reference holds in its own file only
+        assert "leads" not in file["obs"].attrs
+        assert file["obs/words"].attrs["na-value"] == "NA"
+
+
+class _Peaks:
+    """The most memory that NumPy and Arrow hold at once inside the `with`."""
+
+    def __enter__(self) -> _Peaks:
+        self._before = pa.default_memory_pool()
+        self._pool = pa.proxy_memory_pool(self._before)
+        pa.set_memory_pool(self._pool)
+        tracemalloc.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.numpy = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        self.arrow = self._pool.max_memory()
+        pa.set_memory_pool(self._before)
+
+
+def _many(n: int) -> pa.Table:
+    numbers = np.arange(n)
+    return pa.table(
+        {
+            "a": numbers,
+            "b": numbers / 7,
+            "seldom": pa.array(numbers % 1000, mask=numbers % 100 == 0),
+            "kind": pa.DictionaryArray.from_arrays(numbers.astype("i4") % 5, list("vwxyz")),
+            "text": pa.array(numbers % 977).cast(pa.string()),
+        }
+    )
+
+
+@pytest.mark.parametrize(("layout", "into"), [("hep001", "anndata"), ("anndata", "hep001")])
+def test_memory_does_not_grow_with_the_rows(
+    layout: str, into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ways, a frame is never held as a whole: three times the rows take the memory of the same few batches."""
+    monkeypatch.setenv("COLONNADE_THREADS", "1")  # each holds a batch
+    peaks = []
+    for n in (600_000, 1_800_000):
+        data = _many(n) if layout == "hep001" else _many(n).drop(["text"])  # whose heap takes long to look at, traced
+        cn.write(tmp_path / f"{n}.h5", data, table="obs", layout=layout)
+        with _Peaks() as peak:
+            cn.convert(tmp_path / f"{n}.h5", tmp_path / f"{n}.converted", layout=into)
+        peaks.append((peak.numpy, peak.arrow))
+    (few_numpy, few_arrow), (many_numpy, many_arrow) = peaks
+    assert few_arrow > 1_000_000  # it is counted at all
+    assert many_numpy < 1.5 * few_numpy
+    assert many_arrow < 1.5 * few_arrow
 
 
 def test_references_of_what_is_copied_lead_where_they_did(tmp_path: Path) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Protocol
 
 from colonnade.h5 import attributes
 from colonnade.h5.nodes import find_member
+from colonnade.h5.references import has_references
+from colonnade.layouts.anndata import names as anndata
+from colonnade.layouts.hep001 import names as hep001
 from colonnade.model import Progress
 from colonnade.table import File, Table
 
@@ -16,8 +20,14 @@ ANNDATA_ORDER = "anndata_column_order"
 UNNAMED_LABELS = "anndata_unnamed_index"
 UNNAMED = "_index"  # the dataset of an index that has no name
 CONVERTED_FROM = "converted_from"
+MARKS = (ANNDATA_TYPE, ANNDATA_ORDER, UNNAMED_LABELS)
 # What people wrote about a column, kept under the same names in every layout.
 TEXTS = ("units", "units_vocabulary", "description")
+# What says how a column is stored, in one layout or the other.
+OF_COLUMNS = (
+    *hep001.VALUE_ATTRIBUTES, hep001.ENCODING_TYPE, anndata.ENCODING_VERSION, anndata.ORDERED,
+    anndata.LEGACY_CATEGORIES, "na-value",
+)  # fmt: skip
 
 
 class TableDraft(Protocol):
@@ -40,9 +50,20 @@ def column_node(group: Any, name: str) -> Any:
     return node
 
 
-def copy_texts(source: Any, target: Any) -> None:
-    """Give a column what people wrote about it in another layout."""
-    for name in TEXTS:
-        text = attributes.read_text(source.id, name)
-        if text is not None and attributes.read_text(target.id, name) is None:
-            attributes.write_text(target.id, name, text)
+def copy_group_attributes(source: Any, target: Any) -> None:
+    """Give the group of a table what people wrote at it in another layout."""
+    _copy(source, target, (*hep001.GROUP_ATTRIBUTES, *anndata.GROUP_ATTRIBUTES), kept=(hep001.TITLE, *TEXTS))
+
+
+def copy_column_attributes(source: Any, target: Any) -> None:
+    """Give a column what people wrote at it in another layout."""
+    if source is not None and target is not None:
+        _copy(source, target, OF_COLUMNS, kept=TEXTS)
+
+
+def _copy(source: Any, target: Any, without: Collection[str], kept: Collection[str]) -> None:
+    """Copy attributes that no layout gives a meaning. References hold in their own file only, and are left out."""
+    layouts_own = {*without, *MARKS, hep001.LATER_REVISION} - set(kept)
+    found = {name: attributes.storage_of(source.id, name) for name in attributes.names(source.id)}
+    referring = {name for name, storage in found.items() if storage is None or has_references(storage[0])}
+    attributes.copy_attributes(source.id, target.id, without=layouts_own | referring)

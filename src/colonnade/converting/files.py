@@ -47,9 +47,10 @@ def convert(
     """Write a file anew with its tables in another layout; everything else is copied as it is.
 
     layout: "hep001" or "anndata"; by the suffix of the target when it is not given (`.h5ad` and `.h5mu`: "anndata").
-    Data frames in mappings (obsm, uns) are elements, and are copied. What the layout cannot hold is refused by name
-    before anything is written. Categories and their order, row labels, nullable types and missing rows come back
-    exactly on the way back; search indexes are not taken along. progress: called with bytes done and in all.
+    Data frames in mappings (obsm, uns) are elements, and are copied. What the layout cannot hold is refused by name,
+    and then there is no new file. Rows are streamed: memory does not grow with them. Categories and their order, row
+    labels, nullable types, missing rows and attributes come back exactly on the way back; search indexes are not taken
+    along. progress: called with bytes done and in all.
     """
     into = _layout(target, layout)
     if Path(target).exists() and not overwrite:

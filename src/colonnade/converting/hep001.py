@@ -6,12 +6,9 @@ the row labels are a column too) is kept in attributes, by which the way back is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
-
-import pyarrow as pa
 
 from colonnade.converting.draft import (
     ANNDATA_ORDER,
@@ -20,16 +17,17 @@ from colonnade.converting.draft import (
     UNNAMED,
     UNNAMED_LABELS,
     column_node,
+    copy_column_attributes,
+    copy_group_attributes,
     group_of,
 )
+from colonnade.converting.rows import source_of
 from colonnade.elements.objects import refuse_broken
 from colonnade.errors import DataError
 from colonnade.h5 import attributes
 from colonnade.model import ColumnOptions, Progress
 from colonnade.table import File, Table
 from colonnade.writing import Draft, prepare
-
-NOT_COPIED = ("encoding-type", "encoding-version", "_index", "column-order")
 
 
 @dataclass
@@ -41,18 +39,18 @@ class Hep001Draft:
     names: dict[str, str]
 
     def write(self, file: File, path: str, progress: Progress | None) -> None:
-        self.draft.source.n_rows = len(self.table)
         file._write(path, self.draft, "error", progress)
         source, target = group_of(self.table), file.h5[path]
-        attributes.copy_attributes(source.id, target.id, without=NOT_COPIED)
+        copy_group_attributes(source, target)
         info = self.table.info
         if any(column.is_label for column in info.columns):
             attributes.write_texts(target.id, ANNDATA_ORDER, [column.name for column in info.columns])
         if UNNAMED in self.names:
             attributes.write_text(target.id, UNNAMED_LABELS, self.names[UNNAMED])
         for column in info.members:
+            node = target[self.names[column.name]]
+            copy_column_attributes(column_node(source, column.name), node)
             if column.is_masked:
-                node = target[self.names[column.name]]
                 attributes.write_text(node.id, ANNDATA_TYPE, _nullable_type(source, column.name))
 
 
@@ -63,7 +61,7 @@ def draft_hep001(table: Table) -> Hep001Draft:
     labels = [names[label.name] for label in table.info.labels]
     options = {names[column.name]: _options(source, column.name) for column in table.info.members}
     try:
-        draft = prepare(_Rows(table, names), labels=labels, columns=options, layout="hep001", allow_reserved=True)
+        draft = prepare(source_of(table, names), labels=labels, columns=options, layout="hep001", allow_reserved=True)
     except DataError as error:
         raise DataError(f"{table.path}: {error}", **error.facts) from error
     return Hep001Draft(table, draft, names)
@@ -86,31 +84,5 @@ def _options(group: Any, name: str) -> ColumnOptions:
 
 def _nullable_type(group: Any, name: str) -> str:
     node = column_node(group, name)
-    kind = str(attributes.read_text(node.id, "encoding-type"))
-    return f"{kind} NaN" if attributes.read_text(node.id, "na-value") == "NaN" else kind
-
-
-class _Rows:
-    """The rows of a table as a stream of Arrow, columns by their new names; categories are there without rows too."""
-
-    def __init__(self, table: Table, names: dict[str, str]) -> None:
-        self._table = table
-        self._schema = pa.schema([field.with_name(names[field.name]) for field in table.schema])
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        reader = pa.RecordBatchReader.from_batches(self._schema, self._batches())
-        return reader.__arrow_c_stream__(requested_schema)
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._table.batches():
-            yield pa.record_batch(batch.columns, schema=self._schema)
-        if not len(self._table):
-            columns = [self._no_rows(field.name, field.type) for field in self._table.schema]
-            yield pa.record_batch(columns, schema=self._schema)
-
-    def _no_rows(self, name: str, kind: pa.DataType) -> pa.Array:
-        if not pa.types.is_dictionary(kind):
-            return pa.array([], kind)
-        held = self._table[name].categories
-        categories = pa.array([] if held is None else held, kind.value_type)
-        return pa.DictionaryArray.from_arrays(pa.array([], kind.index_type), categories, ordered=kind.ordered)
+    kind, meaning = str(attributes.read_text(node.id, "encoding-type")), attributes.read_text(node.id, "na-value")
+    return f"{kind} {meaning}" if meaning in ("NA", "NaN") else kind
