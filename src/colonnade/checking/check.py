@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from colonnade.columns.read import ColumnReader, cut
+import pyarrow as pa
+
+from colonnade.columns.read import ColumnReader
+from colonnade.columns.readers import open_reader
 from colonnade.errors import ColonnadeError, CorruptError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
@@ -237,12 +240,13 @@ class Check:
     def _column(self, layout: Layout, seen: SeenTable, column: ColumnInfo) -> None:
         path = join_path(seen.path, column.name)
         try:
-            dataset, categories = layout.open_column(seen.group, column)
+            dataset, beside = layout.open_column(seen.group, column)
             if self._claims_too_much(path, column, dataset):
                 return
-            missing = self._read(ColumnReader(column, dataset))
-            if categories is not None and column.categories is not None:
-                self._read_categories(path, categories)
+            plain = column.kept is None  # then what stands beside the rows is looked at on its own
+            missing = self._read(ColumnReader(column, dataset) if plain else open_reader(column, dataset, beside))
+            if beside is not None and column.categories is not None and not isinstance(beside, pa.Array):
+                self._read_categories(path, beside)
         except ColonnadeError as error:
             self.tell(*CHECKS[layout.name].unreadable(seen, column, error))
         except (*BROKEN, MemoryError) as error:
@@ -264,7 +268,7 @@ class Check:
     def _read(self, reader: ColumnReader, counted: bool = True) -> bool:
         """Read all rows, a piece at a time; says whether any is missing. What is wrong with them is an error."""
         column, missing = reader.column, False
-        for start, stop in cut(0, column.n_rows, column.grid.chunk_rows, column.type):
+        for start, stop in reader.pieces(0, column.n_rows):
             if column.categories is not None or reader.has_numbers:
                 missing |= reader.numbers(start, stop - start)[1] is not None
             else:

@@ -527,7 +527,7 @@ class File:
                 self._receipts = {place: kept for place, kept in self._receipts.items() if place[:2] != (path, name)}
 
     def _row_datasets(self, path: str, name: str) -> list[Any]:
-        """The datasets that tell the rows of a column: its values or codes, and its mask. None for one not there."""
+        """The datasets that tell the rows of a column: its values or codes, its mask, its heap. None: not there."""
         group = open_group(self._handle.root, path)
         layout = layout_of(group) if group is not None else None
         if layout is None:
@@ -537,7 +537,8 @@ class File:
             rows, beside = layout.open_column(group, column) if column is not None else (None, None)
         except (FormatError, UnsupportedError):
             return [None]
-        return [rows, beside] if column is not None and column.is_masked else [rows]
+        told = column is not None and (column.is_masked or column.kept in ("pointers", "levels"))
+        return [rows, beside] if told and not isinstance(beside, pa.Array) else [rows]
 
     def _note_changes(self) -> None:
         """All that was written up to now was written by us."""
