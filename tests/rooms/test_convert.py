@@ -356,3 +356,91 @@ def test_the_command(tmp_path: Path) -> None:
     assert told["tables"] == ["/obs", "/var"]
     assert told["layout"] == "anndata"
     assert call("convert", tmp_path / "none.h5", tmp_path / "d.h5").exit_code == 3
+
+
+# -- ArtifactDB --
+
+
+def artifact_table() -> pa.Table:
+    return pa.table(
+        {
+            "small": pa.array([1, None, -3], pa.int8()),
+            "wide": pa.array([1, None, 2**31 - 1], pa.int64()),
+            "unsigned": pa.array([1, 2, 3], pa.uint32()),
+            "flag": pa.array([True, None, False]),
+            "number": pa.array([float("nan"), None, -0.0]),
+            "text": pa.array(["NA", None, "größe"]),
+            "day": pa.array([0, None, 20_000], pa.date32()),
+            "time": pa.array([0, None, 10**15], pa.timestamp("us", "UTC")),
+            "fine": pa.array([1, None, 2], pa.timestamp("ns")),
+            "kind": pa.DictionaryArray.from_arrays(pa.array([2, None, 0]), pa.array(["b", "unused", "a"])),
+        }
+    )
+
+
+@pytest.mark.parametrize("form", ["1.0", "2/2", "2/1", "1/2", "1/1", "directory"])
+def test_hep001_to_artifactdb_and_back(form: str, tmp_path: Path) -> None:
+    given = artifact_table()
+    options = {"wide": cn.column(units="m", description="how wide it is")}
+    cn.write(tmp_path / "a.h5", given, "events", labels={"id": ["r1", "r2", "r3"]}, columns=options)
+    between, back = tmp_path / ("b" if form == "directory" else "b.h5"), tmp_path / "c.h5"
+    how: dict[str, Any] = {"directory": True} if form == "directory" else {"layout": "artifactdb", "version": form}
+    assert cn.convert(tmp_path / "a.h5", between, **how).tables == ["/events"]
+    if form == "directory":
+        pytest.importorskip("dolomite_base").validate_object(str(between))
+    name = "data_frame" if form == "directory" else "events"
+    with cn.open(between) as f:
+        assert f.tables() == [f"/{name}"] and f[name].layout == "artifactdb"
+    cn.convert(between, back)
+    with cn.open(tmp_path / "a.h5") as a, cn.open(back) as c:
+        old, new = a["events"], c[name]
+        assert new.layout == "hep001" and new.schema.equals(old.schema)
+        assert str(new.to_arrow().to_pydict()) == str(old.to_arrow().to_pydict())
+        assert (new["wide"].units, new["wide"].description) == (old["wide"].units, old["wide"].description)
+        assert new.labels == ["id"]
+    assert not [one for one in cn.check(back, deep=True) if one.severity != "note"]
+
+
+def test_frames_of_anndata_to_artifactdb_and_back(tmp_path: Path) -> None:
+    kept = [name for name in frame().columns if name not in ("largest", "least", "numbers", "nothing")]
+    made = adata(frame()[kept])
+    made.write_h5ad(tmp_path / "a.h5ad")
+    with h5py.File(tmp_path / "a.h5ad") as source, h5py.File(tmp_path / "obs.h5ad", "w") as target:
+        source.copy("obs", target)
+    cn.convert(tmp_path / "obs.h5ad", tmp_path / "b.h5", layout="artifactdb")
+    assert (tmp_path / "b.h5.json").is_file()
+    cn.convert(tmp_path / "b.h5", tmp_path / "c.h5ad")
+    with h5py.File(tmp_path / "obs.h5ad") as old, h5py.File(tmp_path / "c.h5ad") as new:
+        assert_equal(anndata.io.read_elem(new["obs"]), anndata.io.read_elem(old["obs"]))
+
+
+def test_legacy_frames_become_versioned_ones(tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", artifact_table(), "df", layout="artifactdb", version="1/1")
+    cn.convert(tmp_path / "a.h5.json", tmp_path / "b.h5", layout="artifactdb")
+    with cn.open(tmp_path / "b.h5") as f:
+        assert f["df"].info.version == "1.0"
+        assert str(f["df"].to_arrow().to_pydict()) == str(cn.read(tmp_path / "a.h5").to_pydict())
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("bytes", pa.array([b"x"])), ("list", pa.array([[1]])), ("large", pa.array([2**40])),
+     ("numbers", pa.array([3]).dictionary_encode()), ("nul", pa.array(["a\0b"]))],
+)  # fmt: skip
+def test_what_artifactdb_cannot_hold_is_refused_by_name(name: str, values: pa.Array, tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", pa.table({name: values}), "t")
+    with pytest.raises(cn.errors.DataError, match=name):
+        cn.convert(tmp_path / "a.h5", tmp_path / "b.h5", layout="artifactdb")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.h5"]
+
+
+def test_a_directory_takes_one_table_and_nothing_else(tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", {"x": [1]}, "deep/t")
+    with h5py.File(tmp_path / "a.h5", "r+") as h5:
+        h5["deep/image"] = np.zeros(3)
+    with pytest.raises(cn.errors.UsageError, match="/deep/image"):
+        cn.convert(tmp_path / "a.h5", tmp_path / "d", directory=True)
+    assert not (tmp_path / "d").exists()
+    call_json("convert", tmp_path / "a.h5", tmp_path / "b.h5", "--layout", "artifactdb")
+    with cn.open(tmp_path / "b.h5") as f:
+        assert f["deep/t"].layout == "artifactdb" and f.h5["deep/image"].shape == (3,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from colonnade.cli.answer import FINE, print_json
 from colonnade.cli.progress import counting_bytes
@@ -10,9 +10,19 @@ from colonnade.cli.text import cell, open_console, plural
 from colonnade.converting import convert
 
 
-def convert_file(source: str, target: str, layout: str | None, overwrite: bool, as_json: bool) -> int:
+@dataclass(frozen=True)
+class Wanted:
+    """What the new file is to be, as the options of the command say."""
+
+    layout: str | None
+    version: str | None
+    directory: bool
+    overwrite: bool
+
+
+def convert_file(source: str, target: str, wanted: Wanted, as_json: bool) -> int:
     with counting_bytes(f"converting {source}") as progress:
-        done = convert(source, target, layout=layout, overwrite=overwrite, progress=progress)
+        done = convert(source, target, **asdict(wanted), progress=progress)
     if as_json:
         print_json({"source": source, "target": target, **asdict(done)})
         return FINE

@@ -21,9 +21,10 @@ from colonnade.converting.draft import (
     copy_column_attributes,
     copy_group_attributes,
     group_of,
+    node_of,
+    refuse_unfit,
 )
 from colonnade.converting.rows import source_of
-from colonnade.elements.objects import refuse_broken
 from colonnade.errors import DataError, UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.datatypes import memory_dtype
@@ -45,19 +46,19 @@ class AnnDataDraft:
             raise UsageError("a data frame cannot be the root of a file: anndata does not read it there", path=path)
         file._write(path, self.draft, "error", progress)
         source, target = group_of(self.table), file.h5[path]
-        copy_group_attributes(source, target)
+        copy_group_attributes(source, target, (self.table.layout, "anndata"))
         order = _kept_order(self.table, self.names)
         if order is not None:
             attributes.write_variable_texts(target.id, "column-order", order)
         for column in self.table.info.members:
             node = column_node(target, self.names[column.name])
-            copy_column_attributes(column_node(source, column.name), node)
-            _tell_what_is_missing(node, _kept_type(source, column.name))
+            copy_column_attributes(self.table, column.name, node, "anndata")
+            _tell_what_is_missing(node, _kept_type(self.table, column.name))
 
 
 def draft_anndata(table: Table) -> AnnDataDraft:
     """Look at a table; what AnnData cannot hold is refused with the column's path."""
-    refuse_broken(table)
+    refuse_unfit(table)
     info, names = table.info, _new_names(table)
     if len(info.labels) > 1:
         listed = ", ".join(label.name for label in info.labels)
@@ -96,16 +97,16 @@ def _kept_order(table: Table, names: dict[str, str]) -> list[str] | None:
     return [names[name] for name in dict.fromkeys([*known, *columns])]
 
 
-def _kept_type(group: Any, name: str) -> str:
+def _kept_type(table: Table, name: str) -> str:
     """What a column was in a frame, where it is told: its encoding-type and, of texts, what a missing one means."""
-    node = column_node(group, name)
+    node = node_of(table, name)
     return (attributes.read_text(node.id, ANNDATA_TYPE) or "") if node is not None else ""
 
 
 def _options(table: Table, column: ColumnInfo) -> ColumnOptions:
     """Nullable if it was, though no row is missing, where AnnData has masks for its type."""
     kind = table.schema.field(column.name).type
-    was_nullable = _kept_type(group_of(table), column.name).startswith("nullable-")
+    was_nullable = _kept_type(table, column.name).startswith("nullable-")
     return ColumnOptions(masked=True) if was_nullable and _has_masks(kind) else ColumnOptions()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
+from colonnade.columns.arrow_text import parse_arrow_type
 from colonnade.exchange.sources import Source
 from colonnade.table import Table
 
@@ -15,8 +16,20 @@ Look = Callable[[pa.RecordBatch, int], None]
 
 def source_of(table: Table, names: Mapping[str, str], look: Look = lambda _batch, _first: None) -> Source:
     """The rows of a table under the names that its columns will have."""
-    schema = pa.schema([field.with_name(names[field.name]) for field in table.schema])
+    schema = pa.schema([_as_before(table, field).with_name(names[field.name]) for field in table.schema])
     return Source(schema, _batches(table, schema, look), len(table))
+
+
+def _as_before(table: Table, field: pa.Field) -> pa.Field:
+    """A column of numbers in the type that it had, where a narrower one had to do and the wider one is told."""
+    told = table.info.by_name[field.name].arrow_type
+    kind = parse_arrow_type(told) if told is not None else None
+    is_wider = kind is not None and _is_number(kind) and _is_number(field.type)
+    return field.with_type(kind) if is_wider else field
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _batches(table: Table, schema: pa.Schema, look: Look) -> Iterator[pa.RecordBatch]:
@@ -24,9 +37,12 @@ def _batches(table: Table, schema: pa.Schema, look: Look) -> Iterator[pa.RecordB
     for batch in table.batches():
         look(batch, first)
         first += batch.num_rows
-        yield pa.record_batch(batch.columns, schema=schema)
+        columns = [column.cast(field.type) if column.type != field.type else column
+                   for column, field in zip(batch.columns, schema, strict=True)]  # fmt: skip
+        yield pa.record_batch(columns, schema=schema)
     if not len(table):
-        yield pa.record_batch([_no_rows(table, field.name, field.type) for field in table.schema], schema=schema)
+        empty = [_no_rows(table, old.name, new.type) for old, new in zip(table.schema, schema, strict=True)]
+        yield pa.record_batch(empty, schema=schema)
 
 
 def _no_rows(table: Table, name: str, kind: pa.DataType) -> pa.Array:

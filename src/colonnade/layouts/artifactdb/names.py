@@ -30,6 +30,7 @@ PLACEHOLDER = "missing-value-placeholder"
 # Of our own, which others pass over: the name of the row names; the Arrow type of date-times that are no microseconds.
 LABEL_NAME = "name"
 ARROW_TYPE = "arrow_type"
+COLUMN_ATTRIBUTES = (TYPE, FORMAT, ORDERED, PLACEHOLDER, LABEL_NAME, ARROW_TYPE)
 # What the attribute `type` of a column, or its entry in the metadata, may say.
 BOOLEAN, INTEGER, NUMBER, STRING, FACTOR, VLS, OTHER = (
     "boolean", "integer", "number", "string", "factor", "vls", "other",
