@@ -409,6 +409,11 @@ def test_texts_that_lie_anywhere_in_the_heap(path: Path, monkeypatch: pytest.Mon
         lengths = chance.integers(0, most, 300)
         starts = chance.integers(0, 3000 - lengths + 1)
         truth = [heap[a : a + n].tobytes().decode() for a, n in zip(starts.tolist(), lengths.tolist(), strict=True)]
+        assert all(
+            b - a == 1 or (starts[order] + lengths[order])[a:b].max() - starts[order][a] <= 200
+            for order in [np.argsort(starts)]
+            for a, b in pointer_column.spans(starts[order], lengths[order])
+        )
         file, reader = heap_reader(path, starts, lengths, heap)
         with file:
             assert reader.read(0, 300).to_pylist() == truth
