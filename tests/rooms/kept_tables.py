@@ -25,6 +25,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.h5.datasets import describe_dataset
 from colonnade.layouts import HEP001, LAYOUTS
+from colonnade.layouts.hep001 import seen
 from colonnade.model import CategoriesInfo, ColumnInfo, TableInfo
 
 N_ROWS = 203
@@ -236,4 +237,5 @@ def kept_layout(monkeypatch: pytest.MonkeyPatch, columns: list[KeptColumn]) -> N
             beside = named[column.name].opened(h5py.Group(group)["/apart"])
         return dataset, beside
 
+    monkeypatch.setattr(seen, "describe", describe)
     monkeypatch.setitem(LAYOUTS, "hep001", replace(HEP001, describe=describe, open_column=open_column))
