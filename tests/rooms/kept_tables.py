@@ -25,6 +25,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.h5.datasets import describe_dataset
 from colonnade.layouts import HEP001, LAYOUTS
+from colonnade.layouts.hep001 import seen
 from colonnade.model import CategoriesInfo, ColumnInfo, TableInfo
 
 N_ROWS = 203
@@ -158,8 +159,19 @@ def kept_columns() -> list[KeptColumn]:
     stamps, times = [text for text, _ in TIMES], [time for _, time in TIMES]
     utc = [time.replace(tzinfo=UTC) for time in times]
     seconds = [(time - timedelta(microseconds=time.microsecond)) for time in times]
-    floats = [NA_BITS, QUIET_NA_BITS, OTHER_NAN_BITS, 0, 1 << 63, 0x3FF8000000000000, 0x7FF0000000000000]
-    r = lambda bits: bits in (NA_BITS, QUIET_NA_BITS)  # noqa: E731
+    floats = [
+        0x3FF00000000007A2,
+        0x7FF80001000007A2,
+        0xFFF80000000007A2,
+        NA_BITS,
+        QUIET_NA_BITS,
+        OTHER_NAN_BITS,
+        0,
+        1 << 63,
+        0x3FF8000000000000,
+        0x7FF0000000000000,
+    ]
+    r = lambda bits: bits & 0xFFFF_FFFF == 1954 and bits & 0x7FF0 << 48 == 0x7FF0 << 48  # noqa: E731
     return [
         _numbers("truth", [0, 1, 2, 7, mark], "i1", lambda v: None if v == mark else v != 0, kept="truth",
                  fill=_bytes(mark, "i1")),
@@ -225,4 +237,5 @@ def kept_layout(monkeypatch: pytest.MonkeyPatch, columns: list[KeptColumn]) -> N
             beside = named[column.name].opened(h5py.Group(group)["/apart"])
         return dataset, beside
 
+    monkeypatch.setattr(seen, "describe", describe)
     monkeypatch.setitem(LAYOUTS, "hep001", replace(HEP001, describe=describe, open_column=open_column))

@@ -25,6 +25,7 @@ from colonnade.columns.mapping import arrow_type
 from colonnade.columns.pointer_column import PointerReader
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, CorruptError, FormatError, UsageError
+from colonnade.layouts.checks import CHECKS
 from tests.rooms.kept_tables import (
     LEVELS,
     N_ROWS,
@@ -34,6 +35,7 @@ from tests.rooms.kept_tables import (
     picked,
     write_kept,
 )
+from tests.rooms.test_cli import call, call_json
 
 COLUMNS = {column.name: column for column in kept_columns()}
 KINDS = ("chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom")
@@ -291,6 +293,50 @@ def test_columns_that_share_a_table(path: Path, monkeypatch: pytest.MonkeyPatch)
         assert both.row_numbers().tolist() == expected
 
 
+def test_what_the_command_line_tells(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = list(COLUMNS.values())
+    write_kept(path, columns)
+    kept_layout(monkeypatch, columns)
+    told = {one["name"]: one for one in call_json("info", path)["tables"][0]["columns"]}
+    assert {name: one["kept"] for name, one in told.items() if one["kept"]} == {
+        column.name: column.changes["kept"] for column in columns
+    }
+    assert told["pointers"]["variable_length"] and told["pointers"]["fill"] == "NA"
+    for command in ("info", "schema", "stats", "head"):
+        assert call(command, path).exit_code == 0
+    assert "NA of R" in call("info", path).stdout
+
+
+def test_an_index_of_text_in_a_heap_is_not_believed_once_the_heap_has_changed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    column = COLUMNS["pointers"]
+    write_kept(path, [column])
+    kept_layout(monkeypatch, [column])
+    with cn.open(path, "r+") as file:
+        file["t"].build_index("pointers", "bitmap")
+        assert file["t"].indexes[0].trusted
+    with cn.open(path, "r+") as file:
+        assert file["t"].indexes[0].trusted
+        file.h5["apart/pointers"][:] = np.full(len(column.beside), ord("z"), dtype="u1")
+    with cn.open(path) as file:
+        assert not file["t"].indexes[0].trusted
+        assert file["t"].where(cn.col("pointers") == "muon").count() == 0
+
+
+def test_a_deep_check_reads_them(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = list(COLUMNS.values())
+    write_kept(path, columns)
+    kept_layout(monkeypatch, columns)
+    described = replace(CHECKS["hep001"], missing_is_described=lambda _seen, _column: None)  # a rule of hep001 alone
+    monkeypatch.setitem(CHECKS, "hep001", described)
+    found = [finding for finding in cn.check(path, deep=True) if "cannot be read" in finding.message]
+    assert found == []
+    with h5py.File(path, "r+") as file:
+        file["t/day"][100] = b"2023-02-30"
+    assert any("2023-02-30" in finding.message for finding in cn.check(path, deep=True))
+
+
 # -- what is wrong --
 
 
@@ -409,6 +455,11 @@ def test_texts_that_lie_anywhere_in_the_heap(path: Path, monkeypatch: pytest.Mon
         lengths = chance.integers(0, most, 300)
         starts = chance.integers(0, 3000 - lengths + 1)
         truth = [heap[a : a + n].tobytes().decode() for a, n in zip(starts.tolist(), lengths.tolist(), strict=True)]
+        assert all(
+            b - a == 1 or (starts[order] + lengths[order])[a:b].max() - starts[order][a] <= 200
+            for order in [np.argsort(starts)]
+            for a, b in pointer_column.spans(starts[order], lengths[order])
+        )
         file, reader = heap_reader(path, starts, lengths, heap)
         with file:
             assert reader.read(0, 300).to_pylist() == truth

@@ -251,7 +251,7 @@ def date_times_to_text(numbers: Numbers, unit: str) -> Images:
     for coarser in [name for name in PER_SECOND if 1 < PER_SECOND[name] <= per_second]:
         factor, digits = per_second // PER_SECOND[coarser], _DIGITS[coarser]
         rows = np.flatnonzero(left & (rest % factor == 0))
-        if not len(rows):
+        if not len(rows):  # NumPy fills up no texts but some
             continue
         behind = np.char.zfill((rest[rows] // factor).astype(f"S{digits}"), digits)
         texts[rows] = np.char.add(np.char.add(whole[rows], b"."), np.char.add(behind, b"Z"))
