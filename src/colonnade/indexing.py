@@ -14,7 +14,7 @@ from typing import Any
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.errors import FormatError, UnsupportedError, UsageError
-from colonnade.h5.links import address, is_shared, open_group
+from colonnade.h5.links import address, open_group
 from colonnade.indexes import KINDS, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
 from colonnade.layouts import Layout, PlacedIndex, layout_of
@@ -174,10 +174,8 @@ class Indexes:
     def distrust_sharers(self, changed: Sequence[ColumnInfo]) -> None:
         """A changed column may be one of other tables too (by hard links): their indexes do not follow."""
         others = {place[0] for place in self.receipts if place[0] != self.info.path}
-        plain = [column for column in changed if column.storage != "sectioned"]  # the others have no indexes
-        nodes = [self.layout.open_column(self.group, column)[0] for column in plain] if others else []
-        shared = {address(node) for node in nodes if is_shared(node)}
-        sharing = {path for path in others if shared and shared & _row_addresses(self.group, path)}
+        ours = _addresses(self.group, self.layout, changed) if others else set()
+        sharing = {path for path in others if _may_share(ours, _row_addresses(self.group, path))}
         for place in [place for place in self.receipts if place[0] in sharing]:
             del self.receipts[place]
 
@@ -211,17 +209,33 @@ class Indexes:
                 self._rebuild(one, column)
 
 
-def _row_addresses(group: Any, path: str) -> set[int | None]:
-    """Where the rows of the columns of another table are; None is among them where that cannot be told."""
+def _may_share(ours: set[int] | None, theirs: set[int] | None) -> bool:
+    return ours is None or theirs is None or bool(ours & theirs)
+
+
+def _row_addresses(group: Any, path: str) -> set[int] | None:
+    """Where the rows of the columns of another table are; None where that cannot be told."""
     other = open_group(group, path)
     layout = layout_of(other) if other is not None else None
     if layout is None:
         return set()
     try:
-        columns = layout.describe(other, path).members
-        return {address(layout.open_column(other, column)[0]) for column in columns}
+        return _addresses(other, layout, layout.describe(other, path).members)
     except (FormatError, UnsupportedError):
-        return {None}
+        return None
+
+
+def _addresses(group: Any, layout: Layout, columns: Sequence[ColumnInfo]) -> set[int] | None:
+    """Where the rows of these columns are, and their masks; None where that cannot be told.
+
+    It is not asked how many names a dataset has: its group, or that of its table, may be what has two.
+    """
+    found = set()
+    for column in columns:
+        if column.storage != "sectioned":  # these have no indexes
+            rows, beside = layout.open_column(group, column)
+            found |= {address(rows), address(beside)} if column.is_masked else {address(rows)}
+    return {one for one in found if one is not None} if None not in found else None
 
 
 def _verified(index: Index, reader: ColumnReader, options: Options) -> list[Wrong]:

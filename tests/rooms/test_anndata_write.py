@@ -446,6 +446,37 @@ def test_an_index_is_not_believed_when_others_change_the_frame(path: Path, how: 
     _agree_without_plan(path)
 
 
+@pytest.mark.parametrize("which", ["columns", "masks", "frames"])
+def test_an_index_is_not_believed_when_another_frame_of_the_same_columns_changes(path: Path, which: str) -> None:
+    """Of a coded or masked column the group has two names, its rows have one; or the frame itself has two."""
+    write_as("ours", path, frame())
+    with h5py.File(path, "r+") as h5:
+        first = int(h5["obs/some/values"][np.argmin(h5["obs/some/mask"][:10])])
+        if which == "frames":
+            h5["other"] = h5["obs"]
+        else:
+            other = h5.create_group("other")
+            other.attrs.update(h5["obs"].attrs)
+            for name in h5["obs"]:
+                if which == "columns" or name != "some":
+                    other[name] = h5["obs"][name]
+                else:
+                    h5.copy(f"obs/{name}", other)
+                    del other["some/mask"]
+                    other["some/mask"] = h5["obs/some/mask"]
+    change = {"some": [5] * 10, "kind": ["alpha"] * 10, "number": [1234] * 10}
+    with cn.open(path, "r+") as f:
+        for name in ("other", "obs"):
+            f[name].build_index(dict.fromkeys(change, "bitmap"))
+            assert all(one.trusted for one in f[name].indexes)
+        for column in change if which != "masks" else ["some"]:
+            f["obs"].update(column, np.arange(10), [None] * 10 if which == "masks" else change[column])
+            with cn.open(path, trust="never") as plain:
+                for text in ("number == 1234", "some == 5", f"some == {first}", "kind == 'alpha'"):
+                    found = plain["other"].where(text).row_numbers().tolist()
+                    assert f["other"].where(text).row_numbers().tolist() == found, text
+
+
 def _agree_without_plan(path: Path) -> None:
     with cn.open(path) as f, cn.open(path, trust="never") as plain:
         for text in ("number == 1234", "number < 50", "some is missing", "some == 5", "kind is missing"):

@@ -354,6 +354,24 @@ def test_damaged_chunks_are_refused(tmp_path: Path, filters: str) -> None:
         assert source.read(200, 100).tolist() == file["x"][200:300].tolist()  # type: ignore[union-attr]
 
 
+def test_the_rows_of_a_damaged_chunk_are_told(tmp_path: Path) -> None:
+    """Chunks are unpacked many in a call: the error is about the one that is damaged."""
+    path = tmp_path / "x.h5"
+    make(path, np.arange(N_ROWS) * 1000, FILTERS["shuffle+deflate"])
+    with h5py.File(path) as file:
+        chunk, rows = file["x"].id.get_chunk_info(3), file["x"].chunks[0]
+    damage_bytes(path, chunk)
+    with h5py.File(path) as file:
+        source = source_of(file["x"].id)
+        assert source is not None
+        every_other = np.arange(0, 6 * rows, 2)
+        with pytest.raises(cn.errors.CorruptError, match=f"rows {3 * rows} to {4 * rows - 1} ") as told:
+            source.read(0, 6 * rows)
+        assert told.value.row == 3 * rows
+        with pytest.raises(cn.errors.CorruptError, match=f"rows {3 * rows} to {4 * rows - 2} "):
+            source.take(every_other)
+
+
 def test_a_file_that_ends_inside_a_chunk(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     make(path, RNG.integers(0, 2**62, N_ROWS), {"compression": "gzip"})

@@ -109,13 +109,13 @@ def test_a_modality_of_mudata() -> None:
 def blocks(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
     """What is read of each dataset: its slices."""
     read: dict[str, list[Any]] = {}
-    original = parts._read_block
+    original = parts.read_checked
 
-    def seen(dataset: Any, rows: slice, columns: slice | None) -> Any:
-        read.setdefault(dataset.name, []).append((rows, columns))
-        return original(dataset, rows, columns)
+    def seen(dataset: Any, part: tuple[slice, ...]) -> Any:
+        read.setdefault(dataset.name, []).append((part[0], part[1] if len(part) > 1 else None))
+        return original(dataset, part)
 
-    monkeypatch.setattr(parts, "_read_block", seen)
+    monkeypatch.setattr(parts, "read_checked", seen)
     return read
 
 

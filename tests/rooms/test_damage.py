@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import h5py
@@ -98,6 +99,20 @@ def test_text_that_looks_like_a_collection_is_no_reason_to_refuse_a_file(tmp_pat
         file["more"] = np.frombuffer(b"GCOL\x01\0\0\0" + (2**60).to_bytes(8, "little") + bytes(5000), "u1")
     with h5py.File(path) as file:
         check_collections(file.id)
+
+
+def test_collections_that_claim_the_file_over_and_over_are_not_looked_at(tmp_path: Path) -> None:
+    """Each would be read as far as it claims to reach: 16 heads in 256 bytes cost 16 times the file, and so on."""
+    path, n_bytes = tmp_path / "x.h5", 1 << 20
+    heap_file(path)
+    with h5py.File(path, "r+") as file:
+        head = b"GCOL\x01\0\0\0" + (n_bytes // 2).to_bytes(8, "little")
+        file["blob"] = np.frombuffer(head * (n_bytes // 16), "u1")
+    with h5py.File(path) as file:
+        begin = time.process_time()
+        with pytest.raises(OSError, match="more bytes than the file"):
+            check_collections(file["x"].id)
+        assert time.process_time() - begin < 1
 
 
 def test_an_attribute_that_claims_too_much_counts_as_absent(tmp_path: Path) -> None:

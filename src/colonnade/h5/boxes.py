@@ -43,7 +43,9 @@ def read_box(dataset: Any, dtype: np.dtype[Any], filters: Sequence[FilterInfo], 
     pipeline = Pipeline(filters, prod(chunk) * item)
     if not item or not pipeline.is_known or not shape:
         return None
-    out = np.empty([len(one) for one in box], dtype) if raw_dtype(stored) == dtype else None
+    raw = raw_dtype(stored)
+    is_raw = raw is not None and raw == dtype  # to NumPy, None is float64
+    out = np.empty([len(one) for one in box], dtype) if is_raw else None
     n_read, whole = 0, np.empty(prod(chunk) * item, _BYTE)
     most = h5i.get_file_id(dataset).get_filesize()
     for offset, size in _stored(dataset, chunk, box):

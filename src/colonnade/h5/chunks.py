@@ -137,8 +137,6 @@ class ChunkSource:
             self._look(len(numbers))
             for batch in self._batches(numbers, start, count):
                 self._read_batch(batch, start, out)
-        except DamagedChunk as error:
-            raise self._damaged(error, start, start + count - 1) from error
         except (ValueError, *BROKEN):
             return None
         return self._in_memory(out)
@@ -152,17 +150,25 @@ class ChunkSource:
             parts = list(by_chunk(rows, self.chunk_rows))
             self._look(len(parts))
             for number, begin, end in parts:
-                places = rows[begin:end] - number * self.chunk_rows
-                self._take_from(self._find(number), places, out[begin:end])
-        except DamagedChunk as error:
-            raise self._damaged(error, int(rows[0]), int(rows[-1])) from error
+                self._take_part(number, rows[begin:end], out[begin:end])
         except (ValueError, *BROKEN):
             return None
         return self._in_memory(out)
 
+    def _take_part(self, number: int, rows: RowNumbers, out: Image) -> None:
+        """Rows of the chunk of this number."""
+        try:
+            self._take_from(self._find(number), rows - number * self.chunk_rows, out)
+        except DamagedChunk as error:
+            raise self._damaged(error, int(rows[0]), int(rows[-1])) from error
+
+    @property
+    def path(self) -> str:
+        """Where in its file the dataset is, for messages."""
+        return (h5i.get_name(self._dataset) or b"?").decode("utf-8", "surrogateescape")
+
     def _damaged(self, error: DamagedChunk, first: int, last: int) -> CorruptError:
-        path = (h5i.get_name(self._dataset) or b"?").decode("utf-8", "surrogateescape")
-        return CorruptError(f"{path}: rows {first} to {last} cannot be read: {error}", path=path, row=first)
+        return CorruptError(f"{self.path}: rows {first} to {last} cannot be read: {error}", path=self.path, row=first)
 
     def _is_too_much(self, count: int) -> bool:
         """Whether so many rows are more than are read at once: a file may claim any number of them."""
@@ -231,8 +237,7 @@ class ChunkSource:
 
     def _read_batch(self, batch: list[Part], start: int, out: Image) -> None:
         if len(batch) == 1:
-            (part,) = batch
-            self._read_chunk(part.chunk, part.low - part.first, out[part.low - start : part.high - start])
+            self._read_part(batch[0], start, out)
             return
         target = out[batch[0].low - start : batch[-1].high - start].view(np.uint8)
         addresses = np.array([part.chunk.address for part in batch], dtype=np.uint64)
@@ -246,8 +251,15 @@ class ChunkSource:
         self._load_many(addresses, sizes, data)
         try:
             self._pipeline.undo_many(data, sizes, target)
-        except ValueError as error:
-            raise DamagedChunk(str(error)) from error
+        except ValueError:
+            for part in batch:  # one by one, so that the error tells which it was
+                self._read_part(part, start, out)
+
+    def _read_part(self, part: Part, start: int, out: Image) -> None:
+        try:
+            self._read_chunk(part.chunk, part.low - part.first, out[part.low - start : part.high - start])
+        except DamagedChunk as error:
+            raise self._damaged(error, part.low, part.high - 1) from error
 
     def _load_many(self, addresses: Image, sizes: Sizes, target: Bytes) -> None:
         """Bytes of the file from several places."""

@@ -2,7 +2,8 @@
 
 HDF5 (up to 2.0 at least) walks a collection object by object, and goes on by nothing over an object that claims no
 bytes. It walks one for a variable-length fill as soon as it is asked about a dataset, so there is no later place to
-stop it. Only what surely never ends is refused; whatever else is wrong with a collection, the library says so itself.
+stop it. Only what surely never ends is refused, and a file whose collections claim its bytes several times over: they
+cannot overlap, and to look at them all would take for ever. Whatever else is wrong, the library says so itself.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ _SIGNATURE = b"GCOL\x01"
 _HEAD = 16
 _LEAST = 4096
 _WINDOW = 1 << 20
+_MOST_TIMES = 4  # that all collections together may claim the length of the file; bytes of a text can look like one
+_NEVER_ENDS = "an object in it claims no bytes, so that its end is never reached"
+_OVERLAP = "its collections claim more bytes than the file can have for them"
 _BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError)
-_sound: dict[tuple[int, int], bool] = {}
+_faults: dict[tuple[int, int], str | None] = {}
 
 
 def check_collections(node: Any) -> None:
@@ -31,51 +35,59 @@ def check_collections(node: Any) -> None:
         number = h5g.get_objinfo(node).fileno
     except _BROKEN:
         return
-    if number not in _sound:
-        if len(_sound) > 1000:
-            _sound.clear()
-        _sound[number] = _is_sound(Path(os.fsdecode(h5f.get_name(node))))
-    if not _sound[number]:
-        capi.refuse("read the global heap", "an object in it claims no bytes, so that its end is never reached")
+    if number not in _faults:
+        if len(_faults) > 1000:
+            _faults.clear()
+        _faults[number] = _fault_of(Path(os.fsdecode(h5f.get_name(node))))
+    fault = _faults[number]
+    if fault is not None:
+        capi.refuse("read the global heap", fault)
 
 
-def _is_sound(path: Path) -> bool:
+def _fault_of(path: Path) -> str | None:
+    """Why the library may not look at the collections of a file; None where it may."""
     try:
-        if not path.is_file() or not _HEAD <= path.stat().st_size <= MOST_BYTES:
-            return True
+        length = path.stat().st_size if path.is_file() else 0
+        if not _HEAD <= length <= MOST_BYTES:
+            return None
         with path.open("rb") as file:  # not mapped: a file that is cut off meanwhile would end the process
-            return not any(_never_ends(data, 0) for data in _collections(file))
+            return _fault(file, length)
     except (OSError, ValueError):
-        return True
+        return None
 
 
-def _collections(file: BinaryIO) -> Iterator[bytes]:
-    """What may be a collection, each as far as it claims to reach and the file does; the file is read by windows."""
+def _fault(file: BinaryIO, length: int) -> str | None:
+    left = _MOST_TIMES * length
+    for at, size in _collections(file):
+        if size < _LEAST or at + size > length:
+            continue  # refused by the library
+        left -= size
+        if left < 0:
+            return _OVERLAP
+        file.seek(at)
+        if _never_ends(file.read(size)):
+            return _NEVER_ENDS
+    return None
+
+
+def _collections(file: BinaryIO) -> Iterator[tuple[int, int]]:
+    """What may be a collection: where it is, and the bytes it claims. The file is read by windows."""
     begin, held = 0, b""
     while read := file.read(_WINDOW):
         window = held + read
         at = window.find(_SIGNATURE)
         while at >= 0:
-            yield _claimed(file, begin + at)
+            file.seek(begin + at)
+            yield begin + at, int.from_bytes(file.read(_HEAD)[8:], "little")
             at = window.find(_SIGNATURE, at + 1)
         held = window[-(len(_SIGNATURE) - 1) :]
         begin += len(window) - len(held)
         file.seek(begin + len(held))
 
 
-def _claimed(file: BinaryIO, at: int) -> bytes:
-    file.seek(at)
-    head = file.read(_HEAD)
-    return head + file.read(max(0, min(int.from_bytes(head[8:], "little") - len(head), MOST_BYTES)))
-
-
-def _never_ends(data: bytes, at: int) -> bool:
-    """Whether the walk that HDF5 takes over the collection at a place stands still."""
-    size = int.from_bytes(data[at + 8 : at + _HEAD], "little")
-    end = at + size
-    if size < _LEAST or end > len(data):
-        return False  # refused by the library
-    at += _HEAD
+def _never_ends(data: bytes) -> bool:
+    """Whether the walk that HDF5 takes over a collection stands still."""
+    at, end = _HEAD, len(data)
     while at + _HEAD <= end:
         index = int.from_bytes(data[at : at + 2], "little")
         length = int.from_bytes(data[at + 8 : at + _HEAD], "little")

@@ -121,7 +121,9 @@ class _Copy:
             path, group = pending.pop()
             for child in children(group):
                 where = join_path(path, child.name)
-                if child.kind in ("soft link", "external link") or child.address in seen | self._without:
+                if child.kind in ("soft link", "external link"):
+                    continue
+                if child.address in seen or child.address in self._without:
                     continue
                 if child.kind in ("broken", "dataset") and self._is_left_to_caller(group, child, where):
                     continue

@@ -188,7 +188,7 @@ class FileHandle:
         if self._journaled is None:
             raise UsageError(f"{self.name} was not opened from a path for changes, so its bytes cannot be read")
         h5f.flush(self.h5.id)
-        return self._journaled.seek(0, os.SEEK_END), self._journaled.read_at
+        return self._journaled.length, self._journaled.read_at
 
     def change_bytes(self, work: Callable[[JournaledFile], None]) -> None:
         """Let `work` change bytes of the file past HDF5, which looks at it anew afterwards; no commit yet.

@@ -15,6 +15,7 @@ import numpy as np
 from h5py import h5i
 
 from colonnade import kernels
+from colonnade.errors import CorruptError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.chunks import FARTHEST, ChunkSource, RowNumbers, new_array, open_source
 from colonnade.h5.codecs import Bytes
@@ -25,6 +26,7 @@ Offsets = np.ndarray[Any, np.dtype[np.int32]]
 _GAP = 1 << 16  # bytes between collections that are read in one go
 _TOGETHER = 64  # collections that are followed at a time; most have 64 KiB
 _MOST = 1 << 30  # bytes of collections that are held at the same time
+MOST_AT_ONCE = (1 << 31) - 1  # bytes of the rows that are read at once: the offsets count no more
 _MOST_SLOTS = 1 << 26  # objects of collections, counted by their highest index
 _FEW_SLOTS = 1 << 20  # that are nothing to speak of; of more, there must be bytes enough for an eighth of them
 _HEAD = 16
@@ -56,11 +58,21 @@ class HeapSource:
     def _follow(self, image: Any) -> Strings | None:
         if image is None:
             return None
+        self._check_lengths(image.view(REFERENCE)["length"])
         try:
             parts = [self._resolve(image[begin:end]) for begin, end in _parts(image.view(REFERENCE))]
             return parts[0] if len(parts) == 1 else _joined(parts)
         except BROKEN:
             return None
+
+    def _check_lengths(self, lengths: Any) -> None:
+        """Refuse rows of too many bytes before any is read: many may lead to one long text. The library takes all."""
+        n_bytes = int(lengths.sum(dtype=np.int64))
+        if n_bytes > MOST_AT_ONCE:
+            path = self._source.path
+            raise CorruptError(
+                f"{path}: {len(lengths)} rows of {n_bytes:,} bytes are more than can be read at once", path=path
+            )
 
     def _resolve(self, image: Any) -> Strings:
         """The bytes that these references lead to."""
@@ -113,7 +125,7 @@ class HeapSource:
 
 
 def _parts(references: Any) -> list[tuple[int, int]]:
-    """Rows to be followed together: those of a few hundred collections, so that what is held of them stays small.
+    """Rows to be followed together: those of some collections, so that what is held of them stays small.
 
     Rows that were written together lie together, as a rule; where they do not, collections would be read again and
     again, and all are held at once.
@@ -130,8 +142,6 @@ def _parts(references: Any) -> list[tuple[int, int]]:
 def _joined(parts: list[Strings]) -> Strings:
     """The rows of several parts, one behind the other."""
     before = np.cumsum([0, *(int(part.offsets[-1]) for part in parts)])
-    if int(before[-1]) > np.iinfo(_INT32).max:
-        raise ValueError("the rows have more bytes than the offsets can count")
     moved = [part.offsets[1:] + int(start) for part, start in zip(parts, before[:-1], strict=True)]
     offsets: Offsets = np.concatenate([np.zeros(1, _INT32), *moved]).astype(_INT32, copy=False)
     return Strings(offsets, np.concatenate([part.data for part in parts]))

@@ -56,7 +56,6 @@ MOST_HELD = 64 << 20  # bytes of pages, old and new, kept in memory before they 
 MOST_AT_ONCE = 256  # pages written with one call
 
 
-@lru_cache(maxsize=64)
 @lru_cache(maxsize=256)  # asked before and after everything that is read
 def journal_path(path: Path) -> Path:
     """Where the journal of a file is."""
@@ -99,6 +98,11 @@ class JournaledFile(io.RawIOBase):
     def descriptor(self) -> int:
         """The open file, for locks."""
         return self._file
+
+    @property
+    def length(self) -> int:
+        """Bytes of the file as it is now. Not by `seek`: the position is HDF5's, which may be about to use it."""
+        return self._length
 
     # -- what HDF5 calls --
 
@@ -192,22 +196,24 @@ class JournaledFile(io.RawIOBase):
     def read_at(self, start: int, n_bytes: int) -> bytes:
         """Bytes as they are now, changes that are not committed among them; fewer where the file ends."""
         n_bytes = max(0, min(n_bytes, self._length - start))
+        # The pages first: the thread that writes may put them into the file, and let go of them, at any moment.
+        touched = self._held(start, n_bytes) if self._pages and n_bytes else {}
         data = self._disk.read(self._file, n_bytes, start)
-        if not self._pages:
-            return data
-        first, last = start // PAGE, (start + n_bytes - 1) // PAGE
-        touched = [page for page in range(first, last + 1) if page in self._pages] if n_bytes else []
         if not touched:
             return data
         whole = bytearray(data.ljust(n_bytes, b"\0"))
-        for page in touched:
-            held, begin = self._pages.get(page), page * PAGE
-            if held is None:  # written since, by the thread that writes: what this one asks for is as it was
-                continue
+        for page, held in touched.items():
+            begin = page * PAGE
             low, high = max(start, begin), min(start + n_bytes, begin + len(held))
             if high > low:
                 whole[low - start : high - start] = held[low - begin : high - begin]
         return bytes(whole)
+
+    def _held(self, start: int, n_bytes: int) -> dict[int, bytearray]:
+        """The pages kept in memory that have some of these bytes."""
+        numbers = range(start // PAGE, (start + n_bytes - 1) // PAGE + 1)
+        found = ((number, self._pages.get(number)) for number in numbers)
+        return {number: held for number, held in found if held is not None}
 
     def _change(self, start: int, view: memoryview) -> None:
         """Keep changed bytes below the old end in memory, page by page."""

@@ -35,7 +35,6 @@ _BEAR = 5  # disturbed reads that a reader bears before it asks to be left alone
 _PATIENCE = 5.0  # seconds that a commit waits for such readers, at most
 
 
-@lru_cache(maxsize=64)
 @lru_cache(maxsize=256)  # asked before and after everything that is read
 def lock_path(path: Path) -> Path:
     """Where the lock of a file is."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import product
+from math import prod
 from typing import Any, Literal
 
 import h5py
@@ -159,12 +160,16 @@ def is_text(dataset: Any) -> bool:
 
 def read_array(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
     """The elements, or a box of them, as an array; texts of variable length as `str`, also in compounds."""
-    dtype, shape = dtype_of(dataset), shape_of(dataset)
+    check_readable(dataset, prod(len(one) for one in _box(dataset, part)))
+    return read_checked(dataset, part)
+
+
+def check_readable(dataset: Any, count: int) -> None:
+    """Refuse a dataset whose elements are not to be read, or that claims to hold so many without storing them."""
+    dtype = dtype_of(dataset)
     if is_null(dataset):
         raise FormatError(f"{path_of(dataset)} holds nothing, not even an element", path=path_of(dataset))
-    box = [range(*one.indices(length)) for one, length in zip(part, shape, strict=False)]
-    counts = [len(one) for one in box] + list(shape[len(box) :])
-    claimed = int(np.prod(counts, dtype=object)) * max(dtype.itemsize, 1)
+    claimed = count * max(dtype.itemsize, 1)
     with _header_of(dataset):
         _check_heap(dataset.id)
         if dataset.id.get_create_plist().get_layout() != h5d.CHUNKED:
@@ -177,15 +182,28 @@ def read_array(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
             expected=claimed,
             found=stored,
         )
+
+
+def read_checked(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
+    """As `read_array`, of a dataset that `check_readable` has let pass: for those that are read by many parts."""
+    dtype, box = dtype_of(dataset), _box(dataset, part)
+    with _header_of(dataset):
+        filters = describe_filters(dataset.id.get_create_plist())
     load_filters(filters)
-    whole = [*box, *(range(length) for length in shape[len(box) :])]
     try:
-        own = read_box(dataset.id, dtype, filters, whole, path_of(dataset)) if _is_plain(whole) else None
+        own = read_box(dataset.id, dtype, filters, box, path_of(dataset)) if _is_plain(box) else None
         read = np.asarray(dataset[part if part else ()]) if own is None else own
     except BROKEN as error:
         require_filters(filters, path_of(dataset))
         raise CorruptError(f"{path_of(dataset)} cannot be read: {error}", path=path_of(dataset)) from error
     return with_texts(read, dtype, path_of(dataset))
+
+
+def _box(dataset: Any, part: tuple[slice, ...]) -> list[range]:
+    """What a part takes of each axis; all of those that it does not name."""
+    shape = shape_of(dataset)
+    named = [range(*one.indices(length)) for one, length in zip(part, shape, strict=False)]
+    return [*named, *(range(length) for length in shape[len(named) :])]
 
 
 def _stored_bytes(dataset: Any) -> int:
@@ -222,9 +240,9 @@ def boxes(dataset: Any, most_bytes: int) -> Iterator[tuple[slice, ...]]:
 def with_texts(read: Array, dtype: np.dtype[Any], path: str) -> Array:
     """Bytes of variable-length strings as `str`, wherever they stand."""
     if dtype.names is not None:
-        if not any(_holds_texts(dtype.fields[name][0]) for name in dtype.names if dtype.fields is not None):
+        if read_as(dtype) is dtype:
             return read
-        target = np.empty(read.shape, dtype=[(name, _read_as(dtype[name])) for name in dtype.names])
+        target = np.empty(read.shape, dtype=read_as(dtype))
         for name in dtype.names:
             target[name] = with_texts(read[name], dtype[name], path)
         return target
@@ -236,8 +254,13 @@ def _holds_texts(dtype: np.dtype[Any]) -> bool:
     return found is not None and found.length is None
 
 
-def _read_as(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(object) if _holds_texts(dtype) else dtype
+def read_as(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What elements of this dtype of h5py are read as: objects where texts stand, also in a compound."""
+    if dtype.names is None:
+        return np.dtype(object) if _holds_texts(dtype) else dtype
+    if not any(_holds_texts(dtype[name]) for name in dtype.names):
+        return dtype
+    return np.dtype([(name, np.dtype(object) if _holds_texts(dtype[name]) else dtype[name]) for name in dtype.names])
 
 
 def decode_texts(read: Array, path: str) -> Array:

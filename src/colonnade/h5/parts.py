@@ -7,15 +7,12 @@ chunks, so that single rows far apart do not cost what lies between them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from colonnade.errors import CorruptError
-from colonnade.h5.attributes import BROKEN
-from colonnade.h5.datasets import claims_too_much
-from colonnade.h5.filters import describe_filters, load_filters, require_filters
-from colonnade.h5.nodes import dtype_of, path_of, shape_of, with_texts
+from colonnade.h5.nodes import check_readable, dtype_of, read_as, read_checked, shape_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Rows = np.ndarray[Any, np.dtype[np.int64]]
@@ -63,29 +60,25 @@ def read_ranges(dataset: Any, starts: Rows, stops: Rows, columns: slice | None =
     starts, stops = starts[filled], stops[filled]
     n_rows = int((stops - starts).sum())
     inner = shape[1:] if columns is None else (columns.stop - columns.start, *shape[2:])
-    width = max(int(np.prod(inner, dtype=object)) * dtype.itemsize, 1)
-    _check_claim(dataset, n_rows * width)
-    found = np.empty((n_rows, *inner), dtype)
+    width = max(prod(inner) * dtype.itemsize, 1)
+    unit = _unit(dataset, width)
+    check_readable(dataset, max(n_rows, _largest_block(starts, stops, unit, width)) * prod(inner))
+    found = np.empty((n_rows, *inner), read_as(dtype))
     done = 0
-    for first, stop in _spans(starts, stops, _unit(dataset, width), width):
+    for first, stop in _spans(starts, stops, unit, width):
         low, high = np.searchsorted(stops, first, "right"), np.searchsorted(starts, stop, "left")
         places = _places(np.maximum(starts[low:high], first), np.minimum(stops[low:high], stop)) - first
-        block = _read_block(dataset, slice(first, stop), columns)
+        block = read_checked(dataset, (slice(first, stop),) if columns is None else (slice(first, stop), columns))
         found[done : done + len(places)] = block if len(places) == stop - first else block[places]
         done += len(places)
-    return with_texts(found, dtype, path_of(dataset))
+    return found
 
 
-def _check_claim(dataset: Any, claimed: int) -> None:
-    stored = dataset.id.get_storage_size()
-    if claims_too_much(claimed, stored):
-        raise CorruptError(
-            f"{path_of(dataset)} claims {claimed:,} bytes, {stored:,} are stored: it is not read",
-            path=path_of(dataset),
-            expected=claimed,
-            found=stored,
-        )
-    load_filters(describe_filters(dataset.id.get_create_plist()))
+def _largest_block(starts: Rows, stops: Rows, unit: int, width: int) -> int:
+    """Rows that are held at once at most: a chunk may claim far more of them than are wanted."""
+    if not len(starts):
+        return 0
+    return min(max(1, BLOCK_BYTES // (unit * width)) * unit, int(stops[-1] - starts[0]))
 
 
 def _unit(dataset: Any, width: int) -> int:
@@ -113,11 +106,3 @@ def _places(starts: Rows, stops: Rows) -> Rows:
     lengths = stops - starts
     before = np.cumsum(lengths) - lengths
     return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
-
-
-def _read_block(dataset: Any, rows: slice, columns: slice | None) -> Array:
-    try:
-        return np.asarray(dataset[rows] if columns is None else dataset[rows, columns])
-    except BROKEN as error:
-        require_filters(describe_filters(dataset.id.get_create_plist()), path_of(dataset))
-        raise CorruptError(f"{path_of(dataset)} cannot be read: {error}", path=path_of(dataset)) from error

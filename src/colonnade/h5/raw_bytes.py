@@ -35,7 +35,7 @@ def raw_bytes(node: Any) -> RawBytes | None:
         journaled = JOURNALED.get(h5g.get_objinfo(file_id).fileno)
         if journaled is None:
             return None
-        return RawBytes(name, journaled.seek(0, os.SEEK_END), _while_open(node, journaled.read_at, name))
+        return RawBytes(name, journaled.length, _while_open(node, journaled.read_at, name))
     if driver != h5fd.SEC2:
         return None
     descriptor = int(file_id.get_vfd_handle())
