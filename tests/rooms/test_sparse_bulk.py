@@ -94,6 +94,15 @@ def test_what_is_wrong_is_refused_and_leaves_nothing(tmp_path: Path, given_: Any
     assert not path.exists()
 
 
+@pytest.mark.parametrize(("dtype", "value"), [("u8", -1), ("i4", 2**31), ("f4", 1e300)])
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_a_matrix_that_does_not_fit_is_refused(tmp_path: Path, kind: str, dtype: str, value: Any) -> None:
+    given = sparse.coo_array(([5, value], ([0, 1], [2, 1])), shape=(2, 4)).asformat(kind)
+    with pytest.raises(DataError, match="does not fit"):
+        cn.write_sparse(tmp_path / "a.h5", "m", given, dtype=dtype)
+    assert not (tmp_path / "a.h5").exists()
+
+
 def test_other_ranks_types_and_arrays(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     coords = np.argwhere(RNG.random((7, 8, 9)) < 0.1)
