@@ -156,6 +156,45 @@ def test_spare_runs_are_what_a_list_of_bytes_says(steps: list[tuple[bool, int]])
         assert spare.is_apart(held) and not (free and spare.is_apart([(min(free), 1)]))
 
 
+class Compared(int):
+    """A number that counts how often it is compared with another."""
+
+    times = 0
+
+    def __lt__(self, other: int) -> bool:
+        Compared.times += 1
+        return int(self) < other
+
+    def __le__(self, other: int) -> bool:
+        Compared.times += 1
+        return int(self) <= other
+
+    def __gt__(self, other: int) -> bool:
+        Compared.times += 1
+        return int(self) > other
+
+    def __ge__(self, other: int) -> bool:
+        Compared.times += 1
+        return int(self) >= other
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def test_many_runs_are_not_looked_through_one_by_one() -> None:
+    """Chunks that outgrow their places: each gives one that none of them fits into. Then all are taken."""
+    spare, n, Compared.times = Spare(), 3000, 0
+    for number in range(n):
+        spare.give(Compared(1000 + number * 400), Compared(200))
+        assert spare.take(Compared(300)) is None
+    for number in range(n):
+        assert spare.take(Compared(200)) == 1000 + number * 400
+    assert not spare.runs and Compared.times < 500 * n, Compared.times
+
+
 def stamped(size: int, runs: list[tuple[int, int]], owner: int = 7) -> Any:
     """A file of zeros, but for the stamps of these runs."""
     data = bytearray(size)

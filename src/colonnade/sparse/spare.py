@@ -25,7 +25,7 @@ stamps. Overwriting a place is safe, since the journal keeps what was there unti
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 
 from colonnade.sparse.source import Source
@@ -46,6 +46,7 @@ class Spare:
     def __init__(self, runs: Iterable[tuple[int, int]] = ()) -> None:
         self.runs: list[tuple[int, int]] = []
         self.stamped: set[tuple[int, int]] = set()  # those whose stamps need not be written again
+        self._by_size: list[tuple[int, int]] = []  # the same runs, turned round: there may be many
         for address, size in runs:
             self.give(address, size)
 
@@ -55,23 +56,33 @@ class Spare:
             return
         at = bisect_left(self.runs, (address, 0))
         if at < len(self.runs) and self.runs[at][0] == address + size:
-            size += self.runs.pop(at)[1]
+            size += self._remove(at)[1]
         if at and sum(self.runs[at - 1]) == address:
             at -= 1
-            address, size = self.runs[at][0], size + self.runs.pop(at)[1]
-        self.runs.insert(at, (address, size))
+            address, before = self._remove(at)
+            size += before
+        self._insert(at, address, size)
 
     def take(self, size: int) -> int | None:
         """The address of so many free bytes, from the smallest run that has them; None where there is none."""
-        fitting = [(length, address) for address, length in self.runs if length >= size]
-        if not fitting or size <= 0:
+        place = bisect_left(self._by_size, (size, 0))
+        if place == len(self._by_size) or size <= 0:
             return None
-        length, address = min(fitting)
-        self.runs.remove((address, length))
-        self.stamped.discard((address, length))
+        length, address = self._by_size[place]
+        at = bisect_left(self.runs, (address, length))
+        self.stamped.discard(self._remove(at))
         if length > size:
-            self.runs.insert(bisect_left(self.runs, (address, 0)), (address + size, length - size))
+            self._insert(at, address + size, length - size)
         return address
+
+    def _insert(self, at: int, address: int, size: int) -> None:
+        self.runs.insert(at, (address, size))
+        insort(self._by_size, (size, address))
+
+    def _remove(self, at: int) -> tuple[int, int]:
+        address, size = self.runs.pop(at)
+        del self._by_size[bisect_left(self._by_size, (size, address))]
+        return address, size
 
     def is_apart(self, places: Iterable[tuple[int, int]]) -> bool:
         """Whether none of these places (address, bytes) lies in a free run: a note that says so is not believed."""
