@@ -316,6 +316,15 @@ def test_a_value_that_fits_or_is_only_rounded_is_written(tmp_path: Path, dtype: 
         assert found.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize(
+    "dtype", [np.longdouble, np.clongdouble, [("a", np.longdouble)], (np.longdouble, 3), h5py.vlen_dtype(np.longdouble)]
+)
+def test_floats_that_have_no_form_are_refused(tmp_path: Path, dtype: Any) -> None:
+    with pytest.raises(UnsupportedError, match=r"floats of \d+ bytes"):
+        cn.create_sparse(tmp_path / "t.h5", "s", shape=(10,), dtype=dtype, chunks=(5,))
+    assert not (tmp_path / "t.h5").exists()
+
+
 def test_a_writer_that_dies_leaves_the_array_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "t.h5"
     model = Model(SHAPE, "<i4", 0)
