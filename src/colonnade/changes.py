@@ -7,7 +7,7 @@ refused by row and value when they come; the caller then rolls back.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, family, source_from
-from colonnade.faces import Recipe, faced_options, follow_face, recipe_of
+from colonnade.faces import Recipe, Touched, faced_options, follow_face, recipe_of
 from colonnade.h5.datasets import resize
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import exists, join_path, open_dataset, open_group, rename, unlink
@@ -138,7 +138,7 @@ def append(
     holds = table.layout.extend(table.group, table.info, written)
     table.layout.count_rows(table.group, first + done)
     _follow(table, indexes, {}, written)
-    _follow_face(table, ())
+    _follow_face(table, {})
     holds = not table.put(written) and holds
     return done, _grown(table.info, written, first + done) if holds else None, writers
 
@@ -189,8 +189,8 @@ def _follow(
         Indexes(table.group, table.layout, now, table.receipts).follow(indexes, changed, table.info.n_rows, replaced)
 
 
-def _follow_face(table: OpenTable, touched: Collection[str]) -> None:
-    """Make what anndata reads of the table match it as well; rows of the `touched` columns are others than before."""
+def _follow_face(table: OpenTable, touched: Touched) -> None:
+    """Make what anndata reads of the table match it as well."""
     if table.face is not None:
         follow_face(table.face, table.group, table.layout, table.info, touched)
 
@@ -284,7 +284,7 @@ def truncate(table: OpenTable, n_rows: int) -> None:
             resize(dataset, n_rows)
     table.layout.count_rows(table.group, n_rows)
     _follow(table, indexes, {}, written)
-    _follow_face(table, ())
+    _follow_face(table, {})
     table.put(written)
 
 
@@ -306,8 +306,9 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
         writer.overwrite(numbers, _fitting(array.take(pa.array(order)), arrow_type(column), name, 0))
     written = [writer.finish()]
     table.layout.extend(table.group, table.info, written)
-    _follow(table, indexes, {name: Selection.from_rows(numbers)}, written)
-    _follow_face(table, {name})
+    changed = Selection.from_rows(numbers)
+    _follow(table, indexes, {name: changed}, written)
+    _follow_face(table, {name: changed})
     table.put(written)
 
 
@@ -342,7 +343,7 @@ def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions,
         table.journaled()
     written = _write_whole(table, name, array, _suiting_face(table, name, array, options))
     table.layout.attach_column(table.group, table.info, written)
-    _follow_face(table, {name})
+    _follow_face(table, {name: None})
     table.put([written])
 
 
@@ -397,7 +398,7 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
         raise
     table.layout.replace_column(table.group, table.info, written, open_dataset(table.group, old))
     unlink(table.group, old)
-    _follow_face(table, {name})
+    _follow_face(table, {name: None})
 
 
 def _with_texts(options: ColumnOptions, before: ColumnInfo, kind: pa.DataType) -> ColumnOptions:
@@ -417,7 +418,7 @@ def drop_column(table: OpenTable, name: str) -> None:
         retire_arrays(table.journaled(), [join_path(table.info.path, name)])
         table = table.reopened()
     table.layout.detach_column(table.group, table.info, name)
-    _follow_face(table, ())
+    _follow_face(table, {})
 
 
 def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bool = False) -> None:
@@ -429,7 +430,7 @@ def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bo
     _rename_receipts(table, name, new_name)
     table.layout.rename_indexes(table.group, table.info, name, new_name)
     table.layout.rename_column(table.group, table.info, name, new_name)
-    _follow_face(table, {new_name})
+    _follow_face(table, {new_name: None})
 
 
 def _rename_receipts(table: OpenTable, name: str, new_name: str) -> None:
