@@ -32,11 +32,14 @@ class Asked:
     severity: Severity
     strict: bool
     links: Links = "folder"
+    generation: str | None = None
 
 
 def check_file(file: str, asked: Asked, form: Form) -> int:
     with counting_rows(f"checking {file}") as progress:
-        found = check(file, asked.table, deep=asked.deep, progress=progress, links=asked.links)
+        found = check(
+            file, asked.table, deep=asked.deep, progress=progress, links=asked.links, generation=asked.generation
+        )
     shown = [one for one in found if SEVERITIES.index(one.severity) <= SEVERITIES.index(asked.severity)]
     if form == "json":
         print_json(check_facts(file, found, shown))

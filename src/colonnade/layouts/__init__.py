@@ -9,11 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from colonnade.errors import UnsupportedError
+from colonnade.h5.links import children
 from colonnade.layouts import index_home
 from colonnade.layouts.anndata import describe as anndata_describe
 from colonnade.layouts.anndata import names as anndata_names
 from colonnade.layouts.anndata import search as anndata_search
 from colonnade.layouts.anndata import write as anndata_write
+from colonnade.layouts.artifactdb import describe as artifactdb_describe
+from colonnade.layouts.artifactdb import names as artifactdb_names
+from colonnade.layouts.artifactdb import search as artifactdb_search
 from colonnade.layouts.hep001 import describe as hep001_describe
 from colonnade.layouts.hep001 import names as hep001_names
 from colonnade.layouts.hep001 import search as hep001_search
@@ -150,7 +155,41 @@ ANNDATA = Layout(
     keeps_texts=False,
     keeps_masks=True,
 )
-LAYOUTS: dict[str, Layout] = {"hep001": HEP001, "anndata": ANNDATA}
+
+
+def _not_written(*_: Any) -> Any:
+    raise UnsupportedError("data frames of ArtifactDB are read and checked, not written", feature="writing ArtifactDB")
+
+
+ARTIFACTDB = Layout(
+    name="artifactdb",
+    is_table=artifactdb_describe.is_table,
+    describe=artifactdb_describe.describe,
+    open_column=artifactdb_describe.open_column,
+    own_attributes=artifactdb_describe.unread_attributes,
+    check_name=artifactdb_names.check_name,
+    needs_large_attributes=_not_written,
+    make_group=_not_written,
+    new_writer=_not_written,
+    resume_column=_not_written,
+    complete_columns=_not_written,
+    complete_group=_not_written,
+    extend=_not_written,
+    attach_column=_not_written,
+    detach_column=_not_written,
+    rename_column=_not_written,
+    replace_column=_not_written,
+    sparse_texts=lambda *_: {},
+    set_texts=_not_written,
+    search_indexes=artifactdb_search.search_indexes,
+    place_index=artifactdb_search.place_index,
+    attach_index=artifactdb_search.attach_index,
+    detach_index=index_home.remove_index,
+    rename_indexes=artifactdb_search.rename_indexes,
+    own_objects=lambda group: {child.name for child in children(group)},
+    clear=_not_written,
+)
+LAYOUTS: dict[str, Layout] = {"hep001": HEP001, "anndata": ANNDATA, "artifactdb": ARTIFACTDB}
 
 
 def layout_of(group: Any) -> Layout | None:
