@@ -31,7 +31,7 @@ RULES: tuple[Rule, ...] = (
         "Write the frame anew, or name its group in the metadata.", (groups.group_is_there,),
     ),
     Rule(
-        "DG2", "Overview", "version, where the group has it, is a scalar text <major>.<minor>, of which major is 1.",
+        "DG2", "Overview", "version, where the group has it, is a scalar text such as 1.0, with 1 before the dot.",
         "Write the attribute; a later version needs a later reader.", (groups.version_is_known,),
     ),
     Rule(
@@ -160,7 +160,7 @@ RULES: tuple[Rule, ...] = (
         "Write the file OBJECT.", (directories.object_is_said,),
     ),
     Rule(
-        "DO2", "takane data_frame", "OBJECT says the version, a text <major>.<minor>, of which major is 1.",
+        "DO2", "takane data_frame", "OBJECT says the version, a text such as 1.0, with 1 before the dot.",
         "Write the version into OBJECT; a later one needs a later reader.", (directories.version_is_said,),
     ),
     Rule(

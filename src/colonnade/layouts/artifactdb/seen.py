@@ -235,7 +235,7 @@ def look(group: Any, path: str, deep: bool, asked: Generation | None) -> SeenFra
     try:
         frame.info = describe(group, path)
     except UnsupportedError as error:
-        rule = "DO2" if frame.is_directory else "DG2"
+        rule = {"directory": "DO2", "versioned": "DG2", "legacy": "DJ2"}[frame.generation.family]
         raise UnsupportedError(error.message, **{**error.facts, "rule": rule}) from error
     return frame
 
