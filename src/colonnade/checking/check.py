@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_byte
 from colonnade.h5.links import children, join_path, open_dataset, open_group, walk_groups
 from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, layout_of
-from colonnade.layouts.checks import CHECKS, SeenTable
+from colonnade.layouts.checks import CHECKS, Generation, SeenTable, document_breaches
 from colonnade.model import Breach, ColumnInfo, Finding, Progress, Rule
 from colonnade.sparse import verify_sparse
 from colonnade.sparse.verify import RULES as SPARSE_RULES
@@ -77,12 +78,25 @@ def not_hdf5(error: Exception) -> Findings:
     return Findings([RULES["H1"].finding(breach)], Checked(readable=False))
 
 
+def not_located(place: Path, error: Exception) -> Findings:
+    """What there is to say of a directory, or of metadata, that lead to no HDF5 file."""
+    if place.is_dir():
+        missing = Breach("error", "/", str(error), "no such file", "the HDF5 file of the directory")
+        return Findings([RULES["DG1"].finding(missing)], Checked(readable=False))
+    found = [RULES[rule].finding(breach) for rule, breach in document_breaches(place)]
+    if not found:
+        nowhere = Breach("error", f"{place.name}#/path", str(error), "no such file", "the HDF5 file that it is of")
+        found = [RULES["DJ7"].finding(nowhere)]
+    return Findings(found, Checked(readable=False))
+
+
 @dataclass
 class Check:
     """One check of a file, or of one table in it.
 
     sparse: what the bytes of the file can be read from, to look at arrays that HDF5 cannot read; None where nothing.
     values: also read every row. indexes: also compare every index with its column. seen: the tables, if either.
+    generation: whose rules apply to ArtifactDB's data frames, where that is not what they say.
     """
 
     receipts: Receipts
@@ -90,6 +104,7 @@ class Check:
     indexes: bool = False
     progress: Progress | None = None
     sparse: Any = None
+    generation: Generation | None = None
     found: list[Finding] = field(default_factory=list)
     checked: Checked = field(default_factory=Checked)
     seen: list[tuple[Layout, SeenTable]] = field(default_factory=list)
@@ -144,8 +159,8 @@ class Check:
             return
         self._elements(path, group)
         for checks in CHECKS.values():
-            claimed = self._safely(path, partial(checks.claim, group, path))
-            if claimed is not None:
+            look = partial(checks.claims, group, path, self.values, self.generation)
+            for claimed in self._safely(path, partial(_listed, look)) or ():
                 self.tell(*claimed)
         if not alone:
             self._safely(path, lambda: self._beside(path, group))
@@ -208,7 +223,7 @@ class Check:
     def _table(self, layout: Layout, group: Any, path: str) -> None:
         self.checked.tables += 1
         try:
-            seen = CHECKS[layout.name].look(group, path)
+            seen = CHECKS[layout.name].look(group, path, self.values, self.generation)
         except ColonnadeError as error:
             self.tell(*CHECKS[layout.name].unseen(path, error))
             return
@@ -221,6 +236,7 @@ class Check:
             for check in rule.checks:
                 for breach in self._safely(path, partial(_listed, partial(check, seen))) or ():
                     self.tell(rule.id, breach)
+        self.checked.bytes_read += seen.bytes_read
         for column in seen.info.members:
             if column.storage == "sectioned":
                 self._sparse_array(group, column.name, join_path(path, column.name))

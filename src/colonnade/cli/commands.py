@@ -173,9 +173,22 @@ def head(
     help="The least severity to show.",
 )
 @click.option("--strict", is_flag=True, help="Warnings make the exit code 1 too.")
+@click.option(
+    "--generation",
+    metavar="WORD",
+    help="Of ArtifactDB data frames: hold them to versioned, directory or legacy:2/1, not to what they say.",
+)
 @links_option
 def check(
-    file: str, table: str | None, deep: bool, sarif: bool, severity: Any, strict: bool, links: Any, as_json: bool
+    file: str,
+    table: str | None,
+    deep: bool,
+    sarif: bool,
+    severity: Any,
+    strict: bool,
+    generation: str | None,
+    links: Any,
+    as_json: bool,
 ) -> int:
     """Check FILE against every rule of its tables.
 
@@ -187,9 +200,8 @@ def check(
 
     if sarif and as_json:
         raise click.UsageError("--json and --sarif are two forms: choose one.")
-    return check_file(
-        file, Asked(table, deep, severity, strict, links), "sarif" if sarif else "json" if as_json else "text"
-    )
+    asked = Asked(table, deep, severity, strict, links, generation)
+    return check_file(file, asked, "sarif" if sarif else "json" if as_json else "text")
 
 
 @command

@@ -9,9 +9,9 @@ from typing import Any
 from colonnade.h5.links import dereference, is_dataset
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import open_categories
-from colonnade.layouts.anndata.rules_elements import stored_as
 from colonnade.layouts.anndata.rules_values import number_blocks, read_all, repeated_values
 from colonnade.layouts.anndata.seen import SeenElement
+from colonnade.layouts.seen_node import stored_as
 from colonnade.model import Breach
 
 NUMBERS = ("integer", "float", "boolean", "complex", "enum", "bitfield")

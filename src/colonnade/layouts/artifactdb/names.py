@@ -75,6 +75,21 @@ class Generation:
         return self.version if self.family != "legacy" else f"{self.hdf5}/{self.frame}"
 
 
+def parse_generation(text: str) -> Generation:
+    """The generation that a word of the user's names: "versioned", "directory", or "legacy:2/1" by its two versions."""
+    if text in ("versioned", "directory"):
+        return Generation("directory" if text == "directory" else "versioned")
+    family, _, versions = text.partition(":")
+    hdf5, _, frame = versions.partition("/")
+    if family == "legacy" and hdf5 in ("1", "2", "3") and frame in ("1", "2"):
+        return Generation("legacy", "", int(hdf5), int(frame))
+    raise UsageError(
+        f"{text!r} is no generation of ArtifactDB data frames: say 'versioned', 'directory', or 'legacy:2/1' (the "
+        "versions of hdf5_data_frame, 1 to 3, and of data_frame, 1 or 2)",
+        option="generation",
+    )
+
+
 def check_name(name: str, _allow_reserved: bool = False) -> None:
     """Refuse what cannot be the name of a column."""
     if not name:
