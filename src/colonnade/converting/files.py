@@ -12,6 +12,7 @@ from typing import Any
 from colonnade.converting.anndata import draft_anndata
 from colonnade.converting.draft import CONVERTED_FROM, TableDraft
 from colonnade.converting.hep001 import draft_hep001
+from colonnade.converting.indexes import indexes_of
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.copying import copy_file
@@ -29,11 +30,16 @@ OBJECTS = ("anndata", "raw", "MuData")  # of AnnData, whose frames are their axe
 
 @dataclass
 class Converted:
-    """What was done: tables written in the other layout, tables that had it already (or are parts of mappings)."""
+    """What was done: tables written in the other layout, tables that had it already (or are parts of mappings).
+
+    indexes: how many search indexes were built anew; notes: those that could not be, and why.
+    """
 
     layout: str
     tables: list[str] = field(default_factory=list)
     copied: list[str] = field(default_factory=list)
+    indexes: int = 0
+    notes: list[str] = field(default_factory=list)
 
 
 def convert(
@@ -49,8 +55,9 @@ def convert(
     layout: "hep001" or "anndata"; by the suffix of the target when it is not given (`.h5ad` and `.h5mu`: "anndata").
     Data frames in mappings (obsm, uns) are elements, and are copied. What the layout cannot hold is refused by name,
     and then there is no new file. Rows are streamed: memory does not grow with them. Categories and their order, row
-    labels, nullable types, missing rows and attributes come back exactly on the way back; search indexes are not taken
-    along. progress: called with bytes done and in all.
+    labels, nullable types, missing rows and attributes come back exactly on the way back. Search indexes are built
+    anew: of the same kinds and columns, by the same options; one that cannot be is told in `notes` of what is given
+    back. progress: called with bytes done and in all.
     """
     into = _layout(target, layout)
     if Path(target).exists() and not overwrite:
@@ -114,10 +121,16 @@ class _Conversion:
             self._copy(root, file, places, told)
             for path, draft in self.drafts.items():
                 draft.write(file, path, partial(told.rows, self.sizes[path]))
+                self._build_indexes(draft, file, path)
                 told.before += self.sizes[path]
             for path in {path.rsplit("/", 1)[0] or "/" for path in self.drafts}:
                 _mark(file.h5[path], self.done.layout)
         return self.done
+
+    def _build_indexes(self, draft: TableDraft, file: File, path: str) -> None:
+        indexes = indexes_of(draft.table)
+        self.done.notes += indexes.build(file, path, draft.names)
+        self.done.indexes += indexes.built
 
     def _copy(self, root: Any, file: File, without: Collection[int], told: _Told) -> None:
         copy_file(root, file.h5["/"].id, progress=told.copied, without=without)
