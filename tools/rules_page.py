@@ -72,7 +72,7 @@ ELEMENTS = """
 ## AnnData elements
 What says by `encoding-type` that it is an element, its frames, and what 0.7 and before would know by its looks, is held
 to these; their kit is `tests/conformance/anndata`. Matrices and arrays are read by blocks, and only by `--deep`. `fix`
-does not change them.
+changes none of them; it builds search indexes of frames anew (A15, S8), or drops them, as those of tables.
 
 """
 

@@ -313,6 +313,73 @@ def test_memory_does_not_grow_with_the_rows(
     assert many_arrow < 1.5 * few_arrow
 
 
+KINDS = ("chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom")
+
+
+def _kinds_of(path: Path, table: str = "obs") -> dict[str, list[str]]:
+    """The kinds of all indexes that are fresh and trusted, by their columns."""
+    found: dict[str, list[str]] = {}
+    with cn.open(path) as file:
+        for one in file[table].indexes:
+            assert one.fresh and one.trusted
+            found.setdefault(one.column, []).append(one.kind)
+    return {name: sorted(kinds) for name, kinds in found.items()}
+
+
+def test_search_indexes_go_along_both_ways(tmp_path: Path) -> None:
+    adata(frame()).write_h5ad(tmp_path / "a.h5ad", convert_strings_to_categoricals=False)
+    with cn.open(tmp_path / "a.h5ad", "r+") as file:
+        for name in ("x", "kind", "nullable", "text", "_index"):
+            for kind in KINDS:
+                file["obs"].build_index(name, kind)
+    every = sorted(KINDS)
+    wanted = {"x": every, "kind": every, "nullable": every, "text": every}
+    done = cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5")
+    assert (done.indexes, done.notes) == (20, [])
+    assert _kinds_of(tmp_path / "b.h5") == {**wanted, "index": every}
+    assert cn.check(tmp_path / "b.h5", deep=True) == []
+    done = cn.convert(tmp_path / "b.h5", tmp_path / "c.h5ad")
+    assert (done.indexes, done.notes) == (20, [])
+    assert _kinds_of(tmp_path / "c.h5ad") == {**wanted, "_index": every}
+    assert cn.check(tmp_path / "c.h5ad", deep=True) == []
+    assert_equal(anndata.read_h5ad(tmp_path / "c.h5ad"), anndata.read_h5ad(tmp_path / "a.h5ad"), exact=True)
+
+
+def test_search_indexes_keep_their_options(tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", {"x": range(5000)}, table="t")
+    with cn.open(tmp_path / "a.h5", "r+") as file:
+        file["t"].build_index("x", "chunk_bloom", error_rate=0.2)
+        file["t"].build_index("x", "bitmap", max_values=6000)
+    cn.convert(tmp_path / "a.h5", tmp_path / "b.h5ad")
+    assert cn.convert(tmp_path / "b.h5ad", tmp_path / "c.h5").notes == []
+    for name in ("a.h5", "b.h5ad", "c.h5"):
+        assert _kinds_of(tmp_path / name, "t") == {"x": ["bitmap", "chunk_bloom"]}
+        with h5py.File(tmp_path / name) as file:
+            assert file["t/_search_indexes/x__chunk_bloom"].attrs["k"] == 2  # it is 7 unless asked for
+
+
+def test_indexes_of_a_table_inside_a_frame_go_along(tmp_path: Path) -> None:
+    data = pa.table({"x": pa.array([3, None, 1]), "kind": pa.array(["a", "b", "a"]).dictionary_encode()})
+    cn.write(tmp_path / "a.h5ad", data, table="obs", anndata=True, index={"x": "sorted_rows", "kind": "bitmap"})
+    done = cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5")
+    assert (done.tables, done.indexes, done.notes) == (["/obs"], 2, [])
+    assert _kinds_of(tmp_path / "b.h5") == {"x": ["sorted_rows"], "kind": ["bitmap"]}
+
+
+def test_indexes_that_cannot_go_along_are_told(tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", {"x": [1, 2, 3]}, table="t", index={"x": ["sorted_rows", "bitmap"]})
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        file["t/_search_indexes/x__bitmap"].attrs["KIND"] = np.bytes_("MINE")
+    done = cn.convert(tmp_path / "a.h5", tmp_path / "b.h5ad")
+    assert done.indexes == 1
+    assert len(done.notes) == 1
+    assert done.notes[0].startswith("/t: the search index 'x__bitmap' was left out: its kind, MINE,")
+    assert _kinds_of(tmp_path / "b.h5ad", "t") == {"x": ["sorted_rows"]}
+    ran = call("convert", tmp_path / "a.h5", tmp_path / "c.h5ad", width=200)
+    assert "1 search index built anew" in ran.stdout
+    assert "note: /t: the search index 'x__bitmap' was left out" in ran.stdout
+
+
 def test_references_of_what_is_copied_lead_where_they_did(tmp_path: Path) -> None:
     """A HEP001 table beside frames is copied, with its references turned."""
     adata(frame()).write_h5ad(tmp_path / "a.h5ad")

@@ -29,5 +29,10 @@ def convert_file(source: str, target: str, wanted: Wanted, as_json: bool) -> int
     what = f"{plural(len(done.tables), 'table')} written in the layout {done.layout}"
     names = f" ({', '.join(done.tables)})" if done.tables else ""
     kept = f", {plural(len(done.copied), 'table')} copied as before" if done.copied else ""
-    open_console().print(cell(f"{target}: {what}{names}{kept}"), soft_wrap=True)
+    indexes = (
+        f", {done.indexes:,} search {'index' if done.indexes == 1 else 'indexes'} built anew" if done.indexes else ""
+    )
+    console = open_console()
+    for line in (f"{target}: {what}{names}{kept}{indexes}", *(f"note: {note}" for note in done.notes)):
+        console.print(cell(line), soft_wrap=True)
     return FINE

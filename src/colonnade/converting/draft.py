@@ -39,7 +39,10 @@ OWN = {
 
 
 class TableDraft(Protocol):
-    """A table that was looked at and can be written."""
+    """A table that was looked at and can be written. `names` are those that its columns will have."""
+
+    table: Table
+    names: dict[str, str]
 
     def write(self, file: File, path: str, progress: Progress | None) -> None:
         """Write it into a new file; progress counts rows."""

@@ -13,6 +13,7 @@ from colonnade.converting.anndata import draft_anndata
 from colonnade.converting.artifactdb import draft_artifactdb
 from colonnade.converting.draft import CONVERTED_FROM, TableDraft
 from colonnade.converting.hep001 import draft_hep001
+from colonnade.converting.indexes import indexes_of
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.copying import copy_file
@@ -36,11 +37,16 @@ OBJECTS = ("anndata", "raw", "MuData")  # of AnnData, whose frames are their axe
 
 @dataclass
 class Converted:
-    """What was done: tables written in the other layout, tables that had it already (or are parts of mappings)."""
+    """What was done: tables written in the other layout, tables that had it already (or are parts of mappings).
+
+    indexes: how many search indexes were built anew; notes: those that could not be, and why.
+    """
 
     layout: str
     tables: list[str] = field(default_factory=list)
     copied: list[str] = field(default_factory=list)
+    indexes: int = 0
+    notes: list[str] = field(default_factory=list)
 
 
 def convert(
@@ -60,8 +66,9 @@ def convert(
     holds nothing else.
     Data frames in mappings (obsm, uns) are elements, and are copied. What the layout cannot hold is refused by name,
     and then there is no new file. Rows are streamed: memory does not grow with them. Categories and their order, row
-    labels, nullable types, missing rows and attributes come back exactly on the way back; search indexes are not taken
-    along. progress: called with bytes done and in all.
+    labels, nullable types, missing rows and attributes come back exactly on the way back. Search indexes are built
+    anew: of the same kinds and columns, by the same options; one that cannot be is told in `notes` of what is given
+    back. progress: called with bytes done and in all.
     """
     into = "artifactdb" if directory and layout is None else _layout(target, layout)
     options = {"version": version, "directory": directory} if version is not None or directory else {}
@@ -100,7 +107,9 @@ def _into_directory(source: File, target: Path, options: dict[str, Any], progres
     target.mkdir(parents=True, exist_ok=True)
     with open_file(target / BASIC_COLUMNS, "w") as file:
         draft.write(file, f"/{DIRECTORY_GROUP}", progress)
-    return Converted("artifactdb", [table.path])
+        indexes = indexes_of(table)
+        notes = indexes.build(file, f"/{DIRECTORY_GROUP}", draft.names)
+    return Converted("artifactdb", [table.path], indexes=indexes.built, notes=notes)
 
 
 def _paths_beside(source: File, path: str) -> Iterator[str]:
@@ -163,10 +172,16 @@ class _Conversion:
             self._copy(root, file, places, told)
             for path, draft in self.drafts.items():
                 draft.write(file, path, partial(told.rows, self.sizes[path]))
+                self._build_indexes(draft, file, path)
                 told.before += self.sizes[path]
             for path in {path.rsplit("/", 1)[0] or "/" for path in self.drafts}:
                 _mark(file.h5[path], self.done.layout)
         return self.done
+
+    def _build_indexes(self, draft: TableDraft, file: File, path: str) -> None:
+        indexes = indexes_of(draft.table)
+        self.done.notes += indexes.build(file, path, draft.names)
+        self.done.indexes += indexes.built
 
     def _copy(self, root: Any, file: File, without: Collection[int], told: _Told) -> None:
         copy_file(root, file.h5["/"].id, progress=told.copied, without=without)

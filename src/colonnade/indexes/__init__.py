@@ -35,6 +35,8 @@ KINDS: dict[str, Kind] = {
     "bitmap": Kind(bitmap.KIND, bitmap.BitmapBuilder, bitmap.BitmapIndex),
     "chunk_bloom": Kind(chunk_bloom.KIND, chunk_bloom.BloomBuilder, chunk_bloom.BloomIndex),
 }
+WORDS: dict[str, str] = {kind.name: word for word, kind in KINDS.items()}
+"""The word for each kind, by its name in files."""
 
 
 def refusal(column: ColumnInfo) -> str | None:

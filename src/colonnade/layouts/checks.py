@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from colonnade.errors import ColonnadeError
 from colonnade.h5.links import Child
+from colonnade.layouts.anndata import mend as anndata_mend
 from colonnade.layouts.anndata import rules as anndata_rules
 from colonnade.layouts.anndata import rules_frames
 from colonnade.layouts.anndata import rules_values as anndata_values
@@ -19,7 +20,7 @@ from colonnade.layouts.artifactdb import seen as artifactdb_seen
 from colonnade.layouts.artifactdb.names import Generation, parse_generation
 from colonnade.layouts.artifactdb.rules_documents import document_breaches
 from colonnade.layouts.hep001 import mend, names, rules, rules_tables, rules_values, seen
-from colonnade.layouts.hep001.mend import IndexPlan
+from colonnade.layouts.index_home import IndexPlan
 from colonnade.model import Breach, ColumnInfo, Repair, Rule, TableInfo
 
 __all__ = ["CHECKS", "Checks", "Generation", "IndexPlan", "SeenTable", "document_breaches", "parse_generation"]
@@ -115,8 +116,8 @@ ANNDATA = Checks(
     missing_is_described=lambda *_: None,
     unreadable=anndata_values.unreadable,
     repairs=lambda *_: [],
-    bad_indexes=lambda *_: [],
-    remove_indexes=lambda *_: None,
+    bad_indexes=anndata_mend.bad_indexes,
+    remove_indexes=anndata_mend.remove_indexes,
     beside=anndata_rules.beside,
     second_look=rules_frames.as_seen_by_anndata,
 )
