@@ -151,9 +151,9 @@ def test_the_faults_of_dolomite_are_tolerated_with_a_finding(tmp_path: Path) -> 
     dolomite.save_object(frame, str(tmp_path / "d"))
     assert cn.read(tmp_path / "d")["b"].to_pylist() == [True, None, False]
     assert [one for one in cn.check(tmp_path / "d") if one.severity == "warning" and one.path.endswith("data/0")]
-    heap = write(tmp_path, "heap", pa.table({"s": ["x" * 1000, None]}))
+    heap = write(tmp_path, "heap", pa.table({"s": ["x" * 1000, "", None]}))
     (heap / "OBJECT").write_text(json.dumps({"type": "data_frame", "data_frame": {"version": "1.0"}}))
-    assert cn.read(heap)["s"].to_pylist() == ["x" * 1000, None]
+    assert cn.read(heap)["s"].to_pylist() == ["x" * 1000, "", None]
     assert [one for one in cn.check(heap) if one.severity == "warning"]
 
 

@@ -228,7 +228,7 @@ def _check_leaves(name: str, leaves: list[Any]) -> None:
     if any(is_text) and not all(is_text):
         raise UsageError(f"attribute {name!r} holds texts and other values: make them all texts first")
     for one in leaves:
-        if (isinstance(one, str) and "\0" in one) or (isinstance(one, np.bytes_) and b"\0" in one):
+        if (isinstance(one, str) and "\0" in one) or (isinstance(one, np.bytes_) and b"\0" in bytes(one)):
             raise DataError(f"attribute {name!r}: {one!r} holds NUL, at which HDF5's texts end", value=one)
 
 
