@@ -511,3 +511,53 @@ def test_a_directory_takes_one_table_and_nothing_else(tmp_path: Path) -> None:
     call_json("convert", tmp_path / "a.h5", tmp_path / "b.h5", "--layout", "artifactdb")
     with cn.open(tmp_path / "b.h5") as f:
         assert f["deep/t"].layout == "artifactdb" and f.h5["deep/image"].shape == (3,)
+
+
+# -- what would be lost --
+
+
+@pytest.mark.parametrize("what", ["dataset", "group", "frame", "second name"])
+def test_what_is_no_part_of_a_table_is_refused_by_name(what: str, tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5ad", frame().reset_index(drop=True)[["x"]], "obs", layout="anndata")
+    with h5py.File(tmp_path / "a.h5ad", "r+") as h5:
+        if what == "dataset":
+            h5["obs/extra"] = np.arange(3)
+        elif what == "group":
+            h5["obs/extra/deep"] = np.arange(3)
+        elif what == "frame":
+            h5.copy("obs", h5["obs"], "extra")
+        else:
+            h5["extra"] = h5["obs"]
+    with pytest.raises(cn.errors.UsageError, match="second name" if what == "second name" else "/obs/extra"):
+        cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5")
+    assert not (tmp_path / "b.h5").exists()
+
+
+def test_sparse_arrays_beside_tables_come_along(tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", {"x": [1]}, "t")
+    with cn.create_sparse(tmp_path / "a.h5", "matrix", shape=(100, 100), dtype="f8") as array:
+        array.write([[3, 5], [90, 7]], [1.5, 2.5])
+    cn.convert(tmp_path / "a.h5", tmp_path / "b.h5ad")
+    with cn.open_sparse(tmp_path / "b.h5ad", "matrix") as array:
+        assert array[0:100, 0:100].sum() == 4.0 and array[90, 7] == 2.5
+    assert cn.read(tmp_path / "b.h5ad", "t")["x"].to_pylist() == [1]
+
+
+def test_frames_in_mappings_that_do_not_say_so_are_copied(tmp_path: Path) -> None:
+    done = cn.convert(GOLDEN / "anndata" / "v0.7.0.h5ad", tmp_path / "b.h5")
+    assert "/obsm/df" in done.copied and "/obs" in done.tables
+
+
+def test_a_file_of_no_table_that_could_be_converted_is_told(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as h5:
+        h5["x"] = np.arange(3)
+    told = call("convert", tmp_path / "a.h5", tmp_path / "b.h5", width=200)
+    assert told.exit_code == 1 and "nothing in it is a table" in told.output
+
+
+def test_all_rows_to_csv_as_the_advice_says(tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", {"x": [1, 2], "y": [3, 4]}, "t")
+    told = call("convert", tmp_path / "a.h5", tmp_path / "a.csv", width=300)
+    assert told.exit_code == 2 and "where FILE TABLE true -o OUT" in told.output
+    assert call("where", tmp_path / "a.h5", "t", "true", "-o", tmp_path / "o.csv").exit_code == 0
+    assert (tmp_path / "o.csv").read_text().splitlines() == ['"x","y"', "1,3", "2,4"]

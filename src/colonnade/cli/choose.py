@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 DEFAULT_ROWS = 5
 READ_TOGETHER = 50
 
+ALL_ROWS = "true"
+
 
 def file_facts(file: File) -> Facts:
     """Name and size of the file."""
@@ -113,7 +115,7 @@ def asked_matches(file: File, given: Sequence[str], needed: bool) -> tuple[Table
 
 def matching(file: File, table: Table, predicate: str | None) -> Query:
     """The rows for which the predicate holds, or all. A word that is no column may have been meant as a table."""
-    if predicate is None:
+    if predicate is None or predicate.strip().lower() == ALL_ROWS:
         return table[:]
     try:
         return table.where(predicate)

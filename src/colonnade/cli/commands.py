@@ -326,9 +326,10 @@ def where(
 ) -> int:
     """Show, or write to a file, the rows of TABLE for which PREDICATE holds.
 
-    PREDICATE is one argument in quotes: "energy > 3 and particle in ('muon', 'pion')", "ts between '2026-01-01'
-    and '2026-02-01'", "id is missing", "name like 'run%'", "not (x < 0 or y is nan)". A name that is no plain word
-    stands in `backticks`. After -- it may begin with a minus. TABLE may be left out when FILE holds one table.
+    PREDICATE is one argument in quotes: "energy > 3 and particle in ('muon', 'pion')", "ts between '2026-01-01' and
+    '2026-02-01'", "id is missing", "name like 'run%'", "not (x < 0 or y is nan)"; "true" is for all rows. A name
+    that is no plain word stands in `backticks`. After -- it may begin with a minus. TABLE may be left out when FILE
+    holds one table.
 
     In CSV and JSON lines, times are ISO text, bytes hex digits, lists and structs JSON. Exit code 1 when no row
     matches.

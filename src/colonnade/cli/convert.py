@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from colonnade.cli.answer import FINE, print_json
+from colonnade.cli.answer import FINDINGS, FINE, print_json
 from colonnade.cli.progress import counting_bytes
 from colonnade.cli.text import cell, open_console, plural
 from colonnade.converting import convert
@@ -25,7 +25,7 @@ def convert_file(source: str, target: str, wanted: Wanted, as_json: bool) -> int
         done = convert(source, target, **asdict(wanted), progress=progress)
     if as_json:
         print_json({"source": source, "target": target, **asdict(done)})
-        return FINE
+        return FINE if done.tables or done.copied else FINDINGS
     what = f"{plural(len(done.tables), 'table')} written in the layout {done.layout}"
     names = f" ({', '.join(done.tables)})" if done.tables else ""
     kept = f", {plural(len(done.copied), 'table')} copied as before" if done.copied else ""
@@ -35,4 +35,9 @@ def convert_file(source: str, target: str, wanted: Wanted, as_json: bool) -> int
     console = open_console()
     for line in (f"{target}: {what}{names}{kept}{indexes}", *(f"note: {note}" for note in done.notes)):
         console.print(cell(line), soft_wrap=True)
+    if not done.tables and not done.copied:
+        console.print(
+            cell("nothing in it is a table that can be written in another layout (`colonnade ls` shows what is)")
+        )
+        return FINDINGS
     return FINE

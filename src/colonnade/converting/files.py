@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,10 +18,12 @@ from colonnade.converting.indexes import indexes_of
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.copying import copy_file
-from colonnade.h5.links import address, children, join_path, open_group
+from colonnade.h5.links import address, children, is_shared, join_path, open_group
 from colonnade.layouts import BASIC_COLUMNS, DIRECTORY_GROUP, located
 from colonnade.model import Progress
-from colonnade.table import File
+from colonnade.sparse.moving import MovingArrays
+from colonnade.sparse.opened import OpenFile
+from colonnade.table import File, Table
 from colonnade.table import open as open_file
 
 INTO: dict[str, Callable[..., TableDraft]] = {
@@ -32,6 +35,7 @@ WITH_FILES = ("artifactdb",)  # tables that are not whole without what stands be
 SUFFIXES = {".h5ad": "anndata", ".h5mu": "anndata"}
 OTHERS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".jsonl", ".json")
 MAPPING = "dict"
+MAPPINGS = ("obsm", "varm", "obsp", "varp", "uns", "layers")
 OBJECTS = ("anndata", "raw", "MuData")  # of AnnData, whose frames are their axes
 
 
@@ -124,7 +128,7 @@ def _paths_beside(source: File, path: str) -> Iterator[str]:
 def _layout(target: str | os.PathLike[str], layout: str | None) -> str:
     suffix = Path(target).suffix.lower()
     if suffix in OTHERS:
-        raise UsageError(f"convert writes HDF5 files, not {suffix}: `colonnade where FILE TABLE true -o ...` does that")
+        raise UsageError(f"convert writes HDF5 files, not {suffix}: `colonnade where FILE TABLE true -o OUT` does that")
     chosen = layout if layout is not None else SUFFIXES.get(suffix, "hep001")
     if chosen not in INTO:
         raise UsageError(f"unknown layout {chosen!r}; known: {', '.join(INTO)}")
@@ -140,23 +144,28 @@ class _Conversion:
         self.drafts: dict[str, TableDraft] = {}
         self.sizes: dict[str, int] = {}
         paths = source.tables()
+        self._paths = set(paths)
         for path in paths:
             if any(path.startswith(f"{other}/") for other in paths):
-                continue  # a part of another table, such as the second face of a frame: it goes where that goes
+                continue  # the second face of a frame, which goes where that goes; others are refused with their table
             table = source[path]
             if (table.layout == layout and layout not in WITH_FILES) or self._is_in_mapping(path):
                 self.done.copied.append(path)
                 continue
+            _refuse_what_would_be_lost(table)
             self.drafts[path] = INTO[layout](table, **options)
             self.sizes[path] = sum(table._stored_bytes(name) for name in table.info.by_name)
         self.done.tables = list(self.drafts)
 
     def _is_in_mapping(self, path: str) -> bool:
-        """Whether a table is a member of a mapping of AnnData (obsm, uns)."""
+        """Whether a table is a member of a mapping of AnnData (obsm, uns), which before 0.8 does not say that it is."""
         above = path.rstrip("/").rsplit("/", 1)[0]
         while above:
             group = open_group(self.source._handle.root, above)
             if attributes.read_text(group, "encoding-type") == MAPPING:
+                return True
+            holder, name = above.rsplit("/", 1)
+            if name in MAPPINGS and {f"{holder}/obs", f"{holder}/var"} <= self._paths:
                 return True
             above = above.rsplit("/", 1)[0]
         return False
@@ -184,7 +193,25 @@ class _Conversion:
         self.done.indexes += indexes.built
 
     def _copy(self, root: Any, file: File, without: Collection[int], told: _Told) -> None:
-        copy_file(root, file.h5["/"].id, progress=told.copied, without=without)
+        if self.source._handle.path is None:  # its bytes cannot be read past HDF5: sparse arrays are refused
+            copy_file(root, file.h5["/"].id, progress=told.copied, without=without)
+            return
+        with closing(OpenFile(self.source.name)) as reader:
+            arrays = MovingArrays(reader.refresh)
+            places = copy_file(root, file.h5["/"].id, progress=told.copied, without=without, unread=arrays.meet)
+            if places:
+                file._handle.change_bytes(lambda stream: arrays.put_copies(stream, file.name, places))
+
+
+def _refuse_what_would_be_lost(table: Table) -> None:
+    """Refuse a table whose group holds what is no part of it, or has a second name: neither would come along."""
+    group, path = table._group, table.path
+    foreign = sorted(child.name for child in children(group) if child.name not in table._layout.own_objects(group))
+    if foreign:
+        where = ", ".join(join_path(path, name) for name in foreign[:5])
+        raise UsageError(f"{where}: in the group of a table, but no part of it: move it elsewhere first", path=path)
+    if path != "/" and is_shared(group):
+        raise UsageError(f"{path} has a second name (a hard link), which would be lost: unlink it first", path=path)
 
 
 @dataclass

@@ -221,6 +221,14 @@ def address(node: Any) -> int | None:
     return found
 
 
+def is_shared(node: Any) -> bool:
+    """Whether the object has more than one name."""
+    try:
+        return bool(h5g.get_objinfo(node).nlink > 1)
+    except BROKEN:
+        return True
+
+
 def dereference(node: Any, reference: Any) -> Any | None:
     """The object an object reference leads to, or None when it leads nowhere."""
     try:
