@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ PAGE = ROOT / "docs" / "checking.md"
 KIT = ROOT / "tests" / "conformance"
 CHECKS = ALL_CHECKS["hep001"]
 ANNDATA = ALL_CHECKS["anndata"]
+ARTIFACTDB = ALL_CHECKS["artifactdb"]
 
 HEAD = """# Checking files
 
@@ -28,6 +30,7 @@ This page is written by `python -m tools.rules_page` from the rules that the che
 
     colonnade check run.h5                  every rule on every table, by headers and attributes
     colonnade check run.h5 --deep           also every value, and every search index against its column
+    colonnade check frame/                  a data frame of ArtifactDB: its directory, its file, or its JSON metadata
     colonnade check run.h5 --json           for programs; --sarif for services that show findings
     colonnade fix run.h5 --dry-run          what could be mended without touching data
     colonnade fix run.h5                    mends it, as one commit
@@ -45,7 +48,7 @@ row once, a few MiB at a time. Rows that lie in other files (external and virtua
 
 | severity | means |
 | --- | --- |
-| error | a MUST of HEP001 is broken, or a thing cannot be read |
+| error | a MUST of the standard is broken, or a thing cannot be read |
 | warning | a SHOULD is broken, or a right value is stored as colonnade would not store it |
 | note | worth knowing: unknown index kinds, foreign objects, links that were not followed |
 
@@ -69,7 +72,20 @@ ELEMENTS = """
 ## AnnData elements
 What says by `encoding-type` that it is an element, its frames, and what 0.7 and before would know by its looks, is held
 to these; their kit is `tests/conformance/anndata`. Matrices and arrays are read by blocks, and only by `--deep`. `fix`
-does not change them.
+changes none of them; it builds search indexes of frames anew (A15, S8), or drops them, as those of tables.
+
+"""
+
+FRAMES = """
+## ArtifactDB data frames
+Their numbers begin with D, so that they are no one else's: DG groups, DD columns, DF factors, DV strings by pointers,
+DM missing rows, DJ the JSON metadata, DO the directory. A file is given itself, by its metadata (`x.h5.json`), or as
+the directory that dolomite-base saves. Which rules apply is what it says: `version` on the group (versioned), the
+directory it lies in, or else the metadata (legacy). `--generation` (and `cn.check(generation=)`) holds it to others:
+`versioned`, `directory`, or `legacy:2/1`, the versions of hdf5_data_frame and data_frame. Clauses are headings of
+ArtifactDB's specification of hdf5_data_frame, its JSON schema, or takane's data_frame. Paths in documents are their
+name, # and a JSON pointer. The sum of the file is compared only by `--deep`. Tests hold the rules to dolomite-base's
+validator and to the public schema; the kit is `tests/conformance/artifactdb`. `fix` does not change data frames.
 
 """
 
@@ -92,10 +108,12 @@ def found_as(rule: Rule, own: list[dict[str, Any]]) -> tuple[str, str]:
     return ", ".join(severities), "only" if all(one["deep"] for one in found) else "also" if rule.deep else ""
 
 
-def element_rows(files: list[dict[str, Any]]) -> list[list[str]]:
+def plain_rows(rules: Sequence[Rule], kit: Path) -> list[list[str]]:
+    """Of rules whose breaches are not mended."""
+    files = json.loads((kit / "manifest.json").read_text())["files"]
     return [
         [rule.id, rule.clause, rule.says, *found_as(rule, [one for one in files if one["rule"] == rule.id])]
-        for rule in ANNDATA.rules
+        for rule in rules
     ]
 
 
@@ -113,13 +131,13 @@ def page_text() -> str:
     """The page as it should be."""
     files = json.loads((KIT / "manifest.json").read_text())["files"]
     rules = table(["rule", "HEP001", "says", "found as", "deep", "`fix`"], rule_rows(files))
-    others = table(
-        ["number", "why"], [[number, why] for number, why in {**CHECKS.not_shown, **ANNDATA.not_shown}.items()]
-    )
+    not_shown = {number: why for checks in ALL_CHECKS.values() for number, why in checks.not_shown.items()}
+    others = table(["number", "why"], [[number, why] for number, why in not_shown.items()])
     sparse = table(["rule", "says", "found as", "deep"], [_sparse_row(rule) for rule in SPARSE_RULES.values()])
-    of_anndata = json.loads((KIT / "anndata" / "manifest.json").read_text())["files"]
-    elements = table(["rule", "AnnData", "says", "found as", "deep"], element_rows(of_anndata))
-    return HEAD + rules + ELEMENTS + elements + SPARSE + sparse + MIDDLE + others
+    head = ["says", "found as", "deep"]
+    elements = table(["rule", "AnnData", *head], plain_rows(ANNDATA.rules, KIT / "anndata"))
+    frames = table(["rule", "ArtifactDB", *head], plain_rows(ARTIFACTDB.rules, KIT / "artifactdb"))
+    return HEAD + rules + ELEMENTS + elements + FRAMES + frames + SPARSE + sparse + MIDDLE + others
 
 
 def _sparse_row(rule: Rule) -> list[str]:

@@ -7,7 +7,7 @@ refused by row and value when they come; the caller then rolls back.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,10 +19,10 @@ from colonnade.columns.plain import plain_array
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_values
 from colonnade.columns.writer import WrittenColumn
-from colonnade.errors import DataError, FormatError, UsageError, rows_as
+from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, family, source_from
-from colonnade.faces import Recipe, faced_options, follow_face, recipe_of
+from colonnade.faces import Recipe, Touched, faced_options, follow_face, recipe_of
 from colonnade.h5.datasets import resize
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import exists, join_path, open_dataset, open_group, rename, unlink
@@ -70,6 +70,23 @@ class OpenTable:
             raise UsageError("sparse columns can be changed only in a file that was opened from a path")
         return self.handle
 
+    def check_is_free(self, name: str) -> None:
+        """Refuse a name for a column that something has already."""
+        taken = self.info.by_name.keys() | {other.name for other in self.info.others}
+        if name in taken or (self.layout.names_are_links and exists(self.group, name)):
+            raise UsageError(f"{self.info.path} has an object {name!r} already: choose another name", column=name)
+
+    def check_is_whole(self) -> None:
+        """Refuse another number of rows where some columns are kept elsewhere, and would not have it."""
+        if self.info.others:
+            kept = ", ".join(repr(other.name) for other in self.info.others)
+            raise UnsupportedError(
+                f"{self.info.path} keeps {kept} in other files, which would not have as many rows: their number cannot "
+                "change",
+                feature="rows of tables with columns elsewhere",
+                path=self.info.path,
+            )
+
     def reopened(self) -> OpenTable:
         """The same after handles of the file have become void."""
         return replace(self, group=open_group(self.journaled().root, self.info.path))
@@ -101,6 +118,7 @@ def append(
 
     `writers` are those of the append before, if nothing has changed since.
     """
+    table.check_is_whole()
     source = _source_for(table, data)
     if writers is None or writers.checked is None or source.ranges or not source.schema.equals(writers.checked):
         _check_columns(table.info, source)
@@ -118,8 +136,9 @@ def append(
             progress(done, source.n_rows)
     written = [writer.finish() for writer, _ in writers.of_columns]
     holds = table.layout.extend(table.group, table.info, written)
+    table.layout.count_rows(table.group, first + done)
     _follow(table, indexes, {}, written)
-    _follow_face(table, ())
+    _follow_face(table, {})
     holds = not table.put(written) and holds
     return done, _grown(table.info, written, first + done) if holds else None, writers
 
@@ -170,8 +189,8 @@ def _follow(
         Indexes(table.group, table.layout, now, table.receipts).follow(indexes, changed, table.info.n_rows, replaced)
 
 
-def _follow_face(table: OpenTable, touched: Collection[str]) -> None:
-    """Make what anndata reads of the table match it as well; rows of the `touched` columns are others than before."""
+def _follow_face(table: OpenTable, touched: Touched) -> None:
+    """Make what anndata reads of the table match it as well."""
     if table.face is not None:
         follow_face(table.face, table.group, table.layout, table.info, touched)
 
@@ -253,6 +272,7 @@ def truncate(table: OpenTable, n_rows: int) -> None:
     """Keep the first rows only."""
     if not 0 <= n_rows <= table.info.n_rows:
         raise UsageError(f"a table of {table.info.n_rows} rows cannot be cut to {n_rows}")
+    table.check_is_whole()
     indexes = table.indexes.open()
     written = [table.resume(column).finish() for column in table.info.members]
     table.layout.extend(table.group, table.info, written)
@@ -262,8 +282,9 @@ def truncate(table: OpenTable, n_rows: int) -> None:
             continue
         for dataset in column.row_datasets:
             resize(dataset, n_rows)
+    table.layout.count_rows(table.group, n_rows)
     _follow(table, indexes, {}, written)
-    _follow_face(table, ())
+    _follow_face(table, {})
     table.put(written)
 
 
@@ -285,8 +306,9 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
         writer.overwrite(numbers, _fitting(array.take(pa.array(order)), arrow_type(column), name, 0))
     written = [writer.finish()]
     table.layout.extend(table.group, table.info, written)
-    _follow(table, indexes, {name: Selection.from_rows(numbers)}, written)
-    _follow_face(table, {name})
+    changed = Selection.from_rows(numbers)
+    _follow(table, indexes, {name: changed}, written)
+    _follow_face(table, {name: changed})
     table.put(written)
 
 
@@ -313,8 +335,7 @@ def _joined(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions, allow_reserved: bool = False) -> None:
     """A new column behind the others, as long as the table."""
     table.layout.check_name(name, allow_reserved)
-    if exists(table.group, name):
-        raise UsageError(f"{table.info.path} has an object {name!r} already: choose another name", column=name)
+    table.check_is_free(name)
     array = _joined(array_from(values, name))
     if table.info.members:
         _check_length(table.info, name, array)
@@ -322,7 +343,7 @@ def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions,
         table.journaled()
     written = _write_whole(table, name, array, _suiting_face(table, name, array, options))
     table.layout.attach_column(table.group, table.info, written)
-    _follow_face(table, {name})
+    _follow_face(table, {name: None})
     table.put([written])
 
 
@@ -364,19 +385,20 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
         _check_length(table.info, name, array)
     options = _suiting_face(table, name, array, _with_texts(options, table.info.by_name[name], array.type))
     table.indexes.drop(name)
-    old = f"{name}\x01old"
-    rename(table.group, name, old)
+    link = table.info.by_name[name].link or name
+    old = f"{link}\x01old"
+    rename(table.group, link, old)
     try:
         is_label = any(label.name == name for label in table.info.labels)
         written = _write_whole(table, name, array, options, is_label)
     except BaseException:  # where there is no journal, this is what takes it back
-        if exists(table.group, name):
-            unlink(table.group, name)
-        rename(table.group, old, name)
+        if exists(table.group, link):
+            unlink(table.group, link)
+        rename(table.group, old, link)
         raise
     table.layout.replace_column(table.group, table.info, written, open_dataset(table.group, old))
     unlink(table.group, old)
-    _follow_face(table, {name})
+    _follow_face(table, {name: None})
 
 
 def _with_texts(options: ColumnOptions, before: ColumnInfo, kind: pa.DataType) -> ColumnOptions:
@@ -396,7 +418,7 @@ def drop_column(table: OpenTable, name: str) -> None:
         retire_arrays(table.journaled(), [join_path(table.info.path, name)])
         table = table.reopened()
     table.layout.detach_column(table.group, table.info, name)
-    _follow_face(table, ())
+    _follow_face(table, {})
 
 
 def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bool = False) -> None:
@@ -404,12 +426,11 @@ def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bo
     if name == new_name:
         return
     table.layout.check_name(new_name, allow_reserved)
-    if exists(table.group, new_name):
-        raise UsageError(f"{table.info.path} has an object {new_name!r} already: choose another name", column=new_name)
+    table.check_is_free(new_name)
     _rename_receipts(table, name, new_name)
     table.layout.rename_indexes(table.group, table.info, name, new_name)
     table.layout.rename_column(table.group, table.info, name, new_name)
-    _follow_face(table, {new_name})
+    _follow_face(table, {new_name: None})
 
 
 def _rename_receipts(table: OpenTable, name: str, new_name: str) -> None:

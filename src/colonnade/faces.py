@@ -13,8 +13,8 @@ are copied. Floats of such tables have NaN for a fill, and text is of variable l
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +25,7 @@ from colonnade.columns.mapping import BOOLEAN, plain_type
 from colonnade.columns.read import ColumnReader, cut
 from colonnade.errors import DataError, UsageError
 from colonnade.h5 import attributes
-from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, resize, write_rows
+from colonnade.h5.datasets import DatasetPlan, RowSink, create_dataset, default_chunk_rows, resize
 from colonnade.h5.links import (
     address,
     children,
@@ -42,9 +42,14 @@ from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits, write_encoding
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, TableInfo
+from colonnade.selection import Selection
 
 Recipe = Literal["R0", "R1", "R2"]
 Wish = bool | Literal["0.7"]
+Touched = Mapping[str, Selection | None]
+"""Columns some rows of which were changed, and which rows; None for all."""
+Pieces = Iterator[tuple[int, np.ndarray[Any, np.dtype[np.bool_]]]]
+"""Booleans of the rows of a column, a few MiB of it at a time: the first row, and one for each from there on."""
 MASKED = ("integer", "boolean", "text", "string")
 
 
@@ -89,17 +94,17 @@ def _is_nan(fill: object) -> bool:
 def make_face(group: Any, path: str, layout: Layout, wish: Wish) -> str:
     """Give a table that was just written the face that suits it; says where the table is then."""
     info = layout.describe(group, path)
-    reader = _Rows(group, layout)
-    odd = next((column for column in _shown(info) if _needs_group(column, reader)), None)
+    rows = _Rows(group, layout)
     if wish == "0.7":
-        _face_old(group, info, reader)
+        _face_old(group, info, rows, _Others())
         return path
+    odd = next((column for column in _shown(info) if _needs_group(column, rows, _Others())), None)
     if odd is None:
         _face_plain(group, info, "0.2.0")
         return path
     table = f"{path.rstrip('/')}/{names.OTHER_FACE}"
     inner = _move_inside(group, layout)
-    _Beside(group, inner, layout, layout.describe(inner, table)).follow(0, None)
+    _Beside(group, inner, layout, layout.describe(inner, table)).follow(_Others())
     return table
 
 
@@ -109,9 +114,27 @@ def _shown(info: TableInfo) -> list[ColumnInfo]:
     return [*info.columns, index] if index.name not in {column.name for column in info.columns} else [*info.columns]
 
 
+@dataclass(frozen=True)
+class _Others:
+    """Which rows may be others than the face shows: by default all, as of a new table."""
+
+    n_before: int = 0
+    touched: Touched = field(default_factory=dict)
+
+    def of(self, column: ColumnInfo) -> Selection:
+        touched = self.touched.get(column.name, Selection.none())
+        if touched is None:
+            return Selection.of(0, column.n_rows)
+        return (touched | Selection.of(self.n_before, column.n_rows)).within(0, column.n_rows)
+
+    def may_be_new(self, column: ColumnInfo) -> bool:
+        """Whether nothing that was known of a column holds."""
+        return not self.n_before or column.name in self.touched
+
+
 @dataclass
 class _Rows:
-    """The rows of a table's columns, for masks."""
+    """The rows of a table's columns, for masks; never more than a piece of them at once."""
 
     group: Any
     layout: Layout
@@ -120,16 +143,30 @@ class _Rows:
         return self.layout.open_column(self.group, column)[0]
 
     def categories(self, column: ColumnInfo) -> pa.Array:
-        return ColumnReader(column, *self.layout.open_column(self.group, column)).categories()
+        return self._reader(column).categories()
 
-    def missing(self, column: ColumnInfo, start: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which rows are missing, from this one on: a byte a row."""
-        reader = ColumnReader(column, *self.layout.open_column(self.group, column))
-        flags = np.zeros(max(column.n_rows - start, 0), dtype=bool)
-        for begin, end in cut(start, column.n_rows, column.grid.chunk_rows, column.type):
-            found = reader.read(begin, end - begin).is_null().to_numpy(zero_copy_only=False)
-            flags[begin - start : end - start] = found
-        return flags
+    def missing(self, column: ColumnInfo, wanted: Selection) -> Pieces:
+        """Which rows are missing; some that are not wanted may come too."""
+        for begin, values in self._pieces(column, wanted):
+            yield begin, values.is_null().to_numpy(zero_copy_only=False)
+
+    def true(self, column: ColumnInfo, wanted: Selection) -> Pieces:
+        """Which rows of booleans are neither false nor missing; some that are not wanted may come too."""
+        for begin, values in self._pieces(column, wanted):
+            yield begin, values.fill_null(False).to_numpy(zero_copy_only=False)
+
+    def _pieces(self, column: ColumnInfo, wanted: Selection) -> Iterator[tuple[int, pa.Array]]:
+        if not wanted:
+            return
+        reader = self._reader(column)
+        for begin, end in cut(int(wanted.starts[0]), int(wanted.stops[-1]), column.grid.chunk_rows, column.type):
+            inside = wanted.within(begin, end)
+            if inside:
+                first = int(inside.starts[0])
+                yield first, reader.read(first, int(inside.stops[-1]) - first)
+
+    def _reader(self, column: ColumnInfo) -> ColumnReader:
+        return ColumnReader(column, *self.layout.open_column(self.group, column))
 
 
 def _may_miss(column: ColumnInfo) -> bool:
@@ -138,11 +175,15 @@ def _may_miss(column: ColumnInfo) -> bool:
     return column.categories is None and column.type.kind in MASKED and marked
 
 
-def _needs_group(column: ColumnInfo, rows: _Rows, start: int = 0) -> bool:
-    """Whether anndata needs more than the column's dataset to see what it means, by the rows from one on."""
+def _needs_group(column: ColumnInfo, rows: _Rows, others: _Others) -> bool:
+    """Whether anndata needs more than the column's dataset to see what it means, by the rows that are others now."""
     if column.categories is not None or len(column.type.members) > 2:
         return True
-    return _may_miss(column) and bool(rows.missing(column, start).any())
+    return _may_miss(column) and _is_any(rows.missing(column, others.of(column)))
+
+
+def _is_any(pieces: Pieces) -> bool:
+    return any(flags.any() for _, flags in pieces)
 
 
 # -- R0 and R1: one group is both --
@@ -160,12 +201,10 @@ def _encoding(column: ColumnInfo) -> tuple[str, str]:
     return names.STRINGS if column.type.kind in ("text", "string") else names.ARRAY
 
 
-def _face_old(
-    group: Any, info: TableInfo, rows: _Rows, n_before: int = 0, touched: Collection[str] | None = None
-) -> None:
+def _face_old(group: Any, info: TableInfo, rows: _Rows, others: _Others) -> None:
     """R1: the labels of every categorical once more, since anndata does not read those that HEP001 marks."""
     for column in _shown(info):
-        if column.categories is None and _needs_group(column, rows, _first_other(column, n_before, touched)):
+        if column.categories is None and _needs_group(column, rows, others):
             raise _cannot_show(info, column.name, "has missing rows, which frames of version 0.1.0 have no mask for")
     coded = {column.name: column.categories for column in _shown(info) if column.categories is not None}
     if coded and not exists(group, names.LEGACY_CATEGORIES_GROUP):
@@ -176,7 +215,7 @@ def _face_old(
             unlink(home, child.name)
     for name, categories in coded.items():
         column = info.by_name[name]
-        copied = _copy_categories(home, name, column, rows, _first_other(column, n_before, touched) == 0)
+        copied = _copy_categories(home, name, column, rows, others.may_be_new(column))
         attributes.write_flag(copied, names.ORDERED, categories.ordered)
         attributes.write_reference(open_dataset(group, name), names.LEGACY_CATEGORIES, copied)
     _face_plain(group, info, "0.1.0")
@@ -234,8 +273,8 @@ class _Beside:
     layout: Layout
     info: TableInfo
 
-    def follow(self, n_before: int, touched: Collection[str] | None) -> None:
-        """Make the frame show the table as it is; rows of `touched` columns (None: of all) may be others now."""
+    def follow(self, others: _Others) -> None:
+        """Make the frame show the table as it is."""
         shown, rows = _shown(self.info), _Rows(self.group, self.layout)
         order = [column.name for column in self.info.columns]
         check_order_fits(self.frame, order)
@@ -243,10 +282,9 @@ class _Beside:
         for column in shown:
             dataset = rows.dataset(column)
             write_encoding(dataset, _encoding(column))
-            start = _first_other(column, n_before, touched)
             if column.categories is not None:
-                self._show_categorical(column, dataset, rows, start == 0)
-            elif not (_may_miss(column) and self._show_masked(column, dataset, rows, start)):
+                self._show_categorical(column, dataset, rows, others.may_be_new(column))
+            elif not (_may_miss(column) and self._show_masked(column, dataset, rows, others.of(column))):
                 self._link(self.frame, column.name, dataset)
         attributes.write_variable_texts(self.frame, names.COLUMN_ORDER, order)
         attributes.write_variable_text(self.frame, names.INDEX, str(self.info.index_name))
@@ -285,7 +323,7 @@ class _Beside:
         attributes.write_flag(group, names.ORDERED, column.categories.ordered)
         _copy_categories(group, "categories", column, rows, anew)
 
-    def _show_masked(self, column: ColumnInfo, dataset: Any, rows: _Rows, start: int) -> bool:
+    def _show_masked(self, column: ColumnInfo, dataset: Any, rows: _Rows, others: Selection) -> bool:
         """Values and a mask; False, and nothing done, where no row is missing."""
         kind = column.type.kind
         encoding = {"boolean": names.NULLABLE_BOOLEANS, "integer": names.NULLABLE_INTEGERS}.get(
@@ -294,31 +332,21 @@ class _Beside:
         member = open_group(self.frame, column.name) if exists(self.frame, column.name) else None
         mask = open_dataset(member, "mask") if member is not None and exists(member, "mask") else None
         if mask is not None:
-            start = min(start, int(mask.shape[0]))
-        flags = rows.missing(column, start)
-        if mask is None and not flags.any():
+            others |= Selection.of(int(mask.shape[0]), column.n_rows)
+        elif not _is_any(rows.missing(column, others)):
             return False
         group = self._member(column.name, encoding)
-        _put_flags(group, "mask", flags, start, column)
+        _put_flags(group, "mask", rows.missing(column, others), column)
         if kind != "boolean":
             self._link(group, "values", dataset)
             return True
-        reader = ColumnReader(column, *self.layout.open_column(self.group, column))
-        values = reader.read(start, column.n_rows - start).fill_null(False).to_numpy(zero_copy_only=False)
-        if start and not exists(group, "values"):
-            first = reader.read(0, start).fill_null(False).to_numpy(zero_copy_only=False)
-            values, start = np.concatenate([first, values]), 0
-        _put_flags(group, "values", values, start, column)
+        copied = others if exists(group, "values") else Selection.of(0, column.n_rows)
+        _put_flags(group, "values", rows.true(column, copied), column)
         return True
 
 
-def _first_other(column: ColumnInfo, n_before: int, touched: Collection[str] | None) -> int:
-    """The first row of a column that may be another than before."""
-    return 0 if touched is None or column.name in touched else min(n_before, column.n_rows)
-
-
-def _put_flags(group: Any, name: str, flags: np.ndarray[Any, Any], start: int, column: ColumnInfo) -> None:
-    """Booleans from a row on, behind those that are there; rows before them that are not there yet are FALSE."""
+def _put_flags(group: Any, name: str, pieces: Pieces, column: ColumnInfo) -> None:
+    """Booleans at their rows, among those that are there; rows that nobody wrote are FALSE."""
     stored: StoredType = BOOLEAN
     dataset = open_dataset(group, name) if exists(group, name) else None
     if dataset is None:
@@ -326,7 +354,10 @@ def _put_flags(group: Any, name: str, flags: np.ndarray[Any, Any], start: int, c
         dataset = create_dataset(group, name, plan, 0)
         write_encoding(dataset, names.ARRAY)
     resize(dataset, column.n_rows)
-    write_rows(dataset, stored, start, flags.astype("i1"), len(flags))
+    sink = RowSink(dataset, stored)
+    for start, flags in pieces:
+        sink.write(start, flags.astype("i1"), len(flags))
+    sink.drain()
 
 
 # -- a table that has a face already --
@@ -355,25 +386,23 @@ def _frame_around(group: Any, path: str) -> Any | None:
     return frame if layout is not None and layout.name == "anndata" else None
 
 
-def follow_face(
-    recipe: Recipe, group: Any, layout: Layout, before: TableInfo, touched: Collection[str] | None = ()
-) -> None:
+def follow_face(recipe: Recipe, group: Any, layout: Layout, before: TableInfo, touched: Touched) -> None:
     """Make the face of a table show what the table is now. `recipe` and `before` are what they were before the change.
 
-    `touched` are the columns whose rows were changed (None: all); rows behind the last of `before` are new.
+    Rows behind the last of `before` are new.
     """
     info = layout.describe(group, before.path)
     if not info.columns or info.index_name is None or info.index_name not in {label.name for label in info.labels}:
         raise UsageError(f"{info.path} is read by anndata too, which needs a column and row labels", path=info.path)
     for column in _shown(info):
         names.check_name(column.name)
-    rows = _Rows(group, layout)
+    rows, others = _Rows(group, layout), _Others(before.n_rows, touched)
     if recipe == "R2":
-        _Beside(_frame_around(group, before.path), group, layout, info).follow(before.n_rows, touched)
+        _Beside(_frame_around(group, before.path), group, layout, info).follow(others)
     elif recipe == "R1":
-        _face_old(group, info, rows, before.n_rows, touched)
+        _face_old(group, info, rows, others)
     else:
         for column in _shown(info):
-            if _needs_group(column, rows, _first_other(column, before.n_rows, touched)):
+            if _needs_group(column, rows, others):
                 raise _cannot_show(info, column.name, "is a categorical, or has missing rows")
         _face_plain(group, info, names.VERSIONS[0])

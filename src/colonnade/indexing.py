@@ -15,15 +15,13 @@ from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.h5.links import address, open_group
-from colonnade.indexes import KINDS, refusal
+from colonnade.indexes import KINDS, WORDS, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
 from colonnade.layouts import Layout, PlacedIndex, layout_of
 from colonnade.layouts.index_home import discard_index, stored_bytes
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.selection import Selection
 from colonnade.trust import Receipts
-
-_WORDS = {kind.name: word for word, kind in KINDS.items()}
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Indexes:
         return [self._open(placed) for placed in self.layout.search_indexes(self.group, self.info)]
 
     def _open(self, placed: PlacedIndex) -> OpenIndex:
-        word = _WORDS.get(placed.kind, placed.kind)
+        word = WORDS.get(placed.kind, placed.kind)
         column = self.info.by_name.get(placed.column or "")
         receipt = self.receipts.get(self._place(placed.column or "", placed.name))
         if receipt is not None and column is not None and receipt.get("rows") != [str(column.n_rows)]:

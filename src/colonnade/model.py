@@ -43,8 +43,9 @@ Severity = Literal["error", "warning", "note"]
 #   truth: integers for booleans, 0 is false and all others are true; double: integers for float64
 #   date, date-time: text as RFC 3339 has it
 #   pointers: offsets and lengths into bytes beside them; levels: text that is one of the categories
+#   codes: codes of categories of which those are missing that equal the fill, and no others: -1 is as wrong as any
 #   bits: floats of which those are missing that equal the fill bit by bit; r: those that are R's NA
-Kept = Literal["truth", "double", "date", "date-time", "pointers", "levels", "bits", "r"]
+Kept = Literal["truth", "double", "date", "date-time", "pointers", "levels", "codes", "bits", "r"]
 # Called while rows are written: how many are done, and how many there are in all (None where unknown).
 Progress = Callable[[int, int | None], None]
 
@@ -240,6 +241,11 @@ class ColumnInfo:
     def marks_missing(self) -> bool:
         """Whether a row can be missing: by a fill, by a mask, or because it is not defined in a sparse column."""
         return self.fill is not None or self.is_masked or self.kept == "r" or self.storage == "sectioned"
+
+    @property
+    def leads_elsewhere(self) -> bool:
+        """Whether what a row holds lies elsewhere and may be of any length, so that its size here tells nothing."""
+        return self.type.has_pointers or self.kept == "pointers"
 
     @property
     def grid(self) -> ChunkGrid:

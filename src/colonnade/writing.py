@@ -34,7 +34,7 @@ from colonnade.h5.links import (
     unlink,
 )
 from colonnade.indexing import check_kind
-from colonnade.layouts import LAYOUTS, Layout, NewWriter, TableText, layout_of
+from colonnade.layouts import Layout, NewWriter, TableText, layout_of, new_layout
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions, Progress
 from colonnade.sparse.draft import SparseDraft
 
@@ -84,6 +84,8 @@ def prepare(
     labels: Sequence[str] | Mapping[str, Any] | None = None,
     index: Mapping[str, str | Sequence[str]] | None = None,
     layout: str = "hep001",
+    version: str | tuple[int, int] | None = None,
+    directory: bool = False,
     anndata: Wish = False,
     allow_reserved: bool = False,
 ) -> Draft:
@@ -91,9 +93,7 @@ def prepare(
     for option, text in (("title", title), ("description", description), ("units_vocabulary", units_vocabulary)):
         if text is not None and not isinstance(text, str):
             raise UsageError(f"{option} must be a text, not {text!r}", option=option)
-    if layout not in LAYOUTS:
-        raise UsageError(f"unknown layout {layout!r}; known: {', '.join(LAYOUTS)}")
-    chosen = LAYOUTS[layout]
+    chosen = new_layout(layout, version, directory)
     source = source_from(data, chosen.unnamed_labels)
     label_names, label_arrays = _labels(labels, source)
     needs_labels = chosen.needs_labels or anndata is not False
@@ -319,7 +319,7 @@ class Place:
             )
         own = layout.own_objects(group) if layout is not None else set()
         foreign = {child.name for child in children(group)} - own
-        for name in self._draft.names:
+        for name in self._draft.names if self._draft.layout.names_are_links else ():
             if name in foreign:
                 raise UsageError(
                     f"{self._path} holds an object {name!r} that is not the table's: rename the column", column=name

@@ -536,3 +536,18 @@ def test_parts_of_filtered_chunks_of_every_width_are_changed(tmp_path: Path, val
     expected = values.to_pylist() * 2
     expected[1], expected[5] = values[0].as_py(), values[1].as_py()
     assert cn.read(path, "t").column("x").to_pylist() == expected
+
+
+def test_a_failed_change_of_a_new_file_leaves_the_tables_before(tmp_path: Path) -> None:
+    with cn.open(tmp_path / "new.h5", "w") as f:
+        f.create("a", {"x": [1]})
+        f.create("b", {"x": ["one"]})
+        with pytest.raises(DataError):
+            f["a"].append({"x": ["text"]})
+        assert f.tables() == ["/a", "/b"]
+        f["b"].append({"x": ["two"]})
+        with pytest.raises(UsageError):
+            f.create("b", {"x": [1]})
+    with cn.open(tmp_path / "new.h5") as f:
+        assert f["a"].to_arrow().to_pydict() == {"x": [1]} and f["b"].to_arrow()["x"].to_pylist() == ["one", "two"]
+    assert [path.name for path in tmp_path.iterdir()] == ["new.h5"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -191,6 +192,194 @@ def test_what_is_there_is_not_overwritten_unless_asked(tmp_path: Path) -> None:
     assert len(cn.read(tmp_path / "b.h5", "obs")) == 6
 
 
+def test_rows_that_a_frame_cannot_hold_leave_what_was_there(tmp_path: Path) -> None:
+    """They are met while the new file is written."""
+    (tmp_path / "b.h5ad").write_bytes(b"mine")
+    cn.write(tmp_path / "f.h5", pa.table({"x": range(200_000), "y": [1.0] * 199_999 + [None]}), table="t")
+    with pytest.raises(cn.errors.DataError, match=r"/t/y, row 199999: .*missing"):
+        cn.convert(tmp_path / "f.h5", tmp_path / "b.h5ad", overwrite=True)
+    cn.write(tmp_path / "n.h5", {"text": ["a", "b\0c"]}, table="t")
+    with pytest.raises(cn.errors.DataError, match="row 1: the text holds NUL"):
+        cn.convert(tmp_path / "n.h5", tmp_path / "b.h5ad", overwrite=True)
+    assert (tmp_path / "b.h5ad").read_bytes() == b"mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.h5ad", "f.h5", "n.h5"]
+
+
+def test_what_is_missing_and_nan_at_once_is_nan(tmp_path: Path) -> None:
+    """Where the fill is NaN, as in tables that anndata reads too."""
+    cn.write(tmp_path / "a.h5", pa.table({"y": [1.0, None, float("nan")]}), table="t", anndata=True)
+    cn.convert(tmp_path / "a.h5", tmp_path / "b.h5ad")
+    with h5py.File(tmp_path / "b.h5ad") as file:
+        assert np.isnan(file["t/y"][()]).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("categories", [["a", "a"], [0.0, -0.0], [1.0, float("nan")]])
+def test_categories_that_pandas_does_not_take_are_refused(categories: list[Any], tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", {"k": pa.array(["a", "b"]).dictionary_encode()}, table="t")
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        node = file[file["t/k"].attrs["_categories"]]
+        name, kept = node.name, dict(node.attrs)
+        del file[name]
+        text = isinstance(categories[0], str)
+        made = file.create_dataset(name, data=categories, dtype=h5py.string_dtype() if text else "f8")
+        for key, value in kept.items():
+            made.attrs[key] = value
+        file["t/k"].attrs["_categories"] = made.ref
+    with pytest.raises(cn.errors.DataError, match="/t/k: a category is"):
+        cn.convert(tmp_path / "a.h5", tmp_path / "b.h5ad")
+    assert not (tmp_path / "b.h5ad").exists()
+
+
+def test_a_table_that_changed_on_the_way_comes_back_with_its_changes(tmp_path: Path) -> None:
+    """What a frame was is told by marks, which are older than the changes."""
+    made = adata(frame())
+    made.obs["name"] = made.obs_names.to_numpy()
+    made.obs.index = pd.Index(made.obs["name"].to_numpy(), name="name")
+    made.write_h5ad(tmp_path / "a.h5ad", convert_strings_to_categoricals=False)
+    cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5")
+    with cn.open(tmp_path / "b.h5", "r+") as file:
+        file["obs"].add_column("new", range(6))
+        file["obs"].drop_column("x")
+        file["obs"].replace_column("full", [float(n) for n in range(6)])
+    cn.convert(tmp_path / "b.h5", tmp_path / "c.h5ad")
+    back = anndata.read_h5ad(tmp_path / "c.h5ad").obs
+    assert back.columns.tolist() == [name for name in made.obs.columns if name != "x"] + ["new"]
+    assert back["new"].tolist() == list(range(6))
+    assert back["full"].dtype == "f8"
+
+
+def test_what_people_wrote_at_columns_is_kept(tmp_path: Path) -> None:
+    adata(frame()).write_h5ad(tmp_path / "a.h5ad", convert_strings_to_categoricals=False)
+    with h5py.File(tmp_path / "a.h5ad", "r+") as file:
+        for name in ("x", "kind", "nullable", "_index"):
+            file["obs"][name].attrs["mine"] = np.arange(3)
+            file["obs"][name].attrs["leads"] = file["X"].ref
+        file["obs"].attrs["leads"] = file["X"].ref
+        file["obs/words"].attrs["na-value"] = "NA"
+    with h5py.File(there_and_back(tmp_path / "a.h5ad")) as file:
+        for name in ("x", "kind", "nullable", "_index"):
+            assert file["obs"][name].attrs["mine"].tolist() == [0, 1, 2]
+            assert "leads" not in file["obs"][name].attrs  # a reference holds in its own file only
+        assert "leads" not in file["obs"].attrs
+        assert file["obs/words"].attrs["na-value"] == "NA"
+
+
+class _Peaks:
+    """The most memory that NumPy and Arrow hold at once inside the `with`."""
+
+    def __enter__(self) -> _Peaks:
+        self._before = pa.default_memory_pool()
+        self._pool = pa.proxy_memory_pool(self._before)
+        pa.set_memory_pool(self._pool)
+        tracemalloc.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.numpy = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        self.arrow = self._pool.max_memory()
+        pa.set_memory_pool(self._before)
+
+
+def _many(n: int) -> pa.Table:
+    numbers = np.arange(n)
+    return pa.table(
+        {
+            "a": numbers,
+            "b": numbers / 7,
+            "seldom": pa.array(numbers % 1000, mask=numbers % 100 == 0),
+            "kind": pa.DictionaryArray.from_arrays(numbers.astype("i4") % 5, list("vwxyz")),
+            "text": pa.array(numbers % 977).cast(pa.string()),
+        }
+    )
+
+
+@pytest.mark.parametrize(("layout", "into"), [("hep001", "anndata"), ("anndata", "hep001")])
+def test_memory_does_not_grow_with_the_rows(
+    layout: str, into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ways, a frame is never held as a whole: three times the rows take the memory of the same few batches."""
+    monkeypatch.setenv("COLONNADE_THREADS", "1")  # each holds a batch
+    peaks = []
+    for n in (600_000, 1_800_000):
+        data = _many(n) if layout == "hep001" else _many(n).drop(["text"])  # whose heap takes long to look at, traced
+        cn.write(tmp_path / f"{n}.h5", data, table="obs", layout=layout)
+        with _Peaks() as peak:
+            cn.convert(tmp_path / f"{n}.h5", tmp_path / f"{n}.converted", layout=into)
+        peaks.append((peak.numpy, peak.arrow))
+    (few_numpy, few_arrow), (many_numpy, many_arrow) = peaks
+    assert few_arrow > 1_000_000  # it is counted at all
+    assert many_numpy < 1.5 * few_numpy
+    assert many_arrow < 1.5 * few_arrow
+
+
+KINDS = ("chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom")
+
+
+def _kinds_of(path: Path, table: str = "obs") -> dict[str, list[str]]:
+    """The kinds of all indexes that are fresh and trusted, by their columns."""
+    found: dict[str, list[str]] = {}
+    with cn.open(path) as file:
+        for one in file[table].indexes:
+            assert one.fresh and one.trusted
+            found.setdefault(one.column, []).append(one.kind)
+    return {name: sorted(kinds) for name, kinds in found.items()}
+
+
+def test_search_indexes_go_along_both_ways(tmp_path: Path) -> None:
+    adata(frame()).write_h5ad(tmp_path / "a.h5ad", convert_strings_to_categoricals=False)
+    with cn.open(tmp_path / "a.h5ad", "r+") as file:
+        for name in ("x", "kind", "nullable", "text", "_index"):
+            for kind in KINDS:
+                file["obs"].build_index(name, kind)
+    every = sorted(KINDS)
+    wanted = {"x": every, "kind": every, "nullable": every, "text": every}
+    done = cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5")
+    assert (done.indexes, done.notes) == (20, [])
+    assert _kinds_of(tmp_path / "b.h5") == {**wanted, "index": every}
+    assert cn.check(tmp_path / "b.h5", deep=True) == []
+    done = cn.convert(tmp_path / "b.h5", tmp_path / "c.h5ad")
+    assert (done.indexes, done.notes) == (20, [])
+    assert _kinds_of(tmp_path / "c.h5ad") == {**wanted, "_index": every}
+    assert cn.check(tmp_path / "c.h5ad", deep=True) == []
+    assert_equal(anndata.read_h5ad(tmp_path / "c.h5ad"), anndata.read_h5ad(tmp_path / "a.h5ad"), exact=True)
+
+
+def test_search_indexes_keep_their_options(tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", {"x": range(5000)}, table="t")
+    with cn.open(tmp_path / "a.h5", "r+") as file:
+        file["t"].build_index("x", "chunk_bloom", error_rate=0.2)
+        file["t"].build_index("x", "bitmap", max_values=6000)
+    cn.convert(tmp_path / "a.h5", tmp_path / "b.h5ad")
+    assert cn.convert(tmp_path / "b.h5ad", tmp_path / "c.h5").notes == []
+    for name in ("a.h5", "b.h5ad", "c.h5"):
+        assert _kinds_of(tmp_path / name, "t") == {"x": ["bitmap", "chunk_bloom"]}
+        with h5py.File(tmp_path / name) as file:
+            assert file["t/_search_indexes/x__chunk_bloom"].attrs["k"] == 2  # it is 7 unless asked for
+
+
+def test_indexes_of_a_table_inside_a_frame_go_along(tmp_path: Path) -> None:
+    data = pa.table({"x": pa.array([3, None, 1]), "kind": pa.array(["a", "b", "a"]).dictionary_encode()})
+    cn.write(tmp_path / "a.h5ad", data, table="obs", anndata=True, index={"x": "sorted_rows", "kind": "bitmap"})
+    done = cn.convert(tmp_path / "a.h5ad", tmp_path / "b.h5")
+    assert (done.tables, done.indexes, done.notes) == (["/obs"], 2, [])
+    assert _kinds_of(tmp_path / "b.h5") == {"x": ["sorted_rows"], "kind": ["bitmap"]}
+
+
+def test_indexes_that_cannot_go_along_are_told(tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", {"x": [1, 2, 3]}, table="t", index={"x": ["sorted_rows", "bitmap"]})
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        file["t/_search_indexes/x__bitmap"].attrs["KIND"] = np.bytes_("MINE")
+    done = cn.convert(tmp_path / "a.h5", tmp_path / "b.h5ad")
+    assert done.indexes == 1
+    assert len(done.notes) == 1
+    assert done.notes[0].startswith("/t: the search index 'x__bitmap' was left out: its kind, MINE,")
+    assert _kinds_of(tmp_path / "b.h5ad", "t") == {"x": ["sorted_rows"]}
+    ran = call("convert", tmp_path / "a.h5", tmp_path / "c.h5ad", width=200)
+    assert "1 search index built anew" in ran.stdout
+    assert "note: /t: the search index 'x__bitmap' was left out" in ran.stdout
+
+
 def test_references_of_what_is_copied_lead_where_they_did(tmp_path: Path) -> None:
     """A HEP001 table beside frames is copied, with its references turned."""
     adata(frame()).write_h5ad(tmp_path / "a.h5ad")
@@ -234,3 +423,91 @@ def test_the_command(tmp_path: Path) -> None:
     assert told["tables"] == ["/obs", "/var"]
     assert told["layout"] == "anndata"
     assert call("convert", tmp_path / "none.h5", tmp_path / "d.h5").exit_code == 3
+
+
+# -- ArtifactDB --
+
+
+def artifact_table() -> pa.Table:
+    return pa.table(
+        {
+            "small": pa.array([1, None, -3], pa.int8()),
+            "wide": pa.array([1, None, 2**31 - 1], pa.int64()),
+            "unsigned": pa.array([1, 2, 3], pa.uint32()),
+            "flag": pa.array([True, None, False]),
+            "number": pa.array([float("nan"), None, -0.0]),
+            "text": pa.array(["NA", None, "größe"]),
+            "day": pa.array([0, None, 20_000], pa.date32()),
+            "time": pa.array([0, None, 10**15], pa.timestamp("us", "UTC")),
+            "fine": pa.array([1, None, 2], pa.timestamp("ns")),
+            "kind": pa.DictionaryArray.from_arrays(pa.array([2, None, 0]), pa.array(["b", "unused", "a"])),
+        }
+    )
+
+
+@pytest.mark.parametrize("form", ["1.0", "2/2", "2/1", "1/2", "1/1", "directory"])
+def test_hep001_to_artifactdb_and_back(form: str, tmp_path: Path) -> None:
+    given = artifact_table()
+    options = {"wide": cn.column(units="m", description="how wide it is")}
+    cn.write(tmp_path / "a.h5", given, "events", labels={"id": ["r1", "r2", "r3"]}, columns=options)
+    between, back = tmp_path / ("b" if form == "directory" else "b.h5"), tmp_path / "c.h5"
+    how: dict[str, Any] = {"directory": True} if form == "directory" else {"layout": "artifactdb", "version": form}
+    assert cn.convert(tmp_path / "a.h5", between, **how).tables == ["/events"]
+    if form == "directory":
+        pytest.importorskip("dolomite_base").validate_object(str(between))
+    name = "data_frame" if form == "directory" else "events"
+    with cn.open(between) as f:
+        assert f.tables() == [f"/{name}"] and f[name].layout == "artifactdb"
+    cn.convert(between, back)
+    with cn.open(tmp_path / "a.h5") as a, cn.open(back) as c:
+        old, new = a["events"], c[name]
+        assert new.layout == "hep001" and new.schema.equals(old.schema)
+        assert str(new.to_arrow().to_pydict()) == str(old.to_arrow().to_pydict())
+        assert (new["wide"].units, new["wide"].description) == (old["wide"].units, old["wide"].description)
+        assert new.labels == ["id"]
+    assert not [one for one in cn.check(back, deep=True) if one.severity != "note"]
+
+
+def test_frames_of_anndata_to_artifactdb_and_back(tmp_path: Path) -> None:
+    kept = [name for name in frame().columns if name not in ("largest", "least", "numbers", "nothing")]
+    made = adata(frame()[kept])
+    made.write_h5ad(tmp_path / "a.h5ad")
+    with h5py.File(tmp_path / "a.h5ad") as source, h5py.File(tmp_path / "obs.h5ad", "w") as target:
+        source.copy("obs", target)
+    cn.convert(tmp_path / "obs.h5ad", tmp_path / "b.h5", layout="artifactdb")
+    assert (tmp_path / "b.h5.json").is_file()
+    cn.convert(tmp_path / "b.h5", tmp_path / "c.h5ad")
+    with h5py.File(tmp_path / "obs.h5ad") as old, h5py.File(tmp_path / "c.h5ad") as new:
+        assert_equal(anndata.io.read_elem(new["obs"]), anndata.io.read_elem(old["obs"]))
+
+
+def test_legacy_frames_become_versioned_ones(tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", artifact_table(), "df", layout="artifactdb", version="1/1")
+    cn.convert(tmp_path / "a.h5.json", tmp_path / "b.h5", layout="artifactdb")
+    with cn.open(tmp_path / "b.h5") as f:
+        assert f["df"].info.version == "1.0"
+        assert str(f["df"].to_arrow().to_pydict()) == str(cn.read(tmp_path / "a.h5").to_pydict())
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("bytes", pa.array([b"x"])), ("list", pa.array([[1]])), ("large", pa.array([2**40])),
+     ("numbers", pa.array([3]).dictionary_encode()), ("nul", pa.array(["a\0b"]))],
+)  # fmt: skip
+def test_what_artifactdb_cannot_hold_is_refused_by_name(name: str, values: pa.Array, tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", pa.table({name: values}), "t")
+    with pytest.raises(cn.errors.DataError, match=name):
+        cn.convert(tmp_path / "a.h5", tmp_path / "b.h5", layout="artifactdb")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.h5"]
+
+
+def test_a_directory_takes_one_table_and_nothing_else(tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", {"x": [1]}, "deep/t")
+    with h5py.File(tmp_path / "a.h5", "r+") as h5:
+        h5["deep/image"] = np.zeros(3)
+    with pytest.raises(cn.errors.UsageError, match="/deep/image"):
+        cn.convert(tmp_path / "a.h5", tmp_path / "d", directory=True)
+    assert not (tmp_path / "d").exists()
+    call_json("convert", tmp_path / "a.h5", tmp_path / "b.h5", "--layout", "artifactdb")
+    with cn.open(tmp_path / "b.h5") as f:
+        assert f["deep/t"].layout == "artifactdb" and f.h5["deep/image"].shape == (3,)

@@ -17,6 +17,7 @@ from anndata.experimental import read_elem_lazy
 from anndata.io import read_elem, write_elem
 
 import colonnade as cn
+from colonnade import faces
 from colonnade.errors import DataError, UsageError
 from tests.rooms.test_anndata_tables import N, frame
 
@@ -359,3 +360,74 @@ def test_an_append_costs_no_more_than_its_rows(path: Path, recipe: str) -> None:
             f[where].append(make().iloc[:1])
     assert path.stat().st_size - before < 20_000
     same(both(path), pd.concat([make(), *[make().iloc[:1]] * 21]))
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows the face has read, and written, at once: pieces are of 1000 to 8000 rows here."""
+    monkeypatch.setattr("colonnade.columns.read.PIECE_BYTES", 8000)
+    seen: list[int] = []
+    read, write = faces.ColumnReader.read, faces.RowSink.write
+
+    class Reader(faces.ColumnReader):
+        def read(self, start: int, count: int, *args: Any, **options: Any) -> Any:
+            seen.append(count)
+            return read(self, start, count, *args, **options)
+
+    class Sink(faces.RowSink):
+        def write(self, start: int, image: Any, count: int) -> None:
+            seen.append(count)
+            write(self, start, image, count)
+
+    monkeypatch.setattr(faces, "ColumnReader", Reader)
+    monkeypatch.setattr(faces, "RowSink", Sink)
+    return seen
+
+
+LONG = 40_000
+
+
+def long_table() -> pa.Table:
+    """The first row of "early" is missing, of the others the last ones."""
+    rows = np.arange(LONG)
+    last = rows == LONG - 1
+    return pa.table(
+        {
+            "early": pa.array(rows, mask=rows == 0),
+            "late": pa.array(rows, mask=last),
+            "flag": pa.array(rows % 3 == 0, mask=last),
+            "whole": pa.array(rows),
+        }
+    )
+
+
+def test_a_face_is_made_in_pieces(path: Path, pieces: list[int]) -> None:
+    """No column is in memory whole, and a column is read only until it is known to have missing rows."""
+    options = dict.fromkeys(("early", "late", "flag", "whole"), cn.column(chunk_rows=500, filters="none"))
+    cn.write(path, long_table(), "obs", anndata=True, columns=options)
+    assert max(pieces) <= 8000, pieces
+    assert both(path)["flag"].isna().sum() == 1
+    with cn.open(path) as f:
+        table = f["obs/_hep001"]
+        rows = faces._Rows(table._group, table._layout)
+        pieces.clear()
+        assert faces._needs_group(table.info.by_name["early"], rows, faces._Others())
+        assert pieces == [1000]
+
+
+@pytest.mark.parametrize("name", ["early", "late", "flag", "whole"])
+def test_an_update_looks_at_the_rows_that_it_changed(path: Path, pieces: list[int], name: str) -> None:
+    options = dict.fromkeys(("early", "late", "flag", "whole"), cn.column(chunk_rows=500, filters="none"))
+    cn.write(path, long_table(), "obs", anndata=True, columns=options)
+    pieces.clear()
+    with cn.open(path, "r+") as f:
+        f["obs/_hep001"].update(name, [7, 20_000], [None, None])
+        assert sum(pieces) <= 8, pieces
+        pieces.clear()
+        f["obs/_hep001"].update(name, [7], [True if name == "flag" else 5])
+        assert sum(pieces) <= 4, pieces
+        f["obs/_hep001"].update(name, np.arange(6000, 9000), [None] * 3000)
+    found = both(path)
+    missing = {"early": [0, 20_000], "whole": [20_000]}.get(name, [20_000, LONG - 1])
+    assert np.flatnonzero(found[name].isna()).tolist() == sorted([*missing, *range(6000, 9000)])
+    assert found[name].iloc[7] == (True if name == "flag" else 5)

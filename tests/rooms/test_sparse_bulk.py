@@ -94,6 +94,15 @@ def test_what_is_wrong_is_refused_and_leaves_nothing(tmp_path: Path, given_: Any
     assert not path.exists()
 
 
+@pytest.mark.parametrize(("dtype", "value"), [("u8", -1), ("i4", 2**31), ("f4", 1e300)])
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_a_matrix_that_does_not_fit_is_refused(tmp_path: Path, kind: str, dtype: str, value: Any) -> None:
+    given = sparse.coo_array(([5, value], ([0, 1], [2, 1])), shape=(2, 4)).asformat(kind)
+    with pytest.raises(DataError, match="does not fit"):
+        cn.write_sparse(tmp_path / "a.h5", "m", given, dtype=dtype)
+    assert not (tmp_path / "a.h5").exists()
+
+
 def test_other_ranks_types_and_arrays(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     coords = np.argwhere(RNG.random((7, 8, 9)) < 0.1)
@@ -280,6 +289,13 @@ HEAD = b"%%MatrixMarket matrix coordinate real general\n"
         "a word missing": (HEAD + b"2 2 1\n1 1\n", CorruptError),
         "no number": (HEAD + b"2 2 1\n1 1 x\n", CorruptError),
         "twice": (HEAD + b"2 2 2\n1 1 1\n1 1 2\n", DataError),
+        "2**64 - 1": (HEAD.replace(b"real", b"integer") + b"2 2 1\n1 1 18446744073709551615\n", CorruptError),
+        "20 digits": (HEAD.replace(b"real", b"integer") + b"2 2 1\n1 1 99999999999999999999\n", CorruptError),
+        "a far place": (HEAD.replace(b"real", b"integer") + b"2 2 1\n99999999999999999999 1 1\n", CorruptError),
+        "no negative": (
+            HEAD.replace(b"real general", b"integer skew-symmetric") + b"2 2 1\n2 1 -9223372036854775808\n",
+            CorruptError,
+        ),
         "a long line": (HEAD + b"2 2 1\n" + b"1" * (3 << 20), CorruptError),
     }.values(),
 )
@@ -291,6 +307,33 @@ def test_a_broken_matrix_market_file_is_refused(tmp_path: Path, data: bytes, err
     with pytest.raises(ColonnadeError):
         convert(str(tmp_path / "a.mtx.gz"), str(tmp_path / "b.h5"))
     assert not (tmp_path / "b.h5").exists()
+
+
+def test_complex_numbers_come_back_bit_by_bit(tmp_path: Path) -> None:
+    parts = (0.0, -0.0, 1.5, np.inf, -np.inf, np.nan)
+    values = np.array([complex(real, imag) for real in parts for imag in parts])
+    coords = np.stack((np.arange(36), np.arange(36)), axis=1)
+    cn.write_sparse(tmp_path / "a.h5", "m", (coords, values, (36, 36)), dtype="<c16").close()
+    convert(str(tmp_path / "a.h5"), str(tmp_path / "a.mtx"))
+    convert(str(tmp_path / "a.mtx"), str(tmp_path / "b.h5"))
+    with cn.open_sparse(tmp_path / "b.h5", "matrix") as array:
+        found = array.cells()[1]
+    for one, two in ((found.real, values.real), (found.imag, values.imag)):
+        assert np.array_equal(one, two, equal_nan=True)
+        assert np.array_equal(np.signbit(one)[~np.isnan(two)], np.signbit(two)[~np.isnan(two)])
+
+
+def test_whole_numbers_that_could_not_be_read_back_are_not_written(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.h5")
+    for name, value in (("large", 2**63), ("fits", 2**63 - 1)):
+        cn.write_sparse(path, name, ([[0, 1]], np.array([value], dtype="u8"), (2, 2))).close()
+    with pytest.raises(UsageError, match="9223372036854775808"):
+        convert(path, str(tmp_path / "a.mtx"), name="large")
+    assert not (tmp_path / "a.mtx").exists()
+    convert(path, str(tmp_path / "a.mtx"), name="fits")
+    convert(str(tmp_path / "a.mtx"), str(tmp_path / "b.h5"))
+    with cn.open_sparse(tmp_path / "b.h5", "matrix") as array:
+        assert array.cells()[1].tolist() == [2**63 - 1]
 
 
 def test_what_cannot_be_converted_is_refused(tmp_path: Path) -> None:
@@ -308,6 +351,9 @@ def test_what_cannot_be_converted_is_refused(tmp_path: Path) -> None:
         convert(path, str(tmp_path / "b.h5"), name="m", format="mtx")
     with pytest.raises(UsageError, match="format must be"):
         convert(path, str(tmp_path / "b.h5"), name="m", format="coo")
+    for target in ("e.txt", "e", "e.csv", "e.mtx.bz2", "h5"):
+        with pytest.raises(UsageError, match="does not say"):
+            convert(path, str(tmp_path / target), name="m")
     convert(path, str(tmp_path / "b.mtx"), name="m")
     with pytest.raises(UsageError, match="there already"):
         convert(path, str(tmp_path / "b.mtx"), name="m")
@@ -315,6 +361,20 @@ def test_what_cannot_be_converted_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no sparse matrix"):
         convert(str(tmp_path / "t.h5"), str(tmp_path / "c.h5"))
     assert sorted(one.name for one in tmp_path.iterdir() if "lock" not in one.name) == ["a.h5", "b.mtx", "t.h5"]
+
+
+def test_hdf5_under_any_name_if_that_is_said_or_there(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.h5")
+    cn.write_sparse(path, "m", matrix())
+    assert convert(path, str(tmp_path / "e.data"), format="sectioned").format == "sectioned"
+    assert convert(path, str(tmp_path / "e.data"), new_name="again").format == "sectioned"
+    assert find_sparse(tmp_path / "e.data") == ["/again", "/matrix"]
+    for target, meant in {"b.HDF5": "sectioned", "c.h5mu": "sectioned", "d.H5AD": "csr"}.items():
+        assert convert(path, str(tmp_path / target)).format == meant
+    (tmp_path / "notes.txt").write_text("these are mine")
+    with pytest.raises(ColonnadeError):
+        convert(path, str(tmp_path / "notes.txt"))
+    assert (tmp_path / "notes.txt").read_text() == "these are mine"
 
 
 def test_memory_does_not_grow_with_the_matrix(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 
 import colonnade as cn
 from colonnade.sparse import edit, verify_sparse
-from colonnade.sparse.source import source_of_buffer
-from colonnade.sparse.spare import MOST_RUNS, Spare, decode_spare
+from colonnade.sparse.locate import find_address
+from colonnade.sparse.source import source_of_buffer, with_checksum
+from colonnade.sparse.spare import MOST_RUNS, Spare, decode_spare, encode_note, encode_stamp
+from colonnade.sparse.superblock import read_superblock
 
 from .sparse_decoder import Decoder
 
@@ -125,7 +128,7 @@ def test_a_note_that_lies_is_not_believed(tmp_path: Path, monkeypatch: pytest.Mo
         del array.attrs["note"]  # which leaves an empty message
         record = array.records()[5]
         lie = Spare([(record.address, record.size)])
-        monkeypatch.setattr(edit, "decode_spare", lambda source, data: lie)
+        monkeypatch.setattr(edit, "decode_spare", lambda source, data, owner: lie)
         array.write(np.arange(90, 100), np.arange(90.0, 100.0))
         assert array[...].tolist() == list(range(100)) and verify_sparse(path) == []
 
@@ -153,14 +156,148 @@ def test_spare_runs_are_what_a_list_of_bytes_says(steps: list[tuple[bool, int]])
         assert spare.is_apart(held) and not (free and spare.is_apart([(min(free), 1)]))
 
 
+class Compared(int):
+    """A number that counts how often it is compared with another."""
+
+    times = 0
+
+    def __lt__(self, other: int) -> bool:
+        Compared.times += 1
+        return int(self) < other
+
+    def __le__(self, other: int) -> bool:
+        Compared.times += 1
+        return int(self) <= other
+
+    def __gt__(self, other: int) -> bool:
+        Compared.times += 1
+        return int(self) > other
+
+    def __ge__(self, other: int) -> bool:
+        Compared.times += 1
+        return int(self) >= other
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def test_many_runs_are_not_looked_through_one_by_one() -> None:
+    """Chunks that outgrow their places: each gives one that none of them fits into. Then all are taken."""
+    spare, n, Compared.times = Spare(), 3000, 0
+    for number in range(n):
+        spare.give(Compared(1000 + number * 400), Compared(200))
+        assert spare.take(Compared(300)) is None
+    for number in range(n):
+        assert spare.take(Compared(200)) == 1000 + number * 400
+    assert not spare.runs and Compared.times < 500 * n, Compared.times
+
+
+def stamped(size: int, runs: list[tuple[int, int]], owner: int = 7) -> Any:
+    """A file of zeros, but for the stamps of these runs."""
+    data = bytearray(size)
+    for address, length in runs:
+        data[address : address + 32] = encode_stamp(owner, length)
+    return source_of_buffer(data)
+
+
 def test_notes_that_make_no_sense_are_passed_over() -> None:
-    source = source_of_buffer(bytes(5000))
-    note = Spare([(100, 200), (1000, 500)]).encode(500)
-    found = decode_spare(source, note)
-    assert found is not None and found.runs == [(100, 200), (1000, 500)]
-    assert decode_spare(source, note[:-1]) is None and decode_spare(source, b"x" + note) is None
-    assert decode_spare(source_of_buffer(bytes(1200)), note) is None
-    assert decode_spare(source, Spare([(0, 99)]).encode(500)[:16] + b"\xff" * 40) is None
+    runs = [(100, 200), (1000, 500)]
+    source, note = stamped(5000, runs), encode_note(runs)
+    found = decode_spare(source, note, 7)
+    assert found is not None and found.runs == runs and found.stamped == set(runs)
+    assert decode_spare(source, note[:-1], 7) is None and decode_spare(source, b"x" + note, 7) is None
+    assert decode_spare(stamped(1200, runs), note, 7) is None
+    assert decode_spare(source, encode_note([(0, 99)])[:16] + b"\xff" * 40, 7) is None
     many = Spare([(1000 * number, 64 + number) for number in range(100)])
-    kept = decode_spare(source_of_buffer(bytes(200_000)), many.encode(10_000))
+    kept = decode_spare(stamped(200_000, many.runs), encode_note(many.largest(10_000)), 7)
     assert kept is not None and len(kept.runs) == MOST_RUNS and kept.runs[0][0] == 68_000
+
+
+def test_a_run_is_believed_by_its_stamp_only() -> None:
+    runs = [(100, 200), (1000, 500)]
+    for file, kept in (
+        (stamped(5000, runs[1:]), runs[1:]),  # one place is not stamped
+        (stamped(5000, runs, owner=8), []),  # both are another array's
+        (stamped(5000, [(100, 201), *runs[1:]]), runs[1:]),  # of another length
+    ):
+        found = decode_spare(file, encode_note(runs), 7)
+        assert found is not None and found.runs == kept
+
+
+def note_of(path: Path, name: str) -> tuple[int, int, int]:
+    """Where an array's header is, the block of its messages, and the note in that."""
+    data = path.read_bytes()
+    block, source = read_superblock(source_of_buffer(data))
+    header = find_address(source, block.root, name)
+    place = int.from_bytes(data[header + 11 : header + 19], "little")
+    length = int.from_bytes(data[header + 19 : header + 27], "little")
+    return header, length, data.index(b"COLONNADE SPARE1", place, place + length)
+
+
+def noted(path: Path, name: str) -> list[tuple[int, int]]:
+    data, at = path.read_bytes(), note_of(path, name)[2]
+    count = int.from_bytes(data[at + 16 : at + 20], "little")
+    return [struct.unpack_from("<QQ", data, at + 20 + 16 * number) for number in range(count)]
+
+
+def put_note(path: Path, name: str, runs: list[tuple[int, int]]) -> None:
+    """Let the note of an array say something else, under a checksum that is right."""
+    header, length, at = note_of(path, name)
+    data = bytearray(path.read_bytes())
+    place = int.from_bytes(data[header + 11 : header + 19], "little")
+    note = encode_note(runs)
+    data[at : at + len(note)] = note
+    data[place : place + length] = with_checksum(bytes(data[place : place + length - 4]))
+    path.write_bytes(data)
+
+
+def outgrown(path: Path) -> None:
+    """An array that has left places behind, in a file that is not its alone."""
+    with h5py.File(path, "w", libver="latest") as file:
+        file["other"] = np.arange(2000)
+    with cn.create_sparse(path, "s", shape=(100,), chunks=(10,), dtype=str) as array:
+        for size in (50, 500, 900):
+            array.write([5], ["b" * size])
+
+
+@pytest.mark.parametrize("place", ["other", "superblock", "header", "messages"])
+@pytest.mark.parametrize("change", ["write", "attributes"])
+def test_a_note_that_names_the_bytes_of_others_is_not_believed(tmp_path: Path, place: str, change: str) -> None:
+    path = tmp_path / "t.h5"
+    outgrown(path)
+    with h5py.File(path) as file:
+        other = file["other"].id.get_offset()
+    header, length, _ = note_of(path, "s")
+    block = int.from_bytes(path.read_bytes()[header + 11 : header + 19], "little")
+    lies = {"other": (other, 16_000), "superblock": (0, 5000), "header": (header, 5000), "messages": (block, length)}
+    put_note(path, "s", [lies[place]])
+    with cn.open_sparse(path, "s") as array:
+        if change == "write":
+            array.write([15], ["c" * 1000])
+        else:
+            array.attrs["long"] = "x" * 2000
+        assert array[5] == "b" * 900
+    assert verify_sparse(path) == []
+    with h5py.File(path) as file:
+        assert np.array_equal(file["other"][...], np.arange(2000))
+
+
+def test_a_note_without_stamps_costs_only_its_space(tmp_path: Path) -> None:
+    """As arrays have it that were written before there were stamps."""
+    path = tmp_path / "t.h5"
+    outgrown(path)
+    header, _, _ = note_of(path, "s")
+    data, runs = bytearray(path.read_bytes()), noted(path, "s")
+    for address, size in runs:
+        assert data[address : address + 32] == encode_stamp(header, size)
+        data[address : address + 32] = bytes(32)
+    path.write_bytes(data)
+    before = bytes(data)
+    with cn.open_sparse(path, "s") as array:
+        array.write([15], ["c" * 100])
+        assert array[5] == "b" * 900 and array[15] == "c" * 100
+    after = path.read_bytes()
+    assert all(after[at : at + size] == before[at : at + size] for at, size in runs) and verify_sparse(path) == []

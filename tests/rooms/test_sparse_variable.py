@@ -139,6 +139,14 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
         for bad in ([1, 300], [1.5], "ab", [[1], [2]], None):
             with pytest.raises(DataError, match="row 0"):
                 array.write([0], [bad])
+    for number, (kind, item) in enumerate(
+        (("u8", [-1, 2]), ("i8", np.array([2**63], "u8")), ("f4", [1e300]), ("f8", [2**63 - 1]), ("u4", [2.0**32]))
+    ):
+        with (
+            cn.create_sparse(path, f"x{number}", shape=(4,), dtype=h5py.vlen_dtype(kind)) as array,
+            pytest.raises(DataError, match="an item does not fit"),
+        ):
+            array.write([0], [item])
 
 
 def test_every_byte_of_a_chunk_flipped(tmp_path: Path) -> None:

@@ -238,6 +238,9 @@ def test_bad_input_is_refused_and_nothing_changed(tmp_path: Path) -> None:
         ({"filters": "deflate:11"}, UsageError),
         ({"dialect": "other"}, UsageError),
         ({"fill": "x"}, UsageError),
+        ({"fill": 1.5}, UsageError),
+        ({"fill": np.int64(-1), "dtype": "u8"}, UsageError),
+        ({"fill": 1e300, "dtype": "f4"}, UsageError),
         ({"dtype": object}, UnsupportedError),
         ({"dtype": "M8[s]"}, UnsupportedError),
     ]
@@ -248,6 +251,78 @@ def test_bad_input_is_refused_and_nothing_changed(tmp_path: Path) -> None:
         assert path.read_bytes() == before, change
     with pytest.raises(UsageError, match="not opened from a path"):
         cn.open_sparse(before, "s").write([[1, 1]], [1])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("u8", [-1]),
+        ("u8", np.array([2.0**64])),
+        ("i8", np.array([2**64 - 1], "u8")),
+        ("i8", [2.0**63]),
+        ("i8", np.array([1 + 1j])),
+        ("u4", np.array([-5], "i4")),
+        ("u4", np.array([-5], "i8")),
+        ("u4", np.array([-5], object)),
+        ("i4", np.array([1.5], object)),
+        ("i1", np.array([255], "u1")),
+        ("u1", np.array([-1], "i1")),
+        ("f4", [1e300]),
+        ("f4", np.array([1e300], object)),
+        ("f2", np.array([70000.0])),
+        ("f2", [70000]),
+        ("f8", np.array([2**64 - 1], "u8")),
+        ("f8", [2**63 - 1]),
+        ("c8", [1e300]),
+        ("c8", [1e300 + 0j]),
+        ("c8", [1e300j]),
+        ("S3", np.array([b"abcd"], object)),
+        ("S3", [12345]),
+        ("<i4,<f4", np.array([(2**40, 1.0)], "<i8,<f8")),
+        ("<u8,<f4", np.array([(-1, 1.0)], "<i8,<f8")),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_a_value_that_would_become_another_is_refused(tmp_path: Path, dtype: str, values: Any) -> None:
+    """Of the same width and another sign, or beyond the largest: neither wraps, nor becomes infinite, in silence."""
+    with cn.create_sparse(tmp_path / "t.h5", "s", shape=(10,), dtype=dtype, chunks=(5,)) as array:
+        with pytest.raises(DataError, match="row 0 does not fit"):
+            array.write([1], values)
+        assert array.n_defined == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("f4", [1e-300, 0.1, np.inf, -np.inf, np.nan]),
+        ("c8", [1e-300, 0.1 + 0.2j, np.inf, complex(np.nan, 1)]),
+        ("f8", np.array([1 + 0j, complex(np.inf, 0)])),
+        ("i8", np.array([-(2.0**63), 2.0**62])),
+        ("u8", np.array([2**64 - 1, 0], "u8")),
+        ("u1", np.array([255, 0], "i8")),
+        ("f8", np.array([2**63, 5], "u8")),
+        ("f2", [True, False]),
+        ("S3", np.array(["abc", b"de"], object)),
+        ("<i4,<f4", np.array([(5, 0.1)], "<i8,<f8")),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_a_value_that_fits_or_is_only_rounded_is_written(tmp_path: Path, dtype: str, values: Any) -> None:
+    with cn.create_sparse(tmp_path / "t.h5", "s", shape=(10,), dtype=dtype, chunks=(5,)) as array:
+        array.write(np.arange(len(values)), values)
+        given, found = np.asarray(values), array.cells()[1]
+        with np.errstate(all="ignore"):
+            expected = (given.real if given.dtype.kind == "c" and dtype == "f8" else given).astype(dtype)
+        assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.longdouble, np.clongdouble, [("a", np.longdouble)], (np.longdouble, 3), h5py.vlen_dtype(np.longdouble)]
+)
+def test_floats_that_have_no_form_are_refused(tmp_path: Path, dtype: Any) -> None:
+    with pytest.raises(UnsupportedError, match=r"floats of \d+ bytes"):
+        cn.create_sparse(tmp_path / "t.h5", "s", shape=(10,), dtype=dtype, chunks=(5,))
+    assert not (tmp_path / "t.h5").exists()
 
 
 def test_a_writer_that_dies_leaves_the_array_as_it_was(tmp_path: Path) -> None:

@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
-from colonnade.columns.read import ColumnReader, cut
+import pyarrow as pa
+
+from colonnade.columns.read import ColumnReader
+from colonnade.columns.readers import open_reader
 from colonnade.errors import ColonnadeError, CorruptError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
 from colonnade.h5.links import children, join_path, open_dataset, open_group, walk_groups
 from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, layout_of
-from colonnade.layouts.checks import CHECKS, SeenTable
+from colonnade.layouts.checks import CHECKS, Generation, SeenTable, document_breaches
 from colonnade.model import Breach, ColumnInfo, Finding, Progress, Rule
 from colonnade.sparse import verify_sparse
 from colonnade.sparse.verify import RULES as SPARSE_RULES
@@ -74,12 +78,25 @@ def not_hdf5(error: Exception) -> Findings:
     return Findings([RULES["H1"].finding(breach)], Checked(readable=False))
 
 
+def not_located(place: Path, error: Exception) -> Findings:
+    """What there is to say of a directory, or of metadata, that lead to no HDF5 file."""
+    if place.is_dir():
+        missing = Breach("error", "/", str(error), "no such file", "the HDF5 file of the directory")
+        return Findings([RULES["DG1"].finding(missing)], Checked(readable=False))
+    found = [RULES[rule].finding(breach) for rule, breach in document_breaches(place)]
+    if not found:
+        nowhere = Breach("error", f"{place.name}#/path", str(error), "no such file", "the HDF5 file that it is of")
+        found = [RULES["DJ7"].finding(nowhere)]
+    return Findings(found, Checked(readable=False))
+
+
 @dataclass
 class Check:
     """One check of a file, or of one table in it.
 
     sparse: what the bytes of the file can be read from, to look at arrays that HDF5 cannot read; None where nothing.
     values: also read every row. indexes: also compare every index with its column. seen: the tables, if either.
+    generation: whose rules apply to ArtifactDB's data frames, where that is not what they say.
     """
 
     receipts: Receipts
@@ -87,6 +104,7 @@ class Check:
     indexes: bool = False
     progress: Progress | None = None
     sparse: Any = None
+    generation: Generation | None = None
     found: list[Finding] = field(default_factory=list)
     checked: Checked = field(default_factory=Checked)
     seen: list[tuple[Layout, SeenTable]] = field(default_factory=list)
@@ -141,8 +159,8 @@ class Check:
             return
         self._elements(path, group)
         for checks in CHECKS.values():
-            claimed = self._safely(path, partial(checks.claim, group, path))
-            if claimed is not None:
+            look = partial(checks.claims, group, path, self.values, self.generation)
+            for claimed in self._safely(path, partial(_listed, look)) or ():
                 self.tell(*claimed)
         if not alone:
             self._safely(path, lambda: self._beside(path, group))
@@ -205,7 +223,7 @@ class Check:
     def _table(self, layout: Layout, group: Any, path: str) -> None:
         self.checked.tables += 1
         try:
-            seen = CHECKS[layout.name].look(group, path)
+            seen = CHECKS[layout.name].look(group, path, self.values, self.generation)
         except ColonnadeError as error:
             self.tell(*CHECKS[layout.name].unseen(path, error))
             return
@@ -218,6 +236,7 @@ class Check:
             for check in rule.checks:
                 for breach in self._safely(path, partial(_listed, partial(check, seen))) or ():
                     self.tell(rule.id, breach)
+        self.checked.bytes_read += seen.bytes_read
         for column in seen.info.members:
             if column.storage == "sectioned":
                 self._sparse_array(group, column.name, join_path(path, column.name))
@@ -237,12 +256,13 @@ class Check:
     def _column(self, layout: Layout, seen: SeenTable, column: ColumnInfo) -> None:
         path = join_path(seen.path, column.name)
         try:
-            dataset, categories = layout.open_column(seen.group, column)
+            dataset, beside = layout.open_column(seen.group, column)
             if self._claims_too_much(path, column, dataset):
                 return
-            missing = self._read(ColumnReader(column, dataset))
-            if categories is not None and column.categories is not None:
-                self._read_categories(path, categories)
+            plain = column.kept is None  # then what stands beside the rows is looked at on its own
+            missing = self._read(ColumnReader(column, dataset) if plain else open_reader(column, dataset, beside))
+            if beside is not None and column.categories is not None and not isinstance(beside, pa.Array):
+                self._read_categories(path, beside)
         except ColonnadeError as error:
             self.tell(*CHECKS[layout.name].unreadable(seen, column, error))
         except (*BROKEN, MemoryError) as error:
@@ -264,7 +284,7 @@ class Check:
     def _read(self, reader: ColumnReader, counted: bool = True) -> bool:
         """Read all rows, a piece at a time; says whether any is missing. What is wrong with them is an error."""
         column, missing = reader.column, False
-        for start, stop in cut(0, column.n_rows, column.grid.chunk_rows, column.type):
+        for start, stop in reader.pieces(0, column.n_rows):
             if column.categories is not None or reader.has_numbers:
                 missing |= reader.numbers(start, stop - start)[1] is not None
             else:

@@ -56,10 +56,10 @@ def _of_table(layout: Layout, seen: SeenTable, found: Findings, receipts: Receip
     home = f"{seen.path.rstrip('/')}/{CHECKS[layout.name].index_home}/"
     wrong = {one.path.removeprefix(home) for one in found if one.rule == "S8" and one.path.startswith(home)}
     plans = CHECKS[layout.name].bad_indexes(seen, wrong)
-    repairs = CHECKS[layout.name].repairs(seen, {one.index.address for one in plans})
+    repairs = CHECKS[layout.name].repairs(seen, {one.address for one in plans if one.address is not None})
     if plans:
         renewal = _Renewal(layout, seen, plans, receipts)
-        repairs += [Repair(one.index.path, one.action, one.mends, partial(renewal.do, one)) for one in plans]
+        repairs += [Repair(one.path, one.action, one.mends, partial(renewal.do, one)) for one in plans]
     return repairs
 
 
@@ -78,7 +78,7 @@ class _Renewal:
             self._removed = True
             CHECKS[self.layout.name].remove_indexes(self.seen, self.plans)
             for place in [place for place in self.receipts if place[0] == self.seen.path]:
-                if place[2] in {plan.index.name for plan in self.plans}:
+                if place[2] in {plan.name for plan in self.plans}:
                     del self.receipts[place]
         if one.column is not None:
             self._build(one.column, one.word)

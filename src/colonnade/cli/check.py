@@ -11,7 +11,7 @@ from rich.console import Console
 from colonnade.checking import Checked, Findings
 from colonnade.cli.answer import FILE, FINDINGS, FINE, Facts, print_json
 from colonnade.cli.progress import counting_rows
-from colonnade.cli.sarif import sarif_log
+from colonnade.cli.sarif import document_of, sarif_log
 from colonnade.cli.text import cell, open_console, plural
 from colonnade.h5.outside import Links
 from colonnade.model import Finding, Severity
@@ -32,11 +32,14 @@ class Asked:
     severity: Severity
     strict: bool
     links: Links = "folder"
+    generation: str | None = None
 
 
 def check_file(file: str, asked: Asked, form: Form) -> int:
     with counting_rows(f"checking {file}") as progress:
-        found = check(file, asked.table, deep=asked.deep, progress=progress, links=asked.links)
+        found = check(
+            file, asked.table, deep=asked.deep, progress=progress, links=asked.links, generation=asked.generation
+        )
     shown = [one for one in found if SEVERITIES.index(one.severity) <= SEVERITIES.index(asked.severity)]
     if form == "json":
         print_json(check_facts(file, found, shown))
@@ -100,8 +103,7 @@ def show_finding(console: Console, one: Finding) -> None:
     console.print(cell(f"        {one.message}"), soft_wrap=True)
     if one.found and one.expected and one.found not in one.message:
         console.print(cell(f"        found {one.found}, expected {one.expected}", "dim"), soft_wrap=True)
-    document = "AnnData" if one.rule.startswith("A") else "HEP001"
-    clause = f" ({document} {one.clause})" if one.clause else ""
+    clause = f" ({document_of(one.rule)} {one.clause})" if one.clause else ""
     console.print(cell(f"        {one.advice}{clause}", "dim"), soft_wrap=True)
 
 

@@ -173,9 +173,22 @@ def head(
     help="The least severity to show.",
 )
 @click.option("--strict", is_flag=True, help="Warnings make the exit code 1 too.")
+@click.option(
+    "--generation",
+    metavar="WORD",
+    help="Of ArtifactDB data frames: hold them to versioned, directory or legacy:2/1, not to what they say.",
+)
 @links_option
 def check(
-    file: str, table: str | None, deep: bool, sarif: bool, severity: Any, strict: bool, links: Any, as_json: bool
+    file: str,
+    table: str | None,
+    deep: bool,
+    sarif: bool,
+    severity: Any,
+    strict: bool,
+    generation: str | None,
+    links: Any,
+    as_json: bool,
 ) -> int:
     """Check FILE against every rule of its tables.
 
@@ -187,9 +200,8 @@ def check(
 
     if sarif and as_json:
         raise click.UsageError("--json and --sarif are two forms: choose one.")
-    return check_file(
-        file, Asked(table, deep, severity, strict, links), "sarif" if sarif else "json" if as_json else "text"
-    )
+    asked = Asked(table, deep, severity, strict, links, generation)
+    return check_file(file, asked, "sarif" if sarif else "json" if as_json else "text")
 
 
 @command
@@ -244,17 +256,24 @@ def append(
 @command
 @click.argument("source")
 @click.argument("target")
-@click.option("--layout", metavar="NAME", help="hep001 or anndata; by the suffix of TARGET when it is not given.")
+@click.option(
+    "--layout", metavar="NAME", help="hep001, anndata or artifactdb; by the suffix of TARGET when it is not given."
+)
+@click.option("--version", metavar="V", help="Of artifactdb: 1.0, or H/F for the legacy forms 1/1, 1/2, 2/1 and 2/2.")
+@click.option("--directory", is_flag=True, help="Make TARGET a directory of artifactdb, with the only table of SOURCE.")
 @click.option("--overwrite", is_flag=True, help="Replace TARGET if it is there.")
-def convert(source: str, target: str, layout: str | None, overwrite: bool, as_json: bool) -> int:
+def convert(
+    source: str, target: str, layout: str | None, version: str | None, directory: bool, overwrite: bool, as_json: bool
+) -> int:
     """Write SOURCE as TARGET with its tables in another layout.
 
     From .h5ad to .h5, obs and var become HEP001 tables; from .h5 to .h5ad, HEP001 tables become data frames. All
-    else is copied as it is. What the layout cannot hold is refused before anything is written.
+    else is copied as it is. What the layout cannot hold is refused, and then there is no TARGET. SOURCE may be the
+    directory, or the JSON metadata, of an ArtifactDB data frame.
     """
-    from colonnade.cli.convert import convert_file
+    from colonnade.cli.convert import Wanted, convert_file
 
-    return convert_file(source, target, layout, overwrite, as_json)
+    return convert_file(source, target, Wanted(layout, version, directory, overwrite), as_json)
 
 
 @command

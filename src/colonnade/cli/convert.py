@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from colonnade.cli.answer import FINE, print_json
 from colonnade.cli.progress import counting_bytes
@@ -10,14 +10,29 @@ from colonnade.cli.text import cell, open_console, plural
 from colonnade.converting import convert
 
 
-def convert_file(source: str, target: str, layout: str | None, overwrite: bool, as_json: bool) -> int:
+@dataclass(frozen=True)
+class Wanted:
+    """What the new file is to be, as the options of the command say."""
+
+    layout: str | None
+    version: str | None
+    directory: bool
+    overwrite: bool
+
+
+def convert_file(source: str, target: str, wanted: Wanted, as_json: bool) -> int:
     with counting_bytes(f"converting {source}") as progress:
-        done = convert(source, target, layout=layout, overwrite=overwrite, progress=progress)
+        done = convert(source, target, **asdict(wanted), progress=progress)
     if as_json:
         print_json({"source": source, "target": target, **asdict(done)})
         return FINE
     what = f"{plural(len(done.tables), 'table')} written in the layout {done.layout}"
     names = f" ({', '.join(done.tables)})" if done.tables else ""
     kept = f", {plural(len(done.copied), 'table')} copied as before" if done.copied else ""
-    open_console().print(cell(f"{target}: {what}{names}{kept}"), soft_wrap=True)
+    indexes = (
+        f", {done.indexes:,} search {'index' if done.indexes == 1 else 'indexes'} built anew" if done.indexes else ""
+    )
+    console = open_console()
+    for line in (f"{target}: {what}{names}{kept}{indexes}", *(f"note: {note}" for note in done.notes)):
+        console.print(cell(line), soft_wrap=True)
     return FINE

@@ -54,6 +54,7 @@ def info_facts(table: Table) -> Facts:
         "description": table.description,
         "rows": table.n_rows,
         "labels": table.labels,
+        "elsewhere": [{"name": other.name, "place": other.place} for other in table.info.others],
         "stored_bytes": sum(column["stored_bytes"] for column in columns),
         "raw_bytes": sum(column["raw_bytes"] for column in columns),
         "columns": columns,
@@ -74,12 +75,13 @@ def _column_facts(column: Column) -> Facts:
         "units": stored.units,
         "fill": plain_value(column.fill),
         "masked": stored.is_masked,
+        "kept": stored.kept,
         "storage": stored.storage,
         "chunk_rows": stored.chunk_rows,
         "filters": column.filters,
         "stored_bytes": column.stored_bytes,
         "raw_bytes": stored.n_rows * stored.type.size,
-        "variable_length": stored.type.has_pointers,
+        "variable_length": stored.leads_elsewhere,
         "problem": stored.problem,
     }
 
@@ -118,6 +120,8 @@ def _table_lines(table: Facts) -> Iterator[tuple[str, str]]:
     yield "rows", f"{table['rows']:,}"
     yield "columns", f"{len(columns):,}"
     yield "labels", ", ".join(table["labels"]) or "none"
+    for other in table["elsewhere"]:
+        yield "elsewhere", f"{other['name']} in {other['place'] or 'no known place'}"
     ratio = f", {raw / stored:.1f} to 1" if 0 < stored < raw else ""
     heap = any(column["variable_length"] for column in table["columns"])
     beside = "; variable-length values are kept beside and not counted" if heap else ""
@@ -135,7 +139,7 @@ def _column_cells(column: Facts) -> tuple[Text, ...]:
     return (
         name_cell(column),
         lines(cell(column["type"]), cell(told_units(column["units"]), "dim"), cell(column["problem"], "red")),
-        cell("a mask" if column["masked"] else _fill_text(column["fill"])),
+        cell("a mask" if column["masked"] else "NA of R" if column["kept"] == "r" else _fill_text(column["fill"])),
         lines(cell(_storage_text(column)), cell(_filters_text(column), "dim")),
         cell(size_text(column["stored_bytes"])),
     )

@@ -93,7 +93,7 @@ def _table_entry(file: File, path: str) -> tuple[Facts, set[str]]:
         table = file[path]
     except (FormatError, UnsupportedError) as error:
         return _entry(path, "table", problem=str(error)), set()
-    parts = {column.name for column in table.info.members}
+    parts = {column.link or column.name for column in table.info.members} | set(table._layout.parts)
     parts |= {column.categories.name for column in table.info.members if column.categories is not None}
     parts = {name.split("/")[0] for name in parts}  # layouts may keep a part of a column further below
     serious = sum(problem.severity != "note" for problem in table.problems)

@@ -15,6 +15,11 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _PLACES = {rule: place for place, rule in enumerate(ALL_RULES)}
 
 
+def document_of(rule: str) -> str:
+    """The document whose clauses a rule names."""
+    return {"A": "AnnData", "D": "ArtifactDB"}.get(rule[:1], "HEP001")
+
+
 def sarif_log(file: str, findings: Sequence[Finding], readable: bool) -> Facts:
     """One run of the checker on one file."""
     driver = {"name": "colonnade", "version": __version__, "rules": [_rule(rule) for rule in ALL_RULES.values()]}
@@ -39,7 +44,9 @@ def _rule(rule: Rule) -> Facts:
     return {
         "id": rule.id,
         "shortDescription": {"text": rule.says},
-        "help": {"text": f"{rule.advice} HEP001, clause {rule.clause}." if rule.clause else rule.advice},
+        "help": {
+            "text": f"{rule.advice} {document_of(rule.id)}, clause {rule.clause}." if rule.clause else rule.advice
+        },
     }
 
 

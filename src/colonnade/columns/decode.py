@@ -30,7 +30,7 @@ def decode(image: Image, stored: StoredType, kind: pa.DataType, fill: bytes | No
     """The elements as an Arrow array; what is not as it should be is a CorruptError with its row."""
     if pa.types.is_null(kind):
         return pa.nulls(len(image))
-    missing = _missing_rows(image, stored, fill)
+    missing = missing_rows(image, stored, fill)
     return _decode(image, _without_mark(stored, fill), kind, missing)
 
 
@@ -39,7 +39,7 @@ def decode_numbers(image: Image, stored: StoredType, fill: bytes | None) -> tupl
 
     Only for integers, bitfields, floats, booleans and enums.
     """
-    missing = _missing_rows(image, stored, fill)
+    missing = missing_rows(image, stored, fill)
     if stored.kind == "boolean":
         _check_boolean(image, missing)
     elif stored.kind == "enum":
@@ -49,7 +49,7 @@ def decode_numbers(image: Image, stored: StoredType, fill: bytes | None) -> tupl
     return image, missing
 
 
-def _missing_rows(image: Image, stored: StoredType, fill: bytes | None) -> Mask | None:
+def missing_rows(image: Image, stored: StoredType, fill: bytes | None) -> Mask | None:
     """Which elements are missing; None when none is."""
     missing = None if fill is None or has_none_missing(image, stored, fill) else find_missing(image, stored, fill)
     if stored.kind == "boolean" and len(stored.members) == 3:
@@ -93,17 +93,17 @@ def _decode(image: Image, stored: StoredType, kind: pa.DataType, missing: Mask |
         return _decode_compound(image, stored, kind, missing)
     if pa.types.is_decimal(kind):
         return _decode_decimal(image, kind, missing)
-    return _decode_fixed(image, kind, missing)
+    return fixed_array(image, kind, missing)
 
 
 def _validity(missing: Mask | None) -> pa.Buffer | None:
     return None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
 
 
-def _decode_fixed(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.Array:
+def fixed_array(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.Array:
     """Numbers, times, opaque bytes, references: the image is the Arrow buffer."""
     if isinstance(kind, pa.BaseExtensionType):
-        storage = _decode_fixed(image, kind.storage_type, missing)
+        storage = fixed_array(image, kind.storage_type, missing)
         return pa.ExtensionArray.from_storage(kind, storage)
     data = np.ascontiguousarray(image)
     buffer = pa.py_buffer(data.view("u1") if data.dtype.kind == "V" else data)
@@ -122,11 +122,11 @@ def _decode_decimal(image: Image, kind: pa.DataType, missing: Mask | None) -> pa
     too_large = np.flatnonzero((image >= limit) | (image <= -limit))
     present = too_large if missing is None else too_large[~missing[too_large]]
     if len(present):
-        raise _corrupt("number", present[0], f"at most {kind.precision} digits", int(image[present[0]]))
+        raise corrupt_row("number", present[0], f"at most {kind.precision} digits", int(image[present[0]]))
     return array
 
 
-def _corrupt(what: str, row: Any, expected: str, found: object) -> CorruptError:
+def corrupt_row(what: str, row: Any, expected: str, found: object) -> CorruptError:
     return CorruptError(
         f"row {row} of these holds the {what} {found!r}, expected {expected}",
         row=int(row),
@@ -137,16 +137,17 @@ def _corrupt(what: str, row: Any, expected: str, found: object) -> CorruptError:
 
 def _decode_boolean(image: Image, missing: Mask | None) -> pa.Array:
     _check_boolean(image, missing)
-    return _booleans(image == 1, missing)
+    return boolean_array(image == 1, missing)
 
 
-def _booleans(values: Mask, missing: Mask | None) -> pa.Array:
-    """From buffers, as `_codes`: `pa.array` of a NumPy array asks if it is a pandas Series, and so loads pandas."""
+def boolean_array(values: Mask, missing: Mask | None) -> pa.Array:
+    """From buffers, as `code_array`: `pa.array` of a NumPy array asks if it is a pandas Series, and so loads pandas."""
     bits = np.packbits(values, bitorder="little")
     return pa.Array.from_buffers(pa.bool_(), len(values), [_validity(missing), pa.py_buffer(bits)])
 
 
-def _codes(codes: Image, missing: Mask | None) -> pa.Array:
+def code_array(codes: Image, missing: Mask | None) -> pa.Array:
+    """Codes that are checked already as Arrow's integers of the same width."""
     kind = pa.from_numpy_dtype(codes.dtype)
     return pa.Array.from_buffers(kind, len(codes), [_validity(missing), pa.py_buffer(np.ascontiguousarray(codes))])
 
@@ -157,7 +158,7 @@ def _check_boolean(image: Image, missing: Mask | None) -> None:
         strange &= ~missing
     if strange.any():
         row = int(np.argmax(strange))
-        raise _corrupt("boolean", row, "0 (FALSE) or 1 (TRUE)", int(image[row]))
+        raise corrupt_row("boolean", row, "0 (FALSE) or 1 (TRUE)", int(image[row]))
 
 
 def _decode_enum(image: Image, stored: StoredType, missing: Mask | None) -> pa.Array:
@@ -172,10 +173,10 @@ def _decode_enum(image: Image, stored: StoredType, missing: Mask | None) -> pa.A
         known |= missing
     if not known.all():
         row = int(np.argmin(known))
-        raise _corrupt("enum value", row, "a member of the enum", int(image[row]))
+        raise corrupt_row("enum value", row, "a member of the enum", int(image[row]))
     codes = order[slot].astype("i4") if len(values) else np.zeros(len(image), dtype="i4")
     labels = pa.array([shown_name(name) for _, name in named], pa.string())
-    return pa.DictionaryArray.from_arrays(_codes(codes, missing), labels)
+    return pa.DictionaryArray.from_arrays(code_array(codes, missing), labels)
 
 
 def _decode_string(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.Array:
@@ -184,7 +185,7 @@ def _decode_string(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.
     source = np.ascontiguousarray(image).view("u1")
     size, bad = kernels.fixed_to_arrow(source, image.itemsize, kernels.NULLS, kernels.UTF8, missing, offsets, data)
     if bad >= 0:
-        raise _corrupt("bytes", bad, "UTF-8 text", bytes(image[bad])[:60])
+        raise corrupt_row("bytes", bad, "UTF-8 text", bytes(image[bad])[:60])
     buffers = [_validity(missing), pa.py_buffer(offsets), pa.py_buffer(data[:size])]
     text = pa.Array.from_buffers(pa.string(), len(image), buffers)
     return _text_to_decimal(text, kind) if pa.types.is_decimal(kind) else text
@@ -192,16 +193,24 @@ def _decode_string(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.
 
 def decode_strings(strings: Strings, kind: pa.DataType, fill: bytes | None) -> pa.Array:
     """Text or bytes of variable length that were read as Arrow holds them."""
-    buffers = [None, pa.py_buffer(strings.offsets), pa.py_buffer(strings.data)]
-    array = pa.Array.from_buffers(pa.binary(), len(strings.offsets) - 1, buffers)
-    missing = None if fill is None else find_missing_strings(strings, array, fill)
-    if missing is not None:
-        array = pa.Array.from_buffers(pa.binary(), len(array), [_validity(missing), *buffers[1:]])
+    array = bytes_array(strings, None)
+    return strings_array(strings, kind, None if fill is None else find_missing_strings(strings, array, fill))
+
+
+def bytes_array(strings: Strings, missing: Mask | None) -> pa.Array:
+    """Bytes of variable length, not looked at."""
+    buffers = [_validity(missing), pa.py_buffer(strings.offsets), pa.py_buffer(strings.data)]
+    return pa.Array.from_buffers(pa.binary(), len(strings.offsets) - 1, buffers)
+
+
+def strings_array(strings: Strings, kind: pa.DataType, missing: Mask | None) -> pa.Array:
+    """The same as `kind`, which is binary, text, or decimals that are kept as text."""
+    array = bytes_array(strings, missing)
     if pa.types.is_binary(kind):
         return array
     bad = kernels.check_text(strings.offsets, strings.data, kernels.UTF8, missing)
     if bad >= 0:
-        raise _corrupt("bytes", bad, "UTF-8 text", array[bad].as_py()[:60])
+        raise corrupt_row("bytes", bad, "UTF-8 text", array[bad].as_py()[:60])
     text = array.view(pa.string())
     return _text_to_decimal(text, kind) if pa.types.is_decimal(kind) else text
 
@@ -224,7 +233,7 @@ def as_text(array: pa.Array) -> pa.Array:
         try:
             (data or b"").decode("utf-8")
         except UnicodeDecodeError:
-            raise _corrupt("bytes", row, "UTF-8 text", data[:60]) from None
+            raise corrupt_row("bytes", row, "UTF-8 text", data[:60]) from None
     raise CorruptError("these rows hold bytes that are not UTF-8 text")
 
 
@@ -303,7 +312,7 @@ def _decode_compound(image: Image, stored: StoredType, kind: pa.DataType, missin
             part = image[member.name]
         parts.append(_decode(np.ascontiguousarray(part), member.type, kind.field(position).type, missing))
     fields = [pa.field(shown_name(member.name), part.type) for member, part in zip(stored.fields, parts, strict=True)]
-    mask = None if missing is None else _booleans(missing, None)
+    mask = None if missing is None else boolean_array(missing, None)
     return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
 
 
@@ -312,7 +321,7 @@ def decode_codes(image: Image, n_categories: int, fill: bytes | None) -> pa.Arra
     _, missing = decode_code_numbers(image, n_categories, fill)
     width = "i8" if image.dtype.itemsize > 4 else "i4"
     codes = image if missing is None else np.where(missing, 0, image)
-    return _codes(codes.astype(width), missing)
+    return code_array(codes.astype(width), missing)
 
 
 def decode_coded_text(image: Image, categories: pa.StringArray, fill: bytes | None) -> pa.Array:
@@ -340,8 +349,13 @@ def decode_code_numbers(image: Image, n_categories: int, fill: bytes | None) -> 
         missing = image == np.frombuffer(fill, dtype=dtype)[0]
     if missing is not None and not missing.any():
         missing = None
+    check_codes(image, n_categories, missing)
+    return image, missing
+
+
+def check_codes(image: Image, n_categories: int, missing: Mask | None) -> None:
+    """Refuse codes of rows that are not missing and that name no category."""
     if not _all_below(image, n_categories, missing):
         wild = (image < 0) | (image >= n_categories)
         row = int(np.argmax(wild if missing is None else wild & ~missing))
-        raise _corrupt("code", row, f"a code of the {n_categories} categories", int(image[row]))
-    return image, missing
+        raise corrupt_row("code", row, f"a code of the {n_categories} categories", int(image[row]))

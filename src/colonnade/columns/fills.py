@@ -11,9 +11,20 @@ from colonnade.model import ColumnInfo, StoredType
 
 
 def fill_is_nan(column: ColumnInfo) -> bool:
-    """Whether every NaN of the column is a missing row."""
+    """Whether every NaN of the column is a missing row, by a fill that is NaN."""
+    if column.kept is not None:
+        return False
     dtype = memory_dtype(column.type)
     return column.fill is not None and dtype.kind == "f" and bool(np.isnan(np.frombuffer(column.fill, dtype=dtype)[0]))
+
+
+def column_fill(column: ColumnInfo) -> object:
+    """The stored value that marks a missing row of a column; None when it has none."""
+    if column.fill is None:
+        return None
+    if column.kept in ("date", "date-time", "pointers", "levels"):  # what the fill of text is, whatever the datatype
+        return column.fill.split(b"\0")[0].decode("utf-8", "replace")
+    return fill_value(column.type, column.fill)
 
 
 def missing_line(stored: StoredType, fill: bytes) -> str:

@@ -147,12 +147,20 @@ def passing_numbers(values: Numbers, missing: Mask | None, leaf: BoundLeaf) -> M
         low, high = _bound(test.low, values), _bound(test.high, values)
         kernels.range_mask(values, low, high, test.low_open, test.high_open, found)
     elif isinstance(test, Among) and values.dtype.kind in "iu":
-        kernels.among_mask(values, np.array(test.keys, dtype=values.dtype), found)
+        kernels.among_mask(values, _held(test.keys, values.dtype), found)
     else:
         return None
     if missing is not None:
         found &= ~missing
     return found
+
+
+def _held(keys: Sequence[Key], dtype: np.dtype[Any]) -> Numbers:
+    """Those of the whole numbers that the type holds: a file may have more categories than its codes can name."""
+    if dtype.kind not in "iu":
+        return np.array(keys, dtype=dtype)
+    bounds = np.iinfo(dtype)
+    return np.array([key for key in keys if bounds.min <= key <= bounds.max], dtype=dtype)  # type: ignore[operator]
 
 
 def _bound(key: Key | None, values: Numbers) -> float | None:
@@ -201,7 +209,9 @@ class NumberKeys(Keys):
     def _among(self, keys: tuple[Key, ...]) -> Mask:
         if not keys:
             return np.zeros(len(self.values), dtype=bool)
-        wanted = np.array(keys, dtype="f8" if self.values.dtype.kind == "f" else self.values.dtype)
+        wanted = np.array(keys, "f8") if self.values.dtype.kind == "f" else _held(keys, self.values.dtype)
+        if not len(wanted):
+            return np.zeros(len(self.values), dtype=bool)
         if len(wanted) == 1:
             return np.asarray(self.values == wanted[0])
         places = np.minimum(np.searchsorted(wanted, self.values), len(wanted) - 1)

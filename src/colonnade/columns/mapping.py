@@ -26,7 +26,7 @@ from colonnade.columns.extension import (
 )
 from colonnade.errors import UsageError
 from colonnade.h5.datatypes import ELEMENT_TAG, LARGEST_ELEMENT, is_complex_pair, memory_dtype
-from colonnade.model import ColumnInfo, Kind, StoredField, StoredType, shown_name
+from colonnade.model import ColumnInfo, Kept, Kind, StoredField, StoredType, shown_name
 
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _EPOCH = (
@@ -40,14 +40,29 @@ TEXT_BY_CATEGORIES = "string"
 
 def arrow_type(column: ColumnInfo) -> pa.DataType:
     """The Arrow type of the column's values."""
+    if column.kept in _KEPT_TYPES:
+        return _KEPT_TYPES[column.kept]
+    if column.kept == "date-time":
+        return _stamp_type(column.arrow_type)
     if column.categories is not None:
         found = column.categories
         values = value_type(found.type, found.units, found.arrow_type)
-        if pa.types.is_string(values) and column.arrow_type == TEXT_BY_CATEGORIES:
+        if pa.types.is_string(values) and column.arrow_type == TEXT_BY_CATEGORIES and column.kept is None:
             return values
-        index = pa.int64() if column.type.size > 4 else pa.int32()
+        index = pa.int64() if key_type(column).size > 4 else pa.int32()
         return pa.dictionary(index, values, ordered=found.ordered)
     return value_type(column.type, column.units, column.arrow_type)
+
+
+def key_type(column: ColumnInfo) -> StoredType:
+    """The datatype that holds what rows of a column are compared by: its own, unless they stand for something else."""
+    return column.type if column.kept is None else _KEPT_KEYS.get(column.kept, column.type)
+
+
+def _stamp_type(named: str | None) -> pa.DataType:
+    """The type of times that are kept as text: the one that is named, if it is one."""
+    kind = None if named is None else parse_arrow_type(named)
+    return kind if kind is not None and pa.types.is_timestamp(kind) else pa.timestamp("us", "UTC")
 
 
 def as_dictionary(column: ColumnInfo) -> ColumnInfo:
@@ -205,6 +220,21 @@ _FLOATS = {
     2: StoredType("float", 2, signed=True, precision=16, mantissa=10, exponent=5),
     4: StoredType("float", 4, signed=True, precision=32, mantissa=23, exponent=8),
     8: StoredType("float", 8, signed=True, precision=64, mantissa=52, exponent=11),
+}
+
+_KEPT_TYPES: dict[Kept | None, pa.DataType] = {
+    "truth": pa.bool_(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "pointers": pa.string(),
+}
+_KEPT_KEYS: dict[Kept, StoredType] = {
+    "truth": _integer(1),
+    "double": _FLOATS[8],
+    "date": _integer(4),
+    "date-time": _integer(8),
+    "pointers": BINARY,  # and not text, which NUL would end
+    "levels": _integer(4),
 }
 
 

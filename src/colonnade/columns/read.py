@@ -34,7 +34,7 @@ from colonnade.columns.keys import (
     keys_to_decimals,
 )
 from colonnade.columns.lookup import Places, TextLookup
-from colonnade.columns.mapping import arrow_type, value_type
+from colonnade.columns.mapping import arrow_type, key_type, value_type
 from colonnade.columns.missing import Mask
 from colonnade.errors import CorruptError, FormatError
 from colonnade.h5.chunks import ChunkSource, RowNumbers, by_chunk, open_source, raw_dtype
@@ -71,7 +71,9 @@ class ColumnReader:
             self._source = open_heap(dataset, column.type, column.filters) or open_source(
                 dataset, raw_dtype(column.type), column.filters
             )
-        self.has_numbers = domain_of(column.type) in ("integer", "float")
+        self.key_type = key_type(column)
+        """The datatype that holds what rows are compared by."""
+        self.has_numbers = domain_of(self.key_type) in ("integer", "float")
         """Whether rows are kept as numbers that a machine counts with."""
         self.n_threads = n_threads if self._source is not None else 1  # the library works for one at a time
 
@@ -143,6 +145,10 @@ class ColumnReader:
         spread = np.zeros(len(keys), dtype=np.int64)
         spread[places] = np.arange(len(places))
         return array.take(pa.array(spread, mask=keys.missing))
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The range start to stop in runs that are read together, each of a few MiB."""
+        return cut(start, stop, self.column.grid.chunk_rows, self.column.type)
 
     # -- rows as they are stored --
 
@@ -219,7 +225,7 @@ class ColumnReader:
     @property
     def domain(self) -> Domain | None:
         """What rows are compared by; None when they cannot be."""
-        return "integer" if self.is_decimal_text else domain_of(self.column.type)
+        return "integer" if self.is_decimal_text else domain_of(self.key_type)
 
     @property
     def is_decimal_text(self) -> bool:
@@ -267,6 +273,9 @@ class ColumnReader:
             found = self.column.categories
             if found is None or self._categories_dataset is None:
                 raise FormatError(f"column {self.column.name!r} has no categories", column=self.column.name)
+            if isinstance(self._categories_dataset, pa.Array):
+                self._categories = _given_categories(self.column, self._categories_dataset)
+                return self._categories
             info = describe_dataset(self._categories_dataset)
             kind = value_type(found.type, found.units, found.arrow_type)
             heap = open_heap(self._categories_dataset, info.type, info.filters)
@@ -331,6 +340,23 @@ def cut(start: int, stop: int, chunk_rows: int, stored: StoredType) -> Iterator[
         edge = (start // run + 1) * run
         yield start, min(edge, stop)
         start = edge
+
+
+def _given_categories(column: ColumnInfo, values: pa.Array) -> pa.Array:
+    """Categories that do not lie in the file: as many as it says there are, of the type it says."""
+    found = column.categories
+    assert found is not None  # or nobody gives any
+    kind = value_type(found.type, found.units, found.arrow_type)
+    n_given = len(values) - values.null_count
+    if n_given != found.n_categories or values.null_count:
+        raise FormatError(
+            f"column {column.name!r} has {found.n_categories} categories, and {n_given} are given", column=column.name
+        )
+    try:
+        return values.cast(kind)
+    except pa.ArrowException as error:
+        name = column.name
+        raise FormatError(f"column {name!r}: its categories are no {kind}: {error}", column=name) from error
 
 
 def _in_column(error: CorruptError, name: str, row_of: Callable[[int], int]) -> CorruptError:

@@ -61,7 +61,7 @@ from colonnade.h5.datasets import (
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.filters import known_filters, parse_filters
 from colonnade.h5.links import move, rename, unlink
-from colonnade.model import AUTO, ColumnInfo, ColumnOptions, shown_name
+from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name
 from colonnade.threads import default_threads
 
 LARGEST_CHUNK_BYTES = 2**32
@@ -73,7 +73,8 @@ MOST_UNWRITTEN = 1 << 28  # rows in no chunk, which all are the fill, that are c
 
 @dataclass(frozen=True)
 class WrittenColumn:
-    """What was written: for the layout to add its attributes to. `mask` is a second dataset, if it has one."""
+    """What was written: for the layout to add its attributes to. `mask` is a second dataset, if it has one; `link` the
+    path of the column below its group, where that is not its name."""
 
     name: str
     dataset: Any
@@ -88,6 +89,7 @@ class WrittenColumn:
     ordered: bool = False
     replaced: bool = False
     mask: Any = None
+    link: str | None = None
 
     @property
     def row_datasets(self) -> list[Any]:
@@ -211,7 +213,7 @@ class ColumnWriter:
                 "that a chunk may have: choose a smaller chunk_rows",
                 column=self.name,
             )
-        plan = DatasetPlan(stored, chunk_rows, "none", self._form.fill, self._large_attributes)
+        plan = DatasetPlan(stored, chunk_rows, "none", self._stored_fill(self._form), self._large_attributes)
         self._plan = replace(plan, filters=self._choose_filters(plan, values.slice(0, chunk_rows)))
         self._dataset = create_dataset(group, self._link, self._plan)
 
@@ -408,7 +410,7 @@ class ColumnWriter:
             self._refuse_missing_without_fill(form, values)
             self._refuse_fill_among(form, values)
             return form
-        if form.fill is not None and self._resumed and form.fill not in islice(recommended_fills(form.stored), 8):
+        if form.fill is not None and self._resumed and form.fill not in islice(self._fills(form.stored), 8):
             self._refuse_fill_among(form, values)  # somebody chose it
             return form
         if form.fill is not None and list(fills_that_do_not_occur(form, values, [form.fill], self.name)):
@@ -425,9 +427,17 @@ class ColumnWriter:
             self._refuse_missing_without_fill(replace(form, fill=None), values, always=True)
         return replace(form, fill=found)
 
+    def _fills(self, stored: StoredType) -> Iterator[bytes]:
+        """Values to mark missing rows with, the best first."""
+        return recommended_fills(stored)
+
+    def _stored_fill(self, form: Form) -> bytes | None:
+        """The fill value that the dataset itself has."""
+        return form.fill
+
     def _find_fill(self, form: Form, values: pa.Array) -> bytes | None:
         """The first recommended fill that occurs neither in these values nor in the rows written."""
-        candidates = fills_that_do_not_occur(form, values, recommended_fills(form.stored), self.name)
+        candidates = fills_that_do_not_occur(form, values, self._fills(form.stored), self.name)
         if self._n_written == 0:
             return next(candidates, None)
         alive = list(candidates)
@@ -492,7 +502,7 @@ class ColumnWriter:
             )
         aside = f"{self._link}\x01aside"
         chunk_rows = chunk_rows or self._fitting_chunk_rows(form)
-        self._plan = replace(self._plan, type=form.stored, fill=form.fill, chunk_rows=chunk_rows)
+        self._plan = replace(self._plan, type=form.stored, fill=self._stored_fill(form), chunk_rows=chunk_rows)
         dataset = create_dataset(self._group, aside, self._plan)
         resize(dataset, self._n_written)
         at = 0

@@ -1,6 +1,7 @@
-"""Tables turned into data frames of AnnData, by the writer of elements: what it cannot hold is refused beforehand.
+"""Tables turned into data frames of AnnData, batch by batch: by the marks of a frame that it was, all of it is back.
 
-A frame is planned as a whole, and so are its columns held in memory while they are written.
+Names, types and categories are refused before anything is written, rows when they are met: the file that was begun is
+not kept then.
 """
 
 from __future__ import annotations
@@ -17,81 +18,150 @@ from colonnade.converting.draft import (
     UNNAMED,
     UNNAMED_LABELS,
     column_node,
-    copy_texts,
+    copy_column_attributes,
+    copy_group_attributes,
     group_of,
+    node_of,
+    refuse_unfit,
 )
-from colonnade.elements import Nullable, write_element
-from colonnade.elements.objects import arrow_column, refuse_broken
-from colonnade.elements.plan import plan
+from colonnade.converting.rows import source_of
 from colonnade.errors import DataError, UsageError
-from colonnade.exchange.pandas_arrays import FrameParts
 from colonnade.h5 import attributes
-from colonnade.model import ColumnInfo, Progress
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.model import ColumnInfo, ColumnOptions, Progress
 from colonnade.table import File, Table
-
-NOT_COPIED = (
-    "CLASS", "VERSION", "column-order", "_index", "encoding-type", "encoding-version", ANNDATA_ORDER, UNNAMED_LABELS,
-)  # fmt: skip
+from colonnade.writing import Draft, prepare
 
 
 @dataclass
 class AnnDataDraft:
-    """A table that will be a data frame."""
+    """A table that will be a data frame. `names` are those that its columns will have."""
 
     table: Table
-    parts: FrameParts
+    draft: Draft
+    names: dict[str, str]
 
     def write(self, file: File, path: str, progress: Progress | None) -> None:
         if path == "/":
             raise UsageError("a data frame cannot be the root of a file: anndata does not read it there", path=path)
-        write_element(file.h5, path, self.parts)
+        file._write(path, self.draft, "error", progress)
         source, target = group_of(self.table), file.h5[path]
-        attributes.copy_attributes(source.id, target.id, without=NOT_COPIED)
+        copy_group_attributes(source, target, (self.table.layout, "anndata"))
+        order = _kept_order(self.table, self.names)
+        if order is not None:
+            attributes.write_variable_texts(target.id, "column-order", order)
         for column in self.table.info.members:
-            old, new = column_node(source, column.name), column_node(target, column.name)
-            if old is not None and new is not None:
-                copy_texts(old, new)
-        if progress is not None:
-            progress(len(self.table), len(self.table))
+            node = column_node(target, self.names[column.name])
+            copy_column_attributes(self.table, column.name, node, "anndata")
+            _tell_what_is_missing(node, _kept_type(self.table, column.name))
 
 
 def draft_anndata(table: Table) -> AnnDataDraft:
-    """Look at a table, its rows too; what AnnData cannot hold is refused with the column's path."""
-    refuse_broken(table)
-    info, group = table.info, group_of(table)
+    """Look at a table; what AnnData cannot hold is refused with the column's path."""
+    refuse_unfit(table)
+    info, names = table.info, _new_names(table)
     if len(info.labels) > 1:
-        names = ", ".join(label.name for label in info.labels)
-        raise DataError(f"{table.path}: a data frame has one column of row labels, not {len(info.labels)} ({names})")
-    _check_types(table)
-    read = table.to_arrow()
-    made = {column.name: _column(table, column, group, read[column.name]) for column in info.members}
-    order = attributes.read_texts(group.id, ANNDATA_ORDER) or [column.name for column in info.columns]
-    label = info.labels[0].name if info.labels else None
-    index = np.arange(len(table)) if label is None else made[label]
-    unnamed = label in (UNNAMED, attributes.read_text(group.id, UNNAMED_LABELS))
-    parts = FrameParts([(name, made[name]) for name in order], index, None if unnamed else label)
-    plan(parts, table.path)
-    return AnnDataDraft(table, parts)
+        listed = ", ".join(label.name for label in info.labels)
+        raise DataError(f"{table.path}: a data frame has one column of row labels, not {len(info.labels)} ({listed})")
+    for column in info.members:
+        _check_categories(table, column)
+    options = {names[column.name]: _options(table, column) for column in info.members}
+    labels = [names[label.name] for label in info.labels]
+    source = source_of(table, names, _RowCheck(table))
+    try:
+        draft = prepare(source, labels=labels, columns=options, layout="anndata")
+    except (DataError, UsageError) as error:
+        column_name = error.facts.get("column")
+        where = table.path if column_name is None else f"{table.path.rstrip('/')}/{column_name}"
+        raise DataError(f"{where}: {error}", **error.facts) from error
+    return AnnDataDraft(table, draft, names)
 
 
-def _check_types(table: Table) -> None:
-    """Refuse types that no data frame has before anything is read."""
-    for field in table.schema:
-        kind = field.type
-        empty = pa.array([], kind) if not pa.types.is_dictionary(kind) else pa.array([], kind.value_type)
-        arrow_column(empty, f"{table.path}/{field.name}")
+def _new_names(table: Table) -> dict[str, str]:
+    """The names of all columns in the frame: labels that had no name have none again."""
+    unnamed = attributes.read_text(group_of(table).id, UNNAMED_LABELS)
+    labels = {label.name for label in table.info.labels}
+    return {
+        column.name: UNNAMED if column.name == unnamed and column.name in labels else column.name
+        for column in table.info.members
+    }
 
 
-def _column(table: Table, column: ColumnInfo, group: Any, read: pa.ChunkedArray) -> Any:
-    """A column as the element writer takes it; nullable if it was, though no row is missing."""
-    if not len(read) and pa.types.is_dictionary(read.type):  # of no rows, Arrow knows no categories
-        read = pa.DictionaryArray.from_arrays(
-            pa.array([], read.type.index_type), table[column.name].categories, ordered=read.type.ordered
-        )
-    found = arrow_column(read, f"{table.path}/{column.name}")
-    node = column_node(group, column.name)
-    kind = None if node is None else attributes.read_text(node.id, ANNDATA_TYPE)
-    if kind is None or not kind.startswith("nullable-"):
-        return found
-    values, mask = (found.values, found.mask) if isinstance(found, Nullable) else (found, np.zeros(len(found), bool))
-    return Nullable(values, mask, "NaN" if kind.endswith(" NaN") else "NA")
+def _kept_order(table: Table, names: dict[str, str]) -> list[str] | None:
+    """The column-order of the frame that the table was, where it is told; columns that came since are behind it."""
+    told = attributes.read_texts(group_of(table).id, ANNDATA_ORDER)
+    if told is None:
+        return None
+    columns = [column.name for column in table.info.columns]
+    known = [name for name in told if name in names and names[name] != UNNAMED]
+    return [names[name] for name in dict.fromkeys([*known, *columns])]
+
+
+def _kept_type(table: Table, name: str) -> str:
+    """What a column was in a frame, where it is told: its encoding-type and, of texts, what a missing one means."""
+    node = node_of(table, name)
+    return (attributes.read_text(node.id, ANNDATA_TYPE) or "") if node is not None else ""
+
+
+def _options(table: Table, column: ColumnInfo) -> ColumnOptions:
+    """Nullable if it was, though no row is missing, where AnnData has masks for its type."""
+    kind = table.schema.field(column.name).type
+    was_nullable = _kept_type(table, column.name).startswith("nullable-")
+    return ColumnOptions(masked=True) if was_nullable and _has_masks(kind) else ColumnOptions()
+
+
+def _has_masks(kind: pa.DataType) -> bool:
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(is_text or pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+
+
+def _is_coded(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(kind))
+
+
+def _tell_what_is_missing(node: Any, was: str) -> None:
+    kind, _, meaning = was.partition(" ")
+    if meaning in ("NA", "NaN") and attributes.read_text(node.id, "encoding-type") == kind == "nullable-string-array":
+        attributes.write_variable_text(node.id, "na-value", meaning)
+
+
+def _check_categories(table: Table, column: ColumnInfo) -> None:
+    """Refuse categories that pandas does not take: two that are equal, or one that is missing."""
+    if not _is_coded(table.schema.field(column.name).type):
+        return
+    held = table[column.name].categories
+    values = [] if held is None else held.to_pylist()
+    if None in values or any(value != value for value in values):  # noqa: PLR0124 - only NaN differs from itself
+        raise DataError(f"{table.path}/{column.name}: a category is missing, or NaN", column=column.name)
+    if len(set(values)) != len(values):
+        raise DataError(f"{table.path}/{column.name}: a category is there twice", column=column.name)
+
+
+class _RowCheck:
+    """Refuses missing rows where AnnData has no word for them: it would take them for NaN, which is a value here."""
+
+    def __init__(self, table: Table) -> None:
+        self._path = table.path.rstrip("/")
+        can_miss = {column.name for column in table.info.members if _marks_nan(column)}
+        can_miss |= {field.name for field in table.schema if _has_masks(field.type) or _is_coded(field.type)}
+        self._unfit = [name for name in table.schema.names if name not in can_miss]
+
+    def __call__(self, batch: pa.RecordBatch, first: int) -> None:
+        for name in self._unfit:
+            column = batch.column(batch.schema.get_field_index(name))
+            if column.null_count:
+                row = first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+                raise DataError(
+                    f"{self._path}/{name}, row {row}: AnnData has no form for {column.type} with missing values: fill "
+                    "them first",
+                    column=name,
+                    row=row,
+                )
+
+
+def _marks_nan(column: ColumnInfo) -> bool:
+    """Whether NaN is what marks missing rows of a column, so that as NaN they are what they were."""
+    if column.type.kind != "float" or column.fill is None:
+        return False
+    dtype = memory_dtype(column.type)
+    return len(column.fill) == dtype.itemsize and bool(np.isnan(np.frombuffer(column.fill, dtype)[0]))

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from itertools import count
 from typing import Any, Protocol
 
+from colonnade.elements.objects import refuse_broken
+from colonnade.errors import DataError
 from colonnade.h5 import attributes
 from colonnade.h5.nodes import find_member
+from colonnade.h5.references import has_references
+from colonnade.layouts.anndata import names as anndata
+from colonnade.layouts.artifactdb import names as artifactdb
+from colonnade.layouts.hep001 import names as hep001
 from colonnade.model import Progress
 from colonnade.table import File, Table
 
@@ -16,12 +24,25 @@ ANNDATA_ORDER = "anndata_column_order"
 UNNAMED_LABELS = "anndata_unnamed_index"
 UNNAMED = "_index"  # the dataset of an index that has no name
 CONVERTED_FROM = "converted_from"
+MARKS = (ANNDATA_TYPE, ANNDATA_ORDER, UNNAMED_LABELS)
 # What people wrote about a column, kept under the same names in every layout.
 TEXTS = ("units", "units_vocabulary", "description")
+# What says how a table, or a column, is stored: the attributes of each layout's own, of groups and of columns.
+OWN = {
+    "hep001": (hep001.GROUP_ATTRIBUTES, (*hep001.VALUE_ATTRIBUTES, hep001.ENCODING_TYPE)),
+    "anndata": (
+        anndata.GROUP_ATTRIBUTES,
+        (anndata.ENCODING_TYPE, anndata.ENCODING_VERSION, anndata.ORDERED, anndata.LEGACY_CATEGORIES, "na-value"),
+    ),
+    "artifactdb": (artifactdb.GROUP_ATTRIBUTES, artifactdb.COLUMN_ATTRIBUTES),
+}
 
 
 class TableDraft(Protocol):
-    """A table that was looked at and can be written."""
+    """A table that was looked at and can be written. `names` are those that its columns will have."""
+
+    table: Table
+    names: dict[str, str]
 
     def write(self, file: File, path: str, progress: Progress | None) -> None:
         """Write it into a new file; progress counts rows."""
@@ -32,17 +53,95 @@ def group_of(table: Table) -> Any:
     return table._file.h5[table.path] if table.path != "/" else table._file.h5
 
 
-def column_node(group: Any, name: str) -> Any:
-    """The dataset or group of a column; of the paths that older frames have, the last."""
+def refuse_unfit(table: Table) -> None:
+    """Refuse a table of which something cannot be read, or is kept in other files: it would be lost without a word."""
+    refuse_broken(table)
+    if table.info.others:
+        kept = ", ".join(f"{other.name!r} in {other.place}" for other in table.info.others)
+        raise DataError(f"{table.path} keeps columns in other files, which would be lost: {kept}", path=table.path)
+
+
+def node_of(table: Table, name: str) -> Any:
+    """The dataset or group of a column of a table; of the paths that older frames have, the last."""
+    return column_node(group_of(table), table.info.by_name[name].link or name)
+
+
+def column_node(group: Any, link: str) -> Any:
+    """The dataset or group of a column, by its path below the group of its table."""
     node = group
-    for part in name.split("/"):
+    for part in link.split("/"):
         node = find_member(node, part) if node is not None else None
     return node
 
 
-def copy_texts(source: Any, target: Any) -> None:
-    """Give a column what people wrote about it in another layout."""
-    for name in TEXTS:
-        text = attributes.read_text(source.id, name)
-        if text is not None and attributes.read_text(target.id, name) is None:
-            attributes.write_text(target.id, name, text)
+def copy_group_attributes(source: Any, target: Any, layouts: Collection[str]) -> None:
+    """Give the group of a table what people wrote at it in another layout; the layouts are those of both."""
+    own = [name for layout in layouts for name in OWN[layout][0]]
+    _copy(source, target, own, kept=(hep001.TITLE, *TEXTS))
+
+
+def copy_column_attributes(table: Table, name: str, target: Any, layout: str) -> None:
+    """Give a column of another layout what people wrote at it here; HEP001 has its texts already, and adds to them."""
+    source = node_of(table, name)
+    if source is None or target is None:
+        return
+    own = [attribute for one in (table.layout, layout) for attribute in OWN[one][1]]
+    _copy(source, target, (*own, *TEXTS), kept=())
+    for key, text in texts_of(table, name).items() if layout != "hep001" else ():
+        attributes.write_text(target.id, key, text)
+
+
+def texts_of(table: Table, name: str) -> dict[str, Any]:
+    """What people wrote about a column: its texts, without what a layout adds to them."""
+    column, node = table.info.by_name[name], node_of(table, name)
+    if table.layout == "hep001":
+        texts = {key: getattr(column, key) for key in TEXTS}
+    else:
+        texts = {key: attributes.read_text(node.id, key) for key in TEXTS} if node is not None else {}
+    return {key: text for key, text in texts.items() if text}
+
+
+def mark_frame(table: Table, names: Mapping[str, str], target: Any, nodes: Mapping[str, Any]) -> None:
+    """Keep what the new layout has no word for: of frames of AnnData what they were, or what the table says they were.
+
+    `names` are the new ones of its columns, `nodes` their datasets or groups by them.
+    """
+    source, info = group_of(table), table.info
+    if info.layout != "anndata":
+        attributes.copy_attributes(source.id, target.id, without=set(attributes.names(source.id)) - set(MARKS))
+        for column in info.members:
+            node = node_of(table, column.name)
+            kind = attributes.read_text(node.id, ANNDATA_TYPE) if node is not None else None
+            if kind is not None:
+                attributes.write_text(nodes[names[column.name]].id, ANNDATA_TYPE, kind)
+        return
+    if any(column.is_label for column in info.columns):
+        attributes.write_texts(target.id, ANNDATA_ORDER, [column.name for column in info.columns])
+    if UNNAMED in names:
+        attributes.write_text(target.id, UNNAMED_LABELS, names[UNNAMED])
+    for column in info.members:
+        if column.is_masked:
+            attributes.write_text(
+                nodes[names[column.name]].id, ANNDATA_TYPE, _nullable_type(node_of(table, column.name))
+            )
+
+
+def _nullable_type(node: Any) -> str:
+    kind, meaning = str(attributes.read_text(node.id, "encoding-type")), attributes.read_text(node.id, "na-value")
+    return f"{kind} {meaning}" if meaning in ("NA", "NaN") else kind
+
+
+def new_names(table: Table, label: str) -> dict[str, str]:
+    """The names of all columns in a layout that reserves AnnData's name of labels that have none: these are `label`."""
+    names = {column.name: column.name for column in table.info.members}
+    if UNNAMED in names:
+        names[UNNAMED] = next(name for n in count() if (name := f"{label}_{n}" if n else label) not in names)
+    return names
+
+
+def _copy(source: Any, target: Any, without: Collection[str], kept: Collection[str]) -> None:
+    """Copy attributes that no layout gives a meaning. References hold in their own file only, and are left out."""
+    layouts_own = {*without, *MARKS, hep001.LATER_REVISION} - set(kept)
+    found = {name: attributes.storage_of(source.id, name) for name in attributes.names(source.id)}
+    referring = {name for name, storage in found.items() if storage is None or has_references(storage[0])}
+    attributes.copy_attributes(source.id, target.id, without=layouts_own | referring)

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from colonnade.converting.anndata import draft_anndata
+from colonnade.converting.artifactdb import draft_artifactdb
 from colonnade.converting.draft import CONVERTED_FROM, TableDraft
 from colonnade.converting.hep001 import draft_hep001
+from colonnade.converting.indexes import indexes_of
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.copying import copy_file
-from colonnade.h5.links import address, open_group
+from colonnade.h5.links import address, children, join_path, open_group
+from colonnade.layouts import BASIC_COLUMNS, DIRECTORY_GROUP, located
 from colonnade.model import Progress
-from colonnade.table import File, Table
+from colonnade.table import File
 from colonnade.table import open as open_file
 
-INTO: dict[str, Callable[[Table], TableDraft]] = {"hep001": draft_hep001, "anndata": draft_anndata}
+INTO: dict[str, Callable[..., TableDraft]] = {
+    "hep001": draft_hep001,
+    "anndata": draft_anndata,
+    "artifactdb": draft_artifactdb,
+}
+WITH_FILES = ("artifactdb",)  # tables that are not whole without what stands beside their file
 SUFFIXES = {".h5ad": "anndata", ".h5mu": "anndata"}
 OTHERS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".jsonl", ".json")
 MAPPING = "dict"
@@ -29,11 +37,16 @@ OBJECTS = ("anndata", "raw", "MuData")  # of AnnData, whose frames are their axe
 
 @dataclass
 class Converted:
-    """What was done: tables written in the other layout, tables that had it already (or are parts of mappings)."""
+    """What was done: tables written in the other layout, tables that had it already (or are parts of mappings).
+
+    indexes: how many search indexes were built anew; notes: those that could not be, and why.
+    """
 
     layout: str
     tables: list[str] = field(default_factory=list)
     copied: list[str] = field(default_factory=list)
+    indexes: int = 0
+    notes: list[str] = field(default_factory=list)
 
 
 def convert(
@@ -41,25 +54,71 @@ def convert(
     target: str | os.PathLike[str],
     *,
     layout: str | None = None,
+    version: str | None = None,
+    directory: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Converted:
     """Write a file anew with its tables in another layout; everything else is copied as it is.
 
-    layout: "hep001" or "anndata"; by the suffix of the target when it is not given (`.h5ad` and `.h5mu`: "anndata").
-    Data frames in mappings (obsm, uns) are elements, and are copied. What the layout cannot hold is refused by name
-    before anything is written. Categories and their order, row labels, nullable types and missing rows come back
-    exactly on the way back; search indexes are not taken along. progress: called with bytes done and in all.
+    layout: "hep001", "anndata" or "artifactdb"; by the suffix of the target when it is not given (`.h5ad` and `.h5mu`:
+    "anndata"). version, directory: of "artifactdb", as for `write`; a directory takes the only table of a file that
+    holds nothing else.
+    Data frames in mappings (obsm, uns) are elements, and are copied. What the layout cannot hold is refused by name,
+    and then there is no new file. Rows are streamed: memory does not grow with them. Categories and their order, row
+    labels, nullable types, missing rows and attributes come back exactly on the way back. Search indexes are built
+    anew: of the same kinds and columns, by the same options; one that cannot be is told in `notes` of what is given
+    back. progress: called with bytes done and in all.
     """
-    into = _layout(target, layout)
+    into = "artifactdb" if directory and layout is None else _layout(target, layout)
+    options = {"version": version, "directory": directory} if version is not None or directory else {}
+    if options and into != "artifactdb":
+        raise UsageError(f"version= and directory= are for the layout 'artifactdb', not {into!r}")
     if Path(target).exists() and not overwrite:
         raise UsageError(f"{os.fspath(target)} is there already (overwrite=True, or --overwrite, replaces it)")
     if isinstance(source, File):
-        return _Conversion(source, into).run(target, progress)
-    if Path(target).exists() and Path(source).exists() and Path(source).samefile(target):
+        return _converted(source, target, into, options, progress)
+    if Path(target).exists() and Path(source).exists() and Path(located(source)).samefile(located(target)):
         raise UsageError("a file cannot be converted into itself: name another target")
     with open_file(source) as file:
-        return _Conversion(file, into).run(target, progress)
+        return _converted(file, target, into, options, progress)
+
+
+def _converted(
+    source: File, target: str | os.PathLike[str], layout: str, options: dict[str, Any], progress: Progress | None
+) -> Converted:
+    if options.get("directory"):
+        return _into_directory(source, Path(target), options, progress)
+    return _Conversion(source, layout, options).run(target, progress)
+
+
+def _into_directory(source: File, target: Path, options: dict[str, Any], progress: Progress | None) -> Converted:
+    """The only table of a file as a directory, which has no place for anything else."""
+    table = source._only_table()
+    beside = list(_paths_beside(source, table.path))
+    if beside:
+        raise UsageError(
+            f"a directory holds one table, {', '.join(beside[:5])} of {source.name} would be lost: convert the file, "
+            "or write the table by itself"
+        )
+    draft = draft_artifactdb(table, **options)
+    if target.exists() and not target.is_dir():
+        raise UsageError(f"{target} is a file; directory=True makes a directory: choose another path")
+    target.mkdir(parents=True, exist_ok=True)
+    with open_file(target / BASIC_COLUMNS, "w") as file:
+        draft.write(file, f"/{DIRECTORY_GROUP}", progress)
+        indexes = indexes_of(table)
+        notes = indexes.build(file, f"/{DIRECTORY_GROUP}", draft.names)
+    return Converted("artifactdb", [table.path], indexes=indexes.built, notes=notes)
+
+
+def _paths_beside(source: File, path: str) -> Iterator[str]:
+    """What a file holds beside a table, and the groups that lead there."""
+    group, here = open_group(source._handle.root, "/"), ""
+    for part in [part for part in path.split("/") if part]:
+        yield from (join_path(here or "/", child.name) for child in children(group) if child.name != part)
+        here = join_path(here or "/", part)
+        group = open_group(group, part)
 
 
 def _layout(target: str | os.PathLike[str], layout: str | None) -> str:
@@ -75,7 +134,7 @@ def _layout(target: str | os.PathLike[str], layout: str | None) -> str:
 class _Conversion:
     """One file on its way: what is to be written otherwise is looked at first, all of it."""
 
-    def __init__(self, source: File, layout: str) -> None:
+    def __init__(self, source: File, layout: str, options: dict[str, Any]) -> None:
         self.source = source
         self.done = Converted(layout)
         self.drafts: dict[str, TableDraft] = {}
@@ -85,10 +144,10 @@ class _Conversion:
             if any(path.startswith(f"{other}/") for other in paths):
                 continue  # a part of another table, such as the second face of a frame: it goes where that goes
             table = source[path]
-            if table.layout == layout or self._is_in_mapping(path):
+            if (table.layout == layout and layout not in WITH_FILES) or self._is_in_mapping(path):
                 self.done.copied.append(path)
                 continue
-            self.drafts[path] = INTO[layout](table)
+            self.drafts[path] = INTO[layout](table, **options)
             self.sizes[path] = sum(table._stored_bytes(name) for name in table.info.by_name)
         self.done.tables = list(self.drafts)
 
@@ -113,10 +172,16 @@ class _Conversion:
             self._copy(root, file, places, told)
             for path, draft in self.drafts.items():
                 draft.write(file, path, partial(told.rows, self.sizes[path]))
+                self._build_indexes(draft, file, path)
                 told.before += self.sizes[path]
             for path in {path.rsplit("/", 1)[0] or "/" for path in self.drafts}:
                 _mark(file.h5[path], self.done.layout)
         return self.done
+
+    def _build_indexes(self, draft: TableDraft, file: File, path: str) -> None:
+        indexes = indexes_of(draft.table)
+        self.done.notes += indexes.build(file, path, draft.names)
+        self.done.indexes += indexes.built
 
     def _copy(self, root: Any, file: File, without: Collection[int], told: _Told) -> None:
         copy_file(root, file.h5["/"].id, progress=told.copied, without=without)

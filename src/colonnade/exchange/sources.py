@@ -54,6 +54,8 @@ def source_from(data: Any, unnamed: str = "index") -> Source:
 
 
 def _source_from(data: Any, unnamed: str = "index") -> Source:
+    if isinstance(data, Source):
+        return data
     if isinstance(data, pa.Table):
         return Source(data.schema, iter(_batches_of(data)), data.num_rows)
     if isinstance(data, pa.RecordBatch):

@@ -79,6 +79,7 @@ class FileHandle:
         self._place = Path(name)
         self._watched: Path | None = None
         self._closed = False
+        self._is_ahead = False  # of what the journal would roll back to
         self._care = Care()
         self._stamp: list[int] = []
 
@@ -135,7 +136,15 @@ class FileHandle:
         h5f.flush(self.h5.id)
         if self._journaled is not None and self._aside is None:
             self._journaled.commit()
+        self._is_ahead = True
         self.generation += 1
+
+    def hold(self) -> None:
+        """Before a change: a new file is committed only when it is closed, but what it has is not to be rolled back."""
+        if self._aside is not None and self._journaled is not None and self._is_ahead:
+            h5f.flush(self.h5.id)
+            self._journaled.commit()
+        self._is_ahead = False
 
     def refresh(self) -> None:
         """Of a file open for reading: see the last commit, if there was one; handles are void then.

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from colonnade.columns.keys import domain_of
-from colonnade.columns.mapping import arrow_type
+from colonnade.columns.mapping import arrow_type, key_type
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.indexes import bitmap, chunk_bloom, chunk_minmax, sorted_rows
 from colonnade.indexes.base import Builder, Digests, Index, Options
@@ -35,20 +35,25 @@ KINDS: dict[str, Kind] = {
     "bitmap": Kind(bitmap.KIND, bitmap.BitmapBuilder, bitmap.BitmapIndex),
     "chunk_bloom": Kind(chunk_bloom.KIND, chunk_bloom.BloomBuilder, chunk_bloom.BloomIndex),
 }
+WORDS: dict[str, str] = {kind.name: word for word, kind in KINDS.items()}
+"""The word for each kind, by its name in files."""
 
 
 def refusal(column: ColumnInfo) -> str | None:
     """Why a column cannot have a search index; None when it can."""
     if column.problem is not None:
         return column.problem
-    if pa.types.is_decimal(arrow_type(column)) and domain_of(column.type) == "bytes":
+    key = key_type(column)
+    if pa.types.is_decimal(arrow_type(column)) and domain_of(key) == "bytes":
         return "decimals that are kept as text are not in the order of their bytes"
-    if column.type.kind == "float" and memory_dtype(column.type).itemsize != column.type.size:
+    if key.kind == "float" and memory_dtype(key).itemsize != key.size:
         return f"floats of the form {column.type} have no index kind"
     if column.storage in ("external", "virtual"):
         return "its rows lie in other files, which may change without it"
     if column.storage == "sectioned":
         return "an index and its column refer to each other, and HDF5 cannot refer to a sparse column"
-    if domain_of(column.type) is None:
+    if column.kept == "levels":
+        return "its text is compared by the place among its categories, which may lie in another file and change there"
+    if domain_of(key) is None:
         return f"values of type {column.type} cannot be compared"
     return None

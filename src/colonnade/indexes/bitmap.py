@@ -16,6 +16,7 @@ import numpy as np
 from colonnade import kernels
 from colonnade.columns.key_images import image_to_keys, keys_to_image
 from colonnade.columns.keys import Keys, Places, join
+from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
@@ -135,10 +136,11 @@ def write_bits(dataset: Any, values: Values, first: int, keys: Keys, column: Col
 
 def write_values(group: Any, name: str, dataset: Any, values: Values, column: ColumnInfo) -> None:
     """Write the values dataset anew, and what leads to it."""
-    made = create_dataset(group, name, DatasetPlan(column.type, max(1, min(len(values), 4096))), len(values))
+    stored = key_type(column)
+    made = create_dataset(group, name, DatasetPlan(stored, max(1, min(len(values), 4096))), len(values))
     if values.keys is not None and len(values):
-        image, _kept = keys_to_image(values.keys, column.type)
-        write_rows(made, column.type, 0, image, len(values))
+        image, _kept = keys_to_image(values.keys, stored)
+        write_rows(made, stored, 0, image, len(values))
     attributes.write_reference(dataset, "_values", made)
     attributes.write_flag(dataset, "ordered", values.is_ordered)
 
@@ -166,7 +168,7 @@ class BitmapIndex(Index):
         if values is None:
             return "its values are not there"
         info = describe_dataset(values)
-        if info.type != self.column.type:
+        if info.type != key_type(self.column):
             return "its values are not of the column's type"
         if info.shape != (shape[0],):
             return f"it has {shape[0]} bitmaps and {info.shape} values"
@@ -182,7 +184,7 @@ class BitmapIndex(Index):
             if self.receipt is not None and [digest_pointing(node)] != self.receipt.get("values"):
                 raise ChangedError("its values are not those that were verified")
             with reading(node, info, 0, info.shape[0] if info.shape else 0) as image:
-                self._values = image_to_keys(image, self.column.type)
+                self._values = image_to_keys(image, key_type(self.column))
         return self._values
 
     def _bits(self) -> Part:
@@ -257,8 +259,9 @@ class BitmapIndex(Index):
         if len(values) != n_values:
             resize(node, len(values))
             assert values.keys is not None  # there are values
-            image, _kept = keys_to_image(values.keys, column.type)
-            write_rows(node, column.type, 0, image, len(values))
+            stored = key_type(column)
+            image, _kept = keys_to_image(values.keys, stored)
+            write_rows(node, stored, 0, image, len(values))
         attributes.write_flag(self.dataset, "ordered", values.is_ordered)
         self._values = self._part = self._complete = None
         return self.dataset

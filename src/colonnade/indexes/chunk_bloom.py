@@ -15,6 +15,7 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.columns.keys import Keys, NumberKeys, make_keys
+from colonnade.columns.mapping import key_type
 from colonnade.h5 import attributes
 from colonnade.h5.matrices import create_matrix, matrix_shape, resize_matrix, write_matrix
 from colonnade.indexes.base import (
@@ -106,7 +107,7 @@ class BloomBuilder(Builder):
         self._done = 0
 
     def add(self, first_row: int, keys: Keys) -> None:
-        self._waiting.append(make_filter(keys, self._column.type.size, self._k, self._m_bits))
+        self._waiting.append(make_filter(keys, key_type(self._column).size, self._k, self._m_bits))
         if len(self._waiting) * self._m_bits // 8 >= FLUSH_BYTES:
             self._flush()
 
@@ -174,7 +175,7 @@ class BloomIndex(Index):
         may = np.zeros(grid.n_chunks, dtype=bool)
         if points:
             k, m_bits = self._sizes
-            bits = bit_places(make_column_keys(points, self.column, source), self.column.type.size, k, m_bits)
+            bits = bit_places(make_column_keys(points, self.column, source), key_type(self.column).size, k, m_bits)
             for chunk in scope.chunks(grid.chunk_rows).tolist():
                 filter_ = self._filters().read(chunk, chunk + 1)[0]
                 may[chunk] = bool(((filter_[bits // 8] >> (bits % 8)) & 1).all(axis=1).any())
@@ -196,7 +197,7 @@ class BloomIndex(Index):
             return None
         touched = changed | Selection.of(min(n_before, grid.n_rows) // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
         for chunk, keys in chunk_keys(source, iter(touched.chunks(grid.chunk_rows).tolist())):
-            write_matrix(self.dataset, chunk, 0, make_filter(keys, source.column.type.size, k, m_bits)[None])
+            write_matrix(self.dataset, chunk, 0, make_filter(keys, key_type(source.column).size, k, m_bits)[None])
         return self.dataset
 
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
@@ -204,7 +205,7 @@ class BloomIndex(Index):
         k, m_bits = self._sizes
         filters = Part(self.dataset, 1)
         for chunk, keys in chunk_keys(source, range(self.column.grid.n_chunks)):
-            truth, found = make_filter(keys, self.column.type.size, k, m_bits), filters.read(chunk, chunk + 1)[0]
+            truth, found = make_filter(keys, key_type(self.column).size, k, m_bits), filters.read(chunk, chunk + 1)[0]
             for byte in np.flatnonzero(truth != found)[:1].tolist():
                 yield Wrong(f"chunk {chunk}, byte {byte}", int(found[byte]), int(truth[byte]))
 

@@ -6,7 +6,7 @@ bound and are counted apart, because a negated leaf is true on NaN rows and must
 
 | member | type | |
 | --- | --- | --- |
-| min, max | the column's | the bounds; the fill where the chunk has no value to order |
+| min, max | that of the column's keys | the bounds; the fill where the chunk has no value to order |
 | nan_count | uint64 | NaN rows; with a NaN fill, the missing rows |
 | fill_count | uint64 | missing rows |
 | n | uint64 | rows of the chunk |
@@ -22,6 +22,7 @@ import numpy as np
 from colonnade.columns.fills import fill_is_nan
 from colonnade.columns.key_images import image_to_keys, keys_to_image
 from colonnade.columns.keys import Keys, make_keys
+from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import (
@@ -58,8 +59,9 @@ _COUNTS = ("nan_count", "fill_count", "n")
 
 def entry_type(column: ColumnInfo) -> StoredType:
     """The compound of one entry."""
-    size = column.type.size
-    parts = [StoredField("min", 0, column.type), StoredField("max", size, column.type)]
+    value = key_type(column)
+    size = value.size
+    parts = [StoredField("min", 0, value), StoredField("max", size, value)]
     parts += [StoredField(name, 2 * size + 8 * i, _COUNT) for i, name in enumerate(_COUNTS)]
     return StoredType("compound", 2 * size + 24, "none", fields=tuple(parts))
 
@@ -107,14 +109,14 @@ class _Entries:
 
     def write(self, dataset: Any, first: int) -> None:
         """Put all entries into the dataset, from this one on."""
-        stored, value = entry_type(self._column), self._column.type
+        stored, value = entry_type(self._column), key_type(self._column)
         image = np.zeros(len(self), dtype=memory_dtype(stored))
         kept: list[Any] = []
         for position, bounds in enumerate(self._bounds):
             for side, name in enumerate(("min", "max")):
                 if bounds is not None:
                     element, memory = keys_to_image(bounds[side], value)
-                elif self._column.fill is not None:
+                elif self._column.fill is not None and value == self._column.type:
                     element, memory = fill_element(value, self._column.fill)
                     element = element.view(memory_dtype(value)) if not value.has_pointers else element
                 else:
@@ -157,8 +159,8 @@ class MinMaxIndex(Index):
                 raise ChangedError("its bytes are not those that were verified")
             info = describe_dataset(self.dataset)
             with reading(self.dataset, info, 0, self.column.grid.n_chunks) as image:
-                low = image_to_keys(image["min"], self.column.type)
-                high = image_to_keys(image["max"], self.column.type)
+                low = image_to_keys(image["min"], key_type(self.column))
+                high = image_to_keys(image["max"], key_type(self.column))
                 counts = {name: image[name].astype("i8") for name in _COUNTS}
             if fill_is_nan(self.column):
                 counts["nan_count"], counts["fill_count"] = counts["fill_count"], counts["nan_count"]

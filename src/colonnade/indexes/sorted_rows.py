@@ -117,6 +117,10 @@ class SortedRowsIndex(Index):
         """How many rows have a value to be ordered by."""
         return self.column.n_rows - sum(self._tails)
 
+    @property
+    def _is_text(self) -> bool:
+        return self.column.type.kind in ("text", "string") or self.column.kept == "pointers"
+
     def problem(self) -> str | None:
         info = describe_dataset(self.dataset)
         if info.type.kind != "integer" or info.type.signed or 2 ** (8 * info.type.size) < self.column.n_rows:
@@ -195,7 +199,7 @@ class SortedRowsIndex(Index):
         spans = self.spans(leaf, source)
         if spans is None:
             return None
-        rows_for_one = TEXTS_FOR_ONE if self.column.type.kind in ("text", "string") else ROWS_FOR_ONE
+        rows_for_one = TEXTS_FOR_ONE if self._is_text else ROWS_FOR_ONE
         if sum(b - a for a, b in spans) * rows_for_one > scope.count:
             raise Costly
         parts = [self.rows(a, b) for a, b in spans]

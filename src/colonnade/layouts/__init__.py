@@ -6,14 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from colonnade.errors import UsageError
 from colonnade.layouts import index_home
 from colonnade.layouts.anndata import describe as anndata_describe
 from colonnade.layouts.anndata import names as anndata_names
 from colonnade.layouts.anndata import search as anndata_search
 from colonnade.layouts.anndata import write as anndata_write
+from colonnade.layouts.artifactdb import describe as artifactdb_describe
+from colonnade.layouts.artifactdb import metadata as artifactdb_metadata
+from colonnade.layouts.artifactdb import names as artifactdb_names
+from colonnade.layouts.artifactdb import search as artifactdb_search
+from colonnade.layouts.artifactdb import write as artifactdb_write
 from colonnade.layouts.hep001 import describe as hep001_describe
 from colonnade.layouts.hep001 import names as hep001_names
 from colonnade.layouts.hep001 import search as hep001_search
@@ -27,7 +35,12 @@ if TYPE_CHECKING:
 
     from colonnade.columns.writer import WrittenColumn
 
-__all__ = ["LAYOUTS", "Layout", "NewWriter", "PlacedIndex", "ResumedWriter", "TableText", "layout_of"]
+located = artifactdb_metadata.located
+BASIC_COLUMNS, DIRECTORY_GROUP = artifactdb_names.BASIC_COLUMNS, artifactdb_names.DIRECTORY_GROUP
+__all__ = [
+    "BASIC_COLUMNS", "DIRECTORY_GROUP", "LAYOUTS", "Layout", "NewWriter", "PlacedIndex", "ResumedWriter", "TableText",
+    "follow_file", "layout_of", "located", "new_layout",
+]  # fmt: skip
 
 
 class NewWriter(Protocol):
@@ -86,6 +99,17 @@ class Layout:
     needs_labels: bool = False  # rows without labels are numbered
     keeps_texts: bool = True  # units and descriptions
     keeps_masks: bool = False  # beside the values, which say what is missing
+    parts: tuple[str, ...] = ()  # members of a table's group that belong to no one column
+    names_are_links: bool = True  # a column is a member of the group by its own name
+    count_rows: Callable[[Any, int], None] = lambda _group, _n_rows: None
+    beside: Beside | None = None  # of a new table: what is written beside its file
+
+
+class Beside(Protocol):
+    """What stands beside a file, and follows it when it is closed."""
+
+    def check_place(self, file: Path, table: str, alone: bool) -> None: ...
+    def publish(self, file: Path, table: str, alone: bool) -> None: ...
 
 
 HEP001 = Layout(
@@ -150,7 +174,72 @@ ANNDATA = Layout(
     keeps_texts=False,
     keeps_masks=True,
 )
-LAYOUTS: dict[str, Layout] = {"hep001": HEP001, "anndata": ANNDATA}
+ARTIFACTDB = Layout(
+    name="artifactdb",
+    is_table=artifactdb_describe.is_table,
+    describe=artifactdb_describe.describe,
+    open_column=artifactdb_describe.open_column,
+    own_attributes=artifactdb_describe.unread_attributes,
+    check_name=artifactdb_names.check_name,
+    needs_large_attributes=artifactdb_write.needs_large_attributes,
+    make_group=artifactdb_write.make_group,
+    new_writer=partial(artifactdb_write.new_writer, artifactdb_write.VERSIONED),
+    resume_column=artifactdb_write.resume_column,
+    complete_columns=artifactdb_write.complete_columns,
+    complete_group=artifactdb_write.complete_group,
+    extend=artifactdb_write.extend,
+    attach_column=artifactdb_write.attach_column,
+    detach_column=artifactdb_write.detach_column,
+    rename_column=artifactdb_write.rename_column,
+    replace_column=artifactdb_write.replace_column,
+    sparse_texts=lambda *_: {},  # there are no sparse columns
+    set_texts=artifactdb_write.set_texts,
+    search_indexes=artifactdb_search.search_indexes,
+    place_index=artifactdb_search.place_index,
+    attach_index=artifactdb_search.attach_index,
+    detach_index=index_home.remove_index,
+    rename_indexes=artifactdb_search.rename_indexes,
+    own_objects=artifactdb_write.own_objects,
+    clear=artifactdb_write.clear,
+    check_members=artifactdb_names.check_members,
+    check_can_change=artifactdb_write.check_can_change,
+    unnamed_labels=artifactdb_names.ROW_NAMES,
+    keeps_texts=False,
+    parts=(artifactdb_names.DATA, artifactdb_names.COLUMN_NAMES),
+    names_are_links=False,
+    count_rows=artifactdb_write.count_rows,
+)
+LAYOUTS: dict[str, Layout] = {"hep001": HEP001, "anndata": ANNDATA, "artifactdb": ARTIFACTDB}
+
+
+def new_layout(name: str, version: object = None, directory: bool = False) -> Layout:
+    """The layout of a new table; of one that has several forms, the form that is asked for."""
+    if name not in LAYOUTS:
+        raise UsageError(f"unknown layout {name!r}; known: {', '.join(LAYOUTS)}")
+    if name != ARTIFACTDB.name:
+        if version is not None or directory:
+            raise UsageError(f"version= and directory= are for the layout 'artifactdb', not {name!r}")
+        return LAYOUTS[name]
+    from colonnade.layouts.artifactdb.publish import Publisher, asked_generation
+
+    generation = asked_generation(version, directory)
+    publisher = Publisher(generation)
+    made = replace(ARTIFACTDB, new_writer=partial(artifactdb_write.new_writer, generation), beside=publisher)
+    if generation.family != "legacy":
+        return made
+    return replace(
+        made,
+        complete_columns=partial(artifactdb_write.complete_legacy_columns, generation),
+        complete_group=publisher.complete_legacy_group,
+    )
+
+
+def follow_file(file: Path) -> None:
+    """After a file was changed and closed: what stands beside it follows."""
+    if artifactdb_metadata.metadata_beside(file).is_file():
+        from colonnade.layouts.artifactdb.publish import follow
+
+        follow(file)
 
 
 def layout_of(group: Any) -> Layout | None:

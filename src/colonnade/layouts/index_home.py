@@ -13,6 +13,7 @@ from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.links import address, children, create_group, dereference, exists, open_dataset, open_group, unlink
 from colonnade.h5.links import rename as rename_link
+from colonnade.model import shown_name
 
 HOME = "_search_indexes"
 KIND = "KIND"
@@ -28,6 +29,24 @@ class PlacedIndex:
     column: str | None
     dataset: Any
     problem: str | None = None
+
+
+@dataclass(frozen=True)
+class IndexPlan:
+    """A search index that is of no use: it goes, and is built anew where its column is known and can have one."""
+
+    name: str
+    path: str
+    address: int | None
+    word: str
+    column: str | None
+    mends: tuple[tuple[str, str], ...]
+
+    @property
+    def action(self) -> str:
+        if self.column is None:
+            return "the index is dropped"
+        return f"the index is built anew: {self.word} of {shown_name(self.column)!r}"
 
 
 def home_of(group: Any) -> Any | None:

@@ -56,7 +56,7 @@ MOST_LOOKED_UP = 64  # texts beyond which all categories are compared with them 
 
 def bind(predicate: Predicate, columns: Iterable[str], readers: Readers, where: str) -> Bound:
     """The predicate in terms of the columns' keys."""
-    known = set(columns)
+    known = dict.fromkeys(columns)  # found at once, and named in their order
     try:
         for leaf in predicate.leaves():
             if leaf.column not in known:
@@ -94,8 +94,7 @@ class _LeafBinder:
             return BoundLeaf(name, self._among_codes(negated), False, said)
         if self._reader.domain is None:
             raise self._refusal("anything")
-        column = self._reader.column
-        dtype = np.dtype(object) if self._reader.is_decimal_text else memory_dtype(column.type)
+        dtype = np.dtype(object) if self._reader.is_decimal_text else memory_dtype(self._reader.key_type)
         return BoundLeaf(name, self._test(kind, dtype), negated, said)
 
     def _among_codes(self, negated: bool) -> Test:

@@ -44,7 +44,7 @@ def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:
 def window_rows(columns: Sequence[ColumnInfo], most: int = MOST_ROWS) -> int:
     """Rows of a window: whole chunks of the longest, so that none is read twice, not too few and about `most`."""
     longest = max((column.grid.chunk_rows for column in columns), default=FEWEST_ROWS)
-    if any(column.type.has_pointers for column in columns):
+    if any(column.leads_elsewhere for column in columns):
         return longest
     width = max(1, sum(column.type.size for column in columns))
     wanted = max(FEWEST_ROWS if width < 256 else 1, min(most, WINDOW_BYTES // width))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.read import PIECE_BYTES, ColumnReader, cut
+from colonnade.columns.read import PIECE_BYTES, ColumnReader
 from colonnade.errors import UsageError
 from colonnade.threads import in_order
 
@@ -69,7 +69,7 @@ def _pieces(reader: ColumnReader, rows: Rows) -> Iterator[Callable[[], pa.Array]
     if not isinstance(rows, range):
         yield partial(_take, reader, rows)
     elif rows.step == 1:
-        for first, last in cut(rows.start, rows.stop, column.grid.chunk_rows, column.type):
+        for first, last in reader.pieces(rows.start, rows.stop):
             yield partial(reader.read, first, last - first)
     else:
         most = max(1, PIECE_BYTES // max(column.type.size, 1))

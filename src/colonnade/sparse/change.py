@@ -23,6 +23,7 @@ from colonnade.sparse.chunk_maps import ChunkMap
 from colonnade.sparse.create import edit
 from colonnade.sparse.dataspace import Dataspace
 from colonnade.sparse.edit import Editor, put_chunks, put_messages
+from colonnade.sparse.fit import fitted
 from colonnade.sparse.headers import read_messages
 from colonnade.sparse.locate import describe, find_address
 from colonnade.sparse.objects import checked_objects, encode_cells
@@ -182,20 +183,12 @@ def checked_values(given: Any, info: SparseInfo, count: int) -> Values:
     if values.dtype == dtype.base or not count:
         return np.ascontiguousarray(values, dtype=dtype.base)
     try:
-        with np.errstate(all="ignore"):
-            made = values.astype(dtype.base)
-            back = made.astype(values.dtype)
+        made, unfit = fitted(values, dtype.base)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"values of {values.dtype} are no {info.type}: {error}") from error
-    if values.dtype.kind in "biufc" and not (values.dtype.kind == "f" and dtype.base.kind in "fc"):
-        wrong = np.flatnonzero((back != values).reshape(count, -1).any(axis=1))
-        if len(wrong):
-            row = int(wrong[0])
-            raise DataError(
-                f"value {values[row]!r} of row {row} does not fit into {info.type}", row=row, value=values[row]
-            )
-    elif values.dtype.kind in "SU" and (back != values).any():
-        row = int(np.flatnonzero(back != values)[0])
+    wrong = np.flatnonzero(unfit.reshape(count, -1).any(axis=1))
+    if len(wrong):
+        row = int(wrong[0])
         raise DataError(f"value {values[row]!r} of row {row} does not fit into {info.type}", row=row, value=values[row])
     return made
 

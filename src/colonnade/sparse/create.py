@@ -17,6 +17,7 @@ from colonnade.sparse.attributes import encode_attributes
 from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.dataspace import Dataspace
 from colonnade.sparse.edit import Editor, empty_single, put_dataset
+from colonnade.sparse.fit import fitted
 from colonnade.sparse.layout import SPARSE, VARIABLE, Layout, MapKind
 from colonnade.sparse.objects import element_type
 from colonnade.sparse.values import stored_dtype
@@ -134,10 +135,16 @@ def _sizes(given: Sequence[int], what: str, least: int) -> tuple[int, ...]:
 def _fill_bytes(fill: Any, stored: StoredType) -> bytes | None:
     if fill is None:
         return None
+    dtype = stored_dtype(stored)
     try:
-        return np.array([fill], dtype=stored_dtype(stored)).tobytes()[: stored.size]
+        if dtype.kind not in "iufc":
+            return np.array([fill], dtype=dtype).tobytes()[: stored.size]
+        made, unfit = fitted(np.asarray([fill]), dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"fill {fill!r} is no {stored}: {error}") from error
+    if made.shape != (1,) or unfit.any():
+        raise UsageError(f"fill {fill!r} does not fit into {stored}")
+    return made.tobytes()
 
 
 def _pipelines(filters: Filters, stored: StoredType, dense: bool) -> tuple[tuple[FilterInfo, ...], ...]:

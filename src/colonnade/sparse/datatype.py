@@ -235,6 +235,8 @@ def _encode_integer(stored: StoredType) -> bytes:
 
 
 def _encode_float(stored: StoredType) -> bytes:
+    if stored.size not in _PLAIN_FLOATS:
+        raise UnsupportedError(f"colonnade does not write floats of {stored.size} bytes", feature=str(stored))
     sign, *rest = _PLAIN_FLOATS[stored.size]
     return _head(1, 1, _big(stored) | 0x20 | sign << 8, stored.size) + struct.pack("<HHBBBBI", *rest)
 

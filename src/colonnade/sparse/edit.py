@@ -44,7 +44,7 @@ from colonnade.sparse.pack import Packed, Section
 from colonnade.sparse.pipelines import encode_pipelines
 from colonnade.sparse.records import ChunkRecord, RecordForm, Records, encode_records
 from colonnade.sparse.source import CHECKSUM, Source, with_checksum
-from colonnade.sparse.spare import LEAST_ROOM, USUAL_ROOM, Spare, decode_spare
+from colonnade.sparse.spare import LEAST_ROOM, USUAL_ROOM, Spare, decode_spare, encode_note, encode_stamp
 from colonnade.sparse.superblock import Superblock, read_superblock
 
 _CONSTANT = 1  # flag of messages that never change
@@ -259,19 +259,23 @@ def put_messages(editor: Editor, header: int, info: SparseInfo, spare: Spare | N
     place, length = _block_of(editor, header)
     body = _encode_messages(info)
     needed = len(body) + _BLOCK_LEAD
-    if needed > length or (spare.encode(USUAL_ROOM) and length - needed < LEAST_ROOM + _MESSAGE_LEAD):
+    if needed > length or (spare.largest(USUAL_ROOM) and length - needed < LEAST_ROOM + _MESSAGE_LEAD):
         spare.give(place, length)
         new = needed + USUAL_ROOM + _MESSAGE_LEAD
         place, length = _put(editor, spare, lambda _: bytes(new)), new
         editor.put(header, _encode_stub(place, length))
-    note = spare.encode(length - needed - _MESSAGE_LEAD)
-    if note:
+    noted = spare.largest(length - needed - _MESSAGE_LEAD)
+    if noted:
+        note = encode_note(noted)
         body += struct.pack("<BHB", NIL, len(note), 0) + note
     editor.put(place, _sealed(body, length))
+    for address, size in noted:
+        if (address, size) not in spare.stamped:
+            editor.put(address, encode_stamp(header, size))
 
 
 def _read_spare(editor: Editor, header: int) -> Spare:
-    """What the note in the header of an array says is free."""
+    """What the note in the header of an array says is free, where the stamps there say so too."""
     source = editor.source
     fields = source.summed(*_block_of(editor, header), "object header continuation")
     fields.take(4)
@@ -279,7 +283,7 @@ def _read_spare(editor: Editor, header: int) -> Spare:
         kind, size = fields.number(1), fields.number(2)
         fields.take(1)
         data = fields.take(size)
-        found = decode_spare(source, data) if kind == NIL else None
+        found = decode_spare(source, data, header) if kind == NIL else None
         if found is not None:
             return found
     return Spare()

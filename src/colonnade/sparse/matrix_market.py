@@ -6,7 +6,8 @@
     1 1 0.5                                            counted from 1
     3 4 1e3
 
-Of the symmetric forms the other half is made. Everything is checked: numbers, their count, places.
+Of the symmetric forms the other half is made. Everything is checked: numbers, their count, places. Whole numbers are of
+64 bits with a sign; larger ones are neither read nor written.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _FIELDS = {"real": "<f8", "double": "<f8", "integer": "<i8", "complex": "<c16", 
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 _READ = 1 << 20
 _MOST_LINE = 1 << 16
+_LARGEST = 2**63 - 1  # whole number that is read, and so written
 
 
 def is_matrix_market(path: str | Path) -> bool:
@@ -118,7 +120,7 @@ def _blocks(file: IO[bytes], head: _Head) -> Iterator[Block]:
             raise CorruptError(f"{head.name} has a line of more than {_MOST_LINE} bytes", path=head.name)
         block = _parse(text[:cut], head, n_done)
         n_done += len(block[1])
-        yield _mirrored(block, head.symmetry)
+        yield _mirrored(block, head)
         if not data:
             break
     if n_done != head.n_entries:
@@ -135,7 +137,7 @@ def _parse(text: bytes, head: _Head, n_before: int) -> Block:
         )
     try:
         table = np.array(words, dtype="S").astype(dtype).reshape(n_rows, head.n_words)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise CorruptError(f"{head.name}: behind entry {n_before}: {error}", path=head.name) from None
     axes = []
     for axis, size in enumerate((head.n_rows, head.n_columns)):
@@ -151,20 +153,24 @@ def _values(table: np.ndarray[Any, Any], field: str) -> np.ndarray[Any, Any]:
     if field == "pattern":
         return np.ones(len(table), dtype=bool)
     if field == "complex":
-        return table[:, 2] + 1j * table[:, 3]
+        made = np.empty(len(table), dtype=np.complex128)
+        made.real, made.imag = table[:, 2], table[:, 3]  # a sum would lose infinities and the sign of 0
+        return made
     return np.ascontiguousarray(table[:, 2])
 
 
-def _mirrored(block: Block, symmetry: str) -> Block:
+def _mirrored(block: Block, head: _Head) -> Block:
     """The other half of a matrix of which one is stored."""
-    if symmetry == "general":
+    if head.symmetry == "general":
         return block
     (rows, columns), values = block
     off = rows != columns
     twin = values[off]
-    if symmetry == "skew-symmetric":
+    if head.symmetry == "skew-symmetric":
+        if head.field == "integer" and len(twin) and twin.min() < -_LARGEST:
+            raise CorruptError(f"{head.name}: {twin.min()} has no negative of 64 bits", path=head.name)
         twin = -twin
-    elif symmetry == "hermitian":
+    elif head.symmetry == "hermitian":
         twin = np.conj(twin)
     axes = np.concatenate((rows, columns[off])), np.concatenate((columns, rows[off]))
     return axes, np.concatenate((values, twin))
@@ -194,5 +200,7 @@ def _lines(rows: Any, columns: Any, values: np.ndarray[Any, Any], field: str) ->
     if field == "complex":
         pairs = zip(places, values.real.tolist(), values.imag.tolist(), strict=True)
         return "".join(f"{row} {column} {real!r} {imag!r}\n" for (row, column), real, imag in pairs).encode()
+    if field == "integer" and len(values) and values.max() > _LARGEST:
+        raise UsageError(f"{values.max()} is larger than whole numbers of Matrix Market files are read, {_LARGEST}")
     numbers = values.tolist()
     return "".join(f"{r} {c} {value!r}\n" for (r, c), value in zip(places, numbers, strict=True)).encode()

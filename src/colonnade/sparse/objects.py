@@ -20,6 +20,7 @@ from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.h5.datatypes import stored_type_of
 from colonnade.model import StoredType
 from colonnade.sparse.chunk import Cells, SparseInfo
+from colonnade.sparse.fit import fitted
 from colonnade.sparse.heap_set import REFERENCE, encode_heap_set, encode_reference
 from colonnade.sparse.pack import PackedChunk, encode_chunk, encode_sections
 from colonnade.sparse.values import Values, stored_dtype
@@ -84,12 +85,9 @@ def _sequence(value: Any, stored: StoredType) -> Values:
     dtype = stored_dtype(stored.item)
     if items.ndim != 1 and not (items.ndim == 1 + len(dtype.shape)):
         raise ValueError(f"it has {items.ndim} dimensions")
-    with np.errstate(all="ignore"):
-        made = items.astype(dtype.base)
-    if items.dtype.kind in "biu" and made.dtype.kind in "iu" and not np.array_equal(made.astype(items.dtype), items):
+    made, unfit = fitted(items, dtype.base)
+    if unfit.any():
         raise ValueError("an item does not fit")
-    if items.dtype.kind in "fc" and made.dtype.kind in "iu" and not np.array_equal(made, items):
-        raise ValueError("an item is no whole number, or does not fit")
     return made
 
 

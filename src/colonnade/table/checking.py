@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
-from colonnade.checking import Check, Findings, Mended, mend_file, not_hdf5, plan_repairs
+from colonnade.checking import Check, Findings, Mended, mend_file, not_hdf5, not_located, plan_repairs
 from colonnade.errors import FormatError, UsageError
 from colonnade.h5.files import Target
 from colonnade.h5.links import open_group
 from colonnade.h5.outside import Links
+from colonnade.layouts.artifactdb.metadata import located
+from colonnade.layouts.artifactdb.names import BASIC_COLUMNS
+from colonnade.layouts.checks import Generation, parse_generation
 from colonnade.model import Progress
 from colonnade.table.file import File, open
 from colonnade.table.sparse import opened
@@ -21,28 +26,45 @@ def check(
     deep: bool = False,
     progress: Progress | None = None,
     links: Links = "folder",
+    generation: str | None = None,
 ) -> Findings:
     """Check the tables and sparse arrays of a file against every rule: findings, the worst first; none if all is well.
 
-    target: a File, or anything `open` takes. table: only the one at this path.
+    target: a File, or anything `open` takes; of an ArtifactDB data frame also its directory, or its metadata.
+    table: only the one at this path.
     deep: also read every value (codes within categories, rows that can be read, indexes that say what columns say).
     progress: called with the rows read so far and in all, of a deep check.
     links: which other files this one may lead to, as for colonnade.open; a File knows that already.
+    generation: the rules that ArtifactDB's data frames are held to, where that is not what they say themselves:
+    "versioned", "directory", or "legacy:2/1" (the versions of hdf5_data_frame and data_frame).
 
     A bad file is no error but findings; `checked` of the list says how much was looked at. See docs/checking.md.
     """
+    made = None if generation is None else parse_generation(generation)
+    if isinstance(target, File):
+        return _check(target, table, deep, progress, made)
+    path = Path(target) if isinstance(target, (str, os.PathLike)) else None
     try:
-        if isinstance(target, File):
-            return _check(target, table, deep, progress)
-        with open(target, links=links) as file:
-            return _check(file, table, deep, progress)
+        place = located(target)
+        if path is not None and path.is_dir():
+            made = made or parse_generation("directory")
+            if place == target:
+                raise FormatError(f"{path} has no {BASIC_COLUMNS}")
+    except FormatError as error:
+        assert path is not None  # by `located`, which takes other targets as they are
+        return not_located(path, error)
+    try:
+        with open(place, links=links) as file:
+            return _check(file, table, deep, progress, made)
     except FormatError as error:
         return not_hdf5(error)
 
 
-def _check(file: File, table: str | None, deep: bool, progress: Progress | None) -> Findings:
+def _check(
+    file: File, table: str | None, deep: bool, progress: Progress | None, generation: Generation | None
+) -> Findings:
     def look() -> Findings:
-        one = Check(file._receipts_now(), values=deep, indexes=deep, progress=progress, sparse=_bytes_of(file))
+        one = Check(file._receipts_now(), deep, deep, progress, _bytes_of(file), generation)
         root = file._handle.root
         if table is None:
             return one.file(root)

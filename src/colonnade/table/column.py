@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.fills import fill_value
+from colonnade.columns.fills import column_fill
 from colonnade.columns.mapping import arrow_type, implied_units
 from colonnade.columns.values import python_values
 from colonnade.errors import UsageError
@@ -79,7 +79,7 @@ class Column:
     @property
     def fill(self) -> object:
         """The stored value that marks a missing row, None when the column has none."""
-        return None if self.info.fill is None else fill_value(self.info.type, self.info.fill)
+        return column_fill(self.info)
 
     @property
     def categories(self) -> pa.Array | None:

@@ -23,7 +23,7 @@ from colonnade.h5.links import join_path, open_dataset, open_group, unlink, walk
 from colonnade.h5.locks import Locking
 from colonnade.h5.outside import Links
 from colonnade.indexing import Indexes
-from colonnade.layouts import Layout, layout_of
+from colonnade.layouts import BASIC_COLUMNS, DIRECTORY_GROUP, Layout, follow_file, layout_of, located
 from colonnade.model import Progress, TableInfo
 from colonnade.predicate import Predicate
 from colonnade.sparse.draft import put_drafts, retire_arrays
@@ -34,6 +34,7 @@ from colonnade.threads import default_threads
 from colonnade.trust import Receipts, Trust, file_state, load_receipts, save_receipts
 
 if TYPE_CHECKING:
+    from colonnade.layouts import Beside
     from colonnade.writing import Draft, Mode
 
 MOST_READS = 50
@@ -66,7 +67,7 @@ def open(  # noqa: A001 - the name is the public contract
         raise UsageError(f"n_threads must be at least 1, not {n_threads}")
     if trust not in ("verified", "always", "never"):
         raise UsageError(f"trust must be 'verified', 'always' or 'never', not {trust!r}")
-    return File(open_file(target, mode, care=Care(durability, timeout, locking, links)), trust, n_threads)
+    return File(open_file(located(target), mode, care=Care(durability, timeout, locking, links)), trust, n_threads)
 
 
 def open_table(
@@ -137,13 +138,18 @@ def write(
 
     Options: title, description, units_vocabulary (texts); columns={name: colonnade.column(...)};
     labels=[names] or {name: array}, the row labels; index={column: kind or kinds}, the search indexes;
-    layout="hep001" or "anndata"; allow_reserved=False.
+    layout="hep001", "anndata" or "artifactdb"; allow_reserved=False.
+    version, directory: of the layout "artifactdb": version="1.0" (a group that says its version), or "H/F", a legacy
+    form by the versions of hdf5_data_frame and data_frame; directory=True: today's form, a directory at the target.
     anndata=True: a HEP001 table that anndata reads as a data frame as well, with labels and missing rows: in one group
     where that can be, else as the member "_hep001" of the frame. anndata="0.7": always in one group, as of anndata 0.7.
     """
     from colonnade.writing import check_options, check_place, prepare
 
     check_options(options)
+    if options.get("directory"):
+        target, table = _in_directory(target), DIRECTORY_GROUP
+    target = located(target)
     if mode == "append":
         if _append_to(target, table, data, progress):
             return
@@ -155,6 +161,17 @@ def write(
     handle = open_file(target, "a", large_root=draft.large_attributes and table.strip("/") == "")
     with File(handle) as file:
         file._write(table, draft, mode, progress)
+
+
+def _in_directory(target: Target) -> Path:
+    """The file of a table that is a directory, which is made if it is not there."""
+    if not isinstance(target, (str, os.PathLike)):
+        raise UsageError("directory=True makes a directory: name its path")
+    folder = Path(target)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; directory=True makes a directory: choose another path")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / BASIC_COLUMNS
 
 
 def _told_of_passes(progress: Progress | None, n_passes: int) -> Progress | None:
@@ -192,6 +209,7 @@ class File:
         self._spoiled = False
         self._receipts: Receipts = {}
         self._receipts_of: int | None = None
+        self._beside: dict[str, Beside] = {}
         self._n_verified = 0  # verifications so far: what is open of indexes is trusted as of one of them
 
     @property
@@ -347,6 +365,7 @@ class File:
 
         with self._change():
             path = self._absolute(table)
+            self._note_beside(draft, path)
             if draft.has_sparse and not self._handle.is_journaled:
                 raise UsageError(f"{self.name} was not opened from a path, so sparse columns cannot be made in it")
             if mode == "replace" and path in self:
@@ -360,6 +379,19 @@ class File:
                 group, layout, info = self._describe(path)
                 told = None if progress is None else partial(_told_behind, progress, info.n_rows)
                 Indexes(group, layout, info, self._receipts).build(draft.index, progress=told)
+
+    def _note_beside(self, draft: Draft, path: str) -> None:
+        """Keep in mind what is to be written beside the file when it is closed."""
+        beside, place = draft.layout.beside, self._handle.path
+        if beside is None:
+            return
+        if place is None or not self._handle.is_journaled:
+            raise UsageError(
+                f"{self.name} was not opened from a path, beside which the metadata of this layout are written"
+            )
+        before = {table: one for table, one in self._beside.items() if table != path}
+        beside.check_place(place, path, not before)
+        self._beside = {**before, path: beside}
 
     def drop(self, table: str) -> None:
         """Remove a table; what others put into its group stays. One commit."""
@@ -446,6 +478,8 @@ class File:
         """One commit for what is done inside, or a part of a transaction; nothing of it stays if that fails."""
         self._check_writable()
         part_of_more = self._in_transaction
+        if not part_of_more:
+            self._handle.hold()
         kept = dict(self._receipts_now())
         try:
             with told_of_damage(self.name):
@@ -493,7 +527,7 @@ class File:
                 self._receipts = {place: kept for place, kept in self._receipts.items() if place[:2] != (path, name)}
 
     def _row_datasets(self, path: str, name: str) -> list[Any]:
-        """The datasets that tell the rows of a column: its values or codes, and its mask. None for one not there."""
+        """The datasets that tell the rows of a column: its values or codes, its mask, its heap. None: not there."""
         group = open_group(self._handle.root, path)
         layout = layout_of(group) if group is not None else None
         if layout is None:
@@ -503,7 +537,8 @@ class File:
             rows, beside = layout.open_column(group, column) if column is not None else (None, None)
         except (FormatError, UnsupportedError):
             return [None]
-        return [rows, beside] if column is not None and column.is_masked else [rows]
+        told = column is not None and (column.is_masked or column.kept in ("pointers", "levels"))
+        return [rows, beside] if told and not isinstance(beside, pa.Array) else [rows]
 
     def _note_changes(self) -> None:
         """All that was written up to now was written by us."""
@@ -542,10 +577,16 @@ class File:
     def _close(self, keep: bool) -> None:
         handle = self._handle
         if handle.is_open and handle.is_journaled and handle.path is not None and keep:
-            path, receipts = handle.path, self._receipts_now()
-            handle.when_closed = lambda: save_receipts(path, receipts)
+            handle.when_closed = partial(self._settle, handle.path, self._receipts_now())
         with told_of_damage(self.name):
             handle.close(keep)
+
+    def _settle(self, path: Path, receipts: Receipts) -> None:
+        """After the file was closed: what is kept about it, and what stands beside it."""
+        for table, beside in self._beside.items():
+            beside.publish(path, table, len(self._beside) == 1)
+        follow_file(path)
+        save_receipts(path, receipts)
 
     def __enter__(self) -> File:
         return self

@@ -32,6 +32,7 @@ class Case:
     rule: str
     make: Fill
     findings: tuple[Expected, ...] = ()
+    fixable: bool = False
 
 
 CASES: list[Case] = []
@@ -45,9 +46,11 @@ def good(rule: str, name: str = "good") -> Callable[[Fill], Fill]:
     return kept
 
 
-def bad(rule: str, name: str, *findings: Expected) -> Callable[[Fill], Fill]:
+def bad(rule: str, name: str, *findings: Expected, fixed: bool = False) -> Callable[[Fill], Fill]:
+    """fixed: all of it can be mended without touching data."""
+
     def kept(make: Fill) -> Fill:
-        CASES.append(Case(f"{rule}-{name}", rule, make, findings))
+        CASES.append(Case(f"{rule}-{name}", rule, make, findings, fixed))
         return make
 
     return kept
@@ -777,6 +780,61 @@ def _(file: Any) -> None:
     hep001(file)
 
 
+# -- search indexes of frames, which anndata passes over --
+
+
+def indexed(file: Any, kind: bytes = b"SORTED_ROWS", column: str = "x", rows: Sequence[int] = (0, 1, 2)) -> Any:
+    """A frame with an index of its column x."""
+    made = frame(file)
+    index = made.create_group("_search_indexes").create_dataset("x__sorted_rows", data=np.array(rows, "<u4"))
+    index.attrs["KIND"], index.attrs["column"] = np.bytes_(kind), column
+    index.attrs["nan_tail_length"], index.attrs["fill_tail_length"] = np.uint64(0), np.uint64(0)
+    index.attrs["ordered"] = np.bool_(True)
+    index.attrs.create("_columns_list", np.array([made["x"].ref], dtype=h5py.ref_dtype))
+    return made
+
+
+INDEX = "/obs/_search_indexes/x__sorted_rows"
+
+
+@good("A15")
+def _(file: Any) -> None:
+    indexed(file)
+
+
+@bad("A15", "length", ("A15", "error", INDEX), fixed=True)
+def _(file: Any) -> None:
+    indexed(file, rows=(0, 1))
+
+
+@bad("A15", "no-column", ("A15", "error", INDEX), fixed=True)
+def _(file: Any) -> None:
+    indexed(file, column="y")
+
+
+@bad("A15", "other-rows", ("A15", "error", INDEX), fixed=True)
+def _(file: Any) -> None:
+    """Somebody wrote the column anew."""
+    made = indexed(file)
+    file.move("obs/x", "old")
+    array(made, "x", np.array([5, 4, 3], "<i4"))
+
+
+@bad("A15", "contents", ("S8", "error", INDEX, "deep"), fixed=True)
+def _(file: Any) -> None:
+    indexed(file)["x"][:] = [5, 4, 3]
+
+
+@bad("A15", "kind", ("A15", "note", INDEX))
+def _(file: Any) -> None:
+    indexed(file, kind=b"MINE")
+
+
+@bad("A15", "no-kind", ("A15", "error", INDEX))
+def _(file: Any) -> None:
+    del indexed(file)["_search_indexes/x__sorted_rows"].attrs["KIND"]
+
+
 # -- files and manifest --
 
 
@@ -797,6 +855,7 @@ def manifest() -> dict[str, Any]:
                     {"rule": one[0], "severity": one[1], "path": one[2], "deep": one[3:] == ("deep",)}
                     for one in case.findings
                 ],
+                "fixable": case.fixable,
             }
             for case in CASES
         ],

@@ -14,6 +14,7 @@ from colonnade.h5.attributes import BROKEN
 from colonnade.layouts.anndata import rules_arrays as arrays
 from colonnade.layouts.anndata import rules_elements as own
 from colonnade.layouts.anndata import rules_frames as frames
+from colonnade.layouts.anndata import rules_indexes as indexes
 from colonnade.layouts.anndata import rules_matrices as matrices
 from colonnade.layouts.anndata.rules_values import unread
 from colonnade.layouts.anndata.seen import SeenElement, elements
@@ -124,6 +125,13 @@ RULES: tuple[Rule, ...] = (
         "DataFrames",
         "A table of another layout that says it is a data frame shows labels to readers of AnnData.",
         "Take encoding-type from the table, or write it so that both read it (see docs/decisions.md).",
+    ),
+    Rule(
+        "A15",
+        "none: colonnade's own",
+        "A search index of a data frame names its column, refers to the rows of it, and suits them.",
+        "`colonnade fix` builds the index anew, or drops it; nothing is lost, an index holds no data.",
+        (indexes.indexes_suit,),
     ),
 )  # fmt: skip
 

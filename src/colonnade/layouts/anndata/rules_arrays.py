@@ -9,9 +9,9 @@ from typing import Any
 from colonnade.h5.links import dereference, is_dataset
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import open_categories
-from colonnade.layouts.anndata.rules_elements import stored_as
 from colonnade.layouts.anndata.rules_values import number_blocks, read_all, repeated_values
 from colonnade.layouts.anndata.seen import SeenElement
+from colonnade.layouts.seen_node import stored_as
 from colonnade.model import Breach
 
 NUMBERS = ("integer", "float", "boolean", "complex", "enum", "bitfield")
@@ -91,7 +91,7 @@ def codes_are_categories(one: SeenElement) -> Iterator[Breach]:
         categories = categories.member("values")
     if codes is None or categories is None or not codes.is_flat or not categories.is_flat:
         return
-    if not one.rows_read:
+    if not one.rows_read and _kind(codes) == "integer":
         yield from _wrong_codes(codes, categories.length)
     twice = repeated_values(categories)
     if twice is not None:

@@ -5,24 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from colonnade.errors import ColonnadeError
-from colonnade.h5.attributes import Attribute
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import describe
 from colonnade.layouts.anndata.seen import SeenElement, is_old_anndata
+from colonnade.layouts.seen_node import stored_as
 from colonnade.model import Breach
 
 KNOWN_TYPES = {pair[0] for pair in (*names.OF_GROUPS, *names.OF_DATASETS)}
 ROOT_MEMBERS = ("X", "layers", "obs", "obsm", "obsp", "raw", "uns", "var", "varm", "varp")
 # Which axes of the members of a mapping must be as long as obs (0) and var (1), by their place.
 AXES = {"layers": (0, 1), "obsm": (0,), "varm": (1,), "obsp": (0, 0), "varp": (1, 1)}
-
-
-def stored_as(held: Attribute | None) -> str:
-    """How an attribute is stored, in words."""
-    if held is None:
-        return "no such attribute"
-    shape = "no elements" if held.shape is None else "a scalar" if held.shape == () else f"an array {held.shape}"
-    return f"{shape} of {held.type}"
 
 
 # -- A1 --

@@ -9,8 +9,8 @@ from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.links import children, join_path, open_dataset
 from colonnade.layouts.anndata import names
-from colonnade.layouts.anndata.rules_elements import stored_as
 from colonnade.layouts.anndata.seen import SeenElement, SeenFrame
+from colonnade.layouts.seen_node import stored_as
 from colonnade.model import Breach
 
 HEP001_CATEGORIES = "_categories"  # by which a HEP001 table refers to the labels of a column of codes

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from colonnade.layouts.anndata import names
-from colonnade.layouts.anndata.rules_elements import matrix_shape, stored_as
+from colonnade.layouts.anndata.rules_elements import matrix_shape
 from colonnade.layouts.anndata.rules_values import number_blocks, read_all
 from colonnade.layouts.anndata.seen import SeenElement, is_old_matrix
+from colonnade.layouts.seen_node import stored_as
 from colonnade.model import Breach
 
 PARTS = ("data", "indices", "indptr")

@@ -9,49 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
-from colonnade.errors import ColonnadeError
-from colonnade.h5 import attributes
-from colonnade.h5.attributes import BROKEN, Attribute
-from colonnade.h5.datasets import DatasetInfo, describe_dataset
-from colonnade.h5.links import Child, children, hard_kind, join_path, open_dataset, open_group
+from colonnade.h5.links import join_path
 from colonnade.h5.nodes import is_null, is_scalar, object_at
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import describe
+from colonnade.layouts.seen_node import SeenNode, is_link_name, open_member
 from colonnade.model import TableInfo
-
-Kind = Literal["group", "dataset"]
 
 
 @dataclass
-class SeenElement:
+class SeenElement(SeenNode):
     """A group or dataset that says what it is, or that an older anndata would know by its looks.
 
     deep: whether rules may read values. rows_read: whether who reads a frame reads these rows already.
     bytes_read: of the values that rules have read, as stored.
     """
 
-    node: Any
-    path: str
-    kind: Kind
     deep: bool = False
     rows_read: bool = False
     bytes_read: int = field(default=0, compare=False)
-    _looked: dict[str, Attribute | None] = field(default_factory=dict, compare=False, repr=False)
-
-    def attribute(self, name: str) -> Attribute | None:
-        """The attribute as it is stored; None when there is none."""
-        if name not in self._looked:
-            self._looked[name] = attributes.look(self.node, name)
-        return self._looked[name]
-
-    def text(self, name: str) -> str | None:
-        """What a scalar text attribute says; None when it is absent or no such text."""
-        held = self.attribute(name)
-        if held is None or not held.is_text or held.shape != () or held.problem is not None or len(held.values) != 1:
-            return None
-        return held.texts()[0]
 
     @cached_property
     def encoding(self) -> tuple[str | None, str | None]:
@@ -70,34 +48,6 @@ class SeenElement:
     def is_a(self, *pairs: tuple[str, str]) -> bool:
         return self.encoding in pairs
 
-    @cached_property
-    def children(self) -> list[Child]:
-        return children(self.node) if self.kind == "group" else []
-
-    @cached_property
-    def header(self) -> DatasetInfo | str:
-        """What the header of a dataset says; a text that says why it cannot be read."""
-        try:
-            return describe_dataset(self.node)
-        except (*BROKEN, ColonnadeError) as error:
-            return f"the header of this dataset cannot be read: {error}"
-
-    @property
-    def stored(self) -> DatasetInfo | None:
-        return self.header if self.kind == "dataset" and isinstance(self.header, DatasetInfo) else None
-
-    @property
-    def shape_text(self) -> str:
-        if self.kind == "group":
-            return "a group"
-        shape = self.stored.shape if self.stored is not None else None
-        return "no shape" if shape is None else "one element" if shape == () else f"shape {shape}"
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether this is a dataset of rank 1."""
-        return self.stored is not None and self.stored.shape is not None and len(self.stored.shape) == 1
-
     @property
     def is_scalar(self) -> bool:
         return self.kind == "dataset" and is_scalar(object_at(self.node))
@@ -106,15 +56,11 @@ class SeenElement:
     def is_null(self) -> bool:
         return self.kind == "dataset" and is_null(object_at(self.node))
 
-    @property
-    def length(self) -> int:
-        return self.stored.shape[0] if self.stored is not None and self.stored.shape else 0
-
     def member(self, name: str) -> SeenElement | None:
         """The group or dataset of this name, if a hard link leads to one that can be opened."""
-        if self.kind != "group" or not _is_name(name):
+        if self.kind != "group" or not is_link_name(name):
             return None
-        return _opened(self.node, self.path, name, hard_kind(self.node, name), self.deep, self.rows_read)
+        return _opened(self.node, self.path, name, None, self.deep, self.rows_read)
 
     def members(self) -> Iterator[tuple[str, SeenElement]]:
         """All groups and datasets in it that can be opened."""
@@ -181,14 +127,6 @@ def _has_old_categories(one: SeenElement) -> bool:
     return held is not None and held.is_references
 
 
-def _is_name(name: str) -> bool:
-    return name not in ("", ".") and "/" not in name and "\0" not in name
-
-
 def _opened(group: Any, path: str, name: str, kind: str | None, deep: bool, rows_read: bool) -> SeenElement | None:
-    where = join_path(path, name)
-    if kind == "dataset":
-        node = open_dataset(group, name)
-        return None if node is None else SeenElement(node, where, "dataset", deep, rows_read)
-    node = open_group(group, name) if kind == "group" else None
-    return None if node is None else SeenElement(node, where, "group", deep, rows_read)
+    found = open_member(group, name, kind)
+    return None if found is None else SeenElement(found[0], join_path(path, name), found[1], deep, rows_read)

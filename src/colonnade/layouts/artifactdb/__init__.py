@@ -1,1 +1,1 @@
-"""Data frames of ArtifactDB: https://github.com/ArtifactDB, see docs/artifactdb.md."""
+"""Data frames of ArtifactDB in all their generations; docs/decisions.md says where we differ from others."""

@@ -1,7 +1,7 @@
 """An ArtifactDB data frame to a TableInfo, leniently: what breaks a rule is noted, what can be read is read.
 
-Of the file only the names of columns are read. A column is `data/<position>`: a dataset, a factor (codes and levels), or
-strings as pointers into a heap. What it is, it says itself (`type`), or the metadata beside the file do.
+Of the file only the names of columns are read. A column is `data/<position>`: a dataset, a factor (codes and levels),
+or strings as pointers into a heap. What it is, it says itself (`type`), or the metadata beside the file do.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class _Description:
         except FormatError as error:
             return replace(column, problem=str(error))
         found = CategoriesInfo(parts.levels or f"{column.link}/{names.LEVELS}", stored, count, parts.ordered)
-        return replace(column, categories=found, kept="levels" if is_text else None)
+        return replace(column, categories=found, kept="levels" if is_text else "codes")
 
     def _levels(self, parts: _Parts) -> tuple[StoredType, int]:
         if parts.beside is not None:
@@ -246,8 +246,9 @@ class _Description:
         problem = None if info.type.kind in ("string", "text") else f"row names are {info.type}, not text"
         if problem is not None:
             self.note("error", problem, names.ROW_NAMES)
+        said = attributes.read_text(open_dataset(self.group, names.ROW_NAMES), names.LABEL_NAME) or names.ROW_NAMES
         return ColumnInfo(
-            name=_free_name(names.ROW_NAMES, taken) if names.ROW_NAMES in taken else names.ROW_NAMES,
+            name=_free_name(said, taken) if said in taken else said,
             type=info.type,
             n_rows=n_rows,
             storage=info.storage,

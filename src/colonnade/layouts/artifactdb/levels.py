@@ -1,4 +1,4 @@
-"""Levels of a factor that are kept in another file, as legacy metadata have it: a vector, or the first column of a frame.
+"""Levels of a factor that are kept in another file, as legacy metadata have it: a vector, or a frame's first column.
 
 How many there are the resource's own metadata say; they are read, and counted, when the column is.
 """

@@ -163,8 +163,10 @@ def give(file: Path, metadata: Metadata | None) -> None:
 
 def metadata_of_file(file: Path) -> Metadata | None:
     """The metadata of a file, if there are any and they can be read."""
-    if file in _GIVEN:
-        return _GIVEN[file]
+    return _GIVEN.get(file.resolve()) or _beside(file)
+
+
+def _beside(file: Path) -> Metadata | None:
     place = metadata_beside(file)
     try:
         return read_metadata(place) if place.is_file() else None
@@ -175,8 +177,12 @@ def metadata_of_file(file: Path) -> Metadata | None:
 def metadata_of(group: Any, path: str) -> Metadata | None:
     """The metadata of the file of a group, if they are about it."""
     file = file_place(group)
-    found = metadata_of_file(file) if file is not None else None
-    return found if found is not None and found.group == path.strip("/") else None
+    if file is None:
+        return None
+    for found in (_GIVEN.get(file), _beside(file)):
+        if found is not None and found.group == path.strip("/"):
+            return found
+    return None
 
 
 # -- files that a document names --

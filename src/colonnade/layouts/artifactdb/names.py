@@ -27,6 +27,10 @@ TYPE = "type"
 FORMAT = "format"
 ORDERED = "ordered"
 PLACEHOLDER = "missing-value-placeholder"
+# Of our own, which others pass over: the name of the row names; the Arrow type of date-times that are no microseconds.
+LABEL_NAME = "name"
+ARROW_TYPE = "arrow_type"
+COLUMN_ATTRIBUTES = (TYPE, FORMAT, ORDERED, PLACEHOLDER, LABEL_NAME, ARROW_TYPE)
 # What the attribute `type` of a column, or its entry in the metadata, may say.
 BOOLEAN, INTEGER, NUMBER, STRING, FACTOR, VLS, OTHER = (
     "boolean", "integer", "number", "string", "factor", "vls", "other",
@@ -43,6 +47,7 @@ COLUMN_ANNOTATIONS, OTHER_ANNOTATIONS = "column_annotations", "other_annotations
 DIRECTORY_VERSIONS = ("1.0", "1.1")
 SCHEMA = "hdf5_data_frame/v1.json"
 MOST_LEVELS = 2**31 - 1
+R_MISSING = 0x7FF00000000007A2  # the bits of R's NA, a float64
 
 Family = Literal["versioned", "directory", "legacy"]
 
@@ -68,6 +73,21 @@ class Generation:
 
     def __str__(self) -> str:
         return self.version if self.family != "legacy" else f"{self.hdf5}/{self.frame}"
+
+
+def parse_generation(text: str) -> Generation:
+    """The generation that a word of the user's names: "versioned", "directory", or "legacy:2/1" by its two versions."""
+    if text in ("versioned", "directory"):
+        return Generation("directory" if text == "directory" else "versioned")
+    family, _, versions = text.partition(":")
+    hdf5, _, frame = versions.partition("/")
+    if family == "legacy" and hdf5 in ("1", "2", "3") and frame in ("1", "2"):
+        return Generation("legacy", "", int(hdf5), int(frame))
+    raise UsageError(
+        f"{text!r} is no generation of ArtifactDB data frames: say 'versioned', 'directory', or 'legacy:2/1' (the "
+        "versions of hdf5_data_frame, 1 to 3, and of data_frame, 1 or 2)",
+        option="generation",
+    )
 
 
 def check_name(name: str, _allow_reserved: bool = False) -> None:

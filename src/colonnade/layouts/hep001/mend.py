@@ -26,7 +26,7 @@ from colonnade.layouts.hep001.rules_tables import (
     order_lists_every_column_once,
 )
 from colonnade.layouts.hep001.seen import COLUMN_TEXTS, SeenDataset, SeenTable
-from colonnade.layouts.index_home import KIND
+from colonnade.layouts.index_home import KIND, IndexPlan
 from colonnade.model import Breach, Charset, Repair, shown_name
 
 
@@ -291,22 +291,6 @@ def _index_references(table: SeenTable, lost: Collection[int]) -> Iterator[Repai
 # -- search indexes --
 
 
-@dataclass(frozen=True)
-class IndexPlan:
-    """A search index that is of no use: it goes, and is built anew where its column is known and can have one."""
-
-    index: SeenDataset
-    word: str
-    column: str | None
-    mends: tuple[tuple[str, str], ...]
-
-    @property
-    def action(self) -> str:
-        if self.column is None:
-            return "the index is dropped"
-        return f"the index is built anew: {self.word} of {shown_name(self.column)!r}"
-
-
 def bad_indexes(table: SeenTable, wrong: Collection[str]) -> list[IndexPlan]:
     """The indexes of known kinds that must go. `wrong` are the names of those whose contents are wrong."""
     told = _told(table)
@@ -327,7 +311,7 @@ def bad_indexes(table: SeenTable, wrong: Collection[str]) -> list[IndexPlan]:
         paths = {one.path, *(table.datasets[name].path for name in referring.get(one.address, []))}
         paths |= {column.path} if column is not None else set()
         mends = bad + tuple(("S2", shown_name(path)) for path in sorted(paths) if not linked)
-        found.append(IndexPlan(one, word, _buildable(table, sides), mends))
+        found.append(IndexPlan(one.name, one.path, one.address, word, _buildable(table, sides), mends))
     return found
 
 
@@ -357,15 +341,17 @@ def _buildable(table: SeenTable, columns: Sequence[str]) -> str | None:
 
 def remove_indexes(table: SeenTable, gone: Sequence[IndexPlan]) -> None:
     """Remove indexes, their values, and every reference to them."""
-    lost = {plan.index.address for plan in gone}
-    values = {place for plan in gone for place in plan.index.targets("_values")}
+    lost = {plan.address for plan in gone}
+    beside = [table.datasets[plan.name] for plan in gone if plan.name in table.misplaced]
+    values = {
+        place for one in (*table.indexes.values(), *beside) if one.address in lost for place in one.targets("_values")
+    }
     home = open_group(table.group, names.SEARCH_INDEXES) if exists(table.group, names.SEARCH_INDEXES) else None
     for one in table.indexes.values():
         if home is not None and (one.address in lost or one.address in values):
             unlink(home, one.name)
-    for plan in gone:
-        if plan.index.name in table.misplaced:
-            unlink(table.group, plan.index.name)
+    for one in beside:
+        unlink(table.group, one.name)
     for one in table.members:
         targets = dict.fromkeys(one.targets(names.SEARCH_INDEXES))
         if lost & set(targets):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain
 
 from colonnade.columns.keys import domain_of
-from colonnade.indexes import KINDS, refusal
+from colonnade.indexes import KINDS, WORDS, refusal
 from colonnade.indexes.base import BAD_INDEX
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.rules_attributes import (
@@ -26,7 +26,6 @@ from colonnade.layouts.hep001.seen import SeenDataset, SeenTable
 from colonnade.layouts.index_home import KIND
 from colonnade.model import Breach, ColumnInfo, shown_name
 
-_WORDS = {kind.name: word for word, kind in KINDS.items()}
 _HOME = f"the group {names.SEARCH_INDEXES}"
 
 
@@ -80,7 +79,7 @@ def _columns_of_index(table: SeenTable, one: SeenDataset) -> Iterator[Breach]:
     targets = one.targets(names.COLUMNS_LIST)
     if held.is_references and any(place not in table.member_by_address for place in targets):
         yield Breach("error", one.path, "_columns_list refers to no column of this table", "another object", expected)
-    elif held.is_references and len(targets) != 1 and text_of(one.attributes.get(KIND)) in _WORDS:
+    elif held.is_references and len(targets) != 1 and text_of(one.attributes.get(KIND)) in WORDS:
         message = "an index of this kind is for exactly one column"
         yield Breach("error", one.path, message, f"{len(targets)} columns", expected)
     for place in dict.fromkeys(targets):
@@ -114,18 +113,18 @@ def indexes_say_their_kind(table: SeenTable) -> Iterator[Breach]:
         held = one.attributes.get(KIND)
         if held is None:
             message = "an index without KIND, and no values of a bitmap either"
-            yield Breach("error", one.path, message, "no such attribute", f"one of {', '.join(_WORDS)}")
+            yield Breach("error", one.path, message, "no such attribute", f"one of {', '.join(WORDS)}")
             continue
         yield from text_breaches(one.path, KIND, held, "ascii")
         text = text_of(held)
-        if text is not None and text not in _WORDS:
+        if text is not None and text not in WORDS:
             message = "an index of a kind that is not known here: it is kept, and not used"
-            yield Breach("note", one.path, message, repr(shown_name(text)), f"one of {', '.join(_WORDS)}")
+            yield Breach("note", one.path, message, repr(shown_name(text)), f"one of {', '.join(WORDS)}")
 
 
 def word_of(one: SeenDataset) -> str | None:
     """The kind of an index, in our words; None when it is not known here."""
-    return _WORDS.get(text_of(one.attributes.get(KIND)) or "")
+    return WORDS.get(text_of(one.attributes.get(KIND)) or "")
 
 
 def _of_kind(table: SeenTable, word: str) -> Iterator[SeenDataset]:

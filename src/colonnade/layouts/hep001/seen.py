@@ -85,6 +85,7 @@ class SeenTable:
     index_children: list[Child]
     indexes: dict[str, SeenDataset]
     home_problem: str | None
+    bytes_read: int = field(default=0, init=False, repr=False)  # no rule of HEP001 reads values itself
     by_address: dict[int | None, SeenDataset] = field(init=False, repr=False)
     member_by_address: dict[int | None, SeenDataset] = field(init=False, repr=False)
     index_by_address: dict[int | None, SeenDataset] = field(init=False, repr=False)

@@ -1,0 +1,204 @@
+"""Text that lies in one long array of bytes, the heap: rows are offsets and lengths of it.
+
+Pointers are checked against the heap before any of it is read. They may overlap, and so a small file may claim far more
+text than it holds: what claims too much is refused, as elsewhere, and a piece has only as many rows as fit into a few
+MiB of text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.decode import corrupt_row, strings_array
+from colonnade.columns.kept import any_of
+from colonnade.columns.keys import ByteKeys, Keys, Places
+from colonnade.columns.missing import Mask
+from colonnade.columns.read import ColumnReader
+from colonnade.columns.stamps import Texts, equal_texts
+from colonnade.columns.strings import Bytes
+from colonnade.errors import CorruptError, FormatError, UsageError
+from colonnade.h5.chunks import RowNumbers, new_array
+from colonnade.h5.datasets import Image, claims_too_much, describe_dataset, stored_bytes
+from colonnade.h5.heap import Strings
+from colonnade.model import ColumnInfo
+
+PIECE_BYTES = 64 << 20  # of text that is read together, unless one row has more
+SPAN = 16 << 20  # bytes of the heap that are read in one go
+GAP = 1 << 18  # bytes between two texts beyond which they are read one by one
+STEP = 1 << 20  # bytes of text that are put into their places in one go
+_MOST = 2**31 - 1  # what Arrow's offsets of text count to
+
+
+class Pointers(NamedTuple):
+    """Where texts begin in the heap, and how many bytes each has; all of them within it."""
+
+    starts: Places
+    lengths: Places
+
+
+class PointerReader(ColumnReader):
+    """Text that rows point to."""
+
+    def __init__(self, column: ColumnInfo, dataset: Any, heap: Any, n_threads: int = 1) -> None:
+        super().__init__(column, dataset, None, n_threads)
+        self.n_threads = 1
+        self._heap_dataset = heap
+        self._heap: ColumnReader | None = None
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Runs of rows whose text has a few MiB; a CorruptError once all of them have far more than the heap."""
+        total = 0
+        for first, last in super().pieces(start, stop):
+            lengths = np.minimum(self._lengths(self._image(first, last - first)), self._heap_bytes)
+            ends = np.cumsum(lengths.astype(np.float64))  # many long ones are more than 64 bits count
+            at = 0
+            while at < len(ends):
+                before = ends[at - 1] if at else 0.0
+                end = max(at + 1, int(np.searchsorted(ends, before + PIECE_BYTES, "right")))
+                total += int(ends[end - 1] - before)
+                self._refuse_too_much(total)
+                yield first + at, first + end
+                at = end
+
+    def _take_raw(self, rows: RowNumbers) -> Any:
+        return np.concatenate(self._parts(rows, self._image))
+
+    def _image(self, start: int, count: int) -> Image:
+        """The pointers of these rows."""
+        with self._raw(start, count) as image:
+            assert not isinstance(image, Strings)  # pointers are no strings
+            return image.copy()
+
+    def _decode(self, raw: Any) -> pa.Array:
+        strings, missing = self._follow(raw)
+        return strings_array(strings, self.kind, missing)
+
+    def _key_array(self, raw: Any) -> pa.Array:
+        return self._decode(raw).cast(pa.binary())
+
+    def values(self, keys: Keys) -> pa.Array:
+        assert isinstance(keys, ByteKeys)  # as _key_array gives them
+        return keys.array.cast(pa.string())
+
+    @property
+    def stored_bytes(self) -> int:
+        """Those of the pointers, and those of the heap."""
+        return super().stored_bytes + stored_bytes(self._heap_dataset)
+
+    # -- pointers --
+
+    def _follow(self, image: Image) -> tuple[Strings, Mask | None]:
+        """The bytes that rows point to, and which are missing; None when none is."""
+        pointers = self._pointers(image)
+        total = float(pointers.lengths.sum(dtype=np.float64))
+        self._refuse_too_much(int(total))
+        if total > _MOST:
+            raise UsageError(f"the text of these {len(image):,} rows has more than 2 GiB: take fewer")
+        offsets = np.concatenate(([0], np.cumsum(pointers.lengths))).astype(np.int32)
+        data = new_array(int(offsets[-1]), np.dtype(np.uint8))
+        gather(pointers, self._load, data)
+        strings = Strings(offsets, data)
+        if self.column.fill is None:
+            return strings, None
+        return strings, any_of(
+            equal_texts(Texts(data, offsets[:-1].astype(np.int64), pointers.lengths), self.column.fill)
+        )
+
+    def _pointers(self, image: Image) -> Pointers:
+        """Offsets and lengths, all of them within the heap."""
+        lengths, n_bytes = self._lengths(image), self._heap_bytes
+        starts = image[image.dtype.names[0]].astype(np.uint64)  # type: ignore[index]
+        room = np.uint64(n_bytes) - np.minimum(starts, np.uint64(n_bytes))
+        outside = (starts > n_bytes) | (lengths > room)
+        if outside.any():
+            row = int(np.argmax(outside))
+            found = f"{lengths[row]} bytes from {starts[row]}"
+            raise corrupt_row("pointer", row, f"bytes among the {n_bytes} of the heap", found)
+        return Pointers(starts.astype(np.int64), lengths.astype(np.int64))
+
+    def _lengths(self, image: Image) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        names = image.dtype.names or ()
+        if len(names) < 2 or any(image.dtype[name].kind != "u" for name in names[:2]):
+            name, stored = self.column.name, self.column.type
+            raise FormatError(f"column {name!r} holds {stored}, and not offsets and lengths", column=name)
+        return image[names[1]].astype(np.uint64)
+
+    def _refuse_too_much(self, total: int) -> None:
+        if claims_too_much(total, stored_bytes(self._heap_dataset)):
+            name, stored = self.column.name, stored_bytes(self._heap_dataset)
+            message = f"column {name!r}: rows point to {total:,} bytes of text, and the heap has {stored:,} in the file"
+            raise CorruptError(message, column=name, found=total, expected=stored)
+
+    # -- the heap --
+
+    @property
+    def _heap_bytes(self) -> int:
+        return self._open_heap().column.n_rows
+
+    def _open_heap(self) -> ColumnReader:
+        if self._heap is None:
+            name = self.column.name
+            if self._heap_dataset is None:
+                raise FormatError(f"column {name!r} has lost its heap", column=name)
+            info = describe_dataset(self._heap_dataset)
+            is_bytes = info.type.kind == "integer" and info.type.size == 1 and not info.type.signed
+            if not is_bytes or info.shape is None or len(info.shape) != 1:
+                raise FormatError(f"the heap of column {name!r} is no row of bytes", column=name)
+            heap = ColumnInfo(f"{name} (heap)", info.type, info.shape[0], info.storage, info.chunk_rows, info.filters)
+            self._heap = ColumnReader(heap, self._heap_dataset)
+        return self._heap
+
+    def _load(self, start: int, count: int) -> Bytes:
+        return self._open_heap().numbers(start, count)[0]
+
+
+def gather(pointers: Pointers, load: Callable[[int, int], Bytes], out: Bytes) -> None:
+    """Put the bytes that pointers lead to one behind the other; each byte of the heap is read about once."""
+    places = np.concatenate(([0], np.cumsum(pointers.lengths)))[:-1]
+    rows = np.flatnonzero(pointers.lengths)
+    rows = rows[np.argsort(pointers.starts[rows], kind="stable")]
+    starts, lengths, places = pointers.starts[rows], pointers.lengths[rows], places[rows]
+    for first, last in spans(starts, lengths):
+        begin, stop = int(starts[first]), int((starts[first:last] + lengths[first:last]).max())
+        span = load(begin, stop - begin)
+        _scatter(span, starts[first:last] - begin, lengths[first:last], places[first:last], out)
+
+
+def spans(starts: Places, lengths: Places) -> Iterator[tuple[int, int]]:
+    """Texts, in the order in which they begin, that are read together: near each other, and not too many bytes."""
+    reach = np.maximum.accumulate(starts + lengths) if len(starts) else starts
+    breaks = np.append(np.flatnonzero(starts[1:] - reach[:-1] > GAP) + 1, len(starts))
+    first = 0
+    while first < len(starts):
+        near = int(breaks[np.searchsorted(breaks, first, "right")])
+        near = min(near, int(np.searchsorted(starts, starts[first] + SPAN, "right")))
+        beyond = starts[first:near] + lengths[first:near] > starts[first] + SPAN
+        last = first + int(np.argmax(beyond)) if beyond.any() else near
+        last = max(last, first + 1)
+        yield first, last
+        first = last
+
+
+def _scatter(span: Bytes, starts: Places, lengths: Places, places: Places, out: Bytes) -> None:
+    """Copy texts of a span to their places in `out`."""
+    if (starts[1:] == starts[:-1] + lengths[:-1]).all() and (places[1:] == places[:-1] + lengths[:-1]).all():
+        out[places[0] : places[0] + len(span)] = span
+        return
+    ends = np.cumsum(lengths)
+    at = 0
+    while at < len(ends):
+        before = int(ends[at - 1]) if at else 0
+        end = int(np.searchsorted(ends, before + STEP, "right"))
+        if end <= at:  # one that is longer than a step
+            start, length, place = int(starts[at]), int(lengths[at]), int(places[at])
+            out[place : place + length] = span[start : start + length]
+            at += 1
+            continue
+        some = slice(at, end)
+        within = np.arange(int(ends[end - 1]) - before) - np.repeat(ends[some] - lengths[some] - before, lengths[some])
+        out[np.repeat(places[some], lengths[some]) + within] = span[np.repeat(starts[some], lengths[some]) + within]
+        at = end

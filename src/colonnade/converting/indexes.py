@@ -1,0 +1,59 @@
+"""Search indexes of a table that is converted: built anew in the target by what those of the source are.
+
+An index lies in the order of its column's chunks and stored values, which are others in another layout; so none is
+copied. What cannot be built anew is told in a note: an index holds no data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from colonnade.converting.draft import group_of
+from colonnade.errors import UsageError
+from colonnade.h5.links import exists
+from colonnade.indexes import KINDS
+from colonnade.indexes.base import Options
+from colonnade.indexing import Indexes, OpenIndex
+from colonnade.layouts.anndata.names import OTHER_FACE
+from colonnade.table import File, Table
+
+
+@dataclass
+class IndexesOnTheWay:
+    """The search indexes of one table: `found` in the source, and how many were `built` in the target."""
+
+    found: list[OpenIndex]
+    built: int = 0
+
+    def build(self, file: File, path: str, names: Mapping[str, str]) -> list[str]:
+        """Build them for the table that was just written; gives the notes."""
+        if not self.found:
+            return []
+        with file._change():
+            group, layout, info = file._describe(path)
+            indexes = Indexes(group, layout, info, file._receipts)
+            return [note for one in self.found if (note := self._build(indexes, one, names)) is not None]
+
+    def _build(self, indexes: Indexes, one: OpenIndex, names: Mapping[str, str]) -> str | None:
+        column, word = names.get(one.info.column), one.info.kind
+        if column is None or word not in KINDS:
+            why = one.info.problem or "it leads to no column"
+        else:
+            options = one.index.options() if one.index is not None else Options()
+            try:
+                indexes.build({column: [word]}, options)
+            except UsageError as error:
+                why = str(error)
+            else:
+                self.built += 1
+                return None
+        return f"{indexes.info.path}: the search index {one.info.name!r} was left out: {why}"
+
+
+def indexes_of(table: Table) -> IndexesOnTheWay:
+    """The search indexes of a table; of a frame that shows the columns of a table inside it, those of that one."""
+    path = f"{table.path.rstrip('/')}/{OTHER_FACE}"
+    if table.layout == "anndata" and exists(group_of(table).id, OTHER_FACE) and path in table._file:
+        table = table._file[path]
+    return IndexesOnTheWay(list(table._indexes().open()))

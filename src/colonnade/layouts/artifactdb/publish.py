@@ -1,0 +1,280 @@
+"""What stands beside a file of ArtifactDB, written when the file is closed: metadata with its md5 sum, levels, OBJECT.
+
+A document is written aside and renamed. Between the file and its metadata a crash leaves those of before: their md5 sum
+tells, and `fix` writes them anew.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from colonnade.errors import FormatError, UnsupportedError, UsageError
+from colonnade.h5.datasets import object_name
+from colonnade.h5.files import open_file
+from colonnade.h5.links import open_group
+from colonnade.h5.outside import file_place
+from colonnade.layouts.artifactdb import names
+from colonnade.layouts.artifactdb.describe import describe, is_table
+from colonnade.layouts.artifactdb.metadata import (
+    ColumnClaim,
+    Metadata,
+    give,
+    metadata_beside,
+    metadata_of_file,
+)
+from colonnade.layouts.artifactdb.names import Generation
+from colonnade.layouts.artifactdb.write import complete_legacy_group, declared_format, declared_type
+from colonnade.model import ColumnInfo, TableInfo, TableText
+
+if TYPE_CHECKING:
+    from colonnade.columns.writer import WrittenColumn
+
+LEGACY = {(hdf5, frame) for hdf5 in (1, 2) for frame in (1, 2)}
+
+
+def asked_generation(version: object, directory: bool) -> Generation:
+    """The generation that `version=` and `directory=` ask for."""
+    if directory:
+        if version not in (None, *names.DIRECTORY_VERSIONS):
+            raise UsageError(f"directories are of version {' or '.join(names.DIRECTORY_VERSIONS)}, not {version!r}")
+        return Generation("directory", str(version or names.DIRECTORY_VERSIONS[0]))
+    if version in (None, "1.0"):
+        return Generation("versioned")
+    pair = tuple(version.split("/")) if isinstance(version, str) else version
+    if isinstance(pair, tuple) and len(pair) == 2 and all(str(one).isdigit() for one in pair):
+        hdf5, frame = int(pair[0]), int(pair[1])
+        if (hdf5, frame) in LEGACY:
+            return Generation("legacy", "", hdf5, frame)
+    raise UsageError(
+        f"version must be '1.0', or 'H/F' with hdf5_data_frame version H and data_frame version F, 1 or 2 each, "
+        f"not {version!r}",
+        option="version",
+    )
+
+
+@dataclass
+class Publisher:
+    """A frame that is being written, until what stands beside its file can be."""
+
+    generation: Generation
+    columns: list[WrittenColumn] = field(default_factory=list)
+    n_rows: int = 0
+    has_row_names: bool = False
+    _noted_of: Path | None = None
+
+    def check_place(self, file: Path, table: str, alone: bool) -> None:
+        """Refuse a second frame in a file where metadata describe the first, or must describe this one."""
+        if not alone and self.generation.family == "legacy":
+            raise UsageError(
+                f"a legacy frame needs metadata, which describe one frame a file: write {table} to a file of its own",
+                path=table,
+            )
+        before = metadata_of_file(file) if self.generation.family != "directory" else None
+        if before is not None and before.group != table.strip("/"):
+            raise UsageError(
+                f"{metadata_beside(file)} describes the frame {before.group!r}, and can describe no other: write this "
+                "one to a file of its own",
+                path=str(file),
+            )
+
+    def complete_legacy_group(
+        self, group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
+    ) -> None:
+        """As `write.complete_legacy_group`; and the metadata that the group needs to be a frame are noted already."""
+        complete_legacy_group(group, columns, labels, text)
+        self.columns = list(columns)
+        self.has_row_names = bool(labels)
+        self.n_rows = next((one.n_rows for one in (*columns, *labels)), 0)
+        self._noted_of = file_place(group)
+        if self._noted_of is not None:
+            give(self._noted_of, self._noted(self._noted_of, object_name(group)))
+
+    def _noted(self, file: Path, table: str) -> Metadata:
+        """The metadata to be, without what only the closed file has."""
+        claims = tuple(
+            ColumnClaim(one.name, declared_type(one.kind), declared_format(one.kind), one.ordered)
+            for one in self.columns
+        )
+        made = self.generation
+        return Metadata(
+            metadata_beside(file), table.strip("/"), made.hdf5, made.frame, claims, self.n_rows, self.has_row_names
+        )
+
+    def publish(self, file: Path, table: str, alone: bool) -> None:
+        """Write what stands beside the file, which is closed. Metadata describe one frame: of several, none."""
+        if self._noted_of is not None:
+            give(self._noted_of, None)
+        if self.generation.family == "directory":
+            made = {"type": names.OBJECT_TYPE, names.OBJECT_TYPE: {"version": self.generation.version}}
+            _write_json(file.parent / names.OBJECT_FILE, made)
+        elif self.generation.family == "versioned":
+            info = _described(file, table) if alone else None
+            if info is not None:
+                _write_json(metadata_beside(file), _document(file, info, table))
+        else:
+            _write_json(metadata_beside(file), self._legacy_document(file, table))
+
+    def _legacy_document(self, file: Path, table: str) -> dict[str, Any]:
+        columns = [self._claim(file, position, column) for position, column in enumerate(self.columns)]
+        return _frame_document(file, table, columns, self.n_rows, self.has_row_names, self.generation)
+
+    def _claim(self, file: Path, position: int, column: WrittenColumn) -> dict[str, Any]:
+        claim: dict[str, Any] = {"name": column.name}
+        kind, text_format = declared_type(column.kind), declared_format(column.kind)
+        old = self.generation.frame <= 1
+        if column.categories is not None:
+            claim["type"] = names.OLD_ORDERED if old and column.ordered else names.FACTOR
+            if column.ordered and not old:
+                claim["ordered"] = True
+            claim["levels"] = _local(_write_levels(file, position, column.categories.to_pylist(), old))
+        elif text_format is not None:
+            claim |= {"type": text_format} if old else {"type": kind, "format": text_format}
+        else:
+            claim["type"] = kind
+        return claim
+
+
+def _local(path: str) -> dict[str, Any]:
+    return {"resource": {"type": "local", "path": path}}
+
+
+def _write_levels(file: Path, position: int, levels: Sequence[str], as_frame: bool) -> str:
+    """The levels of a factor as a CSV file with metadata of its own: a vector, or a frame of one column."""
+    folder = file.parent / f"{file.name}.levels"
+    folder.mkdir(exist_ok=True)
+    text = io.StringIO()
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerows([["values"], *([level] for level in levels)])
+    place = folder / f"{position}.csv.gz"
+    _write_bytes(place, gzip.compress(text.getvalue().encode(), mtime=0))
+    path = f"{folder.name}/{place.name}"
+    shared = {"path": path, "is_child": True, "md5sum": _md5(place)}
+    if as_frame:
+        made = {
+            "$schema": "csv_data_frame/v1.json",
+            **shared,
+            "data_frame": {"columns": [{"name": "values", "type": "string"}], "dimensions": [len(levels), 1]},
+            "csv_data_frame": {"compression": "gzip"},
+        }
+    else:
+        vector = {"type": "string", "length": len(levels), "names": False, "compression": "gzip"}
+        made = {"$schema": "atomic_vector/v1.json", **shared, "atomic_vector": vector}
+    _write_json(metadata_beside(place), made)
+    return path
+
+
+# -- frames that say themselves what they are --
+
+
+def follow(file: Path) -> None:
+    """After a file was changed and closed: its metadata, if it has any, as they must be now."""
+    place = metadata_beside(file)
+    metadata = metadata_of_file(file) if place.is_file() else None
+    if metadata is None or metadata.place != place:
+        return
+    info = _described(file, metadata.group)
+    document = dict(metadata.document)
+    if info is not None and "/" not in str(info.version):
+        document |= _document(file, info, metadata.group, document)
+    document["md5sum"] = _md5(file)
+    if document != metadata.document:
+        _write_json(place, document)
+
+
+def _described(file: Path, table: str) -> TableInfo | None:
+    """The frame in a file that is closed; None when there is none, or it cannot be read."""
+    try:
+        with closing(open_file(file)) as handle:
+            group = open_group(handle.root, table or "/")
+            return describe(group, f"/{table.strip('/')}") if group is not None and is_table(group) else None
+    except (FormatError, UnsupportedError):
+        return None
+
+
+def _document(file: Path, info: TableInfo, table: str, before: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The metadata of a frame that says what it is; what else they said before stays."""
+    by_name = {other.name: other.place for other in info.others}
+    claims: list[dict[str, Any]] = [declared(column) for column in info.columns]
+    claims += [{"name": name, "type": names.OTHER, **_local(place)} for name, place in by_name.items()]
+    in_order = _in_order(claims, info)
+    made = _frame_document(file, table, in_order, info.n_rows, bool(info.labels), Generation("versioned"))
+    kept = (before or {}).get("data_frame")
+    if isinstance(kept, dict):
+        made["data_frame"] |= {key: kept[key] for key in ("column_data", "other_data") if key in kept}
+    if before is not None and isinstance(before.get("path"), str):
+        made["path"] = before["path"]
+    return made
+
+
+def _in_order(claims: list[dict[str, Any]], info: TableInfo) -> list[dict[str, Any]]:
+    """The entries of all columns by their places: those kept elsewhere fill the gaps."""
+    places = {column.name: int((column.link or "0").rsplit("/", 1)[-1]) for column in info.columns}
+    free = (place for place in range(len(claims)) if place not in places.values())
+    for other in info.others:
+        places[other.name] = next(free)
+    return sorted(claims, key=lambda claim: places[claim["name"]])
+
+
+def declared(column: ColumnInfo) -> dict[str, Any]:
+    """What metadata say of a column that says itself what it is."""
+    claim: dict[str, Any] = {"name": column.name}
+    if column.categories is not None:
+        claim["type"] = names.FACTOR
+        if column.categories.ordered:
+            claim["ordered"] = True
+    elif column.kept in ("date", "date-time"):
+        claim |= {"type": names.STRING, "format": column.kept}
+    elif column.kept == "truth":
+        claim["type"] = names.BOOLEAN
+    elif column.kept == "double" or column.type.kind == "float":
+        claim["type"] = names.NUMBER
+    else:
+        claim["type"] = names.INTEGER if column.type.kind == "integer" else names.STRING
+    return claim
+
+
+def _frame_document(
+    file: Path, table: str, columns: list[dict[str, Any]], n_rows: int, row_names: bool, generation: Generation
+) -> dict[str, Any]:
+    return {
+        "$schema": names.SCHEMA,
+        "path": file.name,
+        "is_child": False,
+        "md5sum": _md5(file),
+        "data_frame": {
+            "columns": columns,
+            "dimensions": [n_rows, len(columns)],
+            "row_names": row_names,
+            "version": generation.frame,
+        },
+        "hdf5_data_frame": {"group": table.strip("/"), "version": generation.hdf5},
+    }
+
+
+def _md5(place: Path) -> str:
+    with place.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def _write_json(place: Path, document: dict[str, Any]) -> None:
+    _write_bytes(place, json.dumps(document, indent=4, ensure_ascii=False).encode() + b"\n")
+
+
+def _write_bytes(place: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    aside = place.with_name(f".{place.name}.{os.getpid()}.part")
+    try:
+        aside.write_bytes(data)
+        aside.replace(place)
+    finally:
+        aside.unlink(missing_ok=True)

@@ -1,0 +1,360 @@
+"""Rules for the metadata of a data frame: DJ1 to DJ3 what their schema asks for, DJ4 to DJ8 whether they are true.
+
+The schema is hdf5_data_frame/v1.json of ArtifactDB's schemas, said here in our own words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from colonnade.errors import ColonnadeError, FormatError
+from colonnade.h5.attributes import BROKEN
+from colonnade.layouts.artifactdb import names
+from colonnade.layouts.artifactdb.levels import count_levels, read_levels
+from colonnade.layouts.artifactdb.metadata import Metadata, read_document, resource_place
+from colonnade.layouts.artifactdb.seen import SeenFrame
+from colonnade.model import Breach
+
+OWN, FRAME = "hdf5_data_frame", "data_frame"
+TYPES = (
+    names.INTEGER, names.NUMBER, names.STRING, names.FACTOR, names.OLD_ORDERED, names.BOOLEAN, "date", "date-time",
+    names.OTHER,
+)  # fmt: skip
+OLD_TYPES = (names.OLD_ORDERED, "date", "date-time")
+HIGHEST = {OWN: 3, FRAME: 2}
+PIECE = 1 << 20
+Path_ = tuple[str | int, ...]
+Fault = tuple[Path_, str, str, str]  # where in the document, what is wrong, what was found, what was expected
+
+
+def _is_integer(value: object) -> bool:
+    """Whether JSON takes this for an integer: 1.0 is one, true is not."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and (isinstance(value, int) or value.is_integer())
+    )
+
+
+_KINDS: dict[str, Callable[[object], bool]] = {
+    "a text": lambda value: isinstance(value, str),
+    "an object": lambda value: isinstance(value, dict),
+    "an array": lambda value: isinstance(value, list),
+    "true or false": lambda value: isinstance(value, bool),
+    "an integer": _is_integer,
+}
+# Of each object of the document: the keys it may have, and what each holds; those that it must have.
+_ROOT = {
+    "$schema": "a text", FRAME: "an object", OWN: "an object", "is_child": "true or false", "md5sum": "a text",
+    "path": "a text",
+}  # fmt: skip
+_FRAME = {
+    "columns": "an array", "dimensions": "an array", "row_names": "true or false", "version": "an integer",
+    "column_data": "an object", "other_data": "an object",
+}  # fmt: skip
+_OWN = {"group": "a text", "version": "an integer"}
+_COLUMN = {
+    "name": "a text", "type": "a text", "format": "a text", "ordered": "true or false", "levels": "an object",
+    "resource": "an object",
+}  # fmt: skip
+_NEEDED = {
+    "root": ("$schema", FRAME, OWN, "md5sum", "path"),
+    "frame": ("columns", "dimensions"),
+    "own": ("group",),
+    "column": ("name", "type"),
+}
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+# -- DJ1: keys --
+
+
+def key_faults(document: dict[str, Any]) -> Iterator[Fault]:
+    """DJ1: every object has the keys it must have, and none but those it may have."""
+    for where, one, allowed, needed in _objects(document):
+        for key in needed:
+            if key not in one:
+                yield where, f"{key!r} is missing", "no such key", f"the keys {', '.join(needed)}"
+        for key in one:
+            if key not in allowed:
+                yield (*where, key), f"{_shown(key)} is no key of the schema", _shown(key), ", ".join(allowed)
+
+
+def _objects(document: dict[str, Any]) -> Iterator[tuple[Path_, dict[str, Any], dict[str, str], tuple[str, ...]]]:
+    """The objects of the document whose keys the schema lists."""
+    yield (), document, _ROOT, _NEEDED["root"]
+    for key, allowed, needed in ((FRAME, _FRAME, "frame"), (OWN, _OWN, "own")):
+        if isinstance(document.get(key), dict):
+            yield (key,), document[key], allowed, _NEEDED[needed]
+    for position, column in _columns(document):
+        if isinstance(column, dict):
+            yield (FRAME, "columns", position), column, _COLUMN, _NEEDED["column"]
+
+
+def _columns(document: dict[str, Any]) -> Iterator[tuple[int, Any]]:
+    frame = document.get(FRAME)
+    columns = frame.get("columns") if isinstance(frame, dict) else None
+    yield from enumerate(columns if isinstance(columns, list) else ())
+
+
+# -- DJ2: values --
+
+
+def value_faults(document: dict[str, Any]) -> Iterator[Fault]:
+    """DJ2: every value is of its type; versions, dimensions and resources are what they may be."""
+    for where, one, allowed, _ in _objects(document):
+        for key, wanted in allowed.items():
+            if key in one and not _KINDS[wanted](one[key]):
+                yield (*where, key), f"this is not {wanted}", _shown(one[key]), wanted
+    for position, column in _columns(document):
+        if not isinstance(column, dict):
+            yield (FRAME, "columns", position), "a column is no object", _shown(column), "an object"
+    for key, highest in HIGHEST.items():
+        own = document.get(key)
+        version = own.get("version") if isinstance(own, dict) else None
+        if isinstance(version, int | float) and _is_integer(version) and version > highest:
+            yield (key, "version"), "a version that is not known", _shown(version), f"up to {highest}"
+    yield from _dimension_faults(document)
+    yield from _resource_faults(document)
+
+
+def _dimension_faults(document: dict[str, Any]) -> Iterator[Fault]:
+    frame = document.get(FRAME)
+    found = frame.get("dimensions") if isinstance(frame, dict) else None
+    if isinstance(found, list) and (len(found) != 2 or not all(map(_is_integer, found))):
+        yield (FRAME, "dimensions"), "these are not two integers", _shown(found), "rows and columns"
+
+
+def _resource_faults(document: dict[str, Any]) -> Iterator[Fault]:
+    """Of what leads to another file: {"resource": {"type": "local", "path": ...}}."""
+    for where, holder in _holders(document):
+        resource = holder.get("resource")
+        if not isinstance(resource, dict):
+            yield where, "it names no resource", _shown(resource), "an object resource"
+        elif resource.get("type") != "local" or not isinstance(resource.get("path"), str):
+            expected = "type local, and a path that is a text"
+            yield (*where, "resource"), "this is no local resource with a path", _shown(resource), expected
+
+
+def _holders(document: dict[str, Any]) -> Iterator[tuple[Path_, dict[str, Any]]]:
+    frame = document.get(FRAME)
+    for key in ("column_data", "other_data"):
+        if isinstance(frame, dict) and isinstance(frame.get(key), dict):
+            yield (FRAME, key), frame[key]
+    for position, column in _columns(document):
+        if isinstance(column, dict) and isinstance(column.get("levels"), dict):
+            yield (FRAME, "columns", position, "levels"), column["levels"]
+        if isinstance(column, dict) and isinstance(column.get("resource"), dict):
+            yield (FRAME, "columns", position), column
+
+
+# -- DJ3: columns --
+
+
+def column_faults(document: dict[str, Any]) -> Iterator[Fault]:
+    """DJ3: a column has a name and a known type, and only the keys that go with it and with the version."""
+    frame = document.get(FRAME)
+    version = frame.get("version", 1) if isinstance(frame, dict) else 1
+    version = version if _is_integer(version) else 1
+    for position, column in _columns(document):
+        if isinstance(column, dict):
+            for key, message, found, expected in _of_column(column, version):
+                yield (FRAME, "columns", position, *key), message, found, expected
+
+
+def _of_column(column: dict[str, Any], version: float) -> Iterator[Fault]:
+    kind = column.get("type")
+    if column.get("name") == "":
+        yield ("name",), "the name is empty", "''", "a name"
+    if isinstance(kind, str) and kind not in TYPES:
+        yield ("type",), "a type that is not known", _shown(kind), ", ".join(TYPES)
+        return
+    if kind in OLD_TYPES and version >= 2:
+        yield ("type",), f"the type {kind} is of version 1", _shown(kind), "string with a format, factor with ordered"
+    if isinstance(column.get("format"), str) and column["format"] not in names.FORMATS[1:]:
+        yield ("format",), "a format that is not known", _shown(column["format"]), ", ".join(names.FORMATS[1:])
+    for key, types in _ONLY_OF.items():
+        if key in column and kind is not None and kind not in types:
+            yield (key,), f"a column of type {_shown(kind)} has {key!r}", key, f"only of type {' or '.join(types)}"
+        elif key in column and version == 1 and key in ("format", "ordered"):
+            yield (key,), f"{key!r} came with version 2", key, "version 2, or a type of version 1"
+    if kind == names.OTHER and "resource" not in column:
+        yield (), "a column of type other names no resource", "no resource", "a resource"
+
+
+_ONLY_OF = {
+    "format": (names.STRING,),
+    "ordered": (names.FACTOR,),
+    "levels": (names.FACTOR, names.OLD_ORDERED),
+    "resource": (names.OTHER,),
+}
+
+
+# -- faults as breaches --
+
+
+def _breach(document: str, fault: Fault) -> Breach:
+    where, message, found, expected = fault
+    pointer = "".join(f"/{one}" for one in where)
+    return Breach("error", f"{document}#{pointer}", message, found, expected)
+
+
+def document_breaches(place: Path) -> Iterator[tuple[str, Breach]]:
+    """What is wrong with a document that leads to no file, with the rules that say so."""
+    try:
+        document = read_document(place)
+    except FormatError as error:
+        yield "DJ1", Breach("error", f"{place.name}#", str(error), "no JSON object", "a JSON object")
+        return
+    for rule, faults in (("DJ1", key_faults), ("DJ2", value_faults), ("DJ3", column_faults)):
+        yield from ((rule, _breach(place.name, fault)) for fault in faults(document))
+
+
+def _of_document(frame: SeenFrame, faults: Callable[[dict[str, Any]], Iterator[Fault]]) -> Iterator[Breach]:
+    if frame.metadata is not None:
+        for fault in faults(frame.metadata.document):
+            yield _breach(frame.metadata.place.name, fault)
+
+
+def document_has_its_keys(frame: SeenFrame) -> Iterator[Breach]:
+    """DJ1: the metadata are there where they are needed, and have the keys of the schema."""
+    if frame.metadata is None and not frame.is_self_described:
+        message = "no metadata beside the file say what this data frame holds"
+        yield Breach("error", frame.path, message, "no metadata", "a JSON document beside the file")
+    yield from _of_document(frame, key_faults)
+
+
+def document_has_its_values(frame: SeenFrame) -> Iterator[Breach]:
+    """DJ2: its values are of their types."""
+    return _of_document(frame, value_faults)
+
+
+def document_has_its_columns(frame: SeenFrame) -> Iterator[Breach]:
+    """DJ3: its columns are what the version knows."""
+    return _of_document(frame, column_faults)
+
+
+# -- DJ4 to DJ8: what the schema does not say --
+
+
+def _where(metadata: Metadata, *keys: str | int) -> str:
+    return f"{metadata.place.name}#" + "".join(f"/{key}" for key in keys)
+
+
+def names_agree(frame: SeenFrame) -> Iterator[Breach]:
+    """DJ4: the names of columns are distinct, and those of the file in their order."""
+    if frame.metadata is None:
+        return
+    listed = [claim.name for claim in frame.claims]
+    where = _where(frame.metadata, FRAME, "columns")
+    twice = next((name for position, name in enumerate(listed) if name in listed[:position]), None)
+    if twice is not None:
+        yield Breach("error", where, "two columns have one name", repr(twice), "distinct names")
+    if frame.names is None:
+        return
+    in_file = [None if name is None else name.decode("utf-8", "surrogateescape") for name in frame.names]
+    if len(listed) == len(in_file) and listed != in_file:
+        position = next(place for place, name in enumerate(listed) if name != in_file[place])
+        message = f"column {position} has another name in the file"
+        yield Breach("error", f"{where}/{position}", message, repr(listed[position]), repr(in_file[position]))
+    elif len(listed) != len(in_file):
+        message = "the file has more or fewer columns"
+        yield Breach("error", where, message, f"{len(listed)} columns", f"{len(in_file)} names")
+
+
+def dimensions_agree(frame: SeenFrame) -> Iterator[Breach]:
+    """DJ5: dimensions are not negative, and those of the frame."""
+    own = frame.metadata.document.get(FRAME) if frame.metadata is not None else None
+    found = own.get("dimensions") if isinstance(own, dict) else None
+    if frame.metadata is None or not isinstance(found, list) or len(found) != 2 or not all(map(_is_integer, found)):
+        return
+    where = _where(frame.metadata, FRAME, "dimensions")
+    if min(found) < 0:
+        yield Breach("error", where, "a dimension is negative", _shown(found), "no negative numbers")
+    elif found[1] != len(frame.claims):
+        message = "the second dimension is not the number of columns"
+        yield Breach("error", where, message, _shown(found), f"{len(frame.claims)} columns")
+    elif frame.generation.family != "legacy" and frame.n_rows != found[0]:
+        message = "the first dimension is not the row-count of the group"
+        yield Breach("error", where, message, _shown(found), f"{frame.n_rows} rows")
+
+
+def versions_begin_at_one(frame: SeenFrame) -> Iterator[Breach]:
+    """DJ6: versions begin at 1."""
+    for key in HIGHEST if frame.metadata is not None else ():
+        own = frame.metadata.document.get(key) if frame.metadata is not None else None
+        version = own.get("version", 1) if isinstance(own, dict) else 1
+        if frame.metadata is not None and _is_integer(version) and version < 1:
+            where = _where(frame.metadata, key, "version")
+            yield Breach("error", where, "a version below 1", _shown(version), f"1 to {HIGHEST[key]}")
+
+
+def document_is_of_the_file(frame: SeenFrame) -> Iterator[Breach]:
+    """DJ7: path names the file; (deep) md5sum is that of its bytes."""
+    if frame.metadata is None or frame.file is None:
+        return
+    path, summed = frame.metadata.document.get("path"), frame.metadata.document.get("md5sum")
+    if isinstance(path, str) and (PurePosixPath(path).name != frame.file.name or PurePosixPath(path).is_absolute()):
+        message = "path names another file"
+        yield Breach("error", _where(frame.metadata, "path"), message, _shown(path), f"a path to {frame.file.name}")
+    if frame.deep and isinstance(summed, str):
+        found = _md5(frame.file)
+        frame.bytes_read += frame.file.stat().st_size
+        if found != summed:
+            message = "md5sum is not that of the file: it was changed, or is another"
+            yield Breach("error", _where(frame.metadata, "md5sum"), message, _shown(summed), found)
+
+
+def _md5(file: Path) -> str:
+    total = hashlib.md5(usedforsecurity=False)
+    with file.open("rb") as stream:
+        while piece := stream.read(PIECE):
+            total.update(piece)
+    return total.hexdigest()
+
+
+def resources_are_there(frame: SeenFrame) -> Iterator[Breach]:
+    """DJ8: what the metadata name is there; (deep) levels are distinct texts."""
+    if frame.metadata is None:
+        return
+    for position, claim in enumerate(frame.claims):
+        where = _where(frame.metadata, FRAME, "columns", position)
+        if claim.levels is not None:
+            yield from _levels(frame, frame.metadata, claim.levels, f"{where}/levels")
+        elif claim.kind == names.FACTOR and not frame.is_self_described:
+            message = "a factor has its levels neither in the file nor in another"
+            yield Breach("error", where, message, "no levels", "levels with a resource")
+        if claim.resource is not None:
+            yield from _other(frame, frame.metadata, claim.resource, f"{where}/resource")
+    for where_in, holder in _holders(frame.metadata.document):
+        resource = holder.get("resource")
+        path = resource.get("path") if isinstance(resource, dict) else None
+        if where_in[-1] in ("column_data", "other_data") and isinstance(path, str):
+            yield from _other(frame, frame.metadata, path, _where(frame.metadata, *where_in))
+
+
+def _other(frame: SeenFrame, metadata: Metadata, resource: str, where: str) -> Iterator[Breach]:
+    """Something beside the frame: without it, the rest can be read all the same."""
+    try:
+        resource_place(metadata, resource, frame.group)
+    except FormatError as error:
+        yield Breach("warning", where, str(error), _shown(resource), "a resource that is there")
+
+
+def _levels(frame: SeenFrame, metadata: Metadata, resource: str, where: str) -> Iterator[Breach]:
+    expected = "metadata of a vector, or of a frame, of texts"
+    try:
+        count_levels(metadata, resource, frame.group)
+        levels = read_levels(metadata, resource, frame.group) if frame.deep else None
+    except (*BROKEN, ColonnadeError, MemoryError) as error:
+        yield Breach("error", where, f"the levels cannot be had: {error}", _shown(resource), expected)
+        return
+    if levels is not None and (len(levels.unique()) != len(levels) or levels.null_count):
+        yield Breach("error", where, "a level is there twice, or is missing", _shown(resource), "distinct texts")

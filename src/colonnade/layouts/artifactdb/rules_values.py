@@ -1,0 +1,161 @@
+"""Values of a data frame read for its rules, block by block, as they are stored.
+
+A text ends at its first NUL, as ArtifactDB's own readers have it. What cannot be read is an error here, and a breach
+of who asked. A dataset that claims far more than is stored for it is not read; nor are rows in other files.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from colonnade.columns.read import cut
+from colonnade.errors import CorruptError
+from colonnade.h5.datasets import DatasetInfo, Image, claims_too_much, reading, stored_bytes
+from colonnade.layouts.artifactdb.rules_stamps import is_day, stamp_problem
+from colonnade.layouts.seen_node import SeenNode
+from colonnade.model import DEFAULT_CHUNK_ROWS
+
+Place = tuple[int, bytes]  # a row, and the text there
+MOST_LEVELS = 1 << 22  # that are compared with each other; more than any count of levels makes sense
+
+
+def _checked(one: SeenNode) -> DatasetInfo:
+    """The header, if the dataset does not claim too much."""
+    if not isinstance(one.header, DatasetInfo):
+        raise CorruptError(one.header, path=one.path)
+    claimed, stored = one.length * max(one.header.type.size, 1), stored_bytes(one.node)
+    if claims_too_much(claimed, stored):
+        raise CorruptError(f"{claimed:,} bytes are claimed, {stored:,} are stored", path=one.path)
+    return one.header
+
+
+def images(one: SeenNode) -> Iterator[tuple[int, Image]]:
+    """The elements of a dataset of rank 1, block by block, each with its first row; none that lie in other files."""
+    header = _checked(one)
+    if header.storage in ("external", "virtual"):
+        return
+    for start, stop in cut(0, one.length, header.chunk_rows or DEFAULT_CHUNK_ROWS, header.type):
+        with reading(one.node, header, start, stop - start) as image:
+            yield start, image
+
+
+def text_blocks(one: SeenNode) -> Iterator[tuple[int, list[bytes | None]]]:
+    """The texts of a dataset of rank 1, each up to its first NUL; None where there is not even an empty one."""
+    for start, image in images(one):
+        if image.dtype.kind == "S":
+            yield start, [value.split(b"\0", 1)[0] for value in image.tolist()]
+        else:
+            yield start, [ctypes.string_at(pointer) if pointer else None for pointer in image.tolist()]
+
+
+def all_texts(one: SeenNode) -> list[bytes | None]:
+    return [value for _, block in text_blocks(one) for value in block]
+
+
+# -- what texts show --
+
+
+@dataclass
+class TextFacts:
+    """The first row that is wrong in each way. absent: no text; broken: no UTF-8; misshapen: not of the format, with
+    the reason; unreal: a day that the calendar does not have."""
+
+    absent: int | None = None
+    broken: Place | None = None
+    misshapen: tuple[int, bytes, str] | None = None
+    unreal: Place | None = None
+
+    def look(self, start: int, block: list[bytes | None], form: str, mark: bytes | None) -> None:
+        for value in dict.fromkeys(block):  # each once, in order
+            if value is None:
+                self.absent = start + block.index(None) if self.absent is None else self.absent
+            elif value != mark:
+                self._look_at(value, form, start + block.index(value))
+
+    def _look_at(self, value: bytes, form: str, row: int) -> None:
+        if self.broken is None and not _is_utf8(value):
+            self.broken = (row, value)
+        if form not in ("date", "date-time"):
+            return
+        problem = stamp_problem(value, form)
+        if problem is not None:
+            self.misshapen = self.misshapen or (row, value, problem)
+        elif self.unreal is None and not is_day(value):
+            self.unreal = (row, value)
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def look_at_texts(one: SeenNode, form: str = "none", mark: bytes | None = None) -> TextFacts:
+    """What all texts of a dataset show; those that mark missing rows may be anything."""
+    facts = TextFacts()
+    for start, block in text_blocks(one):
+        facts.look(start, block, form, mark)
+    return facts
+
+
+def text_outside(one: SeenNode, allowed: set[bytes], mark: bytes | None) -> Place | None:
+    """The first text that is neither among these nor the mark."""
+    for start, block in text_blocks(one):
+        strange = set(block) - allowed - {mark, None}
+        if strange:
+            row = min(block.index(value) for value in strange)
+            return start + row, block[row] or b""
+    return None
+
+
+def repeated_text(one: SeenNode) -> bytes | None:
+    """A text that a dataset holds twice; None where there is none."""
+    if one.length > MOST_LEVELS:
+        return None
+    seen: set[bytes | None] = set()
+    for _, block in text_blocks(one):
+        for value in block:
+            if value in seen:
+                return value or b""
+            seen.add(value)
+    return None
+
+
+# -- what numbers show --
+
+
+def code_outside(one: SeenNode, n_levels: int, mark: int | None) -> tuple[int, int] | None:
+    """The first row whose code is neither that of a level nor the mark, and the code."""
+    for start, codes in images(one):
+        bad = codes >= np.uint64(n_levels) if codes.dtype.kind == "u" else (codes < 0) | (codes >= n_levels)
+        if mark is not None:
+            bad &= codes != mark if _holds(codes.dtype, mark) else True
+        if bad.any():
+            row = int(np.argmax(bad))
+            return start + row, int(codes[row])
+    return None
+
+
+def _holds(dtype: np.dtype[Any], number: int) -> bool:
+    limits = np.iinfo(dtype)
+    return int(limits.min) <= number <= int(limits.max)
+
+
+def pointer_outside(one: SeenNode, heap_bytes: int) -> tuple[int, int, int] | None:
+    """The first row whose bytes are not all in the heap: with its offset and length."""
+    for start, pointers in images(one):
+        first, second = (pointers.dtype.names or ("", ""))[:2]
+        offsets, lengths = pointers[first].astype("u8"), pointers[second].astype("u8")
+        whole = np.uint64(heap_bytes)
+        bad = (lengths > whole) | (offsets > whole - np.minimum(lengths, whole))
+        if bad.any():
+            row = int(np.argmax(bad))
+            return start + row, int(offsets[row]), int(lengths[row])
+    return None

@@ -1,0 +1,147 @@
+"""Text of very different lengths as pointers into a heap of bytes (VLS), which directories of version 1.1 have.
+
+In: Arrow arrays of text. Out: the group of a column with `pointers` (offset and length of each text) and `heap`.
+Missing rows point to a text that is the placeholder; it is chosen from the first rows that have a missing one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns import compute as pc
+from colonnade.columns.strings import byte_lengths, string_buffers
+from colonnade.columns.writer import ColumnWriter, WrittenColumn
+from colonnade.errors import DataError
+from colonnade.h5.datasets import describe_dataset
+from colonnade.h5.links import create_group, open_group
+from colonnade.layouts.artifactdb import names
+from colonnade.model import ColumnInfo, ColumnOptions
+
+POINTER = pa.struct([pa.field("offset", pa.uint64()), pa.field("length", pa.uint64())])
+HEAP_CHUNK = 1 << 18
+LONG, WASTE = 64, 40  # bytes of the longest text, and above the mean, from which fixed length is a waste
+
+
+def wastes_space(sample: pa.Array) -> bool:
+    """Whether text of fixed length would be mostly padding."""
+    lengths = byte_lengths(sample.drop_null() if sample.null_count else sample)
+    longest = int(lengths.max(initial=0))
+    return longest > LONG and longest > float(lengths.mean()) + WASTE
+
+
+class VlsWriter:
+    """Writes one column of text. In this order: construct, start, write, finish; or resume, write, finish."""
+
+    def __init__(self, name: str, options: ColumnOptions) -> None:
+        self._name = name
+        plain = replace(options, fill=None, strings="auto", categories=None, ordered=None, masked=None)
+        self._pointers = ColumnWriter(name, POINTER, plain, link=names.POINTERS)
+        heap = ColumnOptions(fill=None, chunk_rows=HEAP_CHUNK, filters=options.filters)
+        self._heap = ColumnWriter(name, pa.uint8(), heap, link=names.HEAP)
+        self._mark: bytes | None = None
+        self._place_of_mark = 0
+
+    @classmethod
+    def resume(cls, column: ColumnInfo, group: Any, pointers: Any, heap: Any) -> VlsWriter:
+        """A writer that goes on behind the rows that a column has."""
+        writer = cls(column.name, ColumnOptions())
+        inner = open_group(group, column.link or "")
+        plain = replace(column, kept=None, fill=None)
+        writer._pointers = ColumnWriter.resume(plain, inner, pointers, None, link=names.POINTERS)
+        found = describe_dataset(heap)
+        n_bytes = found.shape[0] if found.shape else 0
+        bytes_of = ColumnInfo(column.name, found.type, n_bytes, found.storage, found.chunk_rows, found.filters)
+        writer._heap = ColumnWriter.resume(bytes_of, inner, heap, None, link=names.HEAP)
+        if column.fill is not None:
+            writer._note_mark(column.fill)
+        return writer
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows it has taken, with those that were there before."""
+        return self._pointers.n_rows
+
+    def start(self, data: Any, place: str, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+        """Create the datasets in a group of this name."""
+        home = create_group(data, place)
+        none = pa.array([], pa.uint8())
+        self._heap.start(home, none, None, HEAP_CHUNK)
+        self._pointers.start(home, _pointers(np.zeros(0, "u8"), np.zeros(0, "u8")), n_rows, most_rows)
+
+    def write(self, text: pa.Array) -> None:
+        """Take the next rows."""
+        self._pointers.write(self._stored(text, self.n_rows))
+
+    def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], text: pa.Array) -> None:
+        """Put values into rows that are there already; what they held stays in the heap."""
+        self._pointers.overwrite(rows, self._stored(text, 0))
+
+    def finish(self) -> WrittenColumn:
+        """Write what is left, and say how the column is stored."""
+        heap, written = self._heap.finish(), self._pointers.finish()
+        return replace(
+            written,
+            form=replace(written.form, fill=self._mark),
+            kind=pa.string(),
+            has_missing=self._mark is not None,
+            replaced=written.replaced or heap.replaced,
+        )
+
+    def _stored(self, text: pa.Array, first_row: int) -> pa.Array:
+        """The pointers to these texts, whose bytes are put into the heap."""
+        missing = text.is_null().to_numpy(zero_copy_only=False)
+        if self._mark is None and missing.any():
+            self._note_mark(_free_mark(text))
+        self._refuse_mark(text, first_row)
+        present = text.fill_null("")
+        offsets, data = string_buffers(present)
+        begin = int(offsets[0]) if len(offsets) else 0
+        lengths = np.diff(offsets).astype("u8")
+        starts = offsets[:-1].astype("u8") - begin + self._heap.n_rows
+        end = int(offsets[-1]) if len(offsets) else 0
+        self._heap.write(_bytes(np.asarray(data[begin:end])))
+        if missing.any():
+            assert self._mark is not None  # noted above
+            starts[missing], lengths[missing] = self._place_of_mark, len(self._mark)
+        return _pointers(starts, lengths)
+
+    def _note_mark(self, mark: bytes) -> None:
+        """Put the placeholder into the heap."""
+        self._mark, self._place_of_mark = mark, self._heap.n_rows
+        self._heap.write(_bytes(np.frombuffer(mark, dtype="u1")))
+
+    def _refuse_mark(self, text: pa.Array, first_row: int) -> None:
+        if self._mark is None:
+            return
+        equal = pc.equal(text, pa.scalar(self._mark.decode())).fill_null(False).to_numpy(zero_copy_only=False)
+        if equal.any():
+            row = first_row + int(np.argmax(equal))
+            raise DataError(
+                f"column {self._name!r}, row {row}: the text {self._mark.decode()!r} marks missing rows of this "
+                "column, so it would read as missing: write the frame with version='1.0'",
+                column=self._name,
+                row=row,
+            )
+
+
+def _free_mark(text: pa.Array) -> bytes:
+    """The first of "NA", "NA_", ... that none of these texts is."""
+    taken = set(pc.unique(text.filter(pc.starts_with(text, "NA"))).to_pylist())
+    count = 0
+    while "NA" + "_" * count in taken:
+        count += 1
+    return b"NA" + b"_" * count
+
+
+def _bytes(data: np.ndarray[Any, Any]) -> pa.Array:
+    copied = np.array(data, dtype="u1")  # Arrow's buffers may go before a chunk is full
+    return pa.Array.from_buffers(pa.uint8(), len(copied), [None, pa.py_buffer(copied)])
+
+
+def _pointers(starts: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any]) -> pa.Array:
+    parts = [pa.array(part.astype("u8"), pa.uint64()) for part in (starts, lengths)]
+    return pa.StructArray.from_arrays(parts, fields=list(POINTER))

@@ -1,0 +1,412 @@
+"""One column of an ArtifactDB data frame written: values, or codes with levels.
+
+In: Arrow arrays of one type, in any lengths. Out: `data/<position>`, as the generation of the frame wants it:
+
+| Arrow | versioned, directory | legacy |
+| --- | --- | --- |
+| boolean | int8, missing -1 | the same; hdf5 1: int32, missing -2147483648 |
+| integers | their own type, wider ones as int32 | the same; hdf5 1: int32, missing -2147483648 |
+| floats | float32 or float64; missing NaN, or a value that does not occur | float64, missing is R's NA |
+| text, dates, times | text, of fixed length where that pays; missing "NA", "NA_", ... | the same |
+| dictionary of text | uint8 or uint16 codes, missing the largest; levels | int32 codes, or text; levels elsewhere |
+
+A placeholder is chosen when the first missing row comes, and told by the layout.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns import compute as pc
+from colonnade.columns.categories_dataset import holds_nul
+from colonnade.columns.forms import Form, first_form
+from colonnade.columns.mapping import plain_type
+from colonnade.columns.plain import plain_array
+from colonnade.columns.readers import open_reader
+from colonnade.columns.stamps import date_times_to_text, dates_to_text
+from colonnade.columns.writer import ColumnWriter, WrittenColumn
+from colonnade.errors import DataError, UsageError, rows_as
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.links import children, create_group, exists, open_group
+from colonnade.layouts.artifactdb import names
+from colonnade.layouts.artifactdb.describe import INT32_MIN, open_column, position_of, read_texts
+from colonnade.layouts.artifactdb.names import Generation
+from colonnade.layouts.artifactdb.vls_writer import VlsWriter, wastes_space
+from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType
+
+_SMALL = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
+
+
+class MarkedWriter(ColumnWriter):
+    """Writes rows whose missing ones are told by a placeholder, which is chosen when the first comes."""
+
+    def _fills(self, stored: StoredType) -> Iterator[bytes]:
+        return placeholders(stored)
+
+    def _suit_fill(self, form: Form, values: pa.Array) -> Form:
+        if self._options.fill is AUTO and form.fill is None and not values.null_count and not self._has_missing:
+            return form
+        return super()._suit_fill(form, values)
+
+    def _copy_into(self, form: Form, chunk_rows: int | None = None) -> None:
+        if form != self._form and form.stored == self._form.stored and self._form.fill is None:
+            self._form = form  # no row is missing yet, and an attribute tells the placeholder: no row changes
+            return
+        super()._copy_into(form, chunk_rows)
+
+    def _stored_fill(self, form: Form) -> bytes | None:
+        return None  # an attribute tells it; and some readers cannot read one of variable length
+
+    @property
+    def kind(self) -> pa.DataType:
+        """The Arrow type of what is stored."""
+        return self._given
+
+    def place(self, link: str) -> None:
+        """Say which link the dataset will have, before it is made."""
+        self._link = link
+
+    def widen(self, kind: pa.DataType) -> None:
+        """Copy what is written into a form for another type, whose values include these."""
+        form = first_form(kind, self.name)
+        mark = None if self._form.fill is None else next(self._fills(form.stored))
+        self._given = kind
+        super()._copy_into(replace(form, fill=mark))
+
+
+class TruthWriter(MarkedWriter):
+    """Writes booleans as integers."""
+
+    def _fills(self, stored: StoredType) -> Iterator[bytes]:
+        minus_one = np.array(-1).astype(memory_dtype(stored)).tobytes()
+        return itertools.chain((minus_one,), super()._fills(stored))
+
+
+class CodeWriter(MarkedWriter):
+    """Writes the codes of a factor: of types that both the seed and today's validator take, where there are any.
+
+    A missing row has the largest code (or -1), which stays what it is when levels come: their number would not.
+    """
+
+    dtypes: tuple[str, ...] = ("u1", "u2", "i4")
+    mark: int | None = None
+
+    def _code_form(self, categories: pa.Array, has_missing: bool) -> Form:
+        dtype = next(
+            (np.dtype(one) for one in self.dtypes[:-1] if len(categories) <= np.iinfo(one).max),
+            np.dtype(self.dtypes[-1]),
+        )
+        stored = StoredType("integer", dtype.itemsize, signed=dtype.kind == "i", precision=8 * dtype.itemsize)
+        return Form(stored, pa.from_numpy_dtype(dtype), self.mark_of(dtype))
+
+    @classmethod
+    def mark_of(cls, dtype: np.dtype[Any]) -> bytes:
+        """The code of a missing row."""
+        mark = cls.mark if cls.mark is not None else -1 if dtype.kind == "i" else int(np.iinfo(dtype).max)
+        return np.array(mark, dtype=dtype).tobytes()
+
+
+class DirectoryCodeWriter(CodeWriter):
+    """The same for today's directory, whose codes are never signed."""
+
+    dtypes = ("u1", "u2", "u4")
+
+
+class LegacyCodeWriter(CodeWriter):
+    """The same for frames that their metadata describe."""
+
+    dtypes = ("i4",)
+
+
+class OldestCodeWriter(LegacyCodeWriter):
+    """The same for those of hdf5_data_frame version 1."""
+
+    mark = INT32_MIN
+
+
+def code_writer(generation: Generation) -> type[CodeWriter]:
+    """What writes codes in frames of a generation."""
+    if generation.family == "legacy":
+        return OldestCodeWriter if generation.hdf5 <= 1 else LegacyCodeWriter
+    return DirectoryCodeWriter if generation.family == "directory" else CodeWriter
+
+
+def placeholders(stored: StoredType) -> Iterator[bytes]:
+    """Values for missing rows, in ArtifactDB's order of preference."""
+    dtype = memory_dtype(stored)
+    if stored.kind in ("string", "text"):
+        words = (b"NA" + b"_" * count for count in range(1000))
+        if stored.kind == "text":
+            return words
+        return (word.ljust(stored.size, b"\0") for word in itertools.takewhile(lambda w: len(w) <= stored.size, words))
+    if stored.kind == "float":
+        ends = np.finfo(dtype)
+        numbers: Iterator[Any] = itertools.chain(
+            (np.nan, np.inf, -np.inf, ends.min, ends.max, 0.0), (float(-n) for n in range(1, 300))
+        )
+    else:
+        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        first = (low, high, 0) if low else (high, 0)
+        numbers = itertools.chain(first, range(high - 1, max(high - 300, low), -1))
+    return (np.array(number, dtype=dtype).tobytes() for number in numbers)
+
+
+class ArtifactWriter:
+    """Writes one column into a frame. In this order: construct (refuses what cannot be), start, write, finish."""
+
+    def __init__(
+        self, name: str, kind: pa.DataType, options: ColumnOptions, generation: Generation, is_label: bool = False
+    ) -> None:
+        self.name = name
+        self.generation = generation
+        self._is_label = is_label
+        self._given = _checked(name, plain_type(kind), options, is_label)
+        self._options = options
+        self._link: str | None = None
+        self._has_missing = False
+        self._levels: CodeWriter | None = None  # where a factor is kept as text
+        self._kind = self._stored_kind()
+        self._rows: Any = self._new_rows()  # a MarkedWriter, or a VlsWriter
+
+    @property
+    def _is_coded(self) -> bool:
+        asked = self._options.categories
+        return bool(pa.types.is_dictionary(self._given)) or (asked is not None and asked is not False)
+
+    @property
+    def _keeps_level_text(self) -> bool:
+        """Whether a factor is kept as text, and its levels elsewhere."""
+        return self._is_coded and self.generation.family == "legacy" and self.generation.frame <= 1
+
+    @property
+    def _is_marked_by_bits(self) -> bool:
+        """Whether missing floats are R's NA."""
+        return self.generation.family == "legacy" and bool(pa.types.is_floating(self._given))
+
+    def _new_rows(self) -> MarkedWriter:
+        options = replace(self._options, masked=None)
+        if self._is_coded:
+            coder = code_writer(self.generation)(self.name, self._given, options)
+            if not self._keeps_level_text:
+                return coder
+            self._levels = coder
+        plain = replace(options, categories=False, ordered=None, fill=self._fill())
+        return self._writer_of_values()(self.name, self._kind, plain)
+
+    def _writer_of_values(self) -> type[MarkedWriter]:
+        return TruthWriter if pa.types.is_boolean(self._given) else MarkedWriter
+
+    def _fill(self) -> object:
+        """The fill that the generation prescribes; AUTO where it is to be chosen, None where no row can be missing."""
+        if self._is_label or self._is_marked_by_bits:
+            return None
+        if self.generation.family == "legacy" and self.generation.hdf5 <= 1 and not pa.types.is_string(self._kind):
+            return INT32_MIN
+        return self._options.fill
+
+    def _stored_kind(self) -> pa.DataType:
+        """The Arrow type of what is stored."""
+        kind, old = self._given, self.generation.family == "legacy" and self.generation.hdf5 <= 1
+        if pa.types.is_boolean(kind):
+            return pa.int32() if old else pa.int8()
+        if pa.types.is_integer(kind):
+            return kind if kind in _SMALL and not old else pa.int32()
+        if pa.types.is_floating(kind):
+            return pa.float64() if self._is_marked_by_bits or kind == pa.float64() else pa.float32()
+        return pa.string()
+
+    @classmethod
+    def resume(cls, column: ColumnInfo, group: Any, generation: Generation) -> ArtifactWriter:
+        """A writer that goes on behind the rows that a column has."""
+        dataset, beside = open_column(group, column)
+        reader = open_reader(column, dataset, beside)
+        writer = cls(column.name, reader.kind, ColumnOptions(), generation, column.is_label)
+        writer._link = column.link
+        if column.categories is not None:
+            mark = column.fill if column.fill is not None else CodeWriter.mark_of(memory_dtype(column.type))
+            writer._rows = code_writer(generation).resume(
+                replace(column, fill=mark),
+                open_group(group, column.link or ""),
+                dataset,
+                reader.categories(),
+                link=names.CODES,
+            )
+            return writer
+        if column.kept == "pointers":
+            writer._rows = VlsWriter.resume(column, group, dataset, beside)
+            return writer
+        home = group if column.is_label else open_group(group, names.DATA)
+        link = names.ROW_NAMES if column.is_label else str(position_of(column))
+        stored = replace(column, kept=None, arrow_type=None)
+        rows = writer._writer_of_values().resume(stored, home, dataset, None, link=link)
+        if column.kept == "double":
+            rows.widen(pa.float64())
+        writer._rows, writer._kind = rows, rows.kind
+        return writer
+
+    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+        """Create the datasets; as for a ColumnWriter. A new column has its place behind the others."""
+        values = self._values(sample, 0)
+        if self._is_label:
+            self._link = names.ROW_NAMES
+            self._rows.place(names.ROW_NAMES)
+            self._rows.start(group, values, n_rows, most_rows)
+            return
+        data = open_group(group, names.DATA)
+        place = str(_next_position(group, data))
+        self._link = f"{names.DATA}/{place}"
+        if self._suits_heap(values):
+            self._rows = VlsWriter(self.name, self._options)
+            self._rows.start(data, place, values, n_rows, most_rows)
+        elif self._is_coded and self.generation.is_self_described:
+            self._rows.place(names.CODES)
+            self._rows.start(create_group(data, place), values, n_rows, most_rows)
+        else:
+            self._rows.place(place)
+            self._rows.start(data, values, n_rows, most_rows)
+
+    def _suits_heap(self, sample: pa.Array) -> bool:
+        """Whether text is to be kept by pointers into a heap: directories of version 1.1 can, and it must pay."""
+        if self.generation.version != "1.1" or self._is_coded or not pa.types.is_string(self._given):
+            return False
+        return self._options.strings == "variable" or (self._options.strings == "auto" and wastes_space(sample))
+
+    def write(self, array: pa.Array) -> None:
+        """Take the next rows."""
+        self._rows.write(self._values(array, self._rows.n_rows))
+
+    def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
+        """Put values into rows that are there already, given in increasing order; errors count the values."""
+        self._rows.overwrite(rows, self._values(array, 0))
+
+    def finish(self) -> WrittenColumn:
+        """Write what is left, and say how the column is stored."""
+        written: WrittenColumn = self._rows.finish()
+        if self._levels is not None and self._levels._coder is not None:
+            coder = self._levels._coder
+            written = replace(written, categories=coder.values, ordered=coder.ordered)
+        if written.categories is not None and holds_nul(written.categories):
+            raise DataError(f"column {self.name!r}: a level holds NUL, which ends a text", column=self.name)
+        missing = written.has_missing or self._has_missing
+        return replace(written, has_missing=missing, kind=self._given, link=self._link)
+
+    def _values(self, array: pa.Array, first_row: int) -> pa.Array:
+        """The rows as they are stored, before codes."""
+        if self._levels is not None:
+            assert self._levels._coder is not None  # by _coder_of
+            codes = self._levels._coder.encode(array, first_row)
+            return self._checked_text(self._levels._coder.values.take(codes), first_row)
+        if self._is_coded:
+            return array
+        plain = array.cast(self._given) if pa.types.is_null(array.type) else plain_array(array, self._given)
+        if self._is_label and plain.null_count:
+            row = first_row + int(np.argmax(plain.is_null().to_numpy(zero_copy_only=False)))
+            raise DataError(f"row {row} has no name: row names cannot be missing", column=self.name, row=row)
+        if pa.types.is_date(self._given) or pa.types.is_timestamp(self._given):
+            with rows_as(lambda place: first_row + place):
+                return _stamps(plain)
+        if pa.types.is_string(self._given):
+            return self._checked_text(plain, first_row)
+        if self._is_marked_by_bits:
+            return self._with_bits(plain)
+        return self._narrowed(plain, first_row)
+
+    def _checked_text(self, text: pa.Array, first_row: int) -> pa.Array:
+        if holds_nul(text):
+            found = pc.match_substring(text, "\0").fill_null(False).to_numpy(zero_copy_only=False)
+            row = first_row + int(np.argmax(found))
+            raise DataError(
+                f"column {self.name!r}, row {row}: the text holds NUL, which ends a text in ArtifactDB's strings",
+                column=self.name,
+                row=row,
+            )
+        return text
+
+    def _with_bits(self, floats: pa.Array) -> pa.Array:
+        """Missing rows as R's NA; a NaN that has its bits is another one."""
+        wide = floats.cast(pa.float64())
+        missing = wide.is_null().to_numpy(zero_copy_only=False)
+        self._has_missing = self._has_missing or bool(missing.any())
+        bits = wide.fill_null(0.0).to_numpy(zero_copy_only=False).copy().view("u8")
+        taken = (bits & 0x7FFFFFFF_FFFFFFFF) > 0x7FF0000000000000
+        taken &= (bits & 0xFFFFFFFF) == (names.R_MISSING & 0xFFFFFFFF)
+        bits[taken] = np.array(np.nan).view("u8")
+        bits[missing] = names.R_MISSING
+        return pa.Array.from_buffers(pa.float64(), len(bits), [None, pa.py_buffer(bits)])
+
+    def _narrowed(self, numbers: pa.Array, first_row: int) -> pa.Array:
+        """Numbers and booleans in the type they are stored in; an integer that int32 does not hold is refused."""
+        try:
+            return numbers.cast(self._kind)
+        except pa.ArrowInvalid:
+            values = numbers.fill_null(0).to_numpy(zero_copy_only=False)
+            bounds = np.iinfo("i4")
+            row = int(np.argmax((values < bounds.min) | (values > bounds.max)))
+            raise DataError(
+                f"column {self.name!r}, row {first_row + row}: ArtifactDB's integers are of 32 bits, which do not hold "
+                f"{values[row]}: cast the column to float64",
+                column=self.name,
+                row=first_row + row,
+                value=int(values[row]),
+            ) from None
+
+
+def _stamps(array: pa.Array) -> pa.Array:
+    """Dates and times as text."""
+    missing = array.is_null().to_numpy(zero_copy_only=False)
+    is_date = pa.types.is_date(array.type)
+    numbers = array.cast(pa.date32()).view(pa.int32()) if is_date else array.view(pa.int64())
+    whole = numbers.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    images = dates_to_text(whole) if is_date else date_times_to_text(whole, array.type.unit)
+    return pa.array(images.astype(object), pa.binary(), mask=missing).cast(pa.string())
+
+
+def _next_position(group: Any, data: Any) -> int:
+    """The place of a new column: behind those that have names, or, while a frame is made, behind those begun."""
+    if exists(group, names.COLUMN_NAMES):
+        return len(read_texts(group, names.COLUMN_NAMES) or [])
+    return len(children(data))
+
+
+def _checked(name: str, kind: pa.DataType, options: ColumnOptions, is_label: bool) -> pa.DataType:
+    """The type, if a frame can keep a column of it and all that is asked for it."""
+    if pa.types.is_null(kind):
+        kind = pa.string()  # of no rows, or all missing: nobody can tell
+    if is_label and not pa.types.is_string(kind):
+        raise UsageError(f"row names are text in ArtifactDB, {name!r} holds {kind}: cast it to text", column=name)
+    values = plain_type(kind.value_type) if pa.types.is_dictionary(kind) else kind
+    is_factor = pa.types.is_dictionary(kind) or bool(options.categories)
+    if is_factor and not pa.types.is_string(values):
+        raise UsageError(
+            f"column {name!r}: the levels of a factor are text in ArtifactDB, not {values}: cast them", column=name
+        )
+    if not is_factor and not _is_kept(kind):
+        raise UsageError(
+            f"column {name!r}: ArtifactDB has no form for {kind}: cast it to numbers, booleans, text, dates or times",
+            column=name,
+            type=str(kind),
+        )
+    for option in ("units", "units_vocabulary", "description"):
+        if getattr(options, option) is not None:
+            raise UsageError(f"column {name!r}: an ArtifactDB data frame has no place for {option}", column=name)
+    if options.enum or options.sparse or options.masked or options.strings == "categories":
+        raise UsageError(
+            f"column {name!r}: ArtifactDB has neither HDF5 enums, nor sparse columns, masks or text by categories "
+            "(categories=True makes a factor)",
+            column=name,
+        )
+    return kind
+
+
+def _is_kept(kind: pa.DataType) -> bool:
+    checks = (
+        pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_string, pa.types.is_date,
+        pa.types.is_timestamp,
+    )  # fmt: skip
+    return any(check(kind) for check in checks)

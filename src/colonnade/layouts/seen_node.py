@@ -1,0 +1,101 @@
+"""A group or dataset as rules see it: attributes, members and header as they are stored.
+
+Nothing is believed and nothing is made of anything. Only hard links are followed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from colonnade.errors import ColonnadeError
+from colonnade.h5 import attributes
+from colonnade.h5.attributes import BROKEN, Attribute
+from colonnade.h5.datasets import DatasetInfo, describe_dataset
+from colonnade.h5.links import Child, children, hard_kind, join_path, open_dataset, open_group
+
+Kind = Literal["group", "dataset"]
+
+
+@dataclass
+class SeenNode:
+    """A group or dataset that could be opened."""
+
+    node: Any
+    path: str
+    kind: Kind
+    _looked: dict[str, Attribute | None] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def attribute(self, name: str) -> Attribute | None:
+        """The attribute as it is stored; None when there is none."""
+        if name not in self._looked:
+            self._looked[name] = attributes.look(self.node, name)
+        return self._looked[name]
+
+    def text(self, name: str) -> str | None:
+        """What a scalar text attribute says; None when it is absent or no such text."""
+        held = self.attribute(name)
+        if held is None or not held.is_text or held.shape != () or held.problem is not None or len(held.values) != 1:
+            return None
+        return held.texts()[0]
+
+    @cached_property
+    def children(self) -> list[Child]:
+        return children(self.node) if self.kind == "group" else []
+
+    @cached_property
+    def header(self) -> DatasetInfo | str:
+        """What the header of a dataset says; a text that says why it cannot be read."""
+        try:
+            return describe_dataset(self.node)
+        except (*BROKEN, ColonnadeError) as error:
+            return f"the header of this dataset cannot be read: {error}"
+
+    @property
+    def stored(self) -> DatasetInfo | None:
+        return self.header if self.kind == "dataset" and isinstance(self.header, DatasetInfo) else None
+
+    @property
+    def shape_text(self) -> str:
+        if self.kind == "group":
+            return "a group"
+        shape = self.stored.shape if self.stored is not None else None
+        return "no shape" if shape is None else "one element" if shape == () else f"shape {shape}"
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether this is a dataset of rank 1."""
+        return self.stored is not None and self.stored.shape is not None and len(self.stored.shape) == 1
+
+    @property
+    def length(self) -> int:
+        return self.stored.shape[0] if self.stored is not None and self.stored.shape else 0
+
+
+def stored_as(held: Attribute | None) -> str:
+    """How an attribute is stored, in words."""
+    if held is None:
+        return "no such attribute"
+    shape = "no elements" if held.shape is None else "a scalar" if held.shape == () else f"an array {held.shape}"
+    return f"{shape} of {held.type}"
+
+
+def is_link_name(name: str) -> bool:
+    """Whether this can be the name of one link."""
+    return name not in ("", ".") and "/" not in name and "\0" not in name
+
+
+def open_member(group: Any, name: str, kind: str | None = None) -> tuple[Any, Kind] | None:
+    """The group or dataset that a hard link of this name leads to, if it can be opened. kind: where that is known."""
+    kind = hard_kind(group, name) if kind is None else kind
+    node = open_dataset(group, name) if kind == "dataset" else open_group(group, name) if kind == "group" else None
+    if node is None:
+        return None
+    return node, "dataset" if kind == "dataset" else "group"
+
+
+def seen_member(one: SeenNode, name: str) -> SeenNode | None:
+    """A member of a group as rules see it."""
+    found = open_member(one.node, name) if one.kind == "group" and is_link_name(name) else None
+    return None if found is None else SeenNode(found[0], join_path(one.path, name), found[1])
