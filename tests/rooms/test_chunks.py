@@ -232,6 +232,37 @@ def test_chunks_that_were_never_written(tmp_path: Path) -> None:
         assert source.take(np.array([5, 255])) is None
 
 
+@pytest.mark.parametrize("kind", ["<i4", ">i4", "<f8", ">f4", "u1", "?", "S3"])
+@pytest.mark.parametrize("fill", [None, 7])
+def test_many_chunks_that_were_never_written(tmp_path: Path, kind: str, fill: int | None) -> None:
+    """A file may claim millions: where none of a range was written, numbers are the fill, without the library."""
+    path, n_rows = tmp_path / "x.h5", 16 * 4000
+    with h5py.File(path, "w") as file:
+        fillvalue = None if fill is None else np.array(fill).astype(kind)[()]
+        made = file.create_dataset("x", (n_rows,), kind, chunks=(16,), compression=1, fillvalue=fillvalue)
+        made[:20] = np.ones(20, kind)
+        expected = made[:]
+    with h5py.File(path) as file:
+        source = source_of(file["x"].id)
+        assert source is not None
+        found = [source.read(start, 8000) for start in range(0, n_rows, 8000)]
+        assert found[0] is None  # some of it was written
+        for start, one in zip(range(0, n_rows, 8000), found, strict=True):
+            if one is not None:
+                np.testing.assert_array_equal(one, expected[start : start + 8000])
+                assert one.dtype.isnative
+        assert (found[-1] is not None) == (kind != "S3")
+
+
+def test_rows_that_nobody_fills_are_left_to_the_library(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (64_000,), "i4", chunks=(16,), fill_time="never")
+    with h5py.File(path) as file:
+        source = source_of(file["x"].id)
+        assert source is not None and source.read(0, 64_000) is None
+
+
 def test_more_rows_than_fit_are_refused_before_memory_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

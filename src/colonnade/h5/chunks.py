@@ -135,6 +135,9 @@ class ChunkSource:
         numbers = range(start // self.chunk_rows, -(-(start + count) // self.chunk_rows)) if count else range(0)
         try:
             self._look(len(numbers))
+            if self._all_known and count and self._known.keys().isdisjoint(numbers):
+                out[...] = self._fill()
+                return self._in_memory(out)
             for batch in self._batches(numbers, start, count):
                 self._read_batch(batch, start, out)
         except (ValueError, *BROKEN):
@@ -197,6 +200,17 @@ class ChunkSource:
 
             self._dataset.chunk_iter(note)
             self._known, self._all_known = known, True
+
+    def _fill(self) -> Image:
+        """What rows hold that were never written, where it is a number: the library looks for each of their chunks."""
+        creation = self._dataset.get_create_plist()
+        if self._dtype.kind not in "iuf" or creation.get_fill_time() == h5d.FILL_TIME_NEVER:
+            raise ValueError("only the library knows what rows hold that were never written")
+        if creation.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
+            raise ValueError("rows that were never written hold nothing that is known")
+        value = np.zeros((), self._dtype)
+        creation.get_fill_value(value)
+        return value
 
     def _n_chunks(self) -> int:
         return int(-(-self._dataset.shape[0] // self.chunk_rows))

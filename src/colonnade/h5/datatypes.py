@@ -34,6 +34,7 @@ MAX_DEPTH = 32
 LARGEST_ELEMENT = 1 << 30
 # A sequence of one-byte opaque elements is a string of bytes, unless the elements are tagged so.
 ELEMENT_TAG = "list element"
+TOO_MANY_BITS = "number of more bits than its bytes have"
 NEW_REFERENCE = "reference (HDF5 1.12 form)"
 _NATIVE_BIG = sys.byteorder == "big"
 _CHARSETS: dict[int, Charset] = {h5t.CSET_ASCII: "ascii", h5t.CSET_UTF8: "utf-8"}
@@ -73,7 +74,21 @@ def _describe_unknown(type_id: Any, depth: int) -> StoredType:
     return StoredType("unknown", type_id.get_size(), tag=_UNKNOWN_NAMES.get(number, f"datatype class {number}"))
 
 
+def _has_too_many_bits(type_id: Any) -> bool:
+    """Whether a number claims more bits than its bytes have: where HDF5 converts it, it writes behind its end."""
+    return bool(type_id.get_offset() + type_id.get_precision() > 8 * type_id.get_size())
+
+
+def can_be_converted(stored: StoredType) -> bool:
+    """Whether HDF5 may convert elements of this datatype: no number in it claims more bits than it has."""
+    if stored.tag == TOO_MANY_BITS or (stored.base is not None and not can_be_converted(stored.base)):
+        return False
+    return all(can_be_converted(field.type) for field in stored.fields)
+
+
 def _describe_integer(type_id: Any, depth: int) -> StoredType:
+    if _has_too_many_bits(type_id):
+        return StoredType("unknown", type_id.get_size(), tag=TOO_MANY_BITS)
     bitfield = type_id.get_class() == h5t.BITFIELD
     kind: Kind = "bitfield" if bitfield else "integer"
     return StoredType(
@@ -89,6 +104,8 @@ def _describe_float(type_id: Any, depth: int) -> StoredType:
     order = _ORDERS.get(type_id.get_order())
     if order is None:
         return StoredType("unknown", type_id.get_size(), tag="float of VAX or mixed byte order")
+    if _has_too_many_bits(type_id):
+        return StoredType("unknown", type_id.get_size(), tag=TOO_MANY_BITS)
     _, _, exponent, _, mantissa = type_id.get_fields()
     size, precision = type_id.get_size(), type_id.get_precision()
     return StoredType("float", size, order, signed=True, precision=precision, mantissa=mantissa, exponent=exponent)

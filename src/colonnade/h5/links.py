@@ -17,6 +17,7 @@ from h5py import h5, h5d, h5g, h5i, h5l, h5o, h5p, h5r, h5t
 
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5.attributes import BROKEN
+from colonnade.h5.collections import check_collections
 from colonnade.h5.outside import REFUSED, access_of, know_links, links_of
 
 Group = h5g.GroupID
@@ -232,6 +233,8 @@ def is_shared(node: Any) -> bool:
 def dereference(node: Any, reference: Any) -> Any | None:
     """The object an object reference leads to, or None when it leads nowhere."""
     try:
+        if isinstance(reference, h5r.RegionReference):
+            check_collections(node)  # where regions are kept
         return h5r.dereference(reference, node) if reference else None
     except BROKEN:
         return None

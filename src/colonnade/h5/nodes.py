@@ -21,7 +21,7 @@ from colonnade.h5.attributes import BROKEN
 from colonnade.h5.boxes import read_box
 from colonnade.h5.collections import check_collections
 from colonnade.h5.datasets import claims_too_much
-from colonnade.h5.datatypes import describe_type
+from colonnade.h5.datatypes import can_be_converted, describe_type
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
 from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
 from colonnade.h5.outside import bytes_elsewhere, check_rows
@@ -131,6 +131,12 @@ def dtype_of(dataset: Any) -> np.dtype[Any]:
             feature="datatype",
             path=path_of(dataset),
         ) from error
+    if not can_be_converted(describe_type(dataset.id.get_type())):
+        raise UnsupportedError(
+            f"{path_of(dataset)} has a datatype with numbers of more bits than their bytes have",
+            feature="datatype",
+            path=path_of(dataset),
+        )
     if _overlaps(found):
         raise UnsupportedError(
             f"{path_of(dataset)} has members of a compound that h5py takes to be longer than they are",

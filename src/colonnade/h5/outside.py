@@ -64,12 +64,12 @@ def _number(node: Any) -> tuple[int, int] | None:
 
 def check_rows(dataset: Any) -> None:
     """Refuse a dataset whose rows are, at the end of any way, where they may not be read or written."""
+    if describe_type(dataset.get_type()).has_pointers:
+        check_collections(dataset)  # before its properties are asked for: a fill may lie in one
     creation = dataset.get_create_plist()
     layout = creation.get_layout()
-    if layout != h5d.VIRTUAL and not (layout == h5d.CONTIGUOUS and creation.get_external_count()):
-        if describe_type(dataset.get_type()).has_pointers:
-            check_collections(dataset)  # rows in the file itself: no way out
-    elif links_of(dataset) != "any":
+    is_elsewhere = layout == h5d.VIRTUAL or (layout == h5d.CONTIGUOUS and creation.get_external_count())
+    if is_elsewhere and links_of(dataset) != "any":
         _check(dataset, _folder(dataset), links_of(dataset), (), [MOST_SOURCES])
 
 

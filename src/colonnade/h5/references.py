@@ -13,12 +13,13 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5o, h5r, h5s
+from h5py import h5d, h5o, h5r, h5s
 
 from colonnade.errors import ColonnadeError, CorruptError, UsageError
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.chunks import MOST_AT_ONCE
+from colonnade.h5.collections import check_collections
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.links import encode_name
 from colonnade.h5.outside import check_rows
@@ -73,6 +74,7 @@ class NewPlaces:
     def _turned_region(self, reference: bytes) -> np.void:
         turned = ctypes.create_string_buffer(len(reference))
         try:
+            check_collections(self._source)  # where regions are kept
             node, region = capi.open_region(self._source, reference) if any(reference) else (None, None)
         except OSError:
             node = None  # it led nowhere before
@@ -106,10 +108,13 @@ def _follow(dataset: Any, row: int, column: str) -> Any | None:
     reference = dataset[row]
     if not reference:
         return None
-    target = dataset.file[reference]
-    if not isinstance(target, h5py.Dataset):
+    if isinstance(reference, h5py.RegionReference):
+        check_collections(dataset.id)  # where regions are kept
+    opened = h5r.dereference(reference, dataset.id)
+    if not isinstance(opened, h5d.DatasetID):
         raise UsageError(f"column {column!r}, row {row}: the reference leads to a group, not to an array", row=row)
-    check_rows(target.id)
+    check_rows(opened)  # before h5py asks for its properties
+    target = h5py.Dataset(opened)
     if isinstance(reference, h5py.RegionReference):
         return _read_region(target, h5r.get_region(reference, target.id))
     _check_size(target, target.size or 0)
