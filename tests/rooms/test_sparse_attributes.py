@@ -14,8 +14,8 @@ import pytest
 import colonnade as cn
 from colonnade.errors import ConflictError, CorruptError, DataError, UnsupportedError, UsageError
 from colonnade.sparse import verify_sparse
-from colonnade.sparse.attributes import read_attributes
-from colonnade.sparse.headers import read_messages
+from colonnade.sparse.attributes import portable_attributes, read_attributes
+from colonnade.sparse.headers import ATTRIBUTE, Message, read_messages
 from colonnade.sparse.locate import find_address, open_root
 from colonnade.sparse.source import source_of_buffer, with_checksum
 
@@ -86,6 +86,30 @@ def test_no_room_is_lost_while_an_attribute_fits_where_it_was(tmp_path: Path) ->
         assert path.stat().st_size == size
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "a\0", "\0", "a\0b", ["a\0", "b"], np.array(["a\0b"]), np.array(["a\0"], dtype=object), np.bytes_(b"a\0b"),
+        ["a", 1], [1, "a"], ["a", None], [["a", 2.5]], ("a", b"b"), np.array(["a", 1], dtype=object), [True, "a"],
+        b"abc", b"a\0", [b"a", b"b"], np.longdouble(1.5),
+    ],
+)  # fmt: skip
+def test_a_value_that_would_come_back_as_another_is_refused(tmp_path: Path, value: Any) -> None:
+    with make(tmp_path / "t.h5") as array:
+        with pytest.raises((UsageError, DataError, UnsupportedError)):
+            array.attrs["a"] = value
+        assert dict(array.attrs) == {}
+
+
+def test_texts_in_lists_and_of_fixed_length(tmp_path: Path) -> None:
+    """NumPy's bytes are texts of fixed length, as h5py hands those out."""
+    with make(
+        tmp_path / "t.h5", a=["x", "yz"], b=[["x"], ["yz"]], c=np.bytes_(b"abc"), d=np.array([b"a", b"bc"])
+    ) as array:
+        found = {name: np.asarray(value).tolist() for name, value in array.attrs.items()}
+    assert found == {"a": ["x", "yz"], "b": [["x"], ["yz"]], "c": "abc", "d": ["a", "bc"]}
+
+
 def test_many_attributes_and_one_too_long(tmp_path: Path) -> None:
     with make(tmp_path / "t.h5") as array:
         assert dict(array.attrs) == {}
@@ -135,6 +159,22 @@ def test_attributes_that_hdf5_wrote(libver: Any, count: int) -> None:
     assert [found[f"n{number}"] for number in range(count)] == list(range(count))
     assert found["text"] == "für" and found["texts"].tolist() == ["a", "bc"] and found["fixed"] == "abc"
     assert found["empty"] is None and found["shared"] == 0.5 and found["grid"].tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_bytes_of_variable_length_are_copied_as_bytes() -> None:
+    """Nothing says that they are text: NUL at their end would be lost."""
+    with h5py.File("t.h5", "w", driver="core", backing_store=False, libver="latest") as file:
+        value = np.empty((), dtype=object)
+        value[()] = np.frombuffer(b"ab\0", dtype="V1")
+        file.create_group("g").attrs.create("b", value, dtype=h5py.vlen_dtype(np.dtype("V1")))
+        file.flush()
+        data = file.id.get_file_image()
+    source, root = open_root(source_of_buffer(data))
+    messages = read_messages(source, find_address(source, root, "g"))
+    assert read_attributes(source, messages) == {"b": b"ab\0"}
+    (copied,) = portable_attributes(source, messages, "g")
+    found = read_attributes(source, [Message(ATTRIBUTE, 0, copied, 0)])
+    assert found["b"].tobytes() == b"ab\0"
 
 
 def test_every_byte_of_the_attributes_flipped(tmp_path: Path) -> None:

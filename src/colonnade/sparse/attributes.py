@@ -127,7 +127,8 @@ def _portable(source: Source, data: bytes, flags: int, heap: FileHeap, path: str
             feature="copying every object of a file", path=path,
         )  # fmt: skip
     if parts.type.has_pointers:
-        return encode_attribute(parts.name, _decode(source, data, flags, heap)[1])
+        value = _decode(source, data, flags, heap)[1]
+        return encode_attribute(parts.name, np.void(value) if isinstance(value, bytes) else value)
     sizes = [len(part) for part in parts.raw[:3]]
     return struct.pack("<BBHHHB", 3, 0, *sizes, 1) + b"".join(parts.raw)
 
@@ -193,6 +194,7 @@ def encode_attribute(name: str, value: Any) -> bytes:
 
 def _elements(name: str, value: Any) -> tuple[StoredType, tuple[int, ...], bytes]:
     """Type, shape and bytes."""
+    _check_leaves(name, list(_leaves(value)))
     array = np.asarray(value)
     if array.dtype.kind in "UO" and all(isinstance(one, str) for one in array.reshape(-1).tolist()):
         texts = [one.encode("utf-8", "surrogateescape") for one in array.reshape(-1).tolist()]
@@ -205,6 +207,29 @@ def _elements(name: str, value: Any) -> tuple[StoredType, tuple[int, ...], bytes
     if stored.has_pointers or stored.kind == "unknown" or stored.size != array.dtype.itemsize:
         raise UsageError(f"attribute {name!r} holds {stored}, which is not written into attributes of sparse arrays")
     return stored, array.shape, np.ascontiguousarray(array).tobytes()
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """The single values in lists and arrays, as they were given: NumPy makes one type of them all, and cuts off NUL."""
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _leaves(one)
+    elif not isinstance(value, np.ndarray):
+        yield value
+    elif value.dtype.kind in "OUS":
+        yield from value.reshape(-1)
+
+
+def _check_leaves(name: str, leaves: list[Any]) -> None:
+    """Refuse what would come back as something else."""
+    is_text = [isinstance(one, (str, np.bytes_)) for one in leaves]
+    if any(isinstance(one, bytes) and not isinstance(one, np.bytes_) for one in leaves):
+        raise UsageError(f"attribute {name!r} holds bytes, which would be read as text: decode them, or use numpy.void")
+    if any(is_text) and not all(is_text):
+        raise UsageError(f"attribute {name!r} holds texts and other values: make them all texts first")
+    for one in leaves:
+        if (isinstance(one, str) and "\0" in one) or (isinstance(one, np.bytes_) and b"\0" in bytes(one)):
+            raise DataError(f"attribute {name!r}: {one!r} holds NUL, at which HDF5's texts end", value=one)
 
 
 class Attributes(MutableMapping[str, Any]):
