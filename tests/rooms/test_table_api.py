@@ -474,6 +474,14 @@ def test_select_what_is_not_selected(table: cn.Table) -> None:
     assert caught.value.nearest[0] == "energy"
 
 
+def test_an_unknown_column_in_a_predicate_names_the_columns_in_their_order(tmp_path: Path) -> None:
+    names = ["delta", "alpha", "gamma", "beta", "zeta", "eta", "theta", "kappa"]
+    cn.write(tmp_path / "t.h5", {name: [1] for name in names}, table="t")
+    with cn.open(tmp_path / "t.h5") as f, pytest.raises(ColumnNotFound) as caught:
+        f["t"].where("xxxxxxxxxx == 1").count()
+    assert f"There are: {', '.join(map(repr, names))}" in str(caught.value)
+
+
 @pytest.mark.parametrize("item", [1.5, None, {"ts"}], ids=repr)
 def test_table_wrong_items(table: cn.Table, item: Any) -> None:
     """What is neither rows nor columns."""

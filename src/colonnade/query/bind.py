@@ -56,7 +56,7 @@ MOST_LOOKED_UP = 64  # texts beyond which all categories are compared with them 
 
 def bind(predicate: Predicate, columns: Iterable[str], readers: Readers, where: str) -> Bound:
     """The predicate in terms of the columns' keys."""
-    known = set(columns)
+    known = dict.fromkeys(columns)  # found at once, and named in their order
     try:
         for leaf in predicate.leaves():
             if leaf.column not in known:
