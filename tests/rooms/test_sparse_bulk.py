@@ -351,6 +351,9 @@ def test_what_cannot_be_converted_is_refused(tmp_path: Path) -> None:
         convert(path, str(tmp_path / "b.h5"), name="m", format="mtx")
     with pytest.raises(UsageError, match="format must be"):
         convert(path, str(tmp_path / "b.h5"), name="m", format="coo")
+    for target in ("e.txt", "e", "e.csv", "e.mtx.bz2", "h5"):
+        with pytest.raises(UsageError, match="does not say"):
+            convert(path, str(tmp_path / target), name="m")
     convert(path, str(tmp_path / "b.mtx"), name="m")
     with pytest.raises(UsageError, match="there already"):
         convert(path, str(tmp_path / "b.mtx"), name="m")
@@ -358,6 +361,20 @@ def test_what_cannot_be_converted_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no sparse matrix"):
         convert(str(tmp_path / "t.h5"), str(tmp_path / "c.h5"))
     assert sorted(one.name for one in tmp_path.iterdir() if "lock" not in one.name) == ["a.h5", "b.mtx", "t.h5"]
+
+
+def test_hdf5_under_any_name_if_that_is_said_or_there(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.h5")
+    cn.write_sparse(path, "m", matrix())
+    assert convert(path, str(tmp_path / "e.data"), format="sectioned").format == "sectioned"
+    assert convert(path, str(tmp_path / "e.data"), new_name="again").format == "sectioned"
+    assert find_sparse(tmp_path / "e.data") == ["/again", "/matrix"]
+    for target, meant in {"b.HDF5": "sectioned", "c.h5mu": "sectioned", "d.H5AD": "csr"}.items():
+        assert convert(path, str(tmp_path / target)).format == meant
+    (tmp_path / "notes.txt").write_text("these are mine")
+    with pytest.raises(ColonnadeError):
+        convert(path, str(tmp_path / "notes.txt"))
+    assert (tmp_path / "notes.txt").read_text() == "these are mine"
 
 
 def test_memory_does_not_grow_with_the_matrix(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from colonnade.sparse.streams import CellStream, stream_of_array, stream_of_rows
 
 Format = Literal["sectioned", "csr", "csc", "mtx"]
 FORMATS = ("sectioned", "csr", "csc", "mtx")
+ENDINGS = (".h5", ".hdf5", ".hdf", ".he5", ".h5ad", ".h5mu", ".loom", ".nc", ".nxs")
 _BAND = 1024
 
 
@@ -70,9 +71,20 @@ def _format(target: str, format: str | None) -> str:  # noqa: A002
     guess = "mtx" if is_matrix_market(target) else "csr" if target.lower().endswith(".h5ad") else "sectioned"
     if format is not None and format not in FORMATS:
         raise UsageError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+    if format is None and guess != "mtx" and not _is_hdf5_name(target):
+        raise UsageError(
+            f"the name of {target} does not say what it shall be: it ends neither with .mtx nor with "
+            f"{', '.join(ENDINGS)}. Give it another, or say which format is meant"
+        )
     if (format == "mtx") != (guess == "mtx") and format is not None:
         raise UsageError(f"{target}: names of Matrix Market files, and only theirs, end with .mtx or .mtx.gz")
     return format or guess
+
+
+def _is_hdf5_name(target: str) -> bool:
+    """Whether a file of this name may be HDF5: one that is there is looked into when it is opened."""
+    place = Path(target)
+    return place.suffix.lower() in ENDINGS or place.exists()
 
 
 @contextmanager
