@@ -250,7 +250,9 @@ def test_values_are_read_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         make.column(group, 1, np.array(rows), "string", format="date")
         del group["column_names"]
         group["column_names"] = np.array([b"a", b"b"])
-    found = cn.check(tmp_path / "x.h5", deep=True)
+    told: list[tuple[int, int | None]] = []
+    found = cn.check(tmp_path / "x.h5", deep=True, progress=lambda done, in_all: told.append((done, in_all)))
+    assert told == [(50, 100), (100, 100)]
     assert [(one.rule, one.path) for one in found] == [("DF3", "/df/data/0/codes"), ("DD6", "/df/data/1")]
     assert "row 42" in found[0].message
     assert "row 41" in found[1].message

@@ -617,3 +617,40 @@ def test_both_say_the_same(name: str, good: Path, tmp_path: Path) -> None:
     taken, passed = judged(name, good, tmp_path)
     assert (taken == passed) != (name in DIFFER), f"validator: {taken}, checker: {passed}"
     shutil.rmtree(tmp_path / "frame")
+
+
+# -- what dolomite-base writes itself --
+
+
+def saved(folder: Path, columns: dict[str, Any], **options: Any) -> list[cn.Finding]:
+    biocframe = pytest.importorskip("biocframe")
+    frame = biocframe.BiocFrame(columns, row_names=["a", "b", "c"])
+    dolomite_base.save_object(frame, str(folder), **options)
+    return cn.check(folder, deep=True)
+
+
+def test_what_it_writes_is_silent(tmp_path: Path) -> None:
+    biocutils, biocframe = pytest.importorskip("biocutils"), pytest.importorskip("biocframe")
+    columns = {
+        "integers": [1, None, 3],
+        "large": [1, 2**40, 3],
+        "booleans": [True, None, False],
+        "numbers": [1.5, None, np.nan],
+        "array": np.array([1, 2, 3], "<i8"),
+        "text": ["NA", None, "é"],
+        "factor": biocutils.Factor.from_sequence(["x", None, "x"]),
+        "frame": biocframe.BiocFrame({"x": [1, 2, 3]}),
+    }
+    assert saved(tmp_path / "frame", columns) == []
+    assert saved(tmp_path / "empty", {}) == []
+    assert judge(tmp_path / "frame") == (True, True)
+
+
+def test_its_two_faults_are_told_and_tolerated(tmp_path: Path) -> None:
+    biocutils = pytest.importorskip("biocutils")
+    found = saved(tmp_path / "booleans", {"a": biocutils.BooleanList([True, None, False])})
+    assert [(one.rule, one.severity) for one in found] == [("DD3", "warning")]
+    assert judge(tmp_path / "booleans") == (False, True)
+    found = saved(tmp_path / "pointers", {"a": ["x", "y", "z"]}, data_frame_string_list_vls=True)
+    assert [(one.rule, one.severity) for one in found] == [("DV1", "warning")]
+    assert judge(tmp_path / "pointers") == (False, True)

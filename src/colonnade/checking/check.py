@@ -252,6 +252,8 @@ class Check:
             if column.name in named and column.problem is None and column.storage not in elsewhere:
                 self._column(layout, seen, column)
             self._rows_done += column.n_rows
+            if self.progress is not None and column.name not in named:  # rules have read it themselves, or nobody does
+                self.progress(self._rows_done, self._rows_in_all)
 
     def _column(self, layout: Layout, seen: SeenTable, column: ColumnInfo) -> None:
         path = join_path(seen.path, column.name)
