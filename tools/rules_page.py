@@ -72,7 +72,8 @@ ELEMENTS = """
 ## AnnData elements
 What says by `encoding-type` that it is an element, its frames, and what 0.7 and before would know by its looks, is held
 to these; their kit is `tests/conformance/anndata`. Matrices and arrays are read by blocks, and only by `--deep`. `fix`
-changes none of them; it builds search indexes of frames anew (A15, S8), or drops them, as those of tables.
+changes none of them, with two exceptions: search indexes of frames are built anew (A15, S8), or dropped, as those of
+tables; and a frame around a HEP001 table is made to show what the table says (A16), where it has no data of its own.
 
 """
 

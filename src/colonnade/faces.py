@@ -13,8 +13,9 @@ are copied. Floats of such tables have NaN for a fill, and text is of variable l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -25,13 +26,25 @@ from colonnade.columns.mapping import BOOLEAN, plain_type
 from colonnade.columns.read import ColumnReader, cut
 from colonnade.errors import DataError, UsageError
 from colonnade.h5 import attributes
-from colonnade.h5.datasets import DatasetPlan, RowSink, create_dataset, default_chunk_rows, resize
+from colonnade.h5.datasets import (
+    DatasetPlan,
+    RowSink,
+    can_grow,
+    claims_too_much,
+    create_dataset,
+    default_chunk_rows,
+    describe_dataset,
+    resize,
+    stored_bytes,
+)
 from colonnade.h5.links import (
     address,
     children,
     create_group,
     exists,
+    hard_kind,
     holds_large_attributes,
+    join_path,
     link_again,
     move,
     open_dataset,
@@ -41,7 +54,7 @@ from colonnade.h5.links import (
 from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits, write_encoding
-from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, TableInfo
+from colonnade.model import AUTO, Breach, ColumnInfo, ColumnOptions, StoredType, TableInfo
 from colonnade.selection import Selection
 
 Recipe = Literal["R0", "R1", "R2"]
@@ -147,15 +160,17 @@ class _Rows:
 
     def missing(self, column: ColumnInfo, wanted: Selection) -> Pieces:
         """Which rows are missing; some that are not wanted may come too."""
-        for begin, values in self._pieces(column, wanted):
+        for begin, values in self.pieces(column, wanted):
             yield begin, values.is_null().to_numpy(zero_copy_only=False)
 
     def true(self, column: ColumnInfo, wanted: Selection) -> Pieces:
         """Which rows of booleans are neither false nor missing; some that are not wanted may come too."""
-        for begin, values in self._pieces(column, wanted):
+        for begin, values in self.pieces(column, wanted):
             yield begin, values.fill_null(False).to_numpy(zero_copy_only=False)
 
-    def _pieces(self, column: ColumnInfo, wanted: Selection) -> Iterator[tuple[int, pa.Array]]:
+    def pieces(self, column: ColumnInfo, wanted: Selection | None = None) -> Iterator[tuple[int, pa.Array]]:
+        """The wanted rows, or all, a few MiB at a time, each piece with its first row."""
+        wanted = Selection.of(0, column.n_rows) if wanted is None else wanted
         if not wanted:
             return
         reader = self._reader(column)
@@ -280,15 +295,19 @@ class _Beside:
         check_order_fits(self.frame, order)
         self._remove_others({column.name for column in shown})
         for column in shown:
-            dataset = rows.dataset(column)
-            write_encoding(dataset, _encoding(column))
-            if column.categories is not None:
-                self._show_categorical(column, dataset, rows, others.may_be_new(column))
-            elif not (_may_miss(column) and self._show_masked(column, dataset, rows, others.of(column))):
-                self._link(self.frame, column.name, dataset)
+            self.show(column, rows, others)
         attributes.write_variable_texts(self.frame, names.COLUMN_ORDER, order)
         attributes.write_variable_text(self.frame, names.INDEX, str(self.info.index_name))
         write_encoding(self.frame, (names.DATAFRAME, names.VERSIONS[0]))
+
+    def show(self, column: ColumnInfo, rows: _Rows, others: _Others) -> None:
+        """Make the frame show a column as it is, by the rows that may be others than it shows."""
+        dataset = rows.dataset(column)
+        write_encoding(dataset, _encoding(column))
+        if column.categories is not None:
+            self._show_categorical(column, dataset, rows, others.may_be_new(column))
+        elif not (_may_miss(column) and self._show_masked(column, dataset, rows, others.of(column))):
+            self._link(self.frame, column.name, dataset)
 
     def _remove_others(self, wanted: set[str]) -> None:
         """Take away what the frame showed before and is no column any more; what others put there stays."""
@@ -353,7 +372,8 @@ def _put_flags(group: Any, name: str, pieces: Pieces, column: ColumnInfo) -> Non
         plan = DatasetPlan(stored, column.chunk_rows or default_chunk_rows(column.n_rows, stored), "deflate")
         dataset = create_dataset(group, name, plan, 0)
         write_encoding(dataset, names.ARRAY)
-    resize(dataset, column.n_rows)
+    if int(dataset.shape[0]) != column.n_rows:  # one that others made may have no room to grow, and need none
+        resize(dataset, column.n_rows)
     sink = RowSink(dataset, stored)
     for start, flags in pieces:
         sink.write(start, flags.astype("i1"), len(flags))
@@ -406,3 +426,188 @@ def follow_face(recipe: Recipe, group: Any, layout: Layout, before: TableInfo, t
             if _needs_group(column, rows, others):
                 raise _cannot_show(info, column.name, "is a categorical, or has missing rows")
         _face_plain(group, info, names.VERSIONS[0])
+
+
+# -- a face that others have changed, or whose table they have --
+
+OWN_DATA = (
+    "The frame has data of its own here, which is not taken away. Write the table anew from the frame (colonnade.write "
+    "with anndata=True), or remove the column from the frame and run `colonnade fix`."
+)
+
+
+@dataclass(frozen=True)
+class FaceDifference:
+    """One thing that a frame shows otherwise than the table inside it. `mend` makes it right, where no data is lost.
+
+    mends: the rules whose breaches at this path go by that.
+    """
+
+    breach: Breach
+    mend: Callable[[], bool] | None = None
+    mends: tuple[str, ...] = ("A16",)
+
+
+def face_differences(group: Any, layout: Layout, info: TableInfo) -> Iterator[FaceDifference]:
+    """What the frame around a table (R2) shows otherwise than the table says; nothing of a table without one."""
+    frame = _frame_around(group, info.path) if layout.name == "hep001" else None
+    if frame is not None:
+        path = info.path.rpartition("/")[0] or "/"
+        yield from _Differences(_Beside(frame, group, layout, info), path).found()
+
+
+@dataclass
+class _Differences:
+    """The frame of a table compared with it, column by column; rows are read a few MiB at a time."""
+
+    beside: _Beside
+    path: str
+
+    def found(self) -> Iterator[FaceDifference]:
+        info, frame = self.beside.info, self.beside.frame
+        if not info.columns or info.index_name not in {label.name for label in info.labels}:
+            message = "the table inside this frame has no columns or no row labels, which a frame needs"
+            advice = "Give the table a column and row labels."
+            yield FaceDifference(Breach("error", self.path, message, "none", "a column and row labels", advice))
+            return
+        shown, order = _shown(info), attributes.read_texts(frame, names.COLUMN_ORDER) or []
+        others = dict.fromkeys(name for name in order if name not in {column.name for column in shown})
+        for name in others:
+            message = "the frame has a column that the table inside it has not"
+            where = join_path(self.path, name)
+            yield FaceDifference(Breach("error", where, message, repr(name), "columns of the table", OWN_DATA))
+        for column in shown:
+            if column.problem is None and not self._claims_too_much(column):
+                yield from self._of_column(column)
+        wanted = [column.name for column in info.columns]
+        if not others and order != wanted:
+            message = "column-order of the frame is another than that of the table inside it"
+            breach = Breach("error", self.path, message, ", ".join(order), ", ".join(wanted))
+            yield FaceDifference(breach, partial(self._write_order, wanted))
+
+    def _claims_too_much(self, column: ColumnInfo) -> bool:
+        stored = stored_bytes(self._rows.dataset(column))
+        return claims_too_much(column.n_rows * column.type.size, stored)
+
+    @property
+    def _rows(self) -> _Rows:
+        return _Rows(self.beside.group, self.beside.layout)
+
+    def _write_order(self, order: Sequence[str]) -> bool:
+        check_order_fits(self.beside.frame, order)
+        attributes.write_variable_texts(self.beside.frame, names.COLUMN_ORDER, order)
+        return True
+
+    def _of_column(self, column: ColumnInfo) -> Iterator[FaceDifference]:
+        """The first thing that is otherwise."""
+        where, frame = join_path(self.path, column.name), self.beside.frame
+        kind = hard_kind(frame, column.name)
+        inner = open_group(frame, column.name) if kind == "group" else None
+        if any(address(one) != address(self._rows.dataset(column)) for one in self._links(column, kind, inner)):
+            message = "the frame shows other rows here than those of the table inside it"
+            yield FaceDifference(Breach("error", where, message, "another dataset", "a link to the table's", OWN_DATA))
+            return
+        said = self._wrong_in(column, inner) if inner is not None else self._wrong_plainly(column, kind)
+        if said is not None:
+            message, found, unfit = said
+            mends = ("A16", "A7", "A10") if unfit else ("A16",)
+            mend = partial(self._show, column)
+            yield FaceDifference(Breach("error", where, message, found, "what the table says"), mend, mends)
+
+    def _links(self, column: ColumnInfo, kind: str | None, inner: Any) -> list[Any]:
+        """The datasets of the frame that must be those of the table."""
+        if kind == "dataset":
+            return [open_dataset(self.beside.frame, column.name)]
+        copied = ("values",) if column.type.kind == "boolean" else ()
+        held = [name for name in ("codes", "values") if name not in copied]
+        return [open_dataset(inner, name) for name in held if inner is not None and exists(inner, name)]
+
+    def _wrong_plainly(self, column: ColumnInfo, kind: str | None) -> tuple[str, str, bool] | None:
+        """What is wrong with a column that is no group of the frame."""
+        if kind is None:
+            return "the frame does not show this column of the table inside it", "nothing of this name", False
+        if column.categories is not None:
+            return "the frame shows codes here, where the table has labels", "codes", False
+        missing = self._first_missing(column) if _may_miss(column) else None
+        if missing is not None:
+            return "the frame has no mask here, and the table has missing rows", f"row {missing}: no mask", False
+        return None
+
+    def _first_missing(self, column: ColumnInfo) -> int | None:
+        for start, piece in self._rows.pieces(column):
+            if piece.null_count:
+                return start + int(np.argmax(piece.is_null().to_numpy(zero_copy_only=False)))
+        return None
+
+    def _wrong_in(self, column: ColumnInfo, inner: Any) -> tuple[str, str, bool] | None:
+        """What is wrong with a column that is a group of the frame."""
+        coded = attributes.read_text(inner, names.ENCODING_TYPE) == names.CATEGORICAL[0]
+        if coded != (column.categories is not None):
+            return "the frame shows another kind of column here than the table has", "another kind", False
+        if column.categories is not None:
+            return self._wrong_categories(column, inner)
+        wrong = self._wrong_flags(column, inner, "mask", lambda piece: piece.is_null())
+        if wrong is None and column.type.kind == "boolean":
+            wrong = self._wrong_flags(column, inner, "values", lambda piece: piece.fill_null(False))
+        return wrong
+
+    def _wrong_categories(self, column: ColumnInfo, inner: Any) -> tuple[str, str, bool] | None:
+        assert column.categories is not None  # the caller asked
+        if not exists(inner, "codes"):
+            return "the frame shows no codes here", "no codes", True
+        copied = open_dataset(inner, "categories") if hard_kind(inner, "categories") == "dataset" else None
+        reader = _plain_reader("categories", copied) if copied is not None else None
+        if reader is None or not reader.read(0, reader.column.n_rows).equals(self._rows.categories(column)):
+            return "the categories of the frame are others than those of the table", "other categories", reader is None
+        if attributes.read_flag(inner, names.ORDERED) != column.categories.ordered:
+            return "the flag ordered of the frame is another than that of the table", "another flag", False
+        return None
+
+    def _wrong_flags(
+        self, column: ColumnInfo, inner: Any, name: str, told: Callable[[pa.Array], pa.Array]
+    ) -> tuple[str, str, bool] | None:
+        """How booleans of the frame differ from what the table tells."""
+        dataset = open_dataset(inner, name) if hard_kind(inner, name) == "dataset" else None
+        reader = _plain_reader(name, dataset) if dataset is not None else None
+        if reader is None or not self._fits(column, reader.column):
+            return f"{name} of the frame is not as long as the table, or holds no booleans", "another length", True
+        for start, piece in self._rows.pieces(column):
+            wanted = told(piece).to_numpy(zero_copy_only=False)
+            held = reader.read(start, len(piece)).to_numpy(zero_copy_only=False)
+            other = np.flatnonzero(held != wanted)
+            if len(other):
+                row = start + int(other[0])
+                what = "says that other rows are missing" if name == "mask" else "holds other values"
+                return f"{name} of the frame {what} than the table says", f"row {row}: {bool(held[other[0]])}", False
+        return None
+
+    def _fits(self, column: ColumnInfo, flags: ColumnInfo) -> bool:
+        return flags.type.kind == "boolean" and flags.n_rows == column.n_rows
+
+    def _show(self, column: ColumnInfo) -> bool:
+        """Make the frame show a column as the table has it; what is the frame's own is made of that."""
+        inner = open_group(self.beside.frame, column.name) if exists(self.beside.frame, column.name) else None
+        own = ("mask", "values") if column.type.kind == "boolean" else ("mask",)
+        for name in own if inner is not None else ():
+            dataset = open_dataset(inner, name) if exists(inner, name) else None
+            flags = _plain_reader(name, dataset) if dataset is not None else None
+            usable = flags is not None and (self._fits(column, flags.column) or _is_growing(flags.column, dataset))
+            if exists(inner, name) and not usable:
+                unlink(inner, name)
+        self.beside.show(column, self._rows, _Others())
+        return True
+
+
+def _plain_reader(name: str, dataset: Any) -> ColumnReader | None:
+    """The rows of a dataset of rank 1, as a column that has no missing ones; None where there are none to read."""
+    info = describe_dataset(dataset)
+    if info.shape is None or len(info.shape) != 1:
+        return None
+    n_rows = info.shape[0]
+    if claims_too_much(n_rows * info.type.size, stored_bytes(dataset)):
+        return None
+    return ColumnReader(ColumnInfo(name, info.type, n_rows, info.storage, info.chunk_rows, info.filters), dataset)
+
+
+def _is_growing(flags: ColumnInfo, dataset: Any) -> bool:
+    return flags.type.kind == "boolean" and flags.storage == "chunked" and can_grow(dataset)

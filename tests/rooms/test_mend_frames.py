@@ -96,3 +96,83 @@ def test_an_index_of_an_old_frame_is_mended_too(tmp_path: Path) -> None:
         file["obs/x"][:] = [2, 1]
     assert [one.action for one in cn.fix(path).repairs] == ["the index is built anew: sorted_rows of 'x'"]
     assert cn.check(path, deep=True) == []
+
+
+@pytest.fixture
+def faced(tmp_path: Path) -> Path:
+    """A HEP001 table of every kind of column with the frame around it that anndata reads."""
+    rows = np.arange(N)
+    data = pa.table(
+        {
+            "n": pa.array(rows, mask=rows % 7 == 0),
+            "flag": pa.array(rows % 2 == 0, mask=rows % 5 == 0),
+            "text": pa.array([f"t{row}" for row in rows], mask=rows % 11 == 0),
+            "kind": pa.array(np.array(["a", "b", "c"])[rows % 3]).dictionary_encode(),
+            "y": rows / 3,
+        }
+    )
+    path = tmp_path / "a.h5ad"
+    cn.write(path, data, table="obs", anndata=True)
+    assert cn.check(path, deep=True) == []
+    return path
+
+
+def _write_a_fill(file: Any) -> None:
+    inner = file["obs/_hep001/n"]
+    inner[3] = inner.fillvalue
+
+
+def _write_a_flag(file: Any) -> None:
+    file["obs/flag/values"][2] = False
+
+
+def _write_a_mask(file: Any) -> None:
+    file["obs/text/mask"][1] = True
+
+
+def _shorten_a_mask(file: Any) -> None:
+    kept = dict(file["obs/n/mask"].attrs)
+    del file["obs/n/mask"]
+    file["obs/n"].create_dataset("mask", data=np.zeros(N - 1, bool)).attrs.update(kept)
+
+
+def _change_labels(file: Any) -> None:
+    file["obs/kind/categories"][0] = "z"
+
+
+CHANGES = [_write_a_fill, _write_a_flag, _write_a_mask, _shorten_a_mask, _change_labels]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_frame_around_a_table_is_made_to_show_it_again(change: Any, faced: Path) -> None:
+    with h5py.File(faced, "r+") as file:
+        change(file)
+    table = cn.read(faced, "obs/_hep001")
+    assert {one.rule for one in cn.check(faced, deep=True)} >= {"A16"}
+    before = faced.read_bytes()
+    planned = cn.fix(faced, dry_run=True)
+    assert planned.left == []
+    assert [one.mends[0][0] for one in planned.repairs] == ["A16"]
+    assert faced.read_bytes() == before
+    assert len(cn.fix(faced).repairs) == 1
+    assert cn.check(faced, deep=True) == []
+    assert cn.read(faced, "obs/_hep001").equals(table)  # no data was touched
+    shown = cn.read(faced, "obs")
+    for name in ("n", "flag", "text", "kind", "y"):
+        assert shown[name].to_pylist() == table[name].to_pylist()
+    after = faced.read_bytes()
+    assert cn.fix(faced).repairs == []
+    assert faced.read_bytes() == after
+
+
+def test_data_of_the_frame_alone_is_not_taken_away(faced: Path) -> None:
+    with h5py.File(faced, "r+") as file:
+        del file["obs/y"]
+        file["obs"].create_dataset("y", data=np.zeros(N)).attrs.update(
+            {"encoding-type": "array", "encoding-version": "0.2.0"}
+        )
+    mended = cn.fix(faced)
+    assert mended.repairs == []
+    assert [(one.rule, one.path) for one in mended.left] == [("A16", "/obs/y")]
+    assert "Write the table anew from the frame" in mended.left[0].advice
+    assert cn.read(faced, "obs")["y"].to_pylist() == [0.0] * N

@@ -17,6 +17,7 @@ import pyarrow as pa
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.errors import ColonnadeError, CorruptError
+from colonnade.faces import face_differences
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
 from colonnade.h5.links import children, join_path, open_dataset, open_group, walk_groups
@@ -135,6 +136,7 @@ class Check:
                 self._values(layout, seen)
             if self.indexes:
                 self._indexes(layout, seen)
+            self._face(layout, seen)
         return Findings(self.found, self.checked)
 
     def tell(self, rule: str, breach: Breach) -> None:
@@ -311,6 +313,12 @@ class Check:
                 more = f", and {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
                 message = f"the index is wrong in {wrong[0]}{more}"
                 self.tell("S8", Breach("error", where, message, str(wrong[0].found), str(wrong[0].expected)))
+
+    def _face(self, layout: Layout, seen: SeenTable) -> None:
+        """What the AnnData face of a table shows otherwise than the table."""
+        look = partial(face_differences, seen.group, layout, seen.info)
+        for one in self._safely(seen.path, partial(_listed, look)) or ():
+            self.tell("A16", one.breach)
 
     def _wrong_indexes(self, layout: Layout, seen: SeenTable) -> Iterator[tuple[str, list[Any], int]]:
         """Of every index that suits its column, what is wrong with its contents, and its size."""

@@ -11,11 +11,13 @@ from functools import partial
 from typing import Any
 
 from colonnade.checking.check import Check, Findings
-from colonnade.errors import FormatError, UnsupportedError, UsageError
+from colonnade.errors import ColonnadeError, FormatError, UnsupportedError, UsageError
+from colonnade.faces import face_differences
+from colonnade.h5.attributes import BROKEN
 from colonnade.indexing import Indexes
 from colonnade.layouts import Layout
 from colonnade.layouts.checks import CHECKS, IndexPlan, SeenTable
-from colonnade.model import Repair
+from colonnade.model import Repair, shown_name
 from colonnade.trust import Receipts
 
 MOST_ROUNDS = 5
@@ -60,7 +62,27 @@ def _of_table(layout: Layout, seen: SeenTable, found: Findings, receipts: Receip
     if plans:
         renewal = _Renewal(layout, seen, plans, receipts)
         repairs += [Repair(one.path, one.action, one.mends, partial(renewal.do, one)) for one in plans]
-    return repairs
+    return [*repairs, *_of_face(layout, seen, found)]
+
+
+def _of_face(layout: Layout, seen: SeenTable, found: Findings) -> list[Repair]:
+    """What makes the AnnData face of a table show what the table says; looked for where something was found."""
+    if not any(one.rule == "A16" for one in found):
+        return []
+    try:
+        differences = list(face_differences(seen.group, layout, seen.info))
+    except (*BROKEN, ColonnadeError, MemoryError):
+        return []  # the finding says so
+    return [
+        Repair(
+            one.breach.path,
+            f"the frame is made to show what the table says: {one.breach.message}",
+            tuple((rule, shown_name(one.breach.path)) for rule in one.mends),
+            one.mend,
+        )
+        for one in differences
+        if one.mend is not None
+    ]
 
 
 @dataclass

@@ -835,6 +835,96 @@ def _(file: Any) -> None:
     del indexed(file)["_search_indexes/x__sorted_rows"].attrs["KIND"]
 
 
+# -- a frame around a HEP001 table, whose columns it shows --
+
+
+def faced(file: Any) -> Any:
+    """A frame that shows n (of integers, with a missing row), kind (a categorical) and the labels of a table."""
+    made = marked(file.create_group("obs"), "dataframe", "0.2.0")
+    made.attrs["_index"], made.attrs["column-order"] = "id", np.array(["n", "kind"], dtype=TEXT)
+    inner = hep001(made, "_hep001")
+    del inner.attrs["encoding-type"], inner.attrs["encoding-version"], inner.attrs["column-order"]
+    inner.attrs.create("column-order", np.array([b"n", b"kind"]), dtype=h5py.string_dtype(length=4))
+    inner.attrs.create("_index", "id", dtype=h5py.string_dtype(length=2))
+    rows = inner.create_dataset("n", data=np.array([1, -9, 3], "<i4"), fillvalue=-9)
+    rows.attrs.create("description", "missing is -9", dtype=h5py.string_dtype(length=13))
+    labels = inner.create_dataset("id", data=np.array(["a", "b", "c"], dtype=TEXT))
+    for column, kind in ((rows, "array"), (inner["kind"], "array"), (labels, "string-array")):
+        marked(column, kind, "0.2.0")
+    labels.attrs.create("_columns_list", np.array([rows.ref, inner["kind"].ref], dtype=h5py.ref_dtype))
+    for column in (rows, inner["kind"]):
+        column.attrs.create("_indexes", np.array([labels.ref], dtype=h5py.ref_dtype))
+    made["id"] = labels
+    numbers = marked(made.create_group("n"), "nullable-integer", "0.1.0")
+    numbers["values"] = rows
+    array(numbers, "mask", np.array([False, True, False]))
+    coded = marked(made.create_group("kind"), "categorical", "0.2.0")
+    coded["codes"] = inner["kind"]
+    coded.attrs["ordered"] = np.bool_(False)
+    texts(coded, "categories", ["muon", "pion"])
+    return made
+
+
+@good("A16")
+def _(file: Any) -> None:
+    faced(file)
+
+
+@bad("A16", "fill-written", ("A16", "error", "/obs/n", "deep"), fixed=True)
+def _(file: Any) -> None:
+    """Another row of the table is missing now, and the mask does not know."""
+    faced(file)["_hep001/n"][0] = -9
+
+
+@bad("A16", "mask-written", ("A16", "error", "/obs/n", "deep"), fixed=True)
+def _(file: Any) -> None:
+    faced(file)["n/mask"][2] = True
+
+
+@bad("A16", "no-mask", ("A16", "error", "/obs/n", "deep"), fixed=True)
+def _(file: Any) -> None:
+    made = faced(file)
+    del made["n"]
+    made["n"] = made["_hep001/n"]
+
+
+@bad("A16", "categories", ("A16", "error", "/obs/kind", "deep"), fixed=True)
+def _(file: Any) -> None:
+    faced(file)["kind/categories"][0] = "kaon"
+
+
+@bad("A16", "ordered", ("A16", "error", "/obs/kind", "deep"), fixed=True)
+def _(file: Any) -> None:
+    faced(file)["kind"].attrs["ordered"] = np.bool_(True)
+
+
+@bad("A16", "order", ("A16", "error", "/obs", "deep"), fixed=True)
+def _(file: Any) -> None:
+    faced(file).attrs["column-order"] = np.array(["kind", "n"], dtype=TEXT)
+
+
+@bad("A16", "not-shown", ("A16", "error", "/obs/n", "deep"), ("A16", "error", "/obs", "deep"), fixed=True)
+def _(file: Any) -> None:
+    made = faced(file)
+    del made["n"]
+    made.attrs["column-order"] = np.array(["kind"], dtype=TEXT)
+
+
+@bad("A16", "own-rows", ("A16", "error", "/obs/n", "deep"))
+def _(file: Any) -> None:
+    """Somebody wrote the column of the frame anew: that would be lost."""
+    made = faced(file)
+    del made["n"]
+    array(made, "n", np.array([7, 8, 9], "<i4"))
+
+
+@bad("A16", "own-column", ("A16", "error", "/obs/more", "deep"))
+def _(file: Any) -> None:
+    made = faced(file)
+    array(made, "more", np.array([7, 8, 9], "<i4"))
+    with_column(made, "more")
+
+
 # -- files and manifest --
 
 

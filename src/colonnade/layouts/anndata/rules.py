@@ -133,6 +133,13 @@ RULES: tuple[Rule, ...] = (
         "`colonnade fix` builds the index anew, or drops it; nothing is lost, an index holds no data.",
         (indexes.indexes_suit,),
     ),
+    Rule(
+        "A16",
+        "none: colonnade's own",
+        "A frame around a HEP001 table shows what the table says: the same columns, labels and missing rows.",
+        "`colonnade fix` makes the frame show what the table says; where the frame is right, change the table first.",
+        deep=True,
+    ),
 )  # fmt: skip
 
 # What AnnData's specification asks for and no file is held to.
