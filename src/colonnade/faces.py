@@ -14,7 +14,7 @@ are copied. Floats of such tables have NaN for a fill, and text is of variable l
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +23,7 @@ import pyarrow as pa
 from colonnade.columns.categories_dataset import add_categories, create_categories
 from colonnade.columns.mapping import BOOLEAN, plain_type
 from colonnade.columns.read import ColumnReader, cut
+from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, resize, write_rows

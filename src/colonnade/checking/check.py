@@ -7,11 +7,12 @@ at a time, and compares every search index with its column.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, TypeVar
 
 from colonnade.columns.read import ColumnReader, cut
+from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, CorruptError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes

@@ -6,7 +6,6 @@ from typing import Any
 
 from colonnade.columns.masked import MaskedReader
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.sparse_column import SparseReader
 from colonnade.errors import FormatError
 from colonnade.model import ColumnInfo
 
@@ -14,6 +13,8 @@ from colonnade.model import ColumnInfo
 def open_reader(column: ColumnInfo, dataset: Any, beside: Any = None, n_threads: int = 1) -> ColumnReader:
     """The reader that suits the form of a column; `beside` is its categories or its mask, if it has either."""
     if column.storage == "sectioned":
+        from colonnade.columns.sparse_column import SparseReader  # late: few tables have such a column
+
         return SparseReader(column, dataset, n_threads)
     if column.is_masked and column.problem is None:
         if beside is None:

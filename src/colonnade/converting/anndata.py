@@ -5,7 +5,6 @@ A frame is planned as a whole, and so are its columns held in memory while they 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from colonnade.converting.draft import (
     copy_texts,
     group_of,
 )
+from colonnade.dataclass import dataclass
 from colonnade.elements import Nullable, write_element
 from colonnade.elements.objects import arrow_column, refuse_broken
 from colonnade.elements.plan import plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from colonnade.converting.anndata import draft_anndata
 from colonnade.converting.draft import CONVERTED_FROM, TableDraft
 from colonnade.converting.hep001 import draft_hep001
+from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.copying import copy_file

@@ -7,7 +7,6 @@ the row labels are a column too) is kept in attributes, by which the way back is
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -22,6 +21,7 @@ from colonnade.converting.draft import (
     column_node,
     group_of,
 )
+from colonnade.dataclass import dataclass
 from colonnade.elements.objects import refuse_broken
 from colonnade.errors import DataError
 from colonnade.h5 import attributes

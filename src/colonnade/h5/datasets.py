@@ -10,7 +10,7 @@ import ctypes
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5f, h5i, h5p, h5r, h5s
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.apply import Packer

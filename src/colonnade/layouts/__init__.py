@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from colonnade.dataclass import dataclass
 from colonnade.layouts import index_home
 from colonnade.layouts.anndata import describe as anndata_describe
 from colonnade.layouts.anndata import names as anndata_names

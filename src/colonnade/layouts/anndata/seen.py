@@ -7,10 +7,11 @@ are followed. A frame is an element too, with what a reader makes of it beside i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN, Attribute
