@@ -182,9 +182,10 @@ def _extend_categories(group: Any, column: WrittenColumn, info: TableInfo) -> bo
     before = info.by_name[column.name]
     assert column.categories is not None and before.categories is not None
     n_before = before.categories.n_categories
-    name = before.categories.name
-    dataset = open_dataset(group, name) if name else None
-    if len(column.categories) == n_before or add_categories(dataset, column.categories, n_before, column.name):
+    if len(column.categories) == n_before:
+        return True
+    dataset = open_dataset(group, before.categories.name) if before.categories.name else None
+    if add_categories(dataset, column.categories, n_before, column.name):
         return True
     _unlink_categories(group, info, column.name)
     attributes.write_reference(column.dataset, names.CATEGORIES, _write_categories(group, column))
