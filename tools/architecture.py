@@ -19,7 +19,7 @@ PAGE = ROOT / "ARCHITECTURE.md"
 BEGIN, END = "<!-- map: written by python -m tools.architecture -->", "<!-- end of map -->"
 
 FLOORS: list[tuple[str, list[str]]] = [
-    ("ground", ["errors", "kernels", "threads"]),
+    ("ground", ["dataclass", "errors", "kernels", "threads"]),
     ("words", ["model", "predicate", "selection", "leaf"]),
     ("bytes and text", ["h5", "parse", "trust"]),
     ("bytes HDF5 cannot read", ["sparse"]),

@@ -8,7 +8,7 @@ refused by row and value when they come; the caller then rolls back.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from colonnade.columns.plain import plain_array
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_values
 from colonnade.columns.writer import WrittenColumn
+from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, family, source_from

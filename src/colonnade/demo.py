@@ -12,7 +12,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, FormatError, UnsupportedError, UsageError
 from colonnade.model import ColumnOptions, Progress
 from colonnade.predicate import col

@@ -14,7 +14,7 @@ are copied. Floats of such tables have NaN for a fill, and text is of variable l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ import pyarrow as pa
 from colonnade.columns.categories_dataset import add_categories, create_categories
 from colonnade.columns.mapping import BOOLEAN, plain_type
 from colonnade.columns.read import ColumnReader, cut
+from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import (

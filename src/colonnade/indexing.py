@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
+from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.h5.links import address, open_group
 from colonnade.indexes import KINDS, WORDS, refusal

@@ -10,8 +10,9 @@ A leaf that is `negated` is true for every value that does not pass the test, Na
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from colonnade.dataclass import dataclass
 
 Key = int | float | bytes
 Domain = Literal["integer", "float", "bytes"]

@@ -25,9 +25,10 @@ A `StoredType` is an HDF5 datatype written down as data. The kinds:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 
 Kind = Literal[

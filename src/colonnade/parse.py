@@ -20,10 +20,11 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError
 from colonnade.predicate import (
     WORDS,

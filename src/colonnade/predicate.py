@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError, UsageError
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">="]

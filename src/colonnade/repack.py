@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from colonnade.columns.forms import choose_filters
 from colonnade.columns.read import cut
+from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.h5.copying import CopyDataset, copy_file
 from colonnade.h5.datasets import (

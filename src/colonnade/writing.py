@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 from colonnade.columns.mapping import implied_units, plain_type
 from colonnade.columns.sparse_writer import SparseColumnWriter
 from colonnade.columns.writer import WrittenColumn
+from colonnade.dataclass import dataclass
 from colonnade.errors import ColumnNotFound, DataError, UsageError, nearest_names
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, source_from

@@ -23,6 +23,13 @@ def test_the_map_is_true() -> None:
     assert architecture.PAGE.read_text() == architecture.page_text()
 
 
+def test_dataclasses_are_the_quick_ones() -> None:
+    """The standard ones take longer to be made, at every start, than a small question takes."""
+    assert [
+        path for path in architecture.source_files() if "dataclasses.dataclass" in architecture.imported(path)
+    ] == []
+
+
 def test_a_wrong_import_is_seen(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test above can fail: an import upward inside a function, and h5py outside h5, are both found."""
     planted = architecture.SOURCE / "model.py"

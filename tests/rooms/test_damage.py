@@ -91,6 +91,20 @@ def test_a_collection_that_never_ends_is_not_given_to_the_library(tmp_path: Path
             assert attributes.read(file["/"].id, "t") is None
 
 
+def test_references_are_not_in_the_global_heap(tmp_path: Path) -> None:
+    """So nothing is looked through for them: a file may be long, and they are read before every search."""
+    path = tmp_path / "x.h5"
+    free = heap_file(path)
+    with h5py.File(path, "r+") as file:
+        file.attrs["r"] = file["x"].ref
+    data = bytearray(path.read_bytes())
+    data[free : free + 16] = bytes(16)
+    path.write_bytes(data)
+    with h5py.File(path) as file:
+        assert attributes.read(file["/"].id, "t") is None  # the collection never ends
+        assert isinstance(attributes.read(file["/"].id, "r"), h5py.Reference)
+
+
 def test_text_that_looks_like_a_collection_is_no_reason_to_refuse_a_file(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     heap_file(path)

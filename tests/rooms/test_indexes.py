@@ -29,6 +29,7 @@ from colonnade.columns.keys import Keys, keys_of
 from colonnade.columns.read import ColumnReader
 from colonnade.indexes.base import Options
 from colonnade.indexes.order import sorter
+from colonnade.indexes.sorted_rows import SortedRowsIndex
 from tests.rooms import index_reader
 from tests.rooms.index_reader import bloom_bits, check, found_indexes, murmur3
 
@@ -1274,3 +1275,23 @@ def test_an_order_is_left_out_where_too_many_rows_match(tmp_path: Path) -> None:
             assert bool(plan.indexes_used) == used, str(plan)
             assert used or "too many rows match" in str(plan)
             assert query.count() == sum(low <= value <= high for value in (values if column == "x" else texts))
+
+
+def test_a_value_is_found_by_few_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look reads an element of the index and one of the column: of 100,000 rows, a dozen and a half."""
+    looks = 0
+    real = SortedRowsIndex.row
+
+    def row(self: SortedRowsIndex, place: int) -> int:
+        nonlocal looks
+        looks += 1
+        return real(self, place)
+
+    monkeypatch.setattr(SortedRowsIndex, "row", row)
+    values = np.random.default_rng(1).integers(0, 5000, 100_000)
+    cn.write(tmp_path / "x.h5", {"x": values}, index={"x": "sorted_rows"})
+    with cn.open_table(tmp_path / "x.h5") as table:
+        asked = values[::2000].tolist()
+        for value in asked:
+            assert table.where(cn.col("x") == value).count() == int((values == value).sum())
+    assert 5 * len(asked) < looks < 18 * len(asked)

@@ -7,7 +7,7 @@ at a time, and compares every search index with its column.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
+from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, CorruptError
 from colonnade.faces import face_differences
 from colonnade.h5.attributes import BROKEN

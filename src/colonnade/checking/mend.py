@@ -6,11 +6,12 @@ The caller makes a commit of what is done here. A plan is made of one look at th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
 from colonnade.checking.check import Check, Findings
+from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, FormatError, UnsupportedError, UsageError
 from colonnade.faces import face_differences
 from colonnade.h5.attributes import BROKEN

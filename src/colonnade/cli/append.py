@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from colonnade.cli.answer import FINE, print_json
 from colonnade.cli.choose import only_table
 from colonnade.cli.progress import counting_rows
 from colonnade.cli.text import cell, open_console, plural
+from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.exchange.files import Types, rows_of
 from colonnade.h5.outside import Links

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Literal
 
 from rich.console import Console
@@ -13,6 +13,7 @@ from colonnade.cli.answer import FILE, FINDINGS, FINE, Facts, print_json
 from colonnade.cli.progress import counting_rows
 from colonnade.cli.sarif import document_of, sarif_log
 from colonnade.cli.text import cell, open_console, plural
+from colonnade.dataclass import dataclass
 from colonnade.h5.outside import Links
 from colonnade.model import Finding, Severity
 from colonnade.show import size_text

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from colonnade.cli.answer import FINDINGS, FINE, print_json
 from colonnade.cli.progress import counting_bytes
 from colonnade.cli.text import cell, open_console, plural
 from colonnade.converting import convert
+from colonnade.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from colonnade.cli.answer import Facts, printable
+from colonnade.dataclass import dataclass
 from colonnade.show import cell_text, size_text
 
 if TYPE_CHECKING:

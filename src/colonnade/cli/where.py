@@ -10,7 +10,7 @@ import sys
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from colonnade.cli.choose import asked_columns, asked_matches, file_facts, match
 from colonnade.cli.progress import counting_rows, waiting
 from colonnade.cli.text import cell, columns_shown, open_console, plural, say, show_side_by_side, show_unreadable
 from colonnade.cli.values import plain_values
+from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.h5.outside import Links
 from colonnade.model import Progress

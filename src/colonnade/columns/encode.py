@@ -8,7 +8,7 @@ the fill. What the stored type cannot hold is a DataError with column and row.
 from __future__ import annotations
 
 import decimal
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from colonnade.columns import compute as pc
 from colonnade.columns.extension import ComplexType, complex_values
 from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.columns.values import python_values
+from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.h5.datasets import Image, fill_element
 from colonnade.h5.datatypes import SEQUENCE_DTYPE, memory_dtype

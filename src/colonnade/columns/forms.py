@@ -7,7 +7,7 @@ same form back as long as it holds, or the one that must take its place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from colonnade.columns.mapping import (
 )
 from colonnade.columns.missing import find_missing, recommended_fills
 from colonnade.columns.strings import byte_lengths, holds_nul
+from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.datasets import DatasetPlan, trial_size
 from colonnade.h5.datatypes import memory_dtype

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 from colonnade.columns.keys import Numbers
 from colonnade.columns.missing import Mask
 from colonnade.columns.read import ColumnReader, Raw
+from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError
 from colonnade.h5.chunks import RowNumbers
 from colonnade.h5.datasets import describe_dataset

@@ -14,7 +14,7 @@ Always: a stored value that equals the fill stands for a missing row, and for no
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Self
 
@@ -43,6 +43,7 @@ from colonnade.columns.missing import recommended_fills
 from colonnade.columns.plain import plain_array
 from colonnade.columns.read import cut
 from colonnade.columns.values import python_values
+from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
 from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (

@@ -6,7 +6,6 @@ not kept then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from colonnade.converting.draft import (
     refuse_unfit,
 )
 from colonnade.converting.rows import source_of
+from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.datatypes import memory_dtype

@@ -7,8 +7,6 @@ was begun is not kept then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
 from colonnade.columns.arrow_text import write_arrow_type
@@ -23,6 +21,7 @@ from colonnade.converting.draft import (
     refuse_unfit,
 )
 from colonnade.converting.rows import source_of
+from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.h5 import attributes
 from colonnade.layouts.artifactdb import names as artifactdb

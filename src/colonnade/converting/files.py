@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from colonnade.converting.artifactdb import draft_artifactdb
 from colonnade.converting.draft import CONVERTED_FROM, TableDraft
 from colonnade.converting.hep001 import draft_hep001
 from colonnade.converting.indexes import indexes_of
+from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.copying import copy_file

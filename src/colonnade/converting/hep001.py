@@ -6,8 +6,6 @@ the row labels are a column too) is kept in attributes, by which the way back is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from colonnade.converting.draft import (
     copy_column_attributes,
     copy_group_attributes,
@@ -18,6 +16,7 @@ from colonnade.converting.draft import (
     texts_of,
 )
 from colonnade.converting.rows import source_of
+from colonnade.dataclass import dataclass
 from colonnade.errors import DataError
 from colonnade.model import ColumnOptions, Progress
 from colonnade.table import File, Table

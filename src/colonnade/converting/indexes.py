@@ -7,9 +7,9 @@ copied. What cannot be built anew is told in a note: an index holds no data.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from colonnade.converting.draft import group_of
+from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.h5.links import exists
 from colonnade.indexes import KINDS

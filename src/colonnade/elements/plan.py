@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from numbers import Number
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from colonnade.dataclass import dataclass
 from colonnade.elements.objects import anndata_members, arrow_column, arrow_frame, awkward_buffers, is_raw, raw_members
 from colonnade.elements.sparse_matrix import SparseMatrix
 from colonnade.elements.values import AwkwardBuffers, Categorical, Members, Nullable

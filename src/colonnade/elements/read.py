@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.elements import legacy
 from colonnade.elements.objects import refuse_broken
 from colonnade.elements.sparse_matrix import SparseMatrix

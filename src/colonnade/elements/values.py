@@ -6,12 +6,12 @@ Each is what is stored, checked and nothing else, so that it can be written agai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UsageError
 from colonnade.exchange import pandas_arrays
 

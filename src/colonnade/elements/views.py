@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from colonnade.dataclass import dataclass
 from colonnade.elements.legacy import FRAMES, is_tenx, read_frame, read_plain
 from colonnade.errors import ColonnadeError
 from colonnade.h5.attributes import BROKEN

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 
 if TYPE_CHECKING:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.exchange.arrays import array_from
 

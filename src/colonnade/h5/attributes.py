@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import h5py
 import numpy as np
 from h5py import h5, h5a, h5r, h5s, h5t
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.h5 import capi
 from colonnade.h5.collections import check_collections
@@ -237,7 +237,7 @@ def read(node: Any, name: str) -> object:
         if space.get_simple_extent_type() == h5s.NULL:
             return None
         dtype = attribute.dtype
-        if dtype.hasobject:
+        if dtype.hasobject and h5py.check_ref_dtype(dtype) is not h5py.Reference:  # an address is not in the heap
             check_collections(node)
         if space.get_simple_extent_npoints() * dtype.itemsize > LARGEST_ATTRIBUTE:
             return None

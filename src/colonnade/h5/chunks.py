@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -20,6 +19,7 @@ import pyarrow as pa
 from h5py import h5d, h5f, h5fd, h5g, h5i
 
 from colonnade import kernels
+from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN

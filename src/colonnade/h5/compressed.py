@@ -8,12 +8,12 @@ the one part read whole.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import h5py
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, FormatError, UsageError
 from colonnade.h5.attributes import read as read_attribute
 from colonnade.h5.files import FileHandle

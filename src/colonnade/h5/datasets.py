@@ -10,7 +10,7 @@ import ctypes
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5f, h5i, h5p, h5r, h5s
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.apply import Packer
@@ -48,6 +49,7 @@ SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
 MOST_UNSTORED = 64 << 20
 BEST_FILTER = 20_000
 MOST_UNWRITTEN = 100  # times what is stored without filters
+SMALL = 256 << 10  # bytes of a chunk: to hand it to another thread costs more than it spares
 _STORAGES: dict[int, Storage] = {
     h5d.COMPACT: "compact",
     h5d.CONTIGUOUS: "contiguous",
@@ -402,7 +404,8 @@ class RowSink:
         if self._packer.is_empty:
             self._dataset.write_direct_chunk((start,), data)
             return
-        self._waiting.append((start, begin(partial(self._packer.pack, data), self._n_threads)))
+        n_threads = self._n_threads if len(data) >= SMALL else 1
+        self._waiting.append((start, begin(partial(self._packer.pack, data), n_threads)))
         while len(self._waiting) > 2 * self._n_threads:
             self._put(*self._waiting.popleft())
 

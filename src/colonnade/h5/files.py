@@ -12,7 +12,6 @@ import os
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 from weakref import WeakSet
@@ -20,6 +19,7 @@ from weakref import WeakSet
 import h5py
 from h5py import h5f, h5fd, h5p
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, CorruptError, FormatError, UsageError
 from colonnade.h5.chunks import know_journaled
 from colonnade.h5.damage import as_damage

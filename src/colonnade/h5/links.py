@@ -9,12 +9,12 @@ by name may lead through them, as far as `outside` allows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
 from h5py import h5, h5d, h5g, h5i, h5l, h5o, h5p, h5r, h5t
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.collections import check_collections

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from h5py import h5f, h5fd, h5g, h5i
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError
 from colonnade.h5.chunks import JOURNALED
 

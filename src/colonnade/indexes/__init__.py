@@ -7,13 +7,13 @@ file like these, and a line in KINDS.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from colonnade.columns.keys import domain_of
 from colonnade.columns.mapping import arrow_type, key_type
+from colonnade.dataclass import dataclass
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.indexes import bitmap, chunk_bloom, chunk_minmax, sorted_rows
 from colonnade.indexes.base import Builder, Digests, Index, Options

@@ -12,12 +12,13 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 import numpy as np
 
 from colonnade.columns.keys import Keys
+from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.h5.chunks import open_source, raw_dtype
 from colonnade.h5.datasets import Image, describe_dataset, follow_pointers, reading, with_length

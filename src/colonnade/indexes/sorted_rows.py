@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ KIND = "SORTED_ROWS"
 CHUNK = 65_536
 BLOCK = 16_384  # rows that are read, and checked against their digest, together
 MOST_POINTS = 64
+EVEN_FROM = 16  # places, below which a guess is no better than the middle
 # How many rows are read and compared in the time that takes one row from here and puts it in its place.
 ROWS_FOR_ONE, TEXTS_FOR_ONE = 16, 2
 MOST_KNOWN = 4096
@@ -309,26 +311,34 @@ class _Search:
         low, high = least or 0, self._index.n_values
         # The other end of a range is often near its beginning.
         steps = iter(() if least is None else (1, 4, 16, 64))
-        guess = True
+        ways, last = cycle((self._guess, self._beyond, self._half)), 0
         while low < high:
             step = next(steps, None)
-            if step is not None:
-                middle = min(low + step, high) - 1
+            last = next(ways)(low, high, key, last) if step is None else min(low + step, high) - 1
+            if is_below(self._at(last), key):
+                low = last + 1
             else:
-                middle = self._guess(low, high, key) if guess else (low + high) // 2
-                guess = not guess or high - low <= 64
-            if is_below(self._at(middle), key):
-                low = middle + 1
-            else:
-                high, steps = middle, iter(())
+                high, steps = last, iter(())
         return low
 
-    def _guess(self, low: int, high: int, key: Key) -> int:
-        """Where the key should be, if keys lay evenly between those at both ends."""
-        if high - low < 8 or isinstance(key, bytes):
+    def _half(self, low: int, high: int, key: Key, last: int) -> int:
+        return (low + high) // 2
+
+    def _guess(self, low: int, high: int, key: Key, last: int) -> int:
+        """Where the key should be, if keys lay evenly between two that are known, or else the outermost."""
+        if high - low < EVEN_FROM or isinstance(key, bytes):
             return (low + high) // 2
-        a, b, wanted = float(self._at(low)), float(self._at(high - 1)), float(key)
+        first = low - 1 if low - 1 in self._known else low
+        end = high if high in self._known else high - 1
+        a, b, wanted = float(self._at(first)), float(self._at(end)), float(key)
         if not a < b or not math.isfinite(b - a):
             return (low + high) // 2
         share = min(max((wanted - a) / (b - a), 0.0), 1.0)
-        return min(max(low + int(share * (high - 1 - low)), low), high - 1)
+        return min(max(first + int(share * (end - first)), low), high - 1)
+
+    def _beyond(self, low: int, high: int, key: Key, last: int) -> int:
+        """On the other side of the key, if `last` was a guess that missed it by no more than chance does."""
+        if high - low < EVEN_FROM or isinstance(key, bytes):
+            return (low + high) // 2
+        miss = 2 * math.isqrt(high - low)
+        return min(low + miss, high - 1) if last < low else max(high - miss, low)

@@ -149,18 +149,30 @@ static uint64_t mixed(uint64_t h, uint64_t word)
     return h ^ h >> 32;
 }
 
+/* All bytes of less than 8, some of them twice. */
+static inline uint64_t short_word(const uint8_t *p, int64_t n)
+{
+    if (n >= 4)
+        return load32(p) | (uint64_t)load32(p + n - 4) << 32;
+    return n ? p[0] | (uint64_t)p[n / 2] << 8 | (uint64_t)p[n - 1] << 16 : 0;
+}
+
 static uint64_t hash_of(const uint8_t *p, int64_t n)
 {
-    uint64_t h = mixed(0, (uint64_t)n), last = 0;
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
+    uint64_t h = mixed(0, (uint64_t)n);
+    for (int64_t i = 0; i + 8 <= n; i += 8)
         h = mixed(h, load64(p + i));
-    if (n >= 8)
-        last = load64(p + n - 8);
-    else
-        for (; i < n; i++)
-            last |= (uint64_t)p[i] << 8 * i;
-    return mixed(h, last);
+    return mixed(h, n >= 8 ? load64(p + n - 8) : short_word(p, n));
+}
+
+/* For short strings a call of memcmp takes longer than this. */
+static inline int is_same(const uint8_t *a, const uint8_t *b, int64_t n)
+{
+    if (n < 8)
+        return short_word(a, n) == short_word(b, n);
+    if (n <= 16)
+        return !((load64(a) ^ load64(b)) | (load64(a + n - 8) ^ load64(b + n - 8)));
+    return !memcmp(a, b, (size_t)n);
 }
 
 typedef struct {
@@ -217,7 +229,7 @@ static Py_ssize_t code_rows(const Strings *known, const Strings *given, const ui
                                             : string_at(given, fresh[code - known->n], &other);
                 if (n < 0)
                     return WRONG_OFFSETS;
-                if (n == length && !memcmp(text, other, (size_t)n)) {
+                if (n == length && is_same(text, other, n)) {
                     codes[row] = (int32_t)code;
                     break;
                 }

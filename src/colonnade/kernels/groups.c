@@ -1,7 +1,7 @@
 /* Sums, counts, least and greatest values by group; rows come with the code of their group. */
 #include "native.h"
 
-enum { BLOCK = 1024 };
+enum { BLOCK = 1024, LANES = 4, FEW = 64 };
 
 typedef struct {
     uint64_t n_groups;
@@ -110,9 +110,70 @@ static void add_block(const Groups *g, const int64_t *codes, const Span *values,
 #undef ADD
 }
 
+/* Sums and counts of a few groups, several of each: rows of one group that follow each other need not wait for the
+ * sum before. */
+typedef struct {
+    double pair[2];
+    int64_t count;
+} Lane;
+
+#define LANE_LOOP(T, KIND)                                                                                       \
+    static void add_lanes_##KIND(const Groups *g, Lane lanes[][FEW], const int64_t *codes, const T *values,      \
+                                 Py_ssize_t n)                                                                   \
+    {                                                                                                            \
+        for (Py_ssize_t i = 0; i < n; i++) {                                                                     \
+            int64_t group = codes[i];                                                                            \
+            T value = values[i];                                                                                 \
+            if (group < 0)                                                                                       \
+                continue;                                                                                        \
+            if (value != value) {                                                                                \
+                g->nans[group]++;                                                                                \
+                continue;                                                                                        \
+            }                                                                                                    \
+            Lane *lane = &lanes[i % LANES][group];                                                               \
+            add_float((uint8_t *)lane->pair, 0, (double)value);                                                  \
+            lane->count++;                                                                                       \
+        }                                                                                                        \
+    }
+LANE_LOOP(float, F32)
+LANE_LOOP(double, F64)
+
+static void add_lanes(const Groups *g, Lane lanes[][FEW])
+{
+    for (int at = 0; at < LANES; at++)
+        for (uint64_t group = 0; group < g->n_groups; group++) {
+            const Lane *lane = &lanes[at][group];
+            add_float(g->totals, (int64_t)group, lane->pair[0]);
+            ((double *)g->totals)[2 * group + 1] += lane->pair[1];
+            g->counts[group] += lane->count;
+        }
+}
+
+/* As add_all, of floats of which the ends are not asked for. */
+static Py_ssize_t add_few(const Groups *g, const Span *codes, const Span *values, const uint8_t *missing)
+{
+    int64_t block[BLOCK];
+    Lane lanes[LANES][FEW] = {0};
+    Py_ssize_t wrong = -1;
+    for (Py_ssize_t i = 0; i < values->count && wrong < 0; i += BLOCK) {
+        Py_ssize_t n = values->count - i < BLOCK ? values->count - i : BLOCK;
+        wrong = read_codes(codes, i, missing, n, g->n_groups, block);
+        if (wrong >= 0)
+            wrong += i;
+        else if (values->kind == F64)
+            add_lanes_F64(g, lanes, block, (const double *)values->bytes + i, n);
+        else
+            add_lanes_F32(g, lanes, block, (const float *)values->bytes + i, n);
+    }
+    add_lanes(g, lanes);
+    return wrong;
+}
+
 /* The first row whose code names no group, or -1. */
 static Py_ssize_t add_all(const Groups *g, const Span *codes, const Span *values, const uint8_t *missing)
 {
+    if (is_float(values->kind) && g->n_groups <= FEW && !g->least && !g->greatest)
+        return add_few(g, codes, values, missing);
     int64_t block[BLOCK];
     for (Py_ssize_t i = 0; i < values->count; i += BLOCK) {
         Py_ssize_t n = values->count - i < BLOCK ? values->count - i : BLOCK;

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.layouts import index_home
 from colonnade.layouts.anndata import describe as anndata_describe

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.h5.links import Child
 from colonnade.layouts.anndata import mend as anndata_mend

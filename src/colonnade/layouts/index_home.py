@@ -5,9 +5,9 @@ What leads from a column to its indexes and back is a layout's own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN

@@ -5,10 +5,11 @@ Nothing is believed and nothing is made of anything. Only hard links are followe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN, Attribute

@@ -18,7 +18,6 @@ Missing values are skipped; all but a count of no value are missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from colonnade.columns import compute as pc
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, join, keys_to_decimals
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_values
+from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.model import shown_name
 from colonnade.query.groups import groups_of, same_groups

@@ -8,7 +8,6 @@ others are looked up in a table of those that were met.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from colonnade import kernels
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, Numbers, Places, keys_of
 from colonnade.columns.missing import Mask
 from colonnade.columns.read import ColumnReader
+from colonnade.dataclass import dataclass
 from colonnade.query.window import Window
 
 MOST_NUMBERS = 1 << 16  # of groups that may or may not occur, beyond which only those that do are numbered

@@ -8,12 +8,13 @@ predicate is tested on every row that is not sure, so an index can only spare re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from colonnade.columns.keys import Keys
 from colonnade.columns.read import ColumnReader
+from colonnade.dataclass import dataclass
 from colonnade.indexes.base import BAD_INDEX, Costly, Found, Index
 from colonnade.indexes.bitmap import BitmapIndex
 from colonnade.indexes.sorted_rows import SortedRowsIndex
@@ -62,7 +63,7 @@ class ColumnRead:
     chunks_total: int
 
 
-@dataclass(repr=False)
+@dataclass
 class Plan:
     """What a query reads. `str()` tells it; `found` holds the rows."""
 

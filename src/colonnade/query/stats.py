@@ -7,7 +7,6 @@ the column is read once, a window at a time. Memory: the keys of one window, and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 from colonnade.columns import compute as pc
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, join, keys_of
 from colonnade.columns.read import ColumnReader, TextReader
+from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.indexes.base import ChangedError, Index
 from colonnade.indexes.bitmap import BitmapIndex

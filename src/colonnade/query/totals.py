@@ -7,7 +7,6 @@ are added exactly, floats as float64 with what each addition loses added up apar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from colonnade import kernels
 from colonnade.columns.keys import Keys, NumberKeys, Numbers, Places, join
 from colonnade.columns.missing import Mask
 from colonnade.columns.read import ColumnReader
+from colonnade.dataclass import dataclass
 from colonnade.query.groups import Groups, take_or_miss
 from colonnade.query.window import Window
 

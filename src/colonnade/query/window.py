@@ -6,13 +6,13 @@ Windows end where chunks do, so that no chunk is decoded twice; what a window re
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from colonnade.columns.keys import Keys, Numbers, Places
 from colonnade.columns.missing import Mask
 from colonnade.columns.read import ColumnReader
+from colonnade.dataclass import dataclass
 from colonnade.model import ColumnInfo
 from colonnade.query.match import window_rows
 from colonnade.query.scan import Rows

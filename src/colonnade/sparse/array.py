@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from math import prod
@@ -19,6 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
 from colonnade.model import FilterInfo, Finding, StoredType
 from colonnade.sparse.attributes import Attributes, read_attributes

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, DataError, UnsupportedError, UsageError
 from colonnade.h5.datatypes import stored_type_of
 from colonnade.model import StoredType

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, SupportsIndex
 
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 
 Part = slice | SupportsIndex | EllipsisType

@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
+from colonnade.dataclass import dataclass
 from colonnade.sparse.source import CHECKSUM, Fields, Source, with_checksum
 
 _LEAD = 6  # bytes before the records of a node

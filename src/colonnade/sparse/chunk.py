@@ -9,13 +9,13 @@ Out: `Cells`, the places of defined elements in the chunk, ascending, and their 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import UnsupportedError
 from colonnade.h5.undo import UNDO, Pipeline
 from colonnade.model import FilterInfo, StoredType

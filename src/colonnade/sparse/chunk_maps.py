@@ -13,12 +13,12 @@ In: a window of the grid of chunks.  Out: records of stored chunks in that windo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.sparse import extensible_array, fixed_array
 from colonnade.sparse.btree2 import Bound, read_records, read_tree_header
 from colonnade.sparse.dataspace import Dataspace

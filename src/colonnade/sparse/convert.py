@@ -8,13 +8,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UsageError
 from colonnade.h5.compressed import By, CompressedMatrix, find_compressed, open_compressed, write_compressed
 from colonnade.h5.files import open_file

@@ -13,8 +13,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from colonnade.dataclass import dataclass
 from colonnade.sparse.source import Fields
 
 _MOST_DIMENSIONS = 32

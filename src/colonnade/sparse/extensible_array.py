@@ -24,11 +24,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.sparse.source import CHECKSUM, Fields, Source, with_checksum
 
 _MOST_BITS = 64

@@ -16,9 +16,8 @@ greatest direct size are indirect: a table of the same kind of their own. An obj
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from colonnade import kernels
+from colonnade.dataclass import dataclass
 from colonnade.errors import UnsupportedError
 from colonnade.sparse.source import CHECKSUM, Fields, Source
 

@@ -29,10 +29,10 @@ Nothing says which dialect a message is in: it is the one in which it makes sens
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
 from colonnade.sparse.source import Fields, Source
 

@@ -17,8 +17,8 @@ Symbol tables (message 0x11: address of a version 1 B-tree, address of a local h
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from colonnade.dataclass import dataclass
 from colonnade.sparse import symbol_tables
 from colonnade.sparse.headers import LINK, LINK_INFO, SYMBOL_TABLE, Message, find
 from colonnade.sparse.named_heap import NamedForm, read_named

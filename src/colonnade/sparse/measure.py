@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
+from colonnade.dataclass import dataclass
 from colonnade.model import FilterInfo
 from colonnade.sparse.chunk import SparseInfo, check_record, count_values
 from colonnade.sparse.chunk_maps import ChunkMap

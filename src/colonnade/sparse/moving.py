@@ -7,9 +7,10 @@ makes the links to the copies, which lead to placeholders; `put_copies` then put
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5.journal import JournaledFile
 from colonnade.sparse.attributes import holds_references, portable_attributes

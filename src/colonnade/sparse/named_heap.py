@@ -6,8 +6,8 @@ Both begin with an info message: version 0, flags, the greatest order of creatio
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from colonnade.dataclass import dataclass
 from colonnade.sparse.btree2 import read_records
 from colonnade.sparse.fractal_heap import FractalHeap
 from colonnade.sparse.headers import Message

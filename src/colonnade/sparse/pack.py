@@ -6,10 +6,10 @@ Section 0 is written in whichever legal form is smallest after its filters (fact
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import UnsupportedError
 from colonnade.h5.apply import Packer
 from colonnade.h5.codecs import as_view

@@ -15,11 +15,11 @@ W is not written down: it is what is left of the size of a record.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.sparse.layout import record_tail
 from colonnade.sparse.source import Source
 

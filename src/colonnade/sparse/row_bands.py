@@ -7,7 +7,6 @@ they are made of the rows at once, and values are written from where they lie; a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from colonnade import kernels
+from colonnade.dataclass import dataclass
 from colonnade.sparse.change import checked_values
 from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.pack import Packed, Section, is_thorough, pack_sections

@@ -6,12 +6,12 @@ Points that increase, as most writers write them, become rows at once; all else 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from colonnade import kernels
+from colonnade.dataclass import dataclass
 from colonnade.sparse.boxes import Box
 from colonnade.sparse.chunk import (
     SparseInfo,

@@ -27,13 +27,13 @@ none comes twice; what they are is worked out only when their number is the numb
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Any, Literal
 
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.sparse.dataspace import Dataspace, decode_dataspace, encode_dataspace
 from colonnade.sparse.source import Fields
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from colonnade import kernels
+from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
 
 CHECKSUM = 4  # bytes of a checksum

@@ -6,11 +6,12 @@ A stream is of SciPy matrices, of coordinates, of another sparse array; `matrix_
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.sparse.values import Values
 

@@ -19,8 +19,9 @@ The signature stands at byte 0, 512, 1024, 2048 and so on; before it is the user
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError
 from colonnade.sparse.source import Fields, Source
 

@@ -26,9 +26,6 @@ from colonnade.indexing import Indexes
 from colonnade.layouts import BASIC_COLUMNS, DIRECTORY_GROUP, Layout, follow_file, layout_of, located
 from colonnade.model import Progress, TableInfo
 from colonnade.predicate import Predicate
-from colonnade.sparse.draft import put_drafts, retire_arrays
-from colonnade.sparse.moving import MovingArrays
-from colonnade.sparse.opened import OpenFile
 from colonnade.table.table import Table
 from colonnade.threads import default_threads
 from colonnade.trust import Receipts, Trust, file_state, load_receipts, save_receipts
@@ -361,6 +358,7 @@ class File:
         return self[table]
 
     def _write(self, table: str, draft: Draft, mode: Mode, progress: Progress | None) -> None:
+        from colonnade.sparse.draft import put_drafts
         from colonnade.writing import create
 
         with self._change():
@@ -406,6 +404,8 @@ class File:
 
     def _remove_sparse(self, table: str) -> None:
         """Remove the sparse columns of a table, which HDF5 cannot do, before the rest of it goes."""
+        from colonnade.sparse.draft import retire_arrays
+
         _, _, info = self._describe(table)
         paths = [join_path(info.path, column.name) for column in info.members if column.storage == "sectioned"]
         if not paths:
@@ -432,6 +432,8 @@ class File:
         Handles into the file (`file.h5` and what came from it) are void afterwards.
         """
         from colonnade.repack import NewStorage, repack
+        from colonnade.sparse.moving import MovingArrays
+        from colonnade.sparse.opened import OpenFile
 
         self._check_writable()
         if self._in_transaction:

@@ -7,10 +7,11 @@ are followed. A frame is an element too, with what a reader makes of it beside i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
+from colonnade.dataclass import dataclass
 from colonnade.h5.links import join_path
 from colonnade.h5.nodes import is_null, is_scalar, object_at
 from colonnade.layouts.anndata import names

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError
 from colonnade.h5.outside import file_place, is_within, links_of
 from colonnade.layouts.artifactdb import names

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.model import TableText, is_utf8
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from colonnade.columns.read import cut
+from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
 from colonnade.h5.datasets import DatasetInfo, Image, claims_too_much, reading, stored_bytes
 from colonnade.layouts.artifactdb.rules_stamps import is_day, stamp_problem

@@ -7,11 +7,12 @@ is what the frame says, or what was asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN

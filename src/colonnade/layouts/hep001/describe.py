@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from colonnade.columns.fills import missing_line
+from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN
@@ -28,7 +28,9 @@ from colonnade.h5.links import (
 )
 from colonnade.layouts.hep001 import names
 from colonnade.model import CategoriesInfo, ColumnInfo, Finding, Severity, TableInfo, shown_name
-from colonnade.sparse.rows import SparseRows, open_rows
+
+if TYPE_CHECKING:
+    from colonnade.sparse.rows import SparseRows
 
 
 @dataclass
@@ -148,6 +150,8 @@ class _Description:
 
     def _sparse_member(self, child: Child) -> _Member | None:
         """A column in sectioned chunks: HDF5 cannot follow the link to it, but we can."""
+        from colonnade.sparse.rows import open_rows  # late: few tables have such a column
+
         try:
             rows = open_rows(self.group, child.name)
             texts = _texts_of(rows) if rows is not None else {}
@@ -211,7 +215,7 @@ class _Description:
         self, member: _Member, by_address: dict[int, _Member], targets: dict[str, Any], n_rows: int, is_label: bool
     ) -> ColumnInfo:
         info = member.info
-        problem = member.dataset.problem if isinstance(member.dataset, SparseRows) else None
+        problem = member.dataset.problem if info.storage == "sectioned" else None
         if member.n_rows != n_rows:
             problem = f"it has {member.n_rows} rows, the table has {n_rows} (rule C1)"
             self.note("C1", "error", problem, member.name)
@@ -341,6 +345,8 @@ def _described(target: Any) -> DatasetInfo | None:
 def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
     """The datasets of a column: its rows, and its categories or None."""
     if column.storage == "sectioned":
+        from colonnade.sparse.rows import open_rows  # late: few tables have such a column
+
         rows = open_rows(group, column.name)
         if rows is None:
             raise FormatError(f"column {column.name!r} is not in the file any more", column=column.name)

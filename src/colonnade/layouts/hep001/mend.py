@@ -7,10 +7,10 @@ each other, but for search indexes, which go before others are built (`IndexPlan
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from colonnade.dataclass import dataclass
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import Attribute
 from colonnade.h5.links import children, dereference, exists, open_group, unlink

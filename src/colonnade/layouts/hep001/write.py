@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
 
@@ -26,12 +26,12 @@ from colonnade.h5.links import create_group, exists, open_dataset, rename, unlin
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe, open_column
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, TableInfo, TableText
-from colonnade.sparse.draft import SparseDraft
 
 if TYPE_CHECKING:
     from colonnade.columns.sparse_writer import SparseColumnWriter
     from colonnade.columns.text_writer import TextWriter
     from colonnade.columns.writer import ColumnWriter, WrittenColumn
+    from colonnade.sparse.draft import SparseDraft
 
 
 def needs_large_attributes(n_columns: int, longest_name: int) -> bool:
@@ -74,7 +74,7 @@ def complete_columns(group: Any, columns: Sequence[WrittenColumn], labels: Seque
     for column in (*columns, *labels):
         _write_column_attributes(group, column)
     if labels:
-        plain = [column for column in columns if not isinstance(column.dataset, SparseDraft)]  # HDF5 can refer to them
+        plain = [column for column in columns if not _is_draft(column.dataset)]  # HDF5 can refer to them
         for column in plain:
             attributes.write_references(column.dataset, names.INDEXES, [label.dataset for label in labels])
         for label in labels:
@@ -117,9 +117,16 @@ def _write_column_attributes(group: Any, column: WrittenColumn) -> None:
         attributes.write_reference(column.dataset, names.CATEGORIES, target)
 
 
+def _is_draft(dataset: Any) -> TypeGuard[SparseDraft]:
+    """Whether these are the rows of a sparse column, which are not in the file yet."""
+    from colonnade.sparse.draft import SparseDraft  # late: nobody who reads needs it
+
+    return isinstance(dataset, SparseDraft)
+
+
 def _set(dataset: Any, name: str, value: str | float) -> None:
     """Write an attribute; that of a sparse column is kept until it is put into the file."""
-    if isinstance(dataset, SparseDraft):
+    if _is_draft(dataset):
         dataset.attributes[name] = value
     elif isinstance(value, str):
         attributes.write_text(dataset, name, value)
@@ -175,9 +182,10 @@ def _extend_categories(group: Any, column: WrittenColumn, info: TableInfo) -> bo
     before = info.by_name[column.name]
     assert column.categories is not None and before.categories is not None
     n_before = before.categories.n_categories
-    name = before.categories.name
-    dataset = open_dataset(group, name) if name else None
-    if len(column.categories) == n_before or add_categories(dataset, column.categories, n_before, column.name):
+    if len(column.categories) == n_before:
+        return True
+    dataset = open_dataset(group, before.categories.name) if before.categories.name else None
+    if add_categories(dataset, column.categories, n_before, column.name):
         return True
     _unlink_categories(group, info, column.name)
     attributes.write_reference(column.dataset, names.CATEGORIES, _write_categories(group, column))
@@ -203,7 +211,7 @@ def attach_column(group: Any, info: TableInfo, column: WrittenColumn) -> None:
     """Make a dataset that was just written a column of the table, the last one, with the labels of the others."""
     _write_column_attributes(group, column)
     labels = [open_dataset(group, label.name) for label in info.labels]
-    if labels and not isinstance(column.dataset, SparseDraft):
+    if labels and not _is_draft(column.dataset):
         attributes.write_references(column.dataset, names.INDEXES, labels)
         for label, dataset in zip(info.labels, labels, strict=True):
             listed = [open_dataset(group, c.name) for c in info.members if label.name in c.labels]

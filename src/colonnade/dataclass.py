@@ -1,0 +1,160 @@
+"""`dataclass` as in the standard library, at a fraction of its cost.
+
+The standard one compiles six methods for every class at every start, which is most of what loading this package would
+take. Here `__init__` alone is compiled; the other methods are the same functions for all classes. Meaning and options
+are the standard ones, of which this package needs `frozen`, `slots` and `eq`; `field`, `replace`, `fields` and `asdict`
+are those of the standard library. A class extends one dataclass at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["dataclass"]
+
+Members = dict[str, "Field[Any]"]
+
+
+class _Unset:
+    """Where the caller gave no value, and a factory makes one."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+UNSET = _Unset()
+
+
+class _StandardFields:
+    """What the functions of the standard library ask for, made when the first of them asks."""
+
+    def __get__(self, record: object, cls: type) -> Members:
+        named = [(name, one.type, one) for name, one in cls.__members__.items()]  # type: ignore[attr-defined]
+        made: Any = make_dataclass(cls.__name__, named, init=False, repr=False, eq=False)
+        fields: Members = made.__dataclass_fields__
+        cls.__dataclass_fields__ = fields  # type: ignore[attr-defined]
+        return fields
+
+
+def quick_dataclass(cls: type | None = None, *, frozen: bool = False, slots: bool = False, eq: bool = True) -> Any:
+    """The decorator, with or without options."""
+    if cls is None:
+        return lambda cls: _made(cls, frozen, slots, eq)
+    return _made(cls, frozen, slots, eq)
+
+
+def _made(cls: type, frozen: bool, slots: bool, eq: bool) -> type:
+    own = {name: _member(cls, name, annotation) for name, annotation in cls.__annotations__.items()}
+    members: Members = {**getattr(cls, "__members__", {}), **own}
+    methods: dict[str, object] = {"__init__": _init_of(cls, members, frozen), "__repr__": _repr}
+    if eq:
+        methods |= {"__eq__": _equal, "__hash__": _hash if frozen else None}
+    if frozen:
+        methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
+    if frozen and slots:
+        methods |= {"__getstate__": _state, "__setstate__": _set_state}
+    given = {name: method for name, method in methods.items() if not _is_written(cls, name)}
+    given["__members__"] = members
+    given["__match_args__"] = tuple(name for name, one in members.items() if one.init)
+    given["__compared__"] = attrgetter("__class__", *(name for name, one in members.items() if one.compare))
+    given["__dataclass_fields__"] = _StandardFields()
+    if slots:
+        return _slotted(cls, own, given)
+    for name, value in given.items():
+        setattr(cls, name, value)
+    return cls
+
+
+def _is_written(cls: type, name: str) -> bool:
+    """Whether the class has its own method. One that has its own `__eq__` has None for a `__hash__`, by Python."""
+    return name in cls.__dict__ and not (name == "__hash__" and cls.__dict__[name] is None)
+
+
+def _member(cls: type, name: str, annotation: object) -> Field[Any]:
+    """A member as its class body has it; what stays on the class is its default."""
+    value: Any = cls.__dict__.get(name, MISSING)
+    member: Field[Any] = value if isinstance(value, Field) else field(default=value)
+    if member.default.__class__.__hash__ is None:
+        raise ValueError(f"the default of {cls.__qualname__}.{name} would be shared: use default_factory")
+    if member.default is not MISSING:
+        setattr(cls, name, member.default)
+    elif member is value:
+        delattr(cls, name)
+    member.name, member.type = name, annotation
+    return member
+
+
+def _init_of(cls: type, members: Members, frozen: bool) -> Callable[..., None]:
+    scope: dict[str, Any] = {"_set": object.__setattr__, "_unset": UNSET}
+    arguments, lines = ["self"], []
+    for name, one in members.items():
+        value = name
+        if one.default_factory is not MISSING:
+            scope[f"_make_{name}"] = one.default_factory
+            value = f"{name} if {name} is not _unset else _make_{name}()" if one.init else f"_make_{name}()"
+            arguments += [f"{name}=_unset"] * one.init
+        elif one.default is not MISSING:
+            scope[f"_default_{name}"] = one.default
+            value = name if one.init else f"_default_{name}"
+            arguments += [f"{name}=_default_{name}"] * one.init
+        elif one.init:
+            arguments.append(name)
+        else:
+            continue
+        lines.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        lines.append("self.__post_init__()")
+    exec(f"def __init__({', '.join(arguments)}):\n " + "\n ".join(lines or ["pass"]), scope)
+    init: Callable[..., None] = scope["__init__"]
+    init.__module__, init.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
+    init.__annotations__ = {name: one.type for name, one in members.items() if one.init} | {"return": None}
+    return init
+
+
+def _slotted(cls: type, own: Iterable[str], given: dict[str, object]) -> type:
+    """The class made again: slots must be there when a class begins."""
+    body = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__", *own)}
+    made = type(cls)(cls.__name__, cls.__bases__, {**body, **given, "__slots__": tuple(own)})
+    made.__qualname__ = cls.__qualname__
+    return made
+
+
+def _repr(self: Any) -> str:
+    shown = ", ".join(f"{name}={getattr(self, name)!r}" for name, one in self.__members__.items() if one.repr)
+    return f"{self.__class__.__qualname__}({shown})"
+
+
+def _equal(self: Any, other: Any) -> Any:
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    return self.__compared__(self) == other.__compared__(other)
+
+
+def _hash(self: Any) -> int:
+    return hash(self.__compared__(self))
+
+
+def _refuse_to_set(self: object, name: str, value: object) -> None:
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _refuse_to_delete(self: object, name: str) -> None:
+    raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+def _state(self: Any) -> list[object]:
+    return [getattr(self, name) for name in self.__members__]
+
+
+def _set_state(self: Any, state: list[object]) -> None:
+    for name, value in zip(self.__members__, state, strict=True):
+        object.__setattr__(self, name, value)
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    dataclass = quick_dataclass

@@ -1,0 +1,171 @@
+"""The quick dataclass against the standard one: the same classes made by both, the same behaviour."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import pickle
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, asdict, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import pytest
+
+from colonnade.dataclass import dataclass as typed_dataclass
+
+quick: Any = typed_dataclass
+Maker = Callable[..., Any]
+both = pytest.mark.parametrize("make", [quick, dataclasses.dataclass], ids=["quick", "standard"])
+
+
+@quick(frozen=True, slots=True)
+class Point:
+    """Kept at the top of the module, so that it can be pickled."""
+
+    x: int
+    y: tuple[int, ...] = ()
+
+
+@quick(frozen=True)
+class Loose:
+    x: int
+
+    @cached_property
+    def twice(self) -> int:
+        return 2 * self.x
+
+
+def shapes(make: Maker) -> dict[str, Any]:
+    """Classes with all that this package uses."""
+
+    @make
+    class Open:
+        a: int
+        b: list[int] = field(default_factory=list)
+        c: str = field(init=False, default="c")
+        d: Any = field(init=False)
+        e: int = field(default=5, compare=False, repr=False)
+
+        def __post_init__(self) -> None:
+            self.d = self.a + 1
+
+    class Below(Open):
+        def __post_init__(self) -> None:
+            self.d = "below"
+
+    @make(frozen=True, slots=True)
+    class Base:
+        a: int
+        b: int = 2
+
+    @make(frozen=True, slots=True)
+    class More(Base):
+        c: int = 3
+
+        def __repr__(self) -> str:
+            return "more"
+
+    @make(frozen=True)
+    class Empty:
+        """Nothing in it."""
+
+    @make(frozen=True, eq=False)
+    class Alone:
+        a: int
+
+    @make
+    class OwnEqual:  # noqa: PLW1641
+        a: int
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    return {one.__name__: one for one in (Open, Below, Base, More, Empty, Alone, OwnEqual)}
+
+
+def shown(record: object) -> str:
+    return repr(record).replace("shapes.<locals>.", "")
+
+
+@both
+def test_values_defaults_and_factories(make: Maker) -> None:
+    open_class, below = shapes(make)["Open"], shapes(make)["Below"]
+    one, other = open_class(1), open_class(1, b=[])
+    assert (one.a, one.b, one.c, one.d, one.e) == (1, [], "c", 2, 5)
+    assert one.b is not other.b
+    assert one == other == open_class(1, [], 7) and one != open_class(2) and one != "text"
+    assert shown(one) == "Open(a=1, b=[], c='c', d=2)"
+    assert below(1).d == "below" and below(1) != one
+    with pytest.raises(TypeError):
+        open_class()
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+    one.a = 3
+    assert one.a == 3
+
+
+@both
+def test_frozen_records(make: Maker) -> None:
+    found = shapes(make)
+    base, more, empty = found["Base"](1), found["More"](1, c=4), found["Empty"]()
+    assert base == found["Base"](1, 2) and hash(base) == hash(found["Base"](1, 2)) and base != found["Base"](1, 3)
+    assert (more.a, more.b, more.c) == (1, 2, 4) and repr(more) == "more" and more != base
+    assert not hasattr(more, "__dict__") and more.__slots__ == ("c",)
+    assert empty == found["Empty"]() and len({empty, found["Empty"]()}) == 1 and shown(empty) == "Empty()"
+    for change in (lambda: setattr(base, "a", 5), lambda: setattr(base, "z", 5), lambda: delattr(base, "a")):
+        with pytest.raises((FrozenInstanceError, TypeError)):  # the standard one, with slots, has a TypeError for "z"
+            change()
+    assert found["More"].__match_args__ == ("a", "b", "c")
+
+
+@both
+def test_methods_that_are_written_stay(make: Maker) -> None:
+    found = shapes(make)
+    assert found["Alone"](1) != found["Alone"](1) and len({found["Alone"](1), found["Alone"](1)}) == 2
+    assert found["OwnEqual"](1) == found["OwnEqual"](2)
+    with pytest.raises(TypeError):
+        hash(found["OwnEqual"](1))
+
+
+@both
+def test_nan_is_itself(make: Maker) -> None:
+    """As in tuples: a value is equal to itself, whatever it says."""
+    nan, base = float("nan"), shapes(make)["Base"]
+    assert base(nan) == base(nan) and base(nan) != base(float("nan"))
+
+
+@both
+def test_functions_of_the_standard_library(make: Maker) -> None:
+    found = shapes(make)
+    more = replace(found["More"](1), b=7)
+    assert asdict(more) == {"a": 1, "b": 7, "c": 3}
+    assert [one.name for one in fields(found["Below"])] == ["a", "b", "c", "d", "e"]
+    assert [(one.name, one.type, one.default) for one in fields(more)][1:] == [("b", "int", 2), ("c", "int", 3)]
+    assert replace(found["Open"](1, [2]), a=4).d == 5
+    assert dataclasses.is_dataclass(more)
+    with pytest.raises(TypeError):
+        replace(more, z=1)
+
+
+def test_signatures_are_the_standard_ones() -> None:
+    mine, standard = shapes(quick), shapes(dataclasses.dataclass)
+    for name, one in mine.items():
+        assert str(inspect.signature(one)) == str(inspect.signature(standard[name])), name
+
+
+@both
+def test_a_default_that_would_be_shared_is_refused(make: Maker) -> None:
+    with pytest.raises(ValueError, match="default_factory"):
+
+        @make
+        class Shared:
+            a: list[int] = []  # noqa: RUF012
+
+
+def test_copies() -> None:
+    for one in (Point(1, (2, 3)), Loose(4)):
+        assert copy.copy(one) == one and copy.deepcopy(one) == one
+        assert pickle.loads(pickle.dumps(one)) == one
+    assert Loose(4).twice == 8
