@@ -563,6 +563,7 @@ DIFFER: dict[str, str] = {
     "boolean as >f8": FAULT,
     "OBJECT of version '1.0'": f"{FAULT}: the base has strings by pointers",
     "string that is no UTF-8": "the validator does not look at bytes of text, and no reader can make text of these",
+    "heap that is no UTF-8": "the same, of strings by pointers",
     "a column name that is no UTF-8": "the same: the column could not be named",
     "a pointer of great length": "the validator adds offset and length in 64 bits, and does not see that they overflow",
     "a column behind a soft link": "this library follows hard links only; the column cannot be read",

@@ -307,6 +307,16 @@ case("DD1", "rank-2", versioned(held(np.zeros((3, 1), "<i4"), "integer")), ("DD1
 case("DD1", "short", versioned(held(np.zeros(2, "<i4"), "integer")), ("DD1", "error", AT))
 case("DD1", "scalar", versioned(held(np.int32(1), "integer")), ("DD1", "error", AT))
 case("DD1", "long-legacy", legacy([A], np.zeros(4, "<i4")), ("DD1", "error", AT))
+
+
+def _spoiled(group: Any) -> None:
+    del group["data/0"]
+    made = group["data"].create_dataset("0", (3,), "<i4", chunks=(3,), compression="gzip")
+    made.attrs["type"] = "integer"
+    made.id.write_direct_chunk((0,), b"no chunk")
+
+
+case("DD1", "spoiled", versioned(_spoiled), ("DD1", "error", AT, "deep"))
 case("DD2", "good", versioned(claims=[A]))
 case("DD2", "missing", versioned(lambda group: column(group, 0, np.zeros(3, "<i4"))), ("DD2", "error", AT))
 case("DD2", "unknown", versioned(held(np.zeros(3, "<i4"), "whole")), ("DD2", "error", AT))
@@ -414,6 +424,11 @@ in_folder("DV1", "no-pairs", directory(_no_pairs, ONE_ONE), ("DV1", "error", f"{
 in_folder("DV2", "good", directory(lambda group: pointers(group, [(0, 0)] * 3, b""), ONE_ONE))
 in_folder(
     "DV2", "outside", directory(lambda group: pointers(group, [(0, 0), (0, 0), (2, 2)]), ONE_ONE),
+    ("DV2", "error", f"{FRAME}/data/0/pointers", "deep"),
+)  # fmt: skip
+
+in_folder(
+    "DV2", "no-utf8", directory(lambda group: pointers(group, ROWS, b"a\xffc"), ONE_ONE),
     ("DV2", "error", f"{FRAME}/data/0/pointers", "deep"),
 )  # fmt: skip
 

@@ -16,7 +16,10 @@ from colonnade.h5.attributes import BROKEN
 from colonnade.layouts.artifactdb import rules_columns as columns
 from colonnade.layouts.artifactdb import rules_directories as directories
 from colonnade.layouts.artifactdb import rules_documents as documents
+from colonnade.layouts.artifactdb import rules_factors as factors
 from colonnade.layouts.artifactdb import rules_groups as groups
+from colonnade.layouts.artifactdb import rules_missing as missing
+from colonnade.layouts.artifactdb import rules_pointers as pointers
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.seen import claimed
 from colonnade.model import Breach, Rule
@@ -57,8 +60,8 @@ RULES: tuple[Rule, ...] = (
         "Write the column, or name its resource.", (groups.columns_are_there,),
     ),
     Rule(
-        "DD1", "Column types", "The rows of a column are a dataset of rank 1, as long as the frame.",
-        "Write the column anew with the rows of the frame.", (columns.columns_have_all_rows,),
+        "DD1", "Column types", "The rows of a column are a dataset of rank 1, as long as the frame, and can be read.",
+        "Write the column anew with the rows of the frame.", (columns.columns_have_all_rows,), deep=True,
     ),
     Rule(
         "DD2", "Column types", "A column says its type by a scalar text, which is that of the metadata.",
@@ -81,47 +84,47 @@ RULES: tuple[Rule, ...] = (
         "DD7", "String", "Every row of strings has a text: what is missing is marked by a placeholder.",
         _COLUMN, (columns.no_text_is_absent,), deep=True,
     ),
-    Rule("DF1", "Factor", "A factor is a group with levels and codes.", _COLUMN, (columns.factors_are_groups,)),
+    Rule("DF1", "Factor", "A factor is a group with levels and codes.", _COLUMN, (factors.factors_are_groups,)),
     Rule(
         "DF2", "Factor", "levels is a 1-D dataset of fewer than 2^31 distinct texts.",
-        _COLUMN, (columns.levels_are_distinct,), deep=True,
+        _COLUMN, (factors.levels_are_distinct,), deep=True,
     ),
     Rule(
         "DF3", "Factor", "codes are within 32 bits with a sign (in a directory: without one), each that of a level.",
-        _COLUMN, (columns.codes_are_levels,), deep=True,
+        _COLUMN, (factors.codes_are_levels,), deep=True,
     ),
     Rule(
         "DF4", "Factor", "ordered is a scalar integer, which says what the metadata say.",
-        "Write the attribute, or mend the metadata.", (columns.order_is_said_alike,),
+        "Write the attribute, or mend the metadata.", (factors.order_is_said_alike,),
     ),
     Rule(
         "DF5", "Factor", "A factor of data_frame version 1 is a dataset of texts, each of which is a level.",
-        _COLUMN, (columns.old_factors_hold_levels,), deep=True,
+        _COLUMN, (factors.old_factors_hold_levels,), deep=True,
     ),
     Rule(
         "DV1", "takane data_frame: variable-length strings",
         "Strings by pointers have pairs of unsigned integers and a heap of bytes, since version 1.1.",
-        "Write the column anew, or 1.1 as the version.", (columns.pointers_have_their_parts,),
+        "Write the column anew, or 1.1 as the version.", (pointers.pointers_have_their_parts,),
     ),
     Rule(
-        "DV2", "takane data_frame: variable-length strings", "Every pointer is to bytes of the heap.",
-        _COLUMN, (columns.pointers_stay_in_the_heap,), deep=True,
+        "DV2", "takane data_frame: variable-length strings", "Every pointer is to bytes of the heap, which are UTF-8.",
+        _COLUMN, (pointers.pointers_stay_in_the_heap,), deep=True,
     ),
     Rule(
         "DM1", "Missing values", "missing-value-placeholder is a scalar.",
-        "Write the attribute anew.", (columns.marks_are_scalars,),
+        "Write the attribute anew.", (missing.marks_are_scalars,),
     ),
     Rule(
         "DM2", "Missing values", "missing-value-placeholder of numbers and codes is of exactly their type.",
-        "Write the attribute anew.", (columns.marks_have_the_type_of_rows,),
+        "Write the attribute anew.", (missing.marks_have_the_type_of_rows,),
     ),
     Rule(
         "DM3", "Missing values", "missing-value-placeholder of strings is a text.",
-        "Write the attribute anew.", (columns.marks_of_texts_are_texts,),
+        "Write the attribute anew.", (missing.marks_of_texts_are_texts,),
     ),
     Rule(
         "DM4", "Missing values", "Before hdf5_data_frame version 2, missing numbers have no placeholder.",
-        "Write the frame anew in a later version.", (columns.old_numbers_have_no_mark,),
+        "Write the frame anew in a later version.", (missing.old_numbers_have_no_mark,),
     ),
     Rule(
         "DJ1", _SCHEMA, "The metadata, which old frames need, have the keys that they must have, and no others.",

@@ -21,6 +21,7 @@ from colonnade.layouts.seen_node import SeenNode
 from colonnade.model import DEFAULT_CHUNK_ROWS
 
 Place = tuple[int, bytes]  # a row, and the text there
+LONGEST_STRETCH = 64 << 20  # bytes of a heap that are held at once
 MOST_LEVELS = 1 << 22  # that are compared with each other; more than any count of levels makes sense
 
 
@@ -158,4 +159,24 @@ def pointer_outside(one: SeenNode, heap_bytes: int) -> tuple[int, int, int] | No
         if bad.any():
             row = int(np.argmax(bad))
             return start + row, int(offsets[row]), int(lengths[row])
+    return None
+
+
+def pointed_no_utf8(one: SeenNode, heap: SeenNode) -> Place | None:
+    """The first row whose bytes in the heap are no UTF-8, given that all are in it.
+
+    Pointers mostly go along the heap, so that those of a block lead to one stretch of it. Where that is too long to be
+    held, the block is passed over.
+    """
+    header = _checked(heap)
+    for start, pointers in images(one):
+        pairs = [(int(pair[0]), int(pair[0]) + int(pair[1])) for pair in pointers]
+        first, last = min(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
+        if last - first > LONGEST_STRETCH or header.storage in ("external", "virtual"):
+            continue
+        with reading(heap.node, header, first, last - first) as image:
+            stretch = image.tobytes()
+        for row, (begin, end) in enumerate(pairs):
+            if not _is_utf8(stretch[begin - first : end - first]):
+                return start + row, stretch[begin - first : end - first]
     return None
