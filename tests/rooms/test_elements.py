@@ -550,3 +550,12 @@ def test_reading_elements_imports_no_other_package(tmp_path: Path) -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "['c', 'csr', 'frame'] []"
+
+
+def test_nullable_columns_without_missing_rows_are_written_again(h5: h5py.File) -> None:
+    df = pd.DataFrame(
+        {"b": pd.array([True, False], dtype="boolean"), "i": pd.array([1, 2], dtype="Int8")}, index=["a", "b"]
+    )
+    write_elem(h5, "theirs", df)
+    cn.write_element(h5, "ours", cn.read_element(h5["theirs"]))
+    assert_equal(read_elem(h5["ours"]), df, exact=True)

@@ -6,14 +6,17 @@ An object can only be one of a package that has been imported.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from colonnade.elements.values import AwkwardBuffers, Categorical, Nullable
+from colonnade.elements.values import AwkwardBuffers, Categorical, NaValue, Nullable
 from colonnade.errors import DataError, FormatError
 from colonnade.exchange.pandas_arrays import FrameParts
+from colonnade.h5.attributes import read_text
+from colonnade.h5.links import open_group
 from colonnade.table import Query, Table
 
 _MAPPINGS = ("obsm", "varm", "obsp", "varp", "layers", "uns")
@@ -53,9 +56,11 @@ def arrow_frame(value: Any, where: str) -> FrameParts | None:
     """A table of colonnade or Arrow as the parts of a frame: its first label names the rows, else their numbers do."""
     labels: list[str] = []
     both: set[str] = set()  # labels that are columns too
+    masked: dict[str, NaValue] = {}  # columns that have a mask, though no row may be missing
     if isinstance(value, (Table, Query)):
         table = value if isinstance(value, Table) else value._table
         refuse_broken(table)
+        masked = {one.name: _na_value(table, one.name) for one in table.info.members if one.is_masked}
         labels, both, value = table.labels, set(table.columns), value.to_arrow()
     if isinstance(value, pa.RecordBatch):
         value = pa.table(value)
@@ -64,8 +69,23 @@ def arrow_frame(value: Any, where: str) -> FrameParts | None:
     name = next((label for label in labels if label in value.column_names), None)
     index = np.arange(value.num_rows) if name is None else arrow_column(value[name], f"{where}/{name}")
     names = [one for one in value.column_names if one != name or one in both]
-    columns = [(one, arrow_column(value[one], f"{where}/{one}")) for one in names]
+    columns = [(one, _nullable(arrow_column(value[one], f"{where}/{one}"), masked.get(one))) for one in names]
     return FrameParts(columns, index, None if name == "_index" else name)
+
+
+def _na_value(table: Table, name: str) -> NaValue:
+    """What a missing text of a masked column means."""
+    group = open_group(table._group, name)
+    return "NaN" if group is not None and read_text(group, "na-value") == "NaN" else "NA"
+
+
+def _nullable(column: Any, na_value: NaValue | None) -> Any:
+    """A column as it is, or with a mask where it had one."""
+    if na_value is None:
+        return column
+    if isinstance(column, Nullable):
+        return replace(column, na_value=na_value)
+    return Nullable(column, np.zeros(len(column), dtype=bool), na_value)
 
 
 def refuse_broken(table: Table) -> None:
