@@ -7,16 +7,18 @@ of who asked. A dataset that claims far more than is stored for it is not read; 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from colonnade.columns.missing import Mask
 from colonnade.columns.read import cut
+from colonnade.columns.stamps import date_problems, date_time_problems
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
 from colonnade.h5.datasets import DatasetInfo, Image, claims_too_much, reading, stored_bytes
-from colonnade.layouts.artifactdb.rules_stamps import is_day, stamp_problem
 from colonnade.layouts.seen_node import SeenNode
 from colonnade.model import DEFAULT_CHUNK_ROWS
 
@@ -72,22 +74,28 @@ class TextFacts:
     unreal: Place | None = None
 
     def look(self, start: int, block: list[bytes | None], form: str, mark: bytes | None) -> None:
-        for value in dict.fromkeys(block):  # each once, in order
-            if value is None:
-                self.absent = start + block.index(None) if self.absent is None else self.absent
-            elif value != mark:
-                self._look_at(value, form, start + block.index(value))
+        if None in block and self.absent is None:
+            self.absent = start + block.index(None)
+        distinct = [value for value in dict.fromkeys(block) if value is not None and value != mark]  # in order
+        if self.broken is None:
+            bad = next((value for value in distinct if not _is_utf8(value)), None)
+            self.broken = None if bad is None else (start + block.index(bad), bad)
+        if form in STAMPS and distinct:
+            problems, says = STAMPS[form]
+            misshapen, unreal = problems(pa.array(distinct, pa.binary()))
+            if misshapen.any() and self.misshapen is None:
+                value = distinct[int(misshapen.argmax())]
+                self.misshapen = (start + block.index(value), value, says)
+            if unreal.any() and self.unreal is None:
+                value = distinct[int(unreal.argmax())]
+                self.unreal = (start + block.index(value), value)
 
-    def _look_at(self, value: bytes, form: str, row: int) -> None:
-        if self.broken is None and not _is_utf8(value):
-            self.broken = (row, value)
-        if form not in ("date", "date-time"):
-            return
-        problem = stamp_problem(value, form)
-        if problem is not None:
-            self.misshapen = self.misshapen or (row, value, problem)
-        elif self.unreal is None and not is_day(value):
-            self.unreal = (row, value)
+
+STAMPS: dict[str, tuple[Callable[[pa.Array], tuple[Mask, Mask]], str]] = {
+    "date": (date_problems, "is not YYYY-MM-DD"),
+    "date-time": (date_time_problems, "is no date, T, time and zone as RFC 3339 has them"),
+}
+"""What tells which texts are no such stamps, or of no day; and what is said of them."""
 
 
 def _is_utf8(value: bytes) -> bool:
