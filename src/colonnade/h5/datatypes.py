@@ -87,9 +87,9 @@ def can_be_converted(stored: StoredType) -> bool:
 
 
 def _describe_integer(type_id: Any, depth: int) -> StoredType:
-    if _has_too_many_bits(type_id):
-        return StoredType("unknown", type_id.get_size(), tag=TOO_MANY_BITS)
     bitfield = type_id.get_class() == h5t.BITFIELD
+    if not bitfield and _has_too_many_bits(type_id):  # h5py cannot say which bits a bitfield has; it is not converted
+        return StoredType("unknown", type_id.get_size(), tag=TOO_MANY_BITS)
     kind: Kind = "bitfield" if bitfield else "integer"
     return StoredType(
         kind,
