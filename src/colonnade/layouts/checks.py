@@ -13,6 +13,7 @@ from colonnade.layouts.anndata import rules as anndata_rules
 from colonnade.layouts.anndata import rules_frames
 from colonnade.layouts.anndata import rules_values as anndata_values
 from colonnade.layouts.anndata import seen as anndata_seen
+from colonnade.layouts.artifactdb import mend as artifactdb_mend
 from colonnade.layouts.artifactdb import names as artifactdb_names
 from colonnade.layouts.artifactdb import rules as artifactdb_rules
 from colonnade.layouts.artifactdb import rules_groups as artifactdb_groups
@@ -131,9 +132,9 @@ ARTIFACTDB = Checks(
     unseen=artifactdb_groups.unseen,
     missing_is_described=lambda *_: None,
     unreadable=lambda frame, _column, error: artifactdb_groups.unseen(frame.path, error),
-    repairs=lambda *_: [],
-    bad_indexes=lambda *_: [],
-    remove_indexes=lambda *_: None,
+    repairs=artifactdb_mend.repairs,
+    bad_indexes=artifactdb_mend.bad_indexes,
+    remove_indexes=artifactdb_mend.remove_indexes,
     beside=lambda *_: iter(()),
     second_look=lambda *_: iter(()),
 )

@@ -116,7 +116,9 @@ def index_plans(
             path = _path(index, info)
             can = may_build and index.column is not None and refusal(info.by_name[index.column]) is None
             mends = tuple((one, shown_name(path)) for one in rules)
-            found.append(IndexPlan(index.name, path, address(index.dataset), word, index.column if can else None, mends))
+            found.append(
+                IndexPlan(index.name, path, address(index.dataset), word, index.column if can else None, mends)
+            )
     return found
 
 

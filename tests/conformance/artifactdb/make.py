@@ -540,6 +540,46 @@ in_folder("DO4", "good", directory(after=outside("column_annotations", "data_fra
 in_folder("DO4", "another", directory(after=outside("column_annotations")), ("DO4", "error", "column_annotations"))
 in_folder("DO4", "no-list", directory(after=outside("other_annotations")), ("DO4", "error", "other_annotations"))
 
+# -- search indexes, which are colonnade's own --
+
+INDEX = "/df/_search_indexes/a__sorted_rows"
+
+
+def indexed(name: str = "a", rows: Any = (0, 1, 2), change: Change = nothing) -> Change:
+    """A frame with an index of its column: row numbers by value."""
+
+    def make(group: Any) -> None:
+        made = group.create_dataset("_search_indexes/a__sorted_rows", data=np.array(rows, "<u4"))
+        made.attrs["KIND"], made.attrs["column"] = np.bytes_(b"SORTED_ROWS"), name
+        made.attrs["nan_tail_length"], made.attrs["fill_tail_length"] = np.uint64(0), np.uint64(0)
+        made.attrs["ordered"] = np.bool_(True)
+        made.attrs.create("_columns_list", np.array([group["data/0"].ref], dtype=h5py.ref_dtype))
+        change(group)
+
+    return make
+
+
+case("DI1", "good", versioned(indexed()))
+case("DI1", "length", versioned(indexed(rows=(0, 1))), ("DI1", "error", INDEX))
+case("DI1", "no-column", versioned(indexed("b")), ("DI1", "error", INDEX))
+
+
+def _another_column(group: Any) -> None:
+    """Somebody wrote the column anew."""
+    group.move("data/0", "old")
+    column(group, 0, INTEGERS, "integer")
+
+
+def _other_values(group: Any) -> None:
+    group["data/0"][:] = [5, 4, 3]
+
+
+case("DI1", "contents", versioned(indexed(change=_other_values)), ("S8", "error", INDEX, "deep"))
+case(
+    "DI1", "other-rows", versioned(indexed(change=_another_column)),
+    ("DI1", "error", INDEX),
+)  # fmt: skip
+
 
 # -- files and manifest --
 

@@ -6,6 +6,7 @@ not of the type they should be are left out, and the rules tell of them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import field
@@ -119,7 +120,7 @@ def read_metadata(place: Path) -> Metadata:
         group=own["group"].strip("/"),
         hdf5_version=_integer(own.get("version"), 1),
         frame_version=_integer(frame.get("version"), 1),
-        columns=tuple(_claim(column) for column in columns) if isinstance(columns, list) else (),
+        columns=tuple(read_claim(column) for column in columns) if isinstance(columns, list) else (),
         n_rows=n_rows if isinstance(n_rows, int) and not isinstance(n_rows, bool) else None,
         row_names=frame.get("row_names") is True,
         document=document,
@@ -130,7 +131,8 @@ def _integer(value: object, default: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
-def _claim(column: object) -> ColumnClaim:
+def read_claim(column: object) -> ColumnClaim:
+    """What an entry of the metadata says of a column."""
     if not isinstance(column, dict):
         return ColumnClaim()
     texts = {key: column[key] for key in ("name", "type", "format") if isinstance(column.get(key), str)}
@@ -147,6 +149,12 @@ def _resource(holder: object) -> str | None:
     resource = holder.get("resource") if isinstance(holder, dict) else None
     path = resource.get("path") if isinstance(resource, dict) else None
     return path if isinstance(path, str) else None
+
+
+def md5_of(file: Path) -> str:
+    """The md5 sum of the bytes of a file, as metadata have it."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def metadata_beside(file: Path) -> Path:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import hashlib
 import io
 import json
 import os
@@ -30,8 +29,10 @@ from colonnade.layouts.artifactdb.metadata import (
     ColumnClaim,
     Metadata,
     give,
+    md5_of,
     metadata_beside,
     metadata_of_file,
+    read_claim,
 )
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.write import complete_legacy_group, declared_format, declared_type
@@ -159,7 +160,7 @@ def _write_levels(file: Path, position: int, levels: Sequence[str], as_frame: bo
     place = folder / f"{position}.csv.gz"
     _write_bytes(place, gzip.compress(text.getvalue().encode(), mtime=0))
     path = f"{folder.name}/{place.name}"
-    shared = {"path": path, "is_child": True, "md5sum": _md5(place)}
+    shared = {"path": path, "is_child": True, "md5sum": md5_of(place)}
     if as_frame:
         made = {
             "$schema": "csv_data_frame/v1.json",
@@ -181,15 +182,39 @@ def follow(file: Path) -> None:
     """After a file was changed and closed: its metadata, if it has any, as they must be now."""
     place = metadata_beside(file)
     metadata = metadata_of_file(file) if place.is_file() else None
-    if metadata is None or metadata.place != place:
-        return
-    info = _described(file, metadata.group)
-    document = dict(metadata.document)
-    if info is not None and "/" not in str(info.version):
-        document |= _document(file, info, metadata.group, document)
-    document["md5sum"] = _md5(file)
-    if document != metadata.document:
-        _write_json(place, document)
+    if metadata is not None and metadata.place == place:
+        write_anew(file, metadata, _described(file, metadata.group))
+
+
+def write_anew(file: Path, metadata: Metadata, info: TableInfo | None) -> None:
+    """Metadata as they must be, if they are not; of a frame that says what it is, by what it says."""
+    now = as_must_be(file, metadata, info)
+    if now != metadata.document:
+        _write_json(metadata.place, now)
+
+
+def as_must_be(file: Path, metadata: Metadata, info: TableInfo | None) -> dict[str, Any]:
+    """The metadata of a file as they must be; what agrees with it stays as it is written.
+
+    Of a legacy frame, or where there is none, only the md5 sum can be told.
+    """
+    now = {**metadata.document, "md5sum": md5_of(file)}
+    if info is None or "/" in str(info.version):
+        return now
+    wanted = _document(file, info, metadata.group, metadata.document)["data_frame"]
+    own = now.get("data_frame")
+    own = dict(own) if isinstance(own, dict) else {}
+    claims = tuple(read_claim(column) for column in wanted["columns"])
+    if [_meaning(one) for one in metadata.columns] != [_meaning(one) for one in claims]:
+        own["columns"] = wanted["columns"]
+    if metadata.row_names != wanted["row_names"]:
+        own["row_names"] = wanted["row_names"]
+    return {**now, "data_frame": {**own, "dimensions": wanted["dimensions"]}}
+
+
+def _meaning(claim: ColumnClaim) -> tuple[object, ...]:
+    """What metadata say of a column, however they say it."""
+    return claim.name, claim.kind, claim.text_format or "none", claim.is_ordered, claim.resource
 
 
 def _described(file: Path, table: str) -> TableInfo | None:
@@ -251,7 +276,7 @@ def _frame_document(
         "$schema": names.SCHEMA,
         "path": file.name,
         "is_child": False,
-        "md5sum": _md5(file),
+        "md5sum": md5_of(file),
         "data_frame": {
             "columns": columns,
             "dimensions": [n_rows, len(columns)],
@@ -260,11 +285,6 @@ def _frame_document(
         },
         "hdf5_data_frame": {"group": table.strip("/"), "version": generation.hdf5},
     }
-
-
-def _md5(place: Path) -> str:
-    with place.open("rb") as stream:
-        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def _write_json(place: Path, document: dict[str, Any]) -> None:

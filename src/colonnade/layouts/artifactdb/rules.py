@@ -174,6 +174,11 @@ RULES: tuple[Rule, ...] = (
         "DO4", "takane data_frame", "column_annotations, if there, is a data frame, other_annotations a list.",
         "Save them anew, or take them out.", (directories.annotations_are_objects,),
     ),
+    Rule(
+        "DI1", "none: colonnade's own",
+        "A search index of a data frame names its column, refers to the rows of it, and suits them.",
+        "Build the index anew: `colonnade fix` does it.", (groups.indexes_suit,),
+    ),
 )  # fmt: skip
 
 NOT_SHOWN: dict[str, str] = {}

@@ -5,7 +5,6 @@ The schema is hdf5_data_frame/v1.json of ArtifactDB's schemas, said here in our 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -14,7 +13,7 @@ from colonnade.errors import ColonnadeError, FormatError
 from colonnade.h5.attributes import BROKEN
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.levels import count_levels, read_levels
-from colonnade.layouts.artifactdb.metadata import Metadata, read_document, resource_place
+from colonnade.layouts.artifactdb.metadata import Metadata, md5_of, read_document, resource_place
 from colonnade.layouts.artifactdb.seen import SeenFrame
 from colonnade.model import Breach
 
@@ -25,7 +24,6 @@ TYPES = (
 )  # fmt: skip
 OLD_TYPES = (names.OLD_ORDERED, "date", "date-time")
 HIGHEST = {OWN: 3, FRAME: 2}
-PIECE = 1 << 20
 Path_ = tuple[str | int, ...]
 Fault = tuple[Path_, str, str, str]  # where in the document, what is wrong, what was found, what was expected
 
@@ -305,19 +303,11 @@ def document_is_of_the_file(frame: SeenFrame) -> Iterator[Breach]:
         message = "path names another file"
         yield Breach("error", _where(frame.metadata, "path"), message, _shown(path), f"a path to {frame.file.name}")
     if frame.deep and isinstance(summed, str):
-        found = _md5(frame.file)
+        found = md5_of(frame.file)
         frame.bytes_read += frame.file.stat().st_size
         if found != summed:
             message = "md5sum is not that of the file: it was changed, or is another"
             yield Breach("error", _where(frame.metadata, "md5sum"), message, _shown(summed), found)
-
-
-def _md5(file: Path) -> str:
-    total = hashlib.md5(usedforsecurity=False)
-    with file.open("rb") as stream:
-        while piece := stream.read(PIECE):
-            total.update(piece)
-    return total.hexdigest()
 
 
 def resources_are_there(frame: SeenFrame) -> Iterator[Breach]:

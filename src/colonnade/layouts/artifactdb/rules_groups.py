@@ -9,7 +9,9 @@ from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5.links import join_path
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.rules_values import look_at_texts
+from colonnade.layouts.artifactdb.search import search_indexes
 from colonnade.layouts.artifactdb.seen import SeenFrame, is_text
+from colonnade.layouts.named_indexes import index_breaches
 from colonnade.layouts.seen_node import SeenNode, stored_as
 from colonnade.model import Breach
 
@@ -168,3 +170,12 @@ def unseen(path: str, error: ColonnadeError) -> tuple[str, Breach]:
         found = repr(error.facts.get("found"))
         return str(error.facts["rule"]), Breach("error", path, f"{error}; it is not checked", found, "1.<minor>")
     return "H1", Breach("error", path, f"this frame cannot be described: {error}", str(error), "a frame")
+
+
+# -- DI1 --
+
+
+def indexes_suit(frame: SeenFrame) -> Iterator[Breach]:
+    """DI1: an index says its kind and its column, refers to the rows of that, and suits them."""
+    if frame.node is not None:
+        yield from index_breaches(search_indexes(frame.group, frame.info), frame.info)
