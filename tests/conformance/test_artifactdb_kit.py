@@ -39,7 +39,8 @@ def test_every_rule_has_a_pair_and_every_case_a_rule() -> None:
         assert any(not entry["expected"] for entry in own), f"no good case for {rule.id}"
         bad = [entry for entry in own if entry["expected"]]
         assert bad, f"no bad case for {rule.id}"
-        assert all(rule.id in {one["rule"] for one in entry["expected"]} for entry in bad)
+        told = [{one["rule"] for one in entry["expected"]} for entry in bad]
+        assert all(rule.id in one or one == {"S8"} for one in told)  # S8: the contents of an index, of any layout
         assert rule.says
         assert rule.clause
         assert rule.advice
