@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -262,6 +263,35 @@ def family_of(name: str) -> str:
     return next((family for family in FAMILIES if name.startswith(f"{family}-")), "made")
 
 
+def _artifactdb(how: dict[str, Any]) -> Callable[[Path], None]:
+    """A data frame of ArtifactDB with every kind of column; of one in a directory, its file."""
+
+    def make(path: Path) -> None:
+        n_rows = 300
+        rows = pa.table(
+            {
+                "whole": pa.array([None if row % 7 == 0 else row for row in range(n_rows)], pa.int16()),
+                "flag": pa.array([None if row % 5 == 0 else row % 2 == 0 for row in range(n_rows)]),
+                "number": pa.array([None if row % 9 == 0 else row / 3 for row in range(n_rows)]),
+                "day": pa.array([None if row % 11 == 0 else row * 31 for row in range(n_rows)], pa.date32()),
+                "time": pa.array([row * 10**9 for row in range(n_rows)], pa.timestamp("us", "UTC")),
+                "text": pa.array([None if row % 13 == 0 else "x" * (row % 40) for row in range(n_rows)]),
+                "long": pa.array(["y" * (2000 if row == 5 else row % 3) for row in range(n_rows)]),
+                "kind": pa.array(
+                    [None if row % 4 == 0 else f"k{row % 6}" for row in range(n_rows)]
+                ).dictionary_encode(),
+            }
+        )
+        labels = {"id": [f"r{row}" for row in range(n_rows)]}
+        index = {"day": "sorted_rows", "kind": "bitmap", "number": "chunk_minmax"}
+        with tempfile.TemporaryDirectory() as folder:
+            target = Path(folder) / ("d" if how.get("directory") else "x.h5")
+            cn.write(target, rows, layout="artifactdb", labels=labels, index=index, **how)
+            shutil.copy(target / "basic_columns.h5" if target.is_dir() else target, path)
+
+    return make
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "whole": _numbers("i1", "u2", "i8"), "numbers": _numbers("u8", "f4", ">i4"),
     "missing": _missing, "times": _times, "nested": _nested, "coded": _coded,
@@ -272,6 +302,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     **{f"filter-{filters}": _filtered(filters)
        for filters in ("none", "deflate", "shuffle+deflate+fletcher32", "fletcher32", "scale-offset", "shuffle+zstd",
                        "lz4", "bitshuffle", "bitshuffle:lz4", "blosc", "blosc:zstd", "blosc2", "n-bit")},
+    "frame": _artifactdb({}), "frame-heap": _artifactdb({"directory": True, "version": "1.1"}),
     "elements-all": _elements(None), "elements-packed": _elements("gzip"), "elements-anndata": _anndata,
     "sparse-sectioned": _sparse("sectioned", {0: "shuffle+deflate", 1: "deflate"}),
     "sparse-structured": _sparse("structured", "fletcher32"), "sparse-prototype": _sparse("prototype", None),
@@ -291,7 +322,8 @@ def make_seeds(folder: Path) -> list[Path]:
     for family, place in _SAMPLES.items():
         for sample in sorted((TESTS / place).rglob("*.h5*")):
             if sample.suffix in (".h5", ".h5ad") and sample.stat().st_size <= LARGEST:
-                found.append(folder / f"{family}-{sample.stem}.h5")
+                name = sample.parent.name if sample.stem in ("x", "basic_columns") else sample.stem
+                found.append(folder / f"{family}-{name}.h5")
                 shutil.copy(sample, found[-1])
     return found
 
