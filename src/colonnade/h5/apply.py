@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -64,9 +65,17 @@ def _add_fletcher32(data: Data, options: Sequence[int]) -> Data | None:
     return bytes(data) + kernels.fletcher32(data).to_bytes(4, "little")
 
 
-@cache
+_LOADING = Lock()
+
+
 def _fast_zlib() -> Any | None:
     """isal's form of zlib, which deflates faster, where it is installed."""
+    with _LOADING:  # of threads that import it at the same time, one may find it half loaded
+        return _loaded_zlib()
+
+
+@cache
+def _loaded_zlib() -> Any | None:
     try:
         from isal import isal_zlib
     except ImportError:

@@ -546,7 +546,7 @@ def _create(path: Path, large_root: bool, care: Care, lock: WriterLock | None) -
     creation = h5p.create(h5p.FILE_CREATE)
     if large_root:
         creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
-    journaled = JournaledFile(aside, DISK, care.durability, create=True)
+    journaled = JournaledFile(aside, DISK, care.durability, create=True, aside=True)
     handle = h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))
     know_journaled(handle, journaled)
     return FileHandle(h5py.File(handle), str(path), journaled=journaled, lock=lock, aside=aside)

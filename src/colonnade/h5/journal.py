@@ -73,8 +73,11 @@ class JournaledFile(io.RawIOBase):
         create: bool = False,
         count: Callable[[], None] | None = None,
         wait: Callable[[], None] | None = None,
+        aside: bool = False,
     ) -> None:
+        """aside: nobody knows of this file yet, and a crash leaves nothing of it: commits need no journal."""
         super().__init__()
+        self._aside = aside
         self._count = count
         self._wait = wait
         self._path = path
@@ -248,6 +251,9 @@ class JournaledFile(io.RawIOBase):
         self._forget_unchanged()
         if not self.is_changed:
             return
+        if self._aside and self._journal is None:
+            self._put_pages()
+            self._pages.clear()
         if self._pages or self._journal is not None:
             self._write_pages()
             if self._count is not None:
@@ -304,11 +310,15 @@ class JournaledFile(io.RawIOBase):
         if self._full and self._journal is not None:
             self._disk.sync(self._journal)
             self._disk.sync_folder(self._path.parent)
-        for run in _runs(self._pages):
-            self._disk.write(self._file, b"".join([self._pages[page] for page in run]), run.start * PAGE)
+        self._put_pages()
         self._sync()
         self._pages.clear()
         self._old_pages.clear()
+
+    def _put_pages(self) -> None:
+        """Write the held pages into the file."""
+        for run in _runs(self._pages):
+            self._disk.write(self._file, b"".join([self._pages[page] for page in run]), run.start * PAGE)
 
     def _sync(self) -> None:
         if self._full:

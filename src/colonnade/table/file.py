@@ -587,7 +587,8 @@ class File:
         """After the file was closed: what is kept about it, and what stands beside it."""
         for table, beside in self._beside.items():
             beside.publish(path, table, len(self._beside) == 1)
-        follow_file(path)
+        if not self._beside:
+            follow_file(path)
         save_receipts(path, receipts)
 
     def __enter__(self) -> File:

@@ -6,22 +6,17 @@ In version 0.1.0 a categorical is a dataset of codes with a reference to its cat
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5 import attributes
-from colonnade.h5.attributes import BROKEN
-from colonnade.h5.datasets import DatasetInfo, describe_dataset
+from colonnade.h5.datasets import DatasetInfo
 from colonnade.h5.links import dereference, hard_kind, is_dataset, open_dataset, open_group, open_in_place
 from colonnade.layouts.anndata import names
-from colonnade.model import CategoriesInfo, ColumnInfo, Finding, Severity, TableInfo
-
-
-class _Unfit(Exception):
-    """Why a member of a frame is no column."""
+from colonnade.layouts.frame_parts import FrameDescription, Unfit, common_length, header_of, member_of
+from colonnade.model import CategoriesInfo, ColumnInfo, TableInfo
 
 
 @dataclass(frozen=True)
@@ -45,17 +40,10 @@ def describe(group: Any, path: str) -> TableInfo:
     return _Description(group, path).table()
 
 
-class _Description:
+class _Description(FrameDescription):
     """One walk over a frame's group, collecting what is wrong on the way."""
 
-    def __init__(self, group: Any, path: str) -> None:
-        self.group = group
-        self.path = path
-        self.problems: list[Finding] = []
-
-    def note(self, severity: Severity, message: str, name: str | None = None) -> None:
-        path = self.path if name is None else f"{self.path.rstrip('/')}/{name}"
-        self.problems.append(Finding("anndata", severity, path, message))
+    layout = "anndata"
 
     def table(self) -> TableInfo:
         version = self._version()
@@ -65,8 +53,8 @@ class _Description:
         order = self._order()
         found = {name: column for name in dict.fromkeys([*order, *([index] if index else [])])
                  if (column := self._column(name)) is not None}  # fmt: skip
-        n_rows = self._length(list(found.values()))
-        found = {name: self._of_length(column, n_rows) for name, column in found.items()}
+        n_rows = common_length(found.values()) or 0
+        found = {name: self.of_length(column, n_rows) for name, column in found.items()}
         labels: tuple[ColumnInfo, ...] = ()
         if index in found:
             assert index is not None
@@ -112,67 +100,55 @@ class _Description:
             if "/" in name and names.is_link_name(name):
                 self.note("warning", "column-order holds a path, where a name belongs", name)
             return _described(name, _parts(self.group, name))
-        except _Unfit as error:
+        except Unfit as error:
             self.note("error", f"this is no column: {error}", name)
             return None
-
-    def _length(self, columns: list[ColumnInfo]) -> int:
-        """The frame's length: what most of its columns have."""
-        votes = Counter(column.n_rows for column in columns)
-        return max(votes, key=lambda n_rows: (votes[n_rows], n_rows), default=0)
-
-    def _of_length(self, column: ColumnInfo, n_rows: int) -> ColumnInfo:
-        if column.n_rows == n_rows:
-            return column
-        problem = f"it has {column.n_rows} rows, the table has {n_rows}"
-        self.note("error", problem, column.name)
-        return replace(column, n_rows=n_rows, problem=problem)
 
 
 def _parts(group: Any, name: str) -> _Parts:
     """The datasets that a column is made of."""
     if not names.is_link_name(name):
-        raise _Unfit(f"{name!r} is no name of a member of the frame")
+        raise Unfit(f"{name!r} is no name of a member of the frame")
     *folders, last = name.split("/")
     for folder in folders:
         group = open_group(group, folder) if hard_kind(group, folder) == "group" else None
         if group is None:
-            raise _Unfit("it is not there")
+            raise Unfit("it is not there")
     kind = hard_kind(group, last)
     if kind == "dataset":
         return _dataset_parts(group, last)
     if kind != "group":
-        raise _Unfit("it is not there" if kind is None else f"it is a {kind}")
+        raise Unfit("it is not there" if kind is None else f"it is a {kind}")
     return _group_parts(open_group(group, last), last)
 
 
 def _dataset_parts(group: Any, name: str) -> _Parts:
     rows = open_dataset(group, name)
     if rows is None:
-        raise _Unfit("the dataset cannot be opened")
+        raise Unfit("the dataset cannot be opened")
     if attributes.storage_of(rows, names.LEGACY_CATEGORIES) is None:
         return _Parts(rows)
     references = attributes.read_references(rows, names.LEGACY_CATEGORIES)
     categories = dereference(rows, references[0]) if references else None
     if categories is None or not is_dataset(categories):
-        raise _Unfit("its categories are not there")
+        raise Unfit("its categories are not there")
     ordered = bool(attributes.read_flag(categories, names.ORDERED))
     return _Parts(rows, categories, f"__categories/{name}", ordered=ordered)
 
 
 def _group_parts(group: Any, name: str) -> _Parts:
     if group is None:
-        raise _Unfit("the group cannot be opened")
+        raise Unfit("the group cannot be opened")
     kind = encoding(group)
     if kind == names.CATEGORICAL:
         categories = open_categories(group)
         if categories is None:
-            raise _Unfit("its categories are not there")
+            raise Unfit("its categories are not there")
         ordered = bool(attributes.read_flag(group, names.ORDERED))
-        return _Parts(_member(group, "codes"), categories, f"{name}/categories", ordered=ordered)
+        return _Parts(member_of(group, "codes"), categories, f"{name}/categories", ordered=ordered)
     if kind in names.NULLABLE:
-        return _Parts(_member(group, "values"), mask=_member(group, "mask"))
-    raise _Unfit(f"a group of encoding-type {kind[0]!r}, version {kind[1]!r}")
+        return _Parts(member_of(group, "values"), mask=member_of(group, "mask"))
+    raise Unfit(f"a group of encoding-type {kind[0]!r}, version {kind[1]!r}")
 
 
 def encoding(node: Any) -> tuple[str | None, str | None]:
@@ -191,26 +167,8 @@ def open_categories(group: Any) -> Any | None:
     return open_dataset(inner, "values")
 
 
-def _member(group: Any, name: str) -> Any:
-    dataset = open_dataset(group, name) if hard_kind(group, name) == "dataset" else None
-    if dataset is None:
-        raise _Unfit(f"it has no dataset {name!r}")
-    return dataset
-
-
-def _header(dataset: Any, what: str) -> tuple[DatasetInfo, int]:
-    """What the header of a dataset of rank 1 says, and its length."""
-    try:
-        info = describe_dataset(dataset)
-    except BROKEN as error:
-        raise _Unfit(f"the header of {what} cannot be read: {error}") from error
-    if info.shape is None or len(info.shape) != 1:
-        raise _Unfit(f"{what} has {'no shape' if info.shape is None else f'rank {len(info.shape)}'}")
-    return info, info.shape[0]
-
-
 def _described(name: str, parts: _Parts) -> ColumnInfo:
-    info, n_rows = _header(parts.rows, "it")
+    info, n_rows = header_of(parts.rows, "it")
     return ColumnInfo(
         name=name,
         type=info.type,
@@ -225,17 +183,17 @@ def _described(name: str, parts: _Parts) -> ColumnInfo:
 
 def _described_categories(parts: _Parts, codes: DatasetInfo) -> CategoriesInfo:
     if codes.type.kind != "integer":
-        raise _Unfit(f"a categorical holds {codes.type}, not integer codes")
-    info, n_categories = _header(parts.categories, "its categories dataset")
+        raise Unfit(f"a categorical holds {codes.type}, not integer codes")
+    info, n_categories = header_of(parts.categories, "its categories dataset")
     return CategoriesInfo(parts.categories_name, info.type, n_categories, parts.ordered)
 
 
 def _is_masked(parts: _Parts, n_rows: int) -> bool:
     if parts.mask is None:
         return False
-    info, length = _header(parts.mask, "its mask")
+    info, length = header_of(parts.mask, "its mask")
     if info.type.kind != "boolean" or length != n_rows:
-        raise _Unfit(f"its mask holds {length} rows of {info.type}, not {n_rows} booleans")
+        raise Unfit(f"its mask holds {length} rows of {info.type}, not {n_rows} booleans")
     return True
 
 
@@ -243,7 +201,7 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
     """The datasets of a column: its rows, and its categories or its mask, or None."""
     try:
         parts = _parts(group, column.name)
-    except _Unfit as error:
+    except Unfit as error:
         raise FormatError(f"column {column.name!r} is not in the file any more: {error}", column=column.name) from None
     beside = parts.mask if parts.categories is None else parts.categories
     plain = beside is None and not column.filters and "/" not in column.name
@@ -254,7 +212,7 @@ def rows_of(group: Any, name: str) -> Any | None:
     """The dataset that holds the rows of a column: itself, its codes, or its values."""
     try:
         return _parts(group, name).rows
-    except _Unfit:
+    except Unfit:
         return None
 
 

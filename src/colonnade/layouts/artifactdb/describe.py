@@ -6,7 +6,6 @@ or strings as pointers into a heap. What it is, it says itself (`type`), or the 
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -17,22 +16,19 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN
-from colonnade.h5.datasets import DatasetInfo, claims_too_much, describe_dataset, object_name, stored_bytes
+from colonnade.h5.datasets import claims_too_much, object_name, stored_bytes
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.links import children, hard_kind, open_dataset, open_group
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.levels import count_levels, read_levels
 from colonnade.layouts.artifactdb.metadata import ColumnClaim, Metadata, directory_of, metadata_of, read_object_file
 from colonnade.layouts.artifactdb.names import Generation
-from colonnade.model import CategoriesInfo, ColumnInfo, Finding, Kept, OtherColumn, Severity, StoredType, TableInfo
+from colonnade.layouts.frame_parts import FrameDescription, Unfit, common_length, header_of, member_of
+from colonnade.model import CategoriesInfo, ColumnInfo, Kept, OtherColumn, StoredType, TableInfo
 
 TEXT = StoredType("text", 8)
 INT32_MIN = -(2**31)
 _MOST_NAMES = 1 << 24
-
-
-class _Unfit(Exception):
-    """Why a member of a frame is no column."""
 
 
 @dataclass(frozen=True)
@@ -76,19 +72,15 @@ def describe(group: Any, path: str) -> TableInfo:
     return _Description(group, path).table()
 
 
-class _Description:
+class _Description(FrameDescription):
     """One walk over a frame's group, collecting what is wrong on the way."""
 
+    layout = "artifactdb"
+
     def __init__(self, group: Any, path: str) -> None:
-        self.group = group
-        self.path = path
+        super().__init__(group, path)
         self.metadata = metadata_of(group, path)
         self.generation = generation_of(group, self.metadata)
-        self.problems: list[Finding] = []
-
-    def note(self, severity: Severity, message: str, name: str | None = None) -> None:
-        path = self.path if name is None else f"{self.path.rstrip('/')}/{name}"
-        self.problems.append(Finding("artifactdb", severity, path, message))
 
     def table(self) -> TableInfo:
         self._check_version()
@@ -102,10 +94,10 @@ class _Description:
                 found.append(column)
         label = self._row_names({column.name for column in found} | {other.name for other in others})
         n_rows = self._length([*found, *([label] if label is not None else [])])
-        found = [self._of_length(column, n_rows) for column in found]
+        found = [self.of_length(column, n_rows) for column in found]
         labels: tuple[ColumnInfo, ...] = ()
         if label is not None:
-            labels = (self._of_length(label, n_rows),)
+            labels = (self.of_length(label, n_rows),)
             found = [replace(column, labels=(label.name,)) for column in found]
         return TableInfo(
             path=self.path,
@@ -164,7 +156,7 @@ class _Description:
         try:
             parts = _parts(data, str(position), self.generation, self._claim(position))
             column, problem = self._described(name, link, parts)
-        except _Unfit as error:
+        except Unfit as error:
             self.note("error", f"this is no column: {error}", link)
             return None
         if problem is not None:
@@ -172,7 +164,7 @@ class _Description:
         return column
 
     def _described(self, name: str, link: str, parts: _Parts) -> tuple[ColumnInfo, str | None]:
-        info, n_rows = _header(parts.rows, "it")
+        info, n_rows = header_of(parts.rows, "it")
         column = ColumnInfo(
             name=name,
             type=info.type,
@@ -226,9 +218,9 @@ class _Description:
 
     def _levels(self, parts: _Parts) -> tuple[StoredType, int]:
         if parts.beside is not None:
-            info, count = _header(parts.beside, "its dataset of levels")
+            info, count = header_of(parts.beside, "its dataset of levels")
             if info.type.kind not in ("string", "text"):
-                raise _Unfit(f"its levels are {info.type}, not text")
+                raise Unfit(f"its levels are {info.type}, not text")
             return info.type, count
         if parts.levels is None or self.metadata is None:
             raise FormatError("its levels are neither in the file nor named by metadata")
@@ -240,8 +232,8 @@ class _Description:
         if hard_kind(self.group, names.ROW_NAMES) != "dataset" or not declared:
             return None
         try:
-            info, n_rows = _header(open_dataset(self.group, names.ROW_NAMES), "it")
-        except _Unfit as error:
+            info, n_rows = header_of(open_dataset(self.group, names.ROW_NAMES), "it")
+        except Unfit as error:
             self.note("error", f"these are no row names: {error}", names.ROW_NAMES)
             return None
         problem = None if info.type.kind in ("string", "text") else f"row names are {info.type}, not text"
@@ -262,19 +254,12 @@ class _Description:
 
     def _length(self, columns: list[ColumnInfo]) -> int:
         """The frame's length: what most of its columns have; without any, what the group or the metadata say."""
-        votes = Counter(column.n_rows for column in columns)
-        if votes:
-            return max(votes, key=lambda n_rows: (votes[n_rows], n_rows))
+        found = common_length(columns)
+        if found is not None:
+            return found
         counted = attributes.read_integers(self.group, names.ROW_COUNT)
         claimed = counted[0] if counted else self.metadata.n_rows if self.metadata is not None else 0
         return max(claimed or 0, 0)
-
-    def _of_length(self, column: ColumnInfo, n_rows: int) -> ColumnInfo:
-        if column.n_rows == n_rows:
-            return column
-        problem = f"it has {column.n_rows} rows, the table has {n_rows}"
-        self.note("error", problem, column.link)
-        return replace(column, n_rows=n_rows, problem=problem)
 
 
 _STORED = {
@@ -298,13 +283,13 @@ def _parts(data: Any, link: str, generation: Generation, claim: ColumnClaim) -> 
     if kind == "dataset":
         return _dataset_parts(open_dataset(data, link), generation, claim)
     if kind != "group":
-        raise _Unfit("it is not there" if kind is None else f"it is a {kind}")
+        raise Unfit("it is not there" if kind is None else f"it is a {kind}")
     return _group_parts(open_group(data, link))
 
 
 def _dataset_parts(rows: Any, generation: Generation, claim: ColumnClaim) -> _Parts:
     if rows is None:
-        raise _Unfit("the dataset cannot be opened")
+        raise Unfit("the dataset cannot be opened")
     if generation.is_self_described:
         said = attributes.read_text(rows, names.TYPE)
         text_format = attributes.read_text(rows, names.FORMAT)
@@ -313,40 +298,22 @@ def _dataset_parts(rows: Any, generation: Generation, claim: ColumnClaim) -> _Pa
         said, text_format = claim.kind, claim.text_format
         ordered, levels = claim.is_ordered, claim.levels
     if said is None:
-        raise _Unfit("nothing says of which type it is")
+        raise Unfit("nothing says of which type it is")
     if said not in (*_STORED, names.FACTOR):
-        raise _Unfit(f"its type is {said!r}")
+        raise Unfit(f"its type is {said!r}")
     return _Parts(rows, None, said, text_format, ordered, levels)
 
 
 def _group_parts(group: Any) -> _Parts:
     if group is None:
-        raise _Unfit("the group cannot be opened")
+        raise Unfit("the group cannot be opened")
     said = attributes.read_text(group, names.TYPE)
     if said == names.FACTOR:
         ordered = bool(attributes.read_flag(group, names.ORDERED))
-        return _Parts(_member(group, names.CODES), _member(group, names.LEVELS), said, None, ordered)
+        return _Parts(member_of(group, names.CODES), member_of(group, names.LEVELS), said, None, ordered)
     if said == names.VLS:
-        return _Parts(_member(group, names.POINTERS), _member(group, names.HEAP), said)
-    raise _Unfit(f"a group of type {said!r}")
-
-
-def _member(group: Any, name: str) -> Any:
-    dataset = open_dataset(group, name) if hard_kind(group, name) == "dataset" else None
-    if dataset is None:
-        raise _Unfit(f"it has no dataset {name!r}")
-    return dataset
-
-
-def _header(dataset: Any, what: str) -> tuple[DatasetInfo, int]:
-    """What the header of a dataset of rank 1 says, and its length."""
-    try:
-        info = describe_dataset(dataset)
-    except (*BROKEN, AttributeError) as error:
-        raise _Unfit(f"the header of {what} cannot be read: {error}") from error
-    if info.shape is None or len(info.shape) != 1:
-        raise _Unfit(f"{what} has {'no shape' if info.shape is None else f'rank {len(info.shape)}'}")
-    return info, info.shape[0]
+        return _Parts(member_of(group, names.POINTERS), member_of(group, names.HEAP), said)
+    raise Unfit(f"a group of type {said!r}")
 
 
 def _pointer_problem(stored: StoredType, heap: Any) -> str | None:
@@ -354,7 +321,7 @@ def _pointer_problem(stored: StoredType, heap: Any) -> str | None:
     first = [field.type for field in stored.fields[:2]]
     if stored.kind != "compound" or len(first) < 2 or any(one.kind != "integer" or one.signed for one in first):
         return f"its pointers are {stored}, not an offset and a length"
-    info, _ = _header(heap, "its heap")
+    info, _ = header_of(heap, "its heap")
     if info.type.kind != "integer" or info.type.signed or info.type.size != 1:
         return f"its heap is {info.type}, not bytes"
     return None
@@ -396,14 +363,14 @@ def read_texts(group: Any, name: str) -> list[str] | None:
     """All texts of a dataset of rank 1; None when it is none, or claims far more than is stored."""
     dataset = open_dataset(group, name) if hard_kind(group, name) == "dataset" else None
     try:
-        info, count = _header(dataset, "it")
+        info, count = header_of(dataset, "it")
         if info.type.kind not in ("string", "text") or count > _MOST_NAMES:
             return None
         if claims_too_much(count * max(info.type.size, 1), stored_bytes(dataset)):
             return None
         column = ColumnInfo(name, info.type, count, info.storage, info.chunk_rows, info.filters)
         texts: list[str] = ColumnReader(column, dataset).read(0, count).to_pylist()
-    except (_Unfit, CorruptError, UnsupportedError, *BROKEN):
+    except (Unfit, CorruptError, UnsupportedError, *BROKEN):
         return None
     return texts
 
@@ -423,7 +390,7 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
     claim = claims[position] if position < len(claims) else ColumnClaim()
     try:
         parts = _parts(open_group(group, names.DATA), str(position), generation, claim)
-    except _Unfit as error:
+    except Unfit as error:
         raise FormatError(f"column {column.name!r} is not in the file any more: {error}", column=column.name) from None
     if parts.type != names.FACTOR or parts.beside is not None or column.problem is not None:
         return parts.rows, parts.beside

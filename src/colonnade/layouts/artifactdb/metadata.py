@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from dataclasses import field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -178,9 +179,15 @@ def metadata_of_file(file: Path) -> Metadata | None:
 def _beside(file: Path) -> Metadata | None:
     place = metadata_beside(file)
     try:
-        return read_metadata(place) if place.is_file() else None
-    except FormatError:
+        stamp = place.stat()
+        return _read_once(place, stamp.st_mtime_ns, stamp.st_size, stamp.st_ino)
+    except (OSError, FormatError):
         return None
+
+
+@lru_cache(maxsize=8)  # asked for every column that is opened
+def _read_once(place: Path, *_stamp: int) -> Metadata:
+    return read_metadata(place)
 
 
 def metadata_of(group: Any, path: str) -> Metadata | None:

@@ -33,7 +33,7 @@ from colonnade.columns.stamps import date_times_to_text, dates_to_text
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.h5.datatypes import memory_dtype
-from colonnade.h5.links import children, create_group, exists, open_group
+from colonnade.h5.links import create_group, exists, open_group
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.describe import INT32_MIN, open_column, position_of, read_texts
 from colonnade.layouts.artifactdb.names import Generation
@@ -371,7 +371,7 @@ def _next_position(group: Any, data: Any) -> int:
     """The place of a new column: behind those that have names, or, while a frame is made, behind those begun."""
     if exists(group, names.COLUMN_NAMES):
         return len(read_texts(group, names.COLUMN_NAMES) or [])
-    return len(children(data))
+    return len(data)
 
 
 def _checked(name: str, kind: pa.DataType, options: ColumnOptions, is_label: bool) -> pa.DataType:
