@@ -65,6 +65,7 @@ def _add_fletcher32(data: Data, options: Sequence[int]) -> Data | None:
     return bytes(data) + kernels.fletcher32(data).to_bytes(4, "little")
 
 
+HIGHEST_LEVEL = 9
 _LOADING = Lock()
 
 
@@ -84,7 +85,7 @@ def _loaded_zlib() -> Any | None:
 
 
 def _deflate(data: Data, options: Sequence[int]) -> Data | None:
-    level = options[0] if options else 6
+    level = options[0] if options and options[0] <= HIGHEST_LEVEL else 6  # a file may say anything
     fast = _fast_zlib() if 1 <= level <= 3 else None
     made = zlib.compress(as_view(data), level) if fast is None else fast.compress(data, 1)
     return made if len(made) < len(data) else None
