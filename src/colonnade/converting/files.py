@@ -99,7 +99,13 @@ def _converted(
 
 def _into_directory(source: File, target: Path, options: dict[str, Any], progress: Progress | None) -> Converted:
     """The only table of a file as a directory, which has no place for anything else."""
-    table = source._only_table()
+    paths = source.tables()
+    if len(paths) != 1:
+        raise UsageError(
+            f"a directory holds one table, {source.name} has {len(paths)} ({', '.join(paths[:5])}): write one of them "
+            "by itself, with colonnade.write(..., directory=True)"
+        )
+    table = source[paths[0]]
     beside = list(_paths_beside(source, table.path))
     if beside:
         raise UsageError(
