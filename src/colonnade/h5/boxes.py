@@ -51,7 +51,7 @@ def read_box(dataset: Any, dtype: np.dtype[Any], filters: Sequence[FilterInfo], 
     for offset, size in _stored(dataset, chunk, box):
         if size > most:
             raise CorruptError(f"{path}: the chunk at {offset} claims {size:,} bytes, the file has {most:,}", path=path)
-        if not _unpack(dataset, offset, pipeline, whole, path):
+        if not _unpack(dataset, (offset, size), pipeline, whole, path):
             return None
         n_read += 1
         if out is not None:
@@ -88,14 +88,16 @@ def _stored(dataset: Any, chunk: Sequence[int], box: Box) -> Iterator[tuple[tupl
             yield offset, size
 
 
-def _unpack(dataset: Any, offset: tuple[int, ...], pipeline: Pipeline, whole: Array, path: str) -> bool:
-    """Put a whole chunk into an array of bytes; False when only the library knows how."""
-    mask, data = dataset.read_direct_chunk(offset)
+def _unpack(dataset: Any, place: tuple[tuple[int, ...], int], pipeline: Pipeline, whole: Array, path: str) -> bool:
+    """Put the chunk at an offset, of so many bytes, into an array; False when only the library knows how."""
+    offset, size = place
     try:
+        pipeline.check_size(size)
+        mask, data = dataset.read_direct_chunk(offset)
         pipeline.undo(data, mask, whole)
     except LeftToLibrary:
         return False
-    except ValueError as error:
+    except (ValueError, MemoryError) as error:  # a damaged chunk map may claim any size
         raise CorruptError(f"{path}: the chunk at {offset} is damaged: {error}", path=path) from error
     return True
 

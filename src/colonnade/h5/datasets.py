@@ -461,9 +461,10 @@ class RowSink:
         assert self._dtype is not None  # parts are packed here only if it is known
         found = np.empty(self._chunk_rows, dtype=self._dtype)
         try:
+            self._pipeline.check_size(self._dataset.get_chunk_info_by_coord((first,)).size)
             _, data = self._dataset.read_direct_chunk((first,))
             self._pipeline.undo(data, mask, found.view(np.uint8))
-        except BROKEN as error:
+        except (*BROKEN, MemoryError) as error:  # a damaged chunk map may claim any size
             last = first + self._chunk_rows - 1
             raise _unreadable(error, self._dataset, self._filters, first, last) from error
         return found

@@ -31,6 +31,9 @@ NodeKind = Literal["group", "dataset"]
 LARGEST_SMALL_ATTRIBUTE = 4000  # texts of variable length that fit into an object header, 16 bytes each
 
 
+MOST_CHUNKS, FEWEST_STORED = 200_000, 16  # chunks that are looked for, where not one in so many is stored
+
+
 def kind_of(node: Any) -> NodeKind:
     """Whether this is a group or a dataset of h5py; anything else is a UsageError."""
     if isinstance(node, h5py.Group):
@@ -181,12 +184,24 @@ def check_readable(dataset: Any, count: int) -> None:
         if dataset.id.get_create_plist().get_layout() != h5d.CHUNKED:
             check_rows(dataset.id)
         stored, filters = _stored_bytes(dataset.id), describe_filters(dataset.id.get_create_plist())
+        if dataset.chunks and stored:  # of a chunk that is stored, the library makes all
+            claimed = max(claimed, prod(dataset.chunks) * max(dtype.itemsize, 1))
+            _check_chunks(dataset, count)
     if claims_too_much(claimed, stored, bool(filters)):
         raise CorruptError(
             f"{path_of(dataset)} claims {claimed:,} bytes, {stored:,} are stored: it is not read",
             path=path_of(dataset),
             expected=claimed,
             found=stored,
+        )
+
+
+def _check_chunks(dataset: Any, count: int) -> None:
+    """Refuse a dataset that claims very many chunks and has few: the library takes two KiB for each it looks for."""
+    most = -(-count // max(prod(dataset.chunks), 1))
+    if most > MOST_CHUNKS and most > FEWEST_STORED * dataset.id.get_num_chunks():
+        raise CorruptError(
+            f"{path_of(dataset)} claims {most:,} chunks, few of which are stored: it is not read", path=path_of(dataset)
         )
 
 

@@ -31,12 +31,20 @@ BLOSC, LZ4, BLOSC2 = 32001, 32004, 32026
 _NEEDS_C = (SCALE_OFFSET, LZ4, 32008, BLOSC, BLOSC2)  # the library is quicker than the NumPy form of these
 
 
+MOST_GROWN, SLACK = 2, 1 << 16  # times, and bytes, that filtered data may be larger
+
+
 class Pipeline:
     """The filters of a dataset. Safe to be used by several threads."""
 
     def __init__(self, filters: Sequence[FilterInfo], chunk_bytes: int) -> None:
         self._steps = [(step.id, UNDO.get(step.id), step.options) for step in filters]
         self._chunk_bytes = chunk_bytes
+
+    def check_size(self, size: int) -> None:
+        """Refuse a stored chunk of far more bytes than it has unpacked: no filter makes chunks so much larger."""
+        if size > MOST_GROWN * self._chunk_bytes + SLACK:
+            raise ValueError(f"the chunk claims {size:,} bytes, of which {self._chunk_bytes:,} are to be made")
 
     @property
     def is_empty(self) -> bool:
