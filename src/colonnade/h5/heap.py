@@ -29,6 +29,7 @@ _MOST = 1 << 30  # bytes of collections that are held at the same time
 MOST_AT_ONCE = (1 << 31) - 1  # bytes of the rows that are read at once: the offsets count no more
 _MOST_SLOTS = 1 << 26  # objects of collections, counted by their highest index
 _FEW_SLOTS = 1 << 20  # that are nothing to speak of; of more, there must be bytes enough for an eighth of them
+_SMALL = 1 << 26  # bytes of a text that are not worth the question whether the file has them
 _HEAD = 16
 _INT64, _INT32, _BYTE = np.dtype("i8"), np.dtype("i4"), np.dtype("u1")
 
@@ -43,9 +44,10 @@ class Strings(NamedTuple):
 class HeapSource:
     """A column of variable-length strings or bytes whose rows can be read past the library."""
 
-    def __init__(self, source: ChunkSource, is_text: bool) -> None:
+    def __init__(self, source: ChunkSource, is_text: bool, file_bytes: int) -> None:
         self._source = source
         self._is_text = is_text
+        self._file_bytes = file_bytes
 
     def read(self, start: int, count: int) -> Strings | None:
         """The rows from `start` on; None when the library must read them."""
@@ -67,9 +69,10 @@ class HeapSource:
 
     def _check_lengths(self, lengths: Any) -> None:
         """Refuse rows of too many bytes before any is read: many may lead to one long text. The library takes all."""
-        n_bytes = int(lengths.sum(dtype=np.int64))
+        n_bytes, path = int(lengths.sum(dtype=np.int64)), self._source.path
+        if int(lengths.max(initial=0)) > max(self._file_bytes, _SMALL):
+            raise CorruptError(f"{path}: a row claims {int(lengths.max()):,} bytes, more than the file has", path=path)
         if n_bytes > MOST_AT_ONCE:
-            path = self._source.path
             raise CorruptError(
                 f"{path}: {len(lengths)} rows of {n_bytes:,} bytes are more than can be read at once", path=path
             )
@@ -154,4 +157,6 @@ def open_heap(dataset: Any, stored: StoredType, filters: Sequence[FilterInfo]) -
     if h5i.get_file_id(dataset).get_create_plist().get_sizes() != (8, 8):
         return None
     source = open_source(dataset, np.dtype((np.void, REFERENCE.itemsize)), filters)
-    return None if source is None else HeapSource(source, stored.kind == "text")
+    if source is None:
+        return None
+    return HeapSource(source, stored.kind == "text", h5i.get_file_id(dataset).get_filesize())
