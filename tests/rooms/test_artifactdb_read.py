@@ -377,3 +377,18 @@ def test_column_names_that_claim_too_much(tmp_path: Path) -> None:
         file["df"].create_dataset("column_names", shape=(2**40,), dtype="S8", chunks=(1024,))
     with cn.open(path) as f:
         assert f["df"].columns == [] and "cannot be read" in f["df"].problems[0].message
+
+
+def test_hdf5_version_3_by_metadata_has_columns_that_say_their_types(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    file, data = new_frame(path, ["kind", "flag"])
+    with file:
+        factor = data.create_group("0")
+        factor.attrs["type"] = "factor"
+        factor["levels"] = np.array([b"b", b"a"])
+        factor["codes"] = np.array([1, 0, 2], "u1")
+        factor["codes"].attrs.create("missing-value-placeholder", 2, dtype="u1")
+        put(data, 1, np.array([1, 0, 5], "i1"), type="boolean")
+    write_metadata(path, [{"name": "kind", "type": "factor"}, {"name": "flag", "type": "boolean"}], 3, 3, 2)
+    assert cn.read(path).to_pydict() == {"kind": ["a", "b", None], "flag": [True, False, True]}
+    assert [one for one in cn.check(path, deep=True) if one.severity == "error"] == []
