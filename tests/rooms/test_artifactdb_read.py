@@ -392,3 +392,12 @@ def test_hdf5_version_3_by_metadata_has_columns_that_say_their_types(tmp_path: P
     write_metadata(path, [{"name": "kind", "type": "factor"}, {"name": "flag", "type": "boolean"}], 3, 3, 2)
     assert cn.read(path).to_pydict() == {"kind": ["a", "b", None], "flag": [True, False, True]}
     assert [one for one in cn.check(path, deep=True) if one.severity == "error"] == []
+
+
+def test_a_count_of_more_rows_than_there_can_be(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    versioned(path, 1, [], lambda data: None)
+    with h5py.File(path, "r+") as file:
+        file["df"].attrs["row-count"] = np.uint64(2**64 - 1)
+    with cn.open(path) as f:
+        assert len(f["df"]) == 2**63 - 1

@@ -28,6 +28,7 @@ from colonnade.model import CategoriesInfo, ColumnInfo, Kept, OtherColumn, Store
 
 TEXT = StoredType("text", 8)
 INT32_MIN = -(2**31)
+MOST_ROWS = 2**63 - 1  # that a table can have, whatever an attribute says
 _MOST_NAMES = 1 << 24
 
 
@@ -259,7 +260,7 @@ class _Description(FrameDescription):
             return found
         counted = attributes.read_integers(self.group, names.ROW_COUNT)
         claimed = counted[0] if counted else self.metadata.n_rows if self.metadata is not None else 0
-        return max(claimed or 0, 0)
+        return min(max(claimed or 0, 0), MOST_ROWS)
 
 
 _STORED = {
