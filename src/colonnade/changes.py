@@ -23,7 +23,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, family, source_from
-from colonnade.faces import Recipe, Touched, faced_options, follow_face, recipe_of
+from colonnade.faces.show import Recipe, Touched, faced_options, follow_face, recipe_of
 from colonnade.h5.datasets import resize
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import exists, join_path, open_dataset, open_group, rename, unlink

@@ -22,7 +22,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ColumnNotFound, DataError, UsageError, nearest_names
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, source_from
-from colonnade.faces import Wish, check_wish, faced_options, make_face
+from colonnade.faces.show import Wish, check_wish, faced_options, make_face
 from colonnade.h5.links import (
     children,
     exists,

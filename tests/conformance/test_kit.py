@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,18 @@ def check_said(found: list[cn.Finding]) -> None:
         assert one.clause
         assert one.advice
         assert one.rule == "H1" or (one.found and one.expected)
+
+
+def is_needed(layout: str, module: Any, number: str, check: Any, kit: tuple[Path, list[dict[str, Any]]]) -> bool:
+    """Whether without a function of a rule some bad file of it would pass; of layouts whose rules are a tuple."""
+    held = ALL_CHECKS[layout]
+    left = tuple(replace(rule, checks=tuple(one for one in rule.checks if one is not check)) for rule in held.rules)
+    folder, files = kit
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "RULES", left)
+        patch.setitem(ALL_CHECKS, layout, replace(held, rules=left))
+        own = [entry for entry in files if entry["rule"] == number]
+        return any(places(cn.check(folder / entry["file"], deep=True)) != expected(entry) for entry in own)
 
 
 def test_every_number_is_a_rule_or_has_a_reason() -> None:

@@ -361,3 +361,14 @@ def test_several_frames_of_a_new_file_have_no_metadata(tmp_path: Path) -> None:
             f.create("c", {"x": [2]}, layout="artifactdb", version="2/2")
     assert [path.name for path in tmp_path.iterdir()] == ["x.h5"]
     assert cn.read(tmp_path / "x.h5", "b")["x"].to_pylist() == [2]
+
+
+def test_a_column_added_to_a_directory_is_one_of_a_directory(tmp_path: Path) -> None:
+    """More levels than uint16 counts: today's validator takes no signed codes."""
+    count = 65_536
+    target = write(tmp_path, "directory", {"a": np.arange(count, dtype="i4")})
+    levels = [f"level {n}" for n in range(count)]
+    with cn.open(target, "r+") as f:
+        f["data_frame"].add_column("k", pa.array(levels).dictionary_encode())
+    pytest.importorskip("dolomite_base").validate_object(str(target))
+    assert cn.read(target)["k"].to_pylist() == levels

@@ -170,7 +170,7 @@ def test_what_a_layout_cannot_hold_is_refused_by_name_before_anything_is_written
         order = [*file["obs"].attrs["column-order"], "_search_indexes"]
         file["obs"].attrs["column-order"] = np.array(order, dtype=h5py.string_dtype())
         file["obs"].copy("x", "_search_indexes")
-    with pytest.raises(cn.errors.DataError, match="/obs: column name '_search_indexes'"):
+    with pytest.raises(cn.errors.DataError, match="/obs/_search_indexes: column name '_search_indexes'"):
         cn.convert(tmp_path / "c.h5ad", tmp_path / "d.h5")
     assert not target.exists()
     assert not (tmp_path / "d.h5").exists()
@@ -561,3 +561,29 @@ def test_all_rows_to_csv_as_the_advice_says(tmp_path: Path) -> None:
     assert told.exit_code == 2 and "where FILE TABLE true -o OUT" in told.output
     assert call("where", tmp_path / "a.h5", "t", "true", "-o", tmp_path / "o.csv").exit_code == 0
     assert (tmp_path / "o.csv").read_text().splitlines() == ['"x","y"', "1,3", "2,4"]
+
+
+def test_the_type_of_numbers_is_told_only_where_it_is_another(tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", {"x": np.array([1], "i1"), "y": np.array([1], "i8")}, "t")
+    cn.convert(tmp_path / "a.h5", tmp_path / "b.h5", layout="artifactdb")
+    with h5py.File(tmp_path / "b.h5") as h5:
+        assert "arrow_type" not in h5["t/data/0"].attrs
+        assert h5["t/data/1"].attrs["arrow_type"] == b"int64"
+
+
+def test_a_type_that_the_values_are_not_of_is_an_error_of_the_file(tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", {"x": np.array([-1, 2], "i4")}, "t", layout="artifactdb")
+    with h5py.File(tmp_path / "a.h5", "r+") as h5:
+        h5["t/data/0"].attrs["arrow_type"] = "uint64"
+    with pytest.raises(cn.errors.CorruptError, match="arrow_type"):
+        cn.convert(tmp_path / "a.h5", tmp_path / "b.h5")
+    assert not (tmp_path / "b.h5").exists()
+
+
+def test_a_type_that_does_not_fit_a_hep001_column_is_not_looked_at(tmp_path: Path) -> None:
+    cn.write(tmp_path / "a.h5", {"x": np.array([-1, 2], "i1")}, "t")
+    with h5py.File(tmp_path / "a.h5", "r+") as h5:
+        h5["t/x"].attrs["arrow_type"] = "uint64"
+    cn.convert(tmp_path / "a.h5", tmp_path / "b.h5ad")
+    found = cn.read(tmp_path / "b.h5ad", "t")["x"]
+    assert found.type == pa.int8() and found.to_pylist() == [-1, 2]

@@ -17,8 +17,8 @@ from anndata.experimental import read_elem_lazy
 from anndata.io import read_elem, write_elem
 
 import colonnade as cn
-from colonnade import faces
 from colonnade.errors import DataError, UsageError
+from colonnade.faces import show as faces
 from tests.rooms.test_anndata_tables import N, frame
 
 
@@ -409,9 +409,9 @@ def test_a_face_is_made_in_pieces(path: Path, pieces: list[int]) -> None:
     assert both(path)["flag"].isna().sum() == 1
     with cn.open(path) as f:
         table = f["obs/_hep001"]
-        rows = faces._Rows(table._group, table._layout)
+        rows = faces.Rows(table._group, table._layout)
         pieces.clear()
-        assert faces._needs_group(table.info.by_name["early"], rows, faces._Others())
+        assert faces._needs_group(table.info.by_name["early"], rows, faces.Others())
         assert pieces == [1000]
 
 

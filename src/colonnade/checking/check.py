@@ -18,7 +18,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, CorruptError
-from colonnade.faces import face_differences
+from colonnade.faces.differences import face_differences
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
 from colonnade.h5.links import children, join_path, open_dataset, open_group, walk_groups

@@ -13,7 +13,7 @@ from typing import Any
 from colonnade.checking.check import Check, Findings
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, FormatError, UnsupportedError, UsageError
-from colonnade.faces import face_differences
+from colonnade.faces.differences import face_differences
 from colonnade.h5.attributes import BROKEN
 from colonnade.indexing import Indexes
 from colonnade.layouts import Layout

@@ -6,6 +6,7 @@ not kept then.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,47 +17,38 @@ from colonnade.converting.draft import (
     ANNDATA_TYPE,
     UNNAMED,
     UNNAMED_LABELS,
-    column_node,
-    copy_column_attributes,
-    copy_group_attributes,
+    TableDraft,
+    draft_of,
     group_of,
     node_of,
     refuse_unfit,
 )
 from colonnade.converting.rows import source_of
-from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.model import ColumnInfo, ColumnOptions, Progress
 from colonnade.table import File, Table
-from colonnade.writing import Draft, prepare
 
 
-@dataclass
-class AnnDataDraft:
-    """A table that will be a data frame. `names` are those that its columns will have."""
-
-    table: Table
-    draft: Draft
-    names: dict[str, str]
+class AnnDataDraft(TableDraft):
+    """A table that will be a data frame."""
 
     def write(self, file: File, path: str, progress: Progress | None) -> None:
         if path == "/":
             raise UsageError("a data frame cannot be the root of a file: anndata does not read it there", path=path)
-        file._write(path, self.draft, "error", progress)
-        source, target = group_of(self.table), file.h5[path]
-        copy_group_attributes(source, target, (self.table.layout, "anndata"))
+        super().write(file, path, progress)
+
+    def complete(self, file: File, path: str, nodes: Mapping[str, Any]) -> None:
+        """The marks of a frame that the table was are made what they told; a frame needs none."""
         order = _kept_order(self.table, self.names)
         if order is not None:
-            attributes.write_variable_texts(target.id, "column-order", order)
-        for column in self.table.info.members:
-            node = column_node(target, self.names[column.name])
-            copy_column_attributes(self.table, column.name, node, "anndata")
-            _tell_what_is_missing(node, _kept_type(self.table, column.name))
+            attributes.write_variable_texts(file.h5[path].id, "column-order", order)
+        for old, new in self.names.items():
+            _tell_what_is_missing(nodes[new], _kept_type(self.table, old))
 
 
-def draft_anndata(table: Table) -> AnnDataDraft:
+def draft_anndata(table: Table) -> TableDraft:
     """Look at a table; what AnnData cannot hold is refused with the column's path."""
     refuse_unfit(table)
     info, names = table.info, _new_names(table)
@@ -66,15 +58,8 @@ def draft_anndata(table: Table) -> AnnDataDraft:
     for column in info.members:
         _check_categories(table, column)
     options = {names[column.name]: _options(table, column) for column in info.members}
-    labels = [names[label.name] for label in info.labels]
     source = source_of(table, names, _RowCheck(table))
-    try:
-        draft = prepare(source, labels=labels, columns=options, layout="anndata")
-    except (DataError, UsageError) as error:
-        column_name = error.facts.get("column")
-        where = table.path if column_name is None else f"{table.path.rstrip('/')}/{column_name}"
-        raise DataError(f"{where}: {error}", **error.facts) from error
-    return AnnDataDraft(table, draft, names)
+    return draft_of(AnnDataDraft, table, source, names, columns=options, layout="anndata")
 
 
 def _new_names(table: Table) -> dict[str, str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
+from colonnade.dataclass import dataclass
 from colonnade.elements.objects import refuse_broken
-from colonnade.errors import DataError
+from colonnade.errors import DataError, UsageError
+from colonnade.exchange.sources import Source
 from colonnade.h5 import attributes
 from colonnade.h5.nodes import find_member
 from colonnade.h5.references import has_references
@@ -16,6 +18,7 @@ from colonnade.layouts.artifactdb import names as artifactdb
 from colonnade.layouts.hep001 import names as hep001
 from colonnade.model import Progress
 from colonnade.table import File, Table
+from colonnade.writing import Draft, prepare
 
 # Attributes that tell what a table was: of a column its AnnData type; of a group its column-order where the row labels
 # are a column too, and the name that was given to labels without one; of a group that held frames its encoding.
@@ -38,14 +41,42 @@ OWN = {
 }
 
 
-class TableDraft(Protocol):
+@dataclass
+class TableDraft:
     """A table that was looked at and can be written. `names` are those that its columns will have."""
 
     table: Table
+    draft: Draft
     names: dict[str, str]
 
+    @property
+    def layout(self) -> str:
+        return self.draft.layout.name
+
     def write(self, file: File, path: str, progress: Progress | None) -> None:
-        """Write it into a new file; progress counts rows."""
+        """Write it into a new file, with what people wrote at it; progress counts rows."""
+        file._write(path, self.draft, "error", progress)
+        target = file.h5[path]
+        copy_group_attributes(group_of(self.table), target, (self.table.layout, self.layout))
+        nodes = {column.name: column_node(target, column.link or column.name) for column in file[path].info.members}
+        for old, new in self.names.items():
+            copy_column_attributes(self.table, old, nodes[new], self.layout)
+        self.complete(file, path, nodes)
+
+    def complete(self, file: File, path: str, nodes: Mapping[str, Any]) -> None:
+        """Keep what the layout has no word for; `nodes` are the datasets or groups of columns, by their new names."""
+        mark_frame(self.table, self.names, file.h5[path], nodes)
+
+
+def draft_of(into: type[TableDraft], table: Table, source: Source, names: dict[str, str], **options: Any) -> TableDraft:
+    """A draft of rows under their new names; what the layout cannot hold is refused with the column's path."""
+    labels = [names[label.name] for label in table.info.labels]
+    try:
+        return into(table, prepare(source, labels=labels, **options), names)
+    except (DataError, UsageError) as error:
+        old = {new: name for name, new in names.items()}.get(str(error.facts.get("column")))
+        where = table.path if old is None else f"{table.path.rstrip('/')}/{old}"
+        raise DataError(f"{where}: {error}", **error.facts) from error
 
 
 def group_of(table: Table) -> Any:

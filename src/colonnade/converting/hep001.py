@@ -6,49 +6,16 @@ the row labels are a column too) is kept in attributes, by which the way back is
 
 from __future__ import annotations
 
-from colonnade.converting.draft import (
-    copy_column_attributes,
-    copy_group_attributes,
-    group_of,
-    mark_frame,
-    new_names,
-    refuse_unfit,
-    texts_of,
-)
+from colonnade.converting.draft import TableDraft, draft_of, new_names, refuse_unfit, texts_of
 from colonnade.converting.rows import source_of
-from colonnade.dataclass import dataclass
-from colonnade.errors import DataError
-from colonnade.model import ColumnOptions, Progress
-from colonnade.table import File, Table
-from colonnade.writing import Draft, prepare
+from colonnade.model import ColumnOptions
+from colonnade.table import Table
 
 
-@dataclass
-class Hep001Draft:
-    """A table that will be one of HEP001. `names` are those that its columns will have."""
-
-    table: Table
-    draft: Draft
-    names: dict[str, str]
-
-    def write(self, file: File, path: str, progress: Progress | None) -> None:
-        file._write(path, self.draft, "error", progress)
-        source, target = group_of(self.table), file.h5[path]
-        copy_group_attributes(source, target, (self.table.layout, "hep001"))
-        nodes = {name: target[name] for name in self.names.values()}
-        for old, new in self.names.items():
-            copy_column_attributes(self.table, old, nodes[new], "hep001")
-        mark_frame(self.table, self.names, target, nodes)
-
-
-def draft_hep001(table: Table) -> Hep001Draft:
-    """Look at a table; what HEP001 cannot hold is refused with the table's path."""
+def draft_hep001(table: Table) -> TableDraft:
+    """Look at a table; what HEP001 cannot hold is refused with the column's path."""
     refuse_unfit(table)
     names = new_names(table, "index")
-    labels = [names[label.name] for label in table.info.labels]
     options = {names[column.name]: ColumnOptions(**texts_of(table, column.name)) for column in table.info.members}
-    try:
-        draft = prepare(source_of(table, names), labels=labels, columns=options, layout="hep001", allow_reserved=True)
-    except DataError as error:
-        raise DataError(f"{table.path}: {error}", **error.facts) from error
-    return Hep001Draft(table, draft, names)
+    source = source_of(table, names)
+    return draft_of(TableDraft, table, source, names, columns=options, layout="hep001", allow_reserved=True)

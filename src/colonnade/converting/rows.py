@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pyarrow as pa
 
 from colonnade.columns.arrow_text import parse_arrow_type
+from colonnade.errors import CorruptError
 from colonnade.exchange.sources import Source
 from colonnade.table import Table
 
@@ -21,8 +22,8 @@ def source_of(table: Table, names: Mapping[str, str], look: Look = lambda _batch
 
 
 def _as_before(table: Table, field: pa.Field) -> pa.Field:
-    """A column of numbers in the type that it had, where a narrower one had to do and the wider one is told."""
-    told = table.info.by_name[field.name].arrow_type
+    """A column of numbers in the type that it had, where ArtifactDB had a narrower one only and the wider is told."""
+    told = table.info.by_name[field.name].arrow_type if table.layout == "artifactdb" else None
     kind = parse_arrow_type(told) if told is not None else None
     is_wider = kind is not None and _is_number(kind) and _is_number(field.type)
     return field.with_type(kind) if is_wider else field
@@ -37,12 +38,21 @@ def _batches(table: Table, schema: pa.Schema, look: Look) -> Iterator[pa.RecordB
     for batch in table.batches():
         look(batch, first)
         first += batch.num_rows
-        columns = [column.cast(field.type) if column.type != field.type else column
-                   for column, field in zip(batch.columns, schema, strict=True)]  # fmt: skip
+        columns = [_cast(column, field) for column, field in zip(batch.columns, schema, strict=True)]
         yield pa.record_batch(columns, schema=schema)
     if not len(table):
         empty = [_no_rows(table, old.name, new.type) for old, new in zip(table.schema, schema, strict=True)]
         yield pa.record_batch(empty, schema=schema)
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    try:
+        return column if column.type == field.type else column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise CorruptError(
+            f"column {field.name!r} holds what is no {field.type}, which its attribute arrow_type says: {error}",
+            column=field.name,
+        ) from error
 
 
 def _no_rows(table: Table, name: str, kind: pa.DataType) -> pa.Array:

@@ -38,6 +38,11 @@ def header_of(dataset: Any, what: str) -> tuple[DatasetInfo, int]:
     return info, info.shape[0]
 
 
+def column_of(name: str, info: DatasetInfo, n_rows: int) -> ColumnInfo:
+    """A dataset of rows as a column of its own, as far as its header tells."""
+    return ColumnInfo(name, info.type, n_rows, info.storage, info.chunk_rows, info.filters)
+
+
 def common_length(columns: Iterable[ColumnInfo]) -> int | None:
     """The length that most of these have; None of none."""
     votes = Counter(column.n_rows for column in columns)

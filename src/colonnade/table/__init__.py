@@ -4,8 +4,9 @@
 table is stands in its `TableInfo`, described once a commit; what is to be read stands in the Query.
 """
 
+from colonnade.table.at_once import open_table, read, write
 from colonnade.table.column import Column
-from colonnade.table.file import File, open, open_table, read, write
+from colonnade.table.file import File, open
 from colonnade.table.rows import Query
 from colonnade.table.table import Table
 

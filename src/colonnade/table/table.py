@@ -369,6 +369,6 @@ class Table(Readable):
         return table_text(self.info, self.info.members, self.info.n_rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from colonnade.table.file import open_table
+        from colonnade.table.at_once import open_table
 
         return open_table, (self._file.name, self.path)

@@ -15,7 +15,7 @@ from colonnade.h5 import attributes
 from colonnade.h5.datasets import DatasetInfo
 from colonnade.h5.links import dereference, hard_kind, is_dataset, open_dataset, open_group, open_in_place
 from colonnade.layouts.anndata import names
-from colonnade.layouts.frame_parts import FrameDescription, Unfit, common_length, header_of, member_of
+from colonnade.layouts.frame_parts import FrameDescription, Unfit, column_of, common_length, header_of, member_of
 from colonnade.model import CategoriesInfo, ColumnInfo, TableInfo
 
 
@@ -169,13 +169,8 @@ def open_categories(group: Any) -> Any | None:
 
 def _described(name: str, parts: _Parts) -> ColumnInfo:
     info, n_rows = header_of(parts.rows, "it")
-    return ColumnInfo(
-        name=name,
-        type=info.type,
-        n_rows=n_rows,
-        storage=info.storage,
-        chunk_rows=info.chunk_rows,
-        filters=info.filters,
+    return replace(
+        column_of(name, info, n_rows),
         categories=_described_categories(parts, info) if parts.categories is not None else None,
         is_masked=_is_masked(parts, n_rows),
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from colonnade.errors import DataError, UsageError
+from colonnade.errors import DataError
+from colonnade.layouts.frame_options import check_labels_and_texts
 from colonnade.model import TableText, is_utf8
 
+FRAME = "an AnnData data frame"  # in messages
 ENCODING_TYPE = "encoding-type"
 ENCODING_VERSION = "encoding-version"
 DATAFRAME = "dataframe"
@@ -66,14 +68,6 @@ def check_name(name: str, _allow_reserved: bool = False) -> None:
 
 def check_members(columns: Sequence[str], labels: Sequence[str], text: TableText) -> None:
     """Refuse what a frame has no place for: several row labels, texts of its own, a column called `_index`."""
-    if len(labels) > 1:
-        raise UsageError(
-            f"an AnnData data frame has one array of row labels, not {len(labels)} ({', '.join(map(repr, labels))}): "
-            "name one of them with labels=[...], the others are columns then",
-            labels=list(labels),
-        )
+    check_labels_and_texts(labels, text, FRAME, "row labels")
     if UNNAMED in columns:
         raise DataError(f"a column cannot be called {UNNAMED!r}, which is the name of row labels", column=UNNAMED)
-    for option in ("title", "description", "units_vocabulary"):
-        if getattr(text, option) is not None:
-            raise UsageError(f"an AnnData data frame has no place for a {option}: leave it out", option=option)

@@ -25,7 +25,9 @@ from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.links import create_group, open_group
+from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import open_column
+from colonnade.layouts.frame_options import check_column_texts
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 
 CODES, VALUES, MASK = "codes", "values", "mask"
@@ -174,11 +176,7 @@ def _checked(name: str, kind: pa.DataType, options: ColumnOptions) -> ColumnOpti
             column=name,
             type=str(kind),
         )
-    for option in ("units", "units_vocabulary", "description"):
-        if getattr(options, option) is not None:
-            raise UsageError(
-                f"column {name!r}: an AnnData data frame has no place for {option}: leave it out", column=name
-            )
+    check_column_texts(name, options, names.FRAME)
     if options.enum or options.strings in ("fixed", "categories"):
         raise UsageError(
             f"column {name!r}: AnnData keeps text of variable length, or categoricals (categories=True); it has "

@@ -23,7 +23,7 @@ from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.levels import count_levels, read_levels
 from colonnade.layouts.artifactdb.metadata import ColumnClaim, Metadata, directory_of, metadata_of, read_object_file
 from colonnade.layouts.artifactdb.names import Generation
-from colonnade.layouts.frame_parts import FrameDescription, Unfit, common_length, header_of, member_of
+from colonnade.layouts.frame_parts import FrameDescription, Unfit, column_of, common_length, header_of, member_of
 from colonnade.model import CategoriesInfo, ColumnInfo, Kept, OtherColumn, StoredType, TableInfo
 
 TEXT = StoredType("text", 8)
@@ -166,17 +166,9 @@ class _Description(FrameDescription):
 
     def _described(self, name: str, link: str, parts: _Parts) -> tuple[ColumnInfo, str | None]:
         info, n_rows = header_of(parts.rows, "it")
-        column = ColumnInfo(
-            name=name,
-            type=info.type,
-            n_rows=n_rows,
-            storage=info.storage,
-            chunk_rows=info.chunk_rows,
-            filters=info.filters,
-            arrow_type=attributes.read_text(parts.rows, "arrow_type"),
-            link=link,
-        )
-        column = self._with_form(column, parts)
+        column = column_of(name, info, n_rows)
+        arrow_type = attributes.read_text(parts.rows, names.ARROW_TYPE)
+        column = self._with_form(replace(column, link=link, arrow_type=arrow_type), parts)
         fill, problem = missing_mark(parts.rows, column, self.generation)
         if problem is not None and column.problem is None:
             column = replace(column, problem=problem)
@@ -241,17 +233,8 @@ class _Description(FrameDescription):
         if problem is not None:
             self.note("error", problem, names.ROW_NAMES)
         said = attributes.read_text(open_dataset(self.group, names.ROW_NAMES), names.LABEL_NAME) or names.ROW_NAMES
-        return ColumnInfo(
-            name=_free_name(said, taken) if said in taken else said,
-            type=info.type,
-            n_rows=n_rows,
-            storage=info.storage,
-            chunk_rows=info.chunk_rows,
-            filters=info.filters,
-            is_label=True,
-            link=names.ROW_NAMES,
-            problem=problem,
-        )
+        name = _free_name(said, taken) if said in taken else said
+        return replace(column_of(name, info, n_rows), is_label=True, link=names.ROW_NAMES, problem=problem)
 
     def _length(self, columns: list[ColumnInfo]) -> int:
         """The frame's length: what most of its columns have; without any, what the group or the metadata say."""
@@ -369,7 +352,7 @@ def read_texts(group: Any, name: str) -> list[str] | None:
             return None
         if claims_too_much(count * max(info.type.size, 1), stored_bytes(dataset)):
             return None
-        column = ColumnInfo(name, info.type, count, info.storage, info.chunk_rows, info.filters)
+        column = column_of(name, info, count)
         texts: list[str] = ColumnReader(column, dataset).read(0, count).to_pylist()
     except (Unfit, CorruptError, UnsupportedError, *BROKEN):
         return None

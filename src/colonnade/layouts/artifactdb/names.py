@@ -7,8 +7,10 @@ from typing import Literal
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
+from colonnade.layouts.frame_options import check_labels_and_texts
 from colonnade.model import TableText, is_utf8
 
+FRAME = "an ArtifactDB data frame"  # in messages
 # Members of the group of a frame.
 DATA = "data"
 COLUMN_NAMES = "column_names"
@@ -105,12 +107,4 @@ def check_name(name: str, _allow_reserved: bool = False) -> None:
 
 def check_members(_columns: Sequence[str], labels: Sequence[str], text: TableText) -> None:
     """Refuse what a frame has no place for: several row labels, texts of its own."""
-    if len(labels) > 1:
-        raise UsageError(
-            f"an ArtifactDB data frame has one array of row names, not {len(labels)} ({', '.join(map(repr, labels))}): "
-            "name one of them with labels=[...], the others are columns then",
-            labels=list(labels),
-        )
-    for option in ("title", "description", "units_vocabulary"):
-        if getattr(text, option) is not None:
-            raise UsageError(f"an ArtifactDB data frame has no place for a {option}: leave it out", option=option)
+    check_labels_and_texts(labels, text, FRAME, "row names")

@@ -35,9 +35,10 @@ from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.links import create_group, exists, open_group
 from colonnade.layouts.artifactdb import names
-from colonnade.layouts.artifactdb.describe import INT32_MIN, open_column, position_of, read_texts
+from colonnade.layouts.artifactdb.describe import INT32_MIN, generation_of, open_column, position_of, read_texts
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.vls_writer import VlsWriter, wastes_space
+from colonnade.layouts.frame_options import check_column_texts
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType
 
 _SMALL = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
@@ -252,6 +253,7 @@ class ArtifactWriter:
 
     def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
         """Create the datasets; as for a ColumnWriter. A new column has its place behind the others."""
+        self._suit_home(group)
         values = self._values(sample, 0)
         if self._is_label:
             self._link = names.ROW_NAMES
@@ -270,6 +272,13 @@ class ArtifactWriter:
         else:
             self._rows.place(place)
             self._rows.start(data, values, n_rows, most_rows)
+
+    def _suit_home(self, group: Any) -> None:
+        """A column that is added to a frame in a directory is one of a directory."""
+        found = generation_of(group, None)
+        if found.family == "directory" and self.generation.family == "versioned":
+            self.generation = found
+            self._rows = self._new_rows()
 
     def _suits_heap(self, sample: pa.Array) -> bool:
         """Whether text is to be kept by pointers into a heap: directories of version 1.1 can, and it must pay."""
@@ -299,7 +308,7 @@ class ArtifactWriter:
     def _values(self, array: pa.Array, first_row: int) -> pa.Array:
         """The rows as they are stored, before codes."""
         if self._levels is not None:
-            assert self._levels._coder is not None  # by _coder_of
+            assert self._levels._coder is not None  # by _new_rows
             codes = self._levels._coder.encode(array, first_row)
             return self._checked_text(self._levels._coder.values.take(codes), first_row)
         if self._is_coded:
@@ -392,9 +401,7 @@ def _checked(name: str, kind: pa.DataType, options: ColumnOptions, is_label: boo
             column=name,
             type=str(kind),
         )
-    for option in ("units", "units_vocabulary", "description"):
-        if getattr(options, option) is not None:
-            raise UsageError(f"column {name!r}: an ArtifactDB data frame has no place for {option}", column=name)
+    check_column_texts(name, options, names.FRAME)
     if options.enum or options.sparse or options.masked or options.strings == "categories":
         raise UsageError(
             f"column {name!r}: ArtifactDB has neither HDF5 enums, nor sparse columns, masks or text by categories "

@@ -13,9 +13,8 @@ are copied. Floats of such tables have NaN for a fill, and text is of variable l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -30,22 +29,16 @@ from colonnade.h5 import attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
     RowSink,
-    can_grow,
-    claims_too_much,
     create_dataset,
     default_chunk_rows,
-    describe_dataset,
     resize,
-    stored_bytes,
 )
 from colonnade.h5.links import (
     address,
     children,
     create_group,
     exists,
-    hard_kind,
     holds_large_attributes,
-    join_path,
     link_again,
     move,
     open_dataset,
@@ -55,7 +48,7 @@ from colonnade.h5.links import (
 from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits, write_encoding
-from colonnade.model import AUTO, Breach, ColumnInfo, ColumnOptions, StoredType, TableInfo
+from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, TableInfo
 from colonnade.selection import Selection
 
 Recipe = Literal["R0", "R1", "R2"]
@@ -108,28 +101,28 @@ def _is_nan(fill: object) -> bool:
 def make_face(group: Any, path: str, layout: Layout, wish: Wish) -> str:
     """Give a table that was just written the face that suits it; says where the table is then."""
     info = layout.describe(group, path)
-    rows = _Rows(group, layout)
+    rows = Rows(group, layout)
     if wish == "0.7":
-        _face_old(group, info, rows, _Others())
+        _face_old(group, info, rows, Others())
         return path
-    odd = next((column for column in _shown(info) if _needs_group(column, rows, _Others())), None)
+    odd = next((column for column in shown_columns(info) if _needs_group(column, rows, Others())), None)
     if odd is None:
         _face_plain(group, info, "0.2.0")
         return path
     table = f"{path.rstrip('/')}/{names.OTHER_FACE}"
     inner = _move_inside(group, layout)
-    _Beside(group, inner, layout, layout.describe(inner, table)).follow(_Others())
+    Beside(group, inner, layout, layout.describe(inner, table)).follow(Others())
     return table
 
 
-def _shown(info: TableInfo) -> list[ColumnInfo]:
+def shown_columns(info: TableInfo) -> list[ColumnInfo]:
     """The columns that anndata shall see, and the first label."""
     index = next(label for label in info.labels if label.name == info.index_name)
     return [*info.columns, index] if index.name not in {column.name for column in info.columns} else [*info.columns]
 
 
 @dataclass(frozen=True)
-class _Others:
+class Others:
     """Which rows may be others than the face shows: by default all, as of a new table."""
 
     n_before: int = 0
@@ -147,7 +140,7 @@ class _Others:
 
 
 @dataclass
-class _Rows:
+class Rows:
     """The rows of a table's columns, for masks; never more than a piece of them at once."""
 
     group: Any
@@ -185,17 +178,17 @@ class _Rows:
         return ColumnReader(column, *self.layout.open_column(self.group, column))
 
 
-def _may_miss(column: ColumnInfo) -> bool:
+def may_miss(column: ColumnInfo) -> bool:
     """Whether a mask may be needed: floats have NaN, and categoricals the code -1."""
     marked = column.fill is not None or len(column.type.members) > 2
     return column.categories is None and column.type.kind in MASKED and marked
 
 
-def _needs_group(column: ColumnInfo, rows: _Rows, others: _Others) -> bool:
+def _needs_group(column: ColumnInfo, rows: Rows, others: Others) -> bool:
     """Whether anndata needs more than the column's dataset to see what it means, by the rows that are others now."""
     if column.categories is not None or len(column.type.members) > 2:
         return True
-    return _may_miss(column) and _is_any(rows.missing(column, others.of(column)))
+    return may_miss(column) and _is_any(rows.missing(column, others.of(column)))
 
 
 def _is_any(pieces: Pieces) -> bool:
@@ -207,7 +200,7 @@ def _is_any(pieces: Pieces) -> bool:
 
 def _face_plain(group: Any, info: TableInfo, version: str) -> None:
     """Make the group a frame too; its attributes are of fixed length, as HEP001 asks."""
-    for column in _shown(info):
+    for column in shown_columns(info):
         write_encoding(open_dataset(group, column.name), _encoding(column))
     attributes.write_text(group, names.ENCODING_VERSION, version)
     attributes.write_text(group, names.ENCODING_TYPE, names.DATAFRAME)
@@ -217,12 +210,12 @@ def _encoding(column: ColumnInfo) -> tuple[str, str]:
     return names.STRINGS if column.type.kind in ("text", "string") else names.ARRAY
 
 
-def _face_old(group: Any, info: TableInfo, rows: _Rows, others: _Others) -> None:
+def _face_old(group: Any, info: TableInfo, rows: Rows, others: Others) -> None:
     """R1: the labels of every categorical once more, since anndata does not read those that HEP001 marks."""
-    for column in _shown(info):
+    for column in shown_columns(info):
         if column.categories is None and _needs_group(column, rows, others):
             raise _cannot_show(info, column.name, "has missing rows, which frames of version 0.1.0 have no mask for")
-    coded = {column.name: column.categories for column in _shown(info) if column.categories is not None}
+    coded = {column.name: column.categories for column in shown_columns(info) if column.categories is not None}
     if coded and not exists(group, names.LEGACY_CATEGORIES_GROUP):
         create_group(group, names.LEGACY_CATEGORIES_GROUP)
     home = open_group(group, names.LEGACY_CATEGORIES_GROUP) if exists(group, names.LEGACY_CATEGORIES_GROUP) else None
@@ -237,7 +230,7 @@ def _face_old(group: Any, info: TableInfo, rows: _Rows, others: _Others) -> None
     _face_plain(group, info, "0.1.0")
 
 
-def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: _Rows, anew: bool) -> Any:
+def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: Rows, anew: bool) -> Any:
     """A copy of the categories of a column; one that is there grows with them, unless they may be others."""
     values = rows.categories(column)
     copied = open_dataset(home, name) if exists(home, name) else None
@@ -281,7 +274,7 @@ def _move_inside(group: Any, layout: Layout) -> Any:
 
 
 @dataclass
-class _Beside:
+class Beside:
     """A frame with links to the columns of the table inside it."""
 
     frame: Any
@@ -289,9 +282,9 @@ class _Beside:
     layout: Layout
     info: TableInfo
 
-    def follow(self, others: _Others) -> None:
+    def follow(self, others: Others) -> None:
         """Make the frame show the table as it is."""
-        shown, rows = _shown(self.info), _Rows(self.group, self.layout)
+        shown, rows = shown_columns(self.info), Rows(self.group, self.layout)
         order = [column.name for column in self.info.columns]
         check_order_fits(self.frame, order)
         self._remove_others({column.name for column in shown})
@@ -301,13 +294,13 @@ class _Beside:
         attributes.write_variable_text(self.frame, names.INDEX, str(self.info.index_name))
         write_encoding(self.frame, (names.DATAFRAME, names.VERSIONS[0]))
 
-    def show(self, column: ColumnInfo, rows: _Rows, others: _Others) -> None:
+    def show(self, column: ColumnInfo, rows: Rows, others: Others) -> None:
         """Make the frame show a column as it is, by the rows that may be others than it shows."""
         dataset = rows.dataset(column)
         write_encoding(dataset, _encoding(column))
         if column.categories is not None:
             self._show_categorical(column, dataset, rows, others.may_be_new(column))
-        elif not (_may_miss(column) and self._show_masked(column, dataset, rows, others.of(column))):
+        elif not (may_miss(column) and self._show_masked(column, dataset, rows, others.of(column))):
             self._link(self.frame, column.name, dataset)
 
     def _remove_others(self, wanted: set[str]) -> None:
@@ -336,14 +329,14 @@ class _Beside:
         write_encoding(made, encoding)
         return made
 
-    def _show_categorical(self, column: ColumnInfo, dataset: Any, rows: _Rows, anew: bool) -> None:
+    def _show_categorical(self, column: ColumnInfo, dataset: Any, rows: Rows, anew: bool) -> None:
         assert column.categories is not None  # the caller asked
         group = self._member(column.name, names.CATEGORICAL)
         self._link(group, "codes", dataset)
         attributes.write_flag(group, names.ORDERED, column.categories.ordered)
         _copy_categories(group, "categories", column, rows, anew)
 
-    def _show_masked(self, column: ColumnInfo, dataset: Any, rows: _Rows, others: Selection) -> bool:
+    def _show_masked(self, column: ColumnInfo, dataset: Any, rows: Rows, others: Selection) -> bool:
         """Values and a mask; False, and nothing done, where no row is missing."""
         kind = column.type.kind
         encoding = {"boolean": names.NULLABLE_BOOLEANS, "integer": names.NULLABLE_INTEGERS}.get(
@@ -388,7 +381,7 @@ def recipe_of(group: Any, layout: Layout, path: str) -> Recipe | None:
     """Which face a table has; None when it has none that this library made."""
     if layout.name != "hep001":
         return None
-    if _frame_around(group, path) is not None:
+    if frame_around(group, path) is not None:
         return "R2"
     if attributes.read_text(group, names.ENCODING_TYPE) != names.DATAFRAME:
         return None
@@ -399,7 +392,7 @@ def recipe_of(group: Any, layout: Layout, path: str) -> Recipe | None:
     return "R1" if attributes.read_text(group, names.ENCODING_VERSION) == "0.1.0" else "R0"
 
 
-def _frame_around(group: Any, path: str) -> Any | None:
+def frame_around(group: Any, path: str) -> Any | None:
     """The frame that a table lies in as its other face."""
     above, _, last = path.rpartition("/")
     frame = open_group(group, above or "/") if last == names.OTHER_FACE else None
@@ -415,200 +408,15 @@ def follow_face(recipe: Recipe, group: Any, layout: Layout, before: TableInfo, t
     info = layout.describe(group, before.path)
     if not info.columns or info.index_name is None or info.index_name not in {label.name for label in info.labels}:
         raise UsageError(f"{info.path} is read by anndata too, which needs a column and row labels", path=info.path)
-    for column in _shown(info):
+    for column in shown_columns(info):
         names.check_name(column.name)
-    rows, others = _Rows(group, layout), _Others(before.n_rows, touched)
+    rows, others = Rows(group, layout), Others(before.n_rows, touched)
     if recipe == "R2":
-        _Beside(_frame_around(group, before.path), group, layout, info).follow(others)
+        Beside(frame_around(group, before.path), group, layout, info).follow(others)
     elif recipe == "R1":
         _face_old(group, info, rows, others)
     else:
-        for column in _shown(info):
+        for column in shown_columns(info):
             if _needs_group(column, rows, others):
                 raise _cannot_show(info, column.name, "is a categorical, or has missing rows")
         _face_plain(group, info, names.VERSIONS[0])
-
-
-# -- a face that others have changed, or whose table they have --
-
-OWN_DATA = (
-    "The frame has data of its own here, which is not taken away. Write the table anew from the frame (colonnade.write "
-    "with anndata=True), or remove the column from the frame and run `colonnade fix`."
-)
-
-
-@dataclass(frozen=True)
-class FaceDifference:
-    """One thing that a frame shows otherwise than the table inside it. `mend` makes it right, where no data is lost.
-
-    mends: the rules whose breaches at this path go by that.
-    """
-
-    breach: Breach
-    mend: Callable[[], bool] | None = None
-    mends: tuple[str, ...] = ("A16",)
-
-
-def face_differences(group: Any, layout: Layout, info: TableInfo) -> Iterator[FaceDifference]:
-    """What the frame around a table (R2) shows otherwise than the table says; nothing of a table without one."""
-    frame = _frame_around(group, info.path) if layout.name == "hep001" else None
-    if frame is not None:
-        path = info.path.rpartition("/")[0] or "/"
-        yield from _Differences(_Beside(frame, group, layout, info), path).found()
-
-
-@dataclass
-class _Differences:
-    """The frame of a table compared with it, column by column; rows are read a few MiB at a time."""
-
-    beside: _Beside
-    path: str
-
-    def found(self) -> Iterator[FaceDifference]:
-        info, frame = self.beside.info, self.beside.frame
-        if not info.columns or info.index_name not in {label.name for label in info.labels}:
-            message = "the table inside this frame has no columns or no row labels, which a frame needs"
-            advice = "Give the table a column and row labels."
-            yield FaceDifference(Breach("error", self.path, message, "none", "a column and row labels", advice))
-            return
-        shown, order = _shown(info), attributes.read_texts(frame, names.COLUMN_ORDER) or []
-        others = dict.fromkeys(name for name in order if name not in {column.name for column in shown})
-        for name in others:
-            message = "the frame has a column that the table inside it has not"
-            where = join_path(self.path, name)
-            yield FaceDifference(Breach("error", where, message, repr(name), "columns of the table", OWN_DATA))
-        for column in shown:
-            if column.problem is None and not self._claims_too_much(column):
-                yield from self._of_column(column)
-        wanted = [column.name for column in info.columns]
-        if not others and order != wanted:
-            message = "column-order of the frame is another than that of the table inside it"
-            breach = Breach("error", self.path, message, ", ".join(order), ", ".join(wanted))
-            yield FaceDifference(breach, partial(self._write_order, wanted))
-
-    def _claims_too_much(self, column: ColumnInfo) -> bool:
-        stored = stored_bytes(self._rows.dataset(column))
-        return claims_too_much(column.n_rows * column.type.size, stored)
-
-    @property
-    def _rows(self) -> _Rows:
-        return _Rows(self.beside.group, self.beside.layout)
-
-    def _write_order(self, order: Sequence[str]) -> bool:
-        check_order_fits(self.beside.frame, order)
-        attributes.write_variable_texts(self.beside.frame, names.COLUMN_ORDER, order)
-        return True
-
-    def _of_column(self, column: ColumnInfo) -> Iterator[FaceDifference]:
-        """The first thing that is otherwise."""
-        where, frame = join_path(self.path, column.name), self.beside.frame
-        kind = hard_kind(frame, column.name)
-        inner = open_group(frame, column.name) if kind == "group" else None
-        if any(address(one) != address(self._rows.dataset(column)) for one in self._links(column, kind, inner)):
-            message = "the frame shows other rows here than those of the table inside it"
-            yield FaceDifference(Breach("error", where, message, "another dataset", "a link to the table's", OWN_DATA))
-            return
-        said = self._wrong_in(column, inner) if inner is not None else self._wrong_plainly(column, kind)
-        if said is not None:
-            message, found, unfit = said
-            mends = ("A16", "A7", "A10") if unfit else ("A16",)
-            mend = partial(self._show, column)
-            yield FaceDifference(Breach("error", where, message, found, "what the table says"), mend, mends)
-
-    def _links(self, column: ColumnInfo, kind: str | None, inner: Any) -> list[Any]:
-        """The datasets of the frame that must be those of the table."""
-        if kind == "dataset":
-            return [open_dataset(self.beside.frame, column.name)]
-        copied = ("values",) if column.type.kind == "boolean" else ()
-        held = [name for name in ("codes", "values") if name not in copied]
-        return [open_dataset(inner, name) for name in held if inner is not None and exists(inner, name)]
-
-    def _wrong_plainly(self, column: ColumnInfo, kind: str | None) -> tuple[str, str, bool] | None:
-        """What is wrong with a column that is no group of the frame."""
-        if kind is None:
-            return "the frame does not show this column of the table inside it", "nothing of this name", False
-        if column.categories is not None:
-            return "the frame shows codes here, where the table has labels", "codes", False
-        missing = self._first_missing(column) if _may_miss(column) else None
-        if missing is not None:
-            return "the frame has no mask here, and the table has missing rows", f"row {missing}: no mask", False
-        return None
-
-    def _first_missing(self, column: ColumnInfo) -> int | None:
-        for start, piece in self._rows.pieces(column):
-            if piece.null_count:
-                return start + int(np.argmax(piece.is_null().to_numpy(zero_copy_only=False)))
-        return None
-
-    def _wrong_in(self, column: ColumnInfo, inner: Any) -> tuple[str, str, bool] | None:
-        """What is wrong with a column that is a group of the frame."""
-        coded = attributes.read_text(inner, names.ENCODING_TYPE) == names.CATEGORICAL[0]
-        if coded != (column.categories is not None):
-            return "the frame shows another kind of column here than the table has", "another kind", False
-        if column.categories is not None:
-            return self._wrong_categories(column, inner)
-        wrong = self._wrong_flags(column, inner, "mask", lambda piece: piece.is_null())
-        if wrong is None and column.type.kind == "boolean":
-            wrong = self._wrong_flags(column, inner, "values", lambda piece: piece.fill_null(False))
-        return wrong
-
-    def _wrong_categories(self, column: ColumnInfo, inner: Any) -> tuple[str, str, bool] | None:
-        assert column.categories is not None  # the caller asked
-        if not exists(inner, "codes"):
-            return "the frame shows no codes here", "no codes", True
-        copied = open_dataset(inner, "categories") if hard_kind(inner, "categories") == "dataset" else None
-        reader = _plain_reader("categories", copied) if copied is not None else None
-        if reader is None or not reader.read(0, reader.column.n_rows).equals(self._rows.categories(column)):
-            return "the categories of the frame are others than those of the table", "other categories", reader is None
-        if attributes.read_flag(inner, names.ORDERED) != column.categories.ordered:
-            return "the flag ordered of the frame is another than that of the table", "another flag", False
-        return None
-
-    def _wrong_flags(
-        self, column: ColumnInfo, inner: Any, name: str, told: Callable[[pa.Array], pa.Array]
-    ) -> tuple[str, str, bool] | None:
-        """How booleans of the frame differ from what the table tells."""
-        dataset = open_dataset(inner, name) if hard_kind(inner, name) == "dataset" else None
-        reader = _plain_reader(name, dataset) if dataset is not None else None
-        if reader is None or not self._fits(column, reader.column):
-            return f"{name} of the frame is not as long as the table, or holds no booleans", "another length", True
-        for start, piece in self._rows.pieces(column):
-            wanted = told(piece).to_numpy(zero_copy_only=False)
-            held = reader.read(start, len(piece)).to_numpy(zero_copy_only=False)
-            other = np.flatnonzero(held != wanted)
-            if len(other):
-                row = start + int(other[0])
-                what = "says that other rows are missing" if name == "mask" else "holds other values"
-                return f"{name} of the frame {what} than the table says", f"row {row}: {bool(held[other[0]])}", False
-        return None
-
-    def _fits(self, column: ColumnInfo, flags: ColumnInfo) -> bool:
-        return flags.type.kind == "boolean" and flags.n_rows == column.n_rows
-
-    def _show(self, column: ColumnInfo) -> bool:
-        """Make the frame show a column as the table has it; what is the frame's own is made of that."""
-        inner = open_group(self.beside.frame, column.name) if exists(self.beside.frame, column.name) else None
-        own = ("mask", "values") if column.type.kind == "boolean" else ("mask",)
-        for name in own if inner is not None else ():
-            dataset = open_dataset(inner, name) if exists(inner, name) else None
-            flags = _plain_reader(name, dataset) if dataset is not None else None
-            usable = flags is not None and (self._fits(column, flags.column) or _is_growing(flags.column, dataset))
-            if exists(inner, name) and not usable:
-                unlink(inner, name)
-        self.beside.show(column, self._rows, _Others())
-        return True
-
-
-def _plain_reader(name: str, dataset: Any) -> ColumnReader | None:
-    """The rows of a dataset of rank 1, as a column that has no missing ones; None where there are none to read."""
-    info = describe_dataset(dataset)
-    if info.shape is None or len(info.shape) != 1:
-        return None
-    n_rows = info.shape[0]
-    if claims_too_much(n_rows * info.type.size, stored_bytes(dataset)):
-        return None
-    return ColumnReader(ColumnInfo(name, info.type, n_rows, info.storage, info.chunk_rows, info.filters), dataset)
-
-
-def _is_growing(flags: ColumnInfo, dataset: Any) -> bool:
-    return flags.type.kind == "boolean" and flags.storage == "chunked" and can_grow(dataset)

@@ -1,0 +1,140 @@
+"""A table opened, read or written in one call, by the path of its file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from colonnade.errors import UsageError
+from colonnade.h5.files import Mode as FileMode
+from colonnade.h5.files import Target, open_file
+from colonnade.h5.outside import Links
+from colonnade.layouts import BASIC_COLUMNS, DIRECTORY_GROUP, located
+from colonnade.model import Progress
+from colonnade.predicate import Predicate
+from colonnade.table.file import File, open
+from colonnade.table.table import Table
+from colonnade.trust import Trust
+
+if TYPE_CHECKING:
+    from colonnade.writing import Mode
+
+
+def open_table(
+    target: Target,
+    table: str | None = None,
+    mode: FileMode = "r",
+    *,
+    trust: Trust = "verified",
+    links: Links = "folder",
+) -> Table:
+    """Open one table of a file; the only one when no name is given. It closes with the object."""
+    file = open(target, mode, trust=trust, links=links)
+    try:
+        return file._only_table() if table is None else file[table]
+    except BaseException:
+        file.close()
+        raise
+
+
+def read(
+    target: Target,
+    table: str | None = None,
+    columns: Sequence[str] | None = None,
+    rows: slice | Sequence[int] | None = None,
+    where: Predicate | str | None = None,
+    *,
+    dictionaries: bool = False,
+    links: Links = "folder",
+) -> pa.Table:
+    """Read a table, or some columns and rows of it, as a pyarrow.Table.
+
+    table: its path; may be left out when the file holds one table. columns: their names.
+    rows: a slice, or row numbers in any order. where: which of these rows, as for Table.where.
+    dictionaries: text that is kept by categories as Arrow dictionaries.
+    links: which other files this one may lead to, as for colonnade.open.
+    """
+    with open(target, links=links) as file:
+
+        def chosen() -> pa.Table:
+            query = (file._only_table() if table is None else file[table])._query()
+            if rows is not None:
+                query = query[rows] if isinstance(rows, slice) else query.take(rows)
+            if where is not None:
+                query = query.where(where)
+            return (query if columns is None else query.select(columns)).to_arrow(dictionaries=dictionaries)
+
+        found: pa.Table = file._consistent(chosen)
+        return found
+
+
+def write(
+    target: Target,
+    data: Any,
+    table: str = "table",
+    *,
+    mode: Mode | Literal["append"] = "error",
+    progress: Progress | None = None,
+    **options: Any,
+) -> None:
+    """Write data as a table into a new or an existing HDF5 file.
+
+    data: an Arrow, pandas, polars or DuckDB table (anything with __arrow_c_stream__), a dict of
+        arrays, a NumPy record array, or an iterator of such batches (streamed, bounded memory).
+    table: where in the file, "/" for the root.
+    mode: what if a table is there: "error", "replace", or "append" (the options then are the table's own).
+    progress: called with the rows written so far and the rows in all (None where unknown); with `index`, the rows
+    looked at for each indexed column count as well.
+
+    Options: title, description, units_vocabulary (texts); columns={name: colonnade.column(...)};
+    labels=[names] or {name: array}, the row labels; index={column: kind or kinds}, the search indexes;
+    layout="hep001", "anndata" or "artifactdb"; allow_reserved=False.
+    version, directory: of the layout "artifactdb": version="1.0" (a group that says its version), or "H/F", a legacy
+    form by the versions of hdf5_data_frame and data_frame; directory=True: today's form, a directory at the target.
+    anndata=True: a HEP001 table that anndata reads as a data frame as well, with labels and missing rows: in one group
+    where that can be, else as the member "_hep001" of the frame. anndata="0.7": always in one group, as of anndata 0.7.
+    """
+    from colonnade.writing import check_options, check_place, prepare
+
+    check_options(options)
+    if options.get("directory"):
+        target, table = _in_directory(target), DIRECTORY_GROUP
+    target = located(target)
+    if mode == "append":
+        if _append_to(target, table, data, progress):
+            return
+        mode = "error"
+    draft = prepare(data, **options)
+    if isinstance(target, (str, os.PathLike)) and Path(target).is_file() and Path(target).stat().st_size:
+        with open(target) as file:  # opening it for changes would alter a few bytes already
+            file._consistent(lambda: check_place(file._handle.root, file._absolute(table), mode, draft))
+    handle = open_file(target, "a", large_root=draft.large_attributes and table.strip("/") == "")
+    with File(handle) as file:
+        file._write(table, draft, mode, progress)
+
+
+def _in_directory(target: Target) -> Path:
+    """The file of a table that is a directory, which is made if it is not there."""
+    if not isinstance(target, (str, os.PathLike)):
+        raise UsageError("directory=True makes a directory: name its path")
+    folder = Path(target)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; directory=True makes a directory: choose another path")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / BASIC_COLUMNS
+
+
+def _append_to(target: Target, table: str, data: Any, progress: Progress | None) -> bool:
+    """Append to a table that is there; False when it is not."""
+    if isinstance(target, (str, os.PathLike)) and not (Path(target).is_file() and Path(target).stat().st_size):
+        return False
+    with open(target) as file:
+        if table not in file:
+            return False
+    with open(target, "r+") as file:
+        file[table].append(data, progress=progress)
+    return True
