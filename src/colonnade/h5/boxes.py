@@ -19,6 +19,7 @@ from colonnade.h5 import capi
 from colonnade.h5.chunks import raw_dtype
 from colonnade.h5.codecs import LeftToLibrary
 from colonnade.h5.datatypes import describe_type
+from colonnade.h5.lengths import check_lengths, has_lengths
 from colonnade.h5.undo import Pipeline
 from colonnade.model import FilterInfo, StoredType
 
@@ -32,13 +33,14 @@ _BYTE = np.dtype(np.uint8)
 def read_box(dataset: Any, dtype: np.dtype[Any], filters: Sequence[FilterInfo], box: Box, path: str) -> Array | None:
     """A box (ranges without steps) of a dataset whose chunks have filters; None when the library is to read it.
 
-    A chunk that does not unpack to what it must hold is a CorruptError, in both cases.
+    A chunk that does not unpack to what it must hold, or whose elements claim more than the file has, is a
+    CorruptError, in both cases.
     """
-    creation = dataset.get_create_plist()
-    if not filters or creation.get_layout() != h5d.CHUNKED or capi.skips_partial_chunks(creation):
+    creation, stored = dataset.get_create_plist(), describe_type(dataset.get_type())
+    is_claiming = has_lengths(dataset, stored)
+    if not (filters or is_claiming) or creation.get_layout() != h5d.CHUNKED or capi.skips_partial_chunks(creation):
         return None
     shape, chunk = tuple(dataset.shape), tuple(creation.get_chunk())
-    stored = describe_type(dataset.get_type())
     item = _stored_bytes(stored)
     pipeline = Pipeline(filters, prod(chunk) * item)
     if not item or not pipeline.is_known or not shape:
@@ -54,6 +56,8 @@ def read_box(dataset: Any, dtype: np.dtype[Any], filters: Sequence[FilterInfo], 
         if not _unpack(dataset, (offset, size), pipeline, whole, path):
             return None
         n_read += 1
+        if is_claiming:
+            check_lengths(whole, stored, most, path)
         if out is not None:
             _place(whole.view(dtype).reshape(chunk), offset, out, box)
     return out if n_read == prod(len(numbers) for numbers in _grid(chunk, box)) else None  # else some are the fill

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -399,7 +400,7 @@ def open_source(dataset: Any, dtype: np.dtype[Any] | None, filters: Sequence[Fil
     if dtype is None or len(dataset.shape) != 1:
         return None
     if creation.get_layout() == h5d.CONTIGUOUS and not creation.get_external_count():
-        return _open_run(dataset, dtype)
+        return open_run(dataset, dtype)
     if creation.get_layout() != h5d.CHUNKED:
         return None
     chunk_rows = int(creation.get_chunk()[0])
@@ -411,10 +412,11 @@ def open_source(dataset: Any, dtype: np.dtype[Any] | None, filters: Sequence[Fil
     return ChunkSource(dataset, file, dtype, chunk_rows, pipeline, file_id.get_intent() == h5f.ACC_RDONLY)
 
 
-def _open_run(dataset: Any, dtype: np.dtype[Any]) -> RunSource | None:
+def open_run(dataset: Any, dtype: np.dtype[Any]) -> RunSource | None:
+    """A way to all elements of a contiguous dataset, one behind the other, whatever its rank."""
     file_id = h5i.get_file_id(dataset)
     file = _file_of(file_id)
-    if file is None or dataset.get_storage_size() != dataset.shape[0] * dtype.itemsize:
+    if file is None or dataset.get_storage_size() != prod(dataset.shape) * dtype.itemsize:
         return None
     frozen = file_id.get_intent() == h5f.ACC_RDONLY
     return RunSource(dataset, file, dtype, DEFAULT_CHUNK_ROWS, Pipeline((), 0), frozen)

@@ -29,6 +29,7 @@ from colonnade.h5.codecs import Data
 from colonnade.h5.collections import check_collections
 from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
+from colonnade.h5.lengths import check_rows_claimed
 from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.outside import check_rows
 from colonnade.h5.stored import read_stored, stored_size
@@ -263,6 +264,7 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
         yield image
         return
     load_filters(info.filters)
+    check_rows_claimed(dataset, stored, info.filters, range(start, start + (count - 1) * step + 1))
     _check_sums(dataset, info.filters, start, count * step)
     file_space = dataset.get_space()
     file_space.select_hyperslab((start,), (count,), (step,))

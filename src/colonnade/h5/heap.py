@@ -19,9 +19,9 @@ from colonnade.errors import CorruptError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.chunks import FARTHEST, ChunkSource, RowNumbers, new_array, open_source
 from colonnade.h5.codecs import Bytes
+from colonnade.h5.lengths import AS_BYTES, REFERENCE, References, check_lengths, has_lengths
 from colonnade.model import FilterInfo, StoredType
 
-REFERENCE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
 Offsets = np.ndarray[Any, np.dtype[np.int32]]
 _GAP = 1 << 16  # bytes between collections that are read in one go
 _TOGETHER = 64  # collections that are followed at a time; most have 64 KiB
@@ -29,7 +29,6 @@ _MOST = 1 << 30  # bytes of collections that are held at the same time
 MOST_AT_ONCE = (1 << 31) - 1  # bytes of the rows that are read at once: the offsets count no more
 _MOST_SLOTS = 1 << 26  # objects of collections, counted by their highest index
 _FEW_SLOTS = 1 << 20  # that are nothing to speak of; of more, there must be bytes enough for an eighth of them
-_SMALL = 1 << 26  # bytes of a text that are not worth the question whether the file has them
 _HEAD = 16
 _INT64, _INT32, _BYTE = np.dtype("i8"), np.dtype("i4"), np.dtype("u1")
 
@@ -44,9 +43,10 @@ class Strings(NamedTuple):
 class HeapSource:
     """A column of variable-length strings or bytes whose rows can be read past the library."""
 
-    def __init__(self, source: ChunkSource, is_text: bool, file_bytes: int) -> None:
+    def __init__(self, source: ChunkSource, stored: StoredType, file_bytes: int) -> None:
         self._source = source
-        self._is_text = is_text
+        self._stored = stored
+        self._is_text = stored.kind == "text"
         self._file_bytes = file_bytes
 
     def read(self, start: int, count: int) -> Strings | None:
@@ -60,21 +60,21 @@ class HeapSource:
     def _follow(self, image: Any) -> Strings | None:
         if image is None:
             return None
-        self._check_lengths(image.view(REFERENCE)["length"])
+        self._check_lengths(image.view(REFERENCE))
         try:
             parts = [self._resolve(image[begin:end]) for begin, end in _parts(image.view(REFERENCE))]
             return parts[0] if len(parts) == 1 else _joined(parts)
         except BROKEN:
             return None
 
-    def _check_lengths(self, lengths: Any) -> None:
+    def _check_lengths(self, references: References) -> None:
         """Refuse rows of too many bytes before any is read: many may lead to one long text. The library takes all."""
-        n_bytes, path = int(lengths.sum(dtype=np.int64)), self._source.path
-        if int(lengths.max(initial=0)) > max(self._file_bytes, _SMALL):
-            raise CorruptError(f"{path}: a row claims {int(lengths.max()):,} bytes, more than the file has", path=path)
+        path = self._source.path
+        check_lengths(references, self._stored, self._file_bytes, path)
+        n_bytes = int(references["length"].sum(dtype=np.int64))
         if n_bytes > MOST_AT_ONCE:
             raise CorruptError(
-                f"{path}: {len(lengths)} rows of {n_bytes:,} bytes are more than can be read at once", path=path
+                f"{path}: {len(references)} rows of {n_bytes:,} bytes are more than can be read at once", path=path
             )
 
     def _resolve(self, image: Any) -> Strings:
@@ -154,9 +154,7 @@ def open_heap(dataset: Any, stored: StoredType, filters: Sequence[FilterInfo]) -
     """A way to strings or bytes of variable length past the library; None where there is none, or it would not pay."""
     if stored.kind not in ("text", "binary") or kernels.FORM != "c":
         return None
-    if h5i.get_file_id(dataset).get_create_plist().get_sizes() != (8, 8):
-        return None
-    source = open_source(dataset, np.dtype((np.void, REFERENCE.itemsize)), filters)
+    source = open_source(dataset, AS_BYTES, filters) if has_lengths(dataset, stored) else None
     if source is None:
         return None
-    return HeapSource(source, stored.kind == "text", h5i.get_file_id(dataset).get_filesize())
+    return HeapSource(source, stored, h5i.get_file_id(dataset).get_filesize())

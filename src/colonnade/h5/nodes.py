@@ -23,6 +23,7 @@ from colonnade.h5.collections import check_collections
 from colonnade.h5.datasets import claims_too_much
 from colonnade.h5.datatypes import can_be_converted, describe_type
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
+from colonnade.h5.lengths import check_run_claimed
 from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
 from colonnade.h5.outside import bytes_elsewhere, check_rows
 
@@ -183,6 +184,7 @@ def check_readable(dataset: Any, count: int) -> None:
         _check_heap(dataset.id)
         if dataset.id.get_create_plist().get_layout() != h5d.CHUNKED:
             check_rows(dataset.id)
+            check_run_claimed(dataset.id, describe_type(dataset.id.get_type()))
         stored, filters = _stored_bytes(dataset.id), describe_filters(dataset.id.get_create_plist())
         if dataset.chunks and stored:  # of a chunk that is stored, the library makes all
             claimed = max(claimed, prod(dataset.chunks) * max(dtype.itemsize, 1))

@@ -1,0 +1,125 @@
+"""Elements of variable length that claim more than their file has: refused before the library takes memory for them."""
+
+from __future__ import annotations
+
+import resource
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import colonnade as cn
+from colonnade.errors import CorruptError
+
+TEXT, NUMBERS = h5py.string_dtype(), h5py.vlen_dtype(np.dtype("f8"))
+WORD = "a word of which there is one only"
+LENGTH = 0x4000_0000  # bytes of a text, or eight times as many of numbers
+MOST_GROWN = 64 << 20
+
+
+def chunked(file: Any) -> None:
+    file.create_dataset("x", data=[WORD, "b", "c"], dtype=TEXT, chunks=(2,), maxshape=(None,))
+
+
+def contiguous(file: Any) -> None:
+    file.create_dataset("x", data=["b", WORD], dtype=TEXT)
+
+
+def scalar(file: Any) -> None:
+    file.create_dataset("x", data=WORD, dtype=TEXT)
+
+
+def matrix(file: Any) -> None:
+    file.create_dataset("x", data=np.array([["b", "c"], ["d", WORD]], dtype=object), dtype=TEXT, chunks=(1, 2))
+
+
+def contiguous_matrix(file: Any) -> None:
+    file.create_dataset("x", data=np.array([["b", "c"], ["d", WORD]], dtype=object), dtype=TEXT)
+
+
+def filtered(file: Any) -> None:
+    file.create_dataset("x", data=[WORD, "b"], dtype=TEXT, chunks=(2,), compression="gzip")
+
+
+def claim(path: Path, length: int, to: int = LENGTH) -> None:
+    """Make the one element of this length claim another: the length that the address of its collection follows."""
+    data = bytearray(path.read_bytes())
+    heap = data.index(b"GCOL")
+    reference = struct.pack("<IQ", length, heap)
+    assert data.count(reference) == 1
+    place = data.index(reference)
+    data[place : place + 4] = struct.pack("<I", to)
+    path.write_bytes(data)
+
+
+def grown(work: Callable[[], object]) -> int:
+    """Bytes by which the most memory that the process ever held grew."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    work()
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
+
+
+@pytest.mark.parametrize("make", [chunked, contiguous, scalar, matrix, contiguous_matrix])
+def test_an_element_of_anndata_is_refused(tmp_path: Path, make: Callable[[Any], None]) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        make(file)
+    with cn.open(path) as file:
+        assert WORD in np.asarray(cn.read_element(file.h5["x"])).ravel().tolist()
+    claim(path, len(WORD))
+
+    def read() -> None:
+        with cn.open(path) as file, pytest.raises(CorruptError, match=r"1,073,741,824 bytes, more than the file has"):
+            cn.read_element(file.h5["x"])
+
+    assert grown(read) < MOST_GROWN
+
+
+def test_a_filtered_chunk_is_looked_into_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        filtered(file)
+        mask, packed = file["x"].id.read_direct_chunk((0,))
+        assert mask == 0
+        rows = struct.pack("<I", LENGTH) + zlib.decompress(packed)[4:]
+        file["x"].id.write_direct_chunk((0,), zlib.compress(rows))
+    with cn.open(path) as opened, pytest.raises(CorruptError, match="more than the file has"):
+        cn.read_element(opened.h5["x"])
+
+
+@pytest.mark.parametrize("chunks", [None, (2,)])
+def test_rows_that_only_the_library_reads_are_refused(tmp_path: Path, chunks: tuple[int] | None) -> None:
+    path = tmp_path / "a.h5"
+    cn.write(path, {"n": [1, 2]}, table="t")
+    with h5py.File(path, "r+") as file:
+        made = file["t"].create_dataset("x", (2,), NUMBERS, chunks=chunks)
+        made[0], made[1] = np.arange(7.0), np.arange(3.0)
+        file["t"].attrs["column-order"] = np.array(["n", "x"], dtype=file["t"].attrs["column-order"].dtype)
+    with cn.open(path) as opened:
+        assert opened["t"]["x"].to_arrow().to_pylist() == [[*range(7)], [0, 1, 2]]
+    claim(path, 7)
+
+    def read() -> None:
+        with cn.open(path) as opened, pytest.raises(CorruptError, match=r"8,589,934,592 bytes, more than the file has"):
+            opened["t"]["x"].to_arrow()
+
+    assert grown(read) < MOST_GROWN
+
+
+def test_rows_without_columns_take_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        group = file.create_group("data_frame")
+        group.create_group("data")
+        group.attrs["version"] = "1.0"
+        group.attrs["row-count"] = np.uint64(2**62)
+        group.create_dataset("column_names", data=np.array([], dtype=object), dtype=TEXT)
+    with cn.open(path) as opened:
+        table = opened["data_frame"]
+        assert grown(table.to_arrow) < MOST_GROWN
+        assert table.to_arrow().num_rows == len(table) == 2**62
