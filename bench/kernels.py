@@ -105,6 +105,7 @@ def comparing(n: int) -> Iterator[Case]:
     many = np.arange(-100, 100, 4).astype("f8")
     yield Case("among_rows f8, 50", "among_rows", (values, many, 0, rows), size)
     yield Case("among_count f8, 50", "among_count", (values, many), size)
+    yield Case("has_item 8", "has_item", (values, b"\xff" * 8), size)
     yield Case("item_mask 8", "item_mask", (values, bytes(8), mask), size)
     yield Case("nan_mask f8", "nan_mask", (values, mask), size)
     a, b = (RNG.random(n) < 0.5).view("u1"), (RNG.random(n) < 0.1).view("u1")

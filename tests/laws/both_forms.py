@@ -17,6 +17,7 @@ except ImportError:  # a machine without a compiler has one form
 HAS_C = native is not plain
 KINDS = [*(f"{sign}{size}" for sign in "iu" for size in (1, 2, 4, 8)), "f4", "f8"]
 REFUSED = "refused"
+LOOKING = ("decode_scaleoffset_chunks", "read_pieces")  # say whether an item is there: False is no refusal
 
 
 def own(argument: Any) -> Any:
@@ -44,7 +45,7 @@ def agree(name: str, *arguments: Any, exact: bool = True) -> Any:
         return REFUSED
     if exact:
         assert repr(answer) == repr(truth)
-        if answer is False:  # there is nothing in the output
+        if answer is False and name not in LOOKING:  # there is nothing in the output
             return False
         if (
             not isinstance(answer, bool) and name.endswith("_rows") and isinstance(answer, int)

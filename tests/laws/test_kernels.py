@@ -117,6 +117,16 @@ def bounds(draw: st.DrawFn, values: np.ndarray[Any, Any]) -> list[Any]:
 
 
 @given(st.data(), kinds_and_numbers())
+def test_whether_an_item_is_there(data: st.DataObject, values: np.ndarray[Any, Any]) -> None:
+    items = [item.tobytes() for item in values]
+    look = data.draw(st.sampled_from([*items, bytes(values.itemsize)]))
+    assert agree("has_item", values, look) == (look in items)
+    assert agree("has_item", values, bytes(3)) == agree("has_item", values, None) == REFUSED
+    if values.nbytes % 8:
+        assert agree("has_item", values, bytes(8)) == REFUSED
+
+
+@given(st.data(), kinds_and_numbers())
 def test_ranges(data: st.DataObject, values: np.ndarray[Any, Any]) -> None:
     asked = bounds(data.draw, values)
     mask, rows = np.full(len(values), 9, dtype="u1"), np.zeros(len(values), dtype="i8")

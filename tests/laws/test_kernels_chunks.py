@@ -46,7 +46,7 @@ def test_chunks_of_scale_offset(n_chunks: int, n_rows: int, kind: str) -> None:
         packed.append(out[: plain.encode_scaleoffset(values, out, None)].tobytes())
     sizes = np.array([len(chunk) for chunk in packed])
     whole = np.zeros(n_chunks * n_rows, kind)
-    answer = agree("decode_scaleoffset_chunks", b"".join(packed), sizes, whole, None, 2)
+    answer = agree("decode_scaleoffset_chunks", b"".join(packed), sizes, whole, None, 2, None)
     expected = np.zeros(n_chunks * n_rows, kind)
     refused = False
     for number, chunk in enumerate(packed):
@@ -54,6 +54,13 @@ def test_chunks_of_scale_offset(n_chunks: int, n_rows: int, kind: str) -> None:
         refused |= call(plain, "decode_scaleoffset", [chunk, share, None, 2]) == REFUSED
     assert (answer == REFUSED) == refused
     assert refused or whole.tobytes() == expected.tobytes()
+    for look in (whole[-1:].tobytes(), np.array([77], kind).tobytes()) if len(whole) and not refused else ():
+        again = np.zeros(n_chunks * n_rows, kind)
+        found = agree("decode_scaleoffset_chunks", b"".join(packed), sizes, again, None, 2, look)
+        assert found == (look in {whole[at : at + 1].tobytes() for at in range(len(whole))})
+        assert again.tobytes() == whole.tobytes()
+    wrong = bytes(whole.itemsize * 2 if whole.itemsize < 8 else 4)
+    assert agree("decode_scaleoffset_chunks", b"".join(packed), sizes, whole, None, 2, wrong) == REFUSED
 
 
 WRONG_SIZES = [[-1, 21], [1 << 62, 1 << 62], [2**63 - 1, 21], [5], [10, 11, 1], [], [0, 20]]
@@ -65,7 +72,7 @@ def test_sizes_that_do_not_fit(sizes: list[int]) -> None:
     assert len(chunk) == 20
     claimed = np.array(sizes, dtype="i8")
     assert agree("inflate_chunks", chunk, claimed, np.zeros(16, "u1"), 1) == REFUSED
-    assert agree("decode_scaleoffset_chunks", chunk, claimed, np.zeros(4, "i4"), None, 0) == REFUSED
+    assert agree("decode_scaleoffset_chunks", chunk, claimed, np.zeros(4, "i4"), None, 0, None) == REFUSED
 
 
 def test_what_lies_behind_the_chunks() -> None:
@@ -77,7 +84,7 @@ def test_what_lies_behind_the_chunks() -> None:
 def test_nothing_at_all() -> None:
     none = np.zeros(0, "i8")
     assert agree("inflate_chunks", b"", none, np.zeros(0, "u1"), 4) is None
-    assert agree("decode_scaleoffset_chunks", b"", none, np.zeros(0, "i4"), None, 0) is None
+    assert agree("decode_scaleoffset_chunks", b"", none, np.zeros(0, "i4"), None, 0, None) is None
 
 
 def test_pieces_of_a_file(tmp_path: Path) -> None:
@@ -88,9 +95,18 @@ def test_pieces_of_a_file(tmp_path: Path) -> None:
     try:
         addresses, sizes = np.array([9_000, 0, 17, 17, 5_000]), np.array([1_000, 1, 0, 3, 4_000])
         out = np.zeros(sizes.sum(), "u1")
-        assert agree("read_pieces", file, addresses, sizes, out) is None
+        assert agree("read_pieces", file, addresses, sizes, out, None) is None
         expected = b"".join(content[at : at + n] for at, n in zip(addresses, sizes, strict=True))
         assert out.tobytes() == expected
+        for size in (1, 2, 4, 8):
+            items = (
+                {expected[at : at + size] for at in range(0, len(expected), size)} if not len(expected) % size else None
+            )
+            for look in (expected[-size:], bytes(size), content[9_000 + 3 * size :][:size]):
+                again = np.zeros(sizes.sum(), "u1")
+                found = agree("read_pieces", file, addresses, sizes, again, look)
+                assert found == (REFUSED if items is None else look in items)
+        assert agree("read_pieces", file, addresses, sizes, out, b"abc") == REFUSED
         for at, n, room in (
             (9_999, 2, 2),
             (10_000, 1, 1),
@@ -101,7 +117,7 @@ def test_pieces_of_a_file(tmp_path: Path) -> None:
             (2**63 - 1, 5, 5),
         ):
             given_out = np.zeros(room, "u1")
-            arguments = [file, np.array([at]), np.array([n]), given_out]
+            arguments = [file, np.array([at]), np.array([n]), given_out, None]
             for form in (native, plain):
                 with pytest.raises((ValueError, OSError)):
                     form.read_pieces(*arguments)
@@ -109,4 +125,4 @@ def test_pieces_of_a_file(tmp_path: Path) -> None:
         os.close(file)
     for form in (native, plain):
         with pytest.raises(OSError, match=r"[Bb]ad file"):
-            form.read_pieces(file, addresses, sizes, out)
+            form.read_pieces(file, addresses, sizes, out, None)

@@ -343,10 +343,11 @@ def decode_coded_text(image: Image, categories: pa.StringArray, fill: bytes | No
 
 def decode_code_numbers(image: Image, n_categories: int, fill: bytes | None) -> tuple[Image, Mask | None]:
     """Codes of a categorical as they are kept, checked, and which are missing; None when none is."""
-    dtype = image.dtype
-    missing: Mask | None = image == -1 if dtype.kind == "i" else None
-    if dtype.kind == "u" and fill is not None:
-        missing = image == np.frombuffer(fill, dtype=dtype)[0]
+    mark = -1 if image.dtype.kind == "i" else None if fill is None else int(np.frombuffer(fill, dtype=image.dtype)[0])
+    least, greatest, _, _ = kernels.least_greatest(image, None)
+    if least is None or (least >= 0 and greatest < n_categories and (mark is None or not least <= mark <= greatest)):
+        return image, None
+    missing: Mask | None = None if mark is None else image == mark
     if missing is not None and not missing.any():
         missing = None
     check_codes(image, n_categories, missing)

@@ -10,7 +10,7 @@ from colonnade.columns.decode import corrupt_row, decode, decode_strings
 from colonnade.columns.kept import CodedReader, any_of
 from colonnade.columns.keys import Numbers
 from colonnade.columns.missing import Mask
-from colonnade.columns.read import Raw
+from colonnade.columns.read import Present, Raw
 from colonnade.errors import FormatError
 from colonnade.h5.heap import Strings
 
@@ -38,6 +38,7 @@ class LevelsReader(CodedReader):
             raise FormatError(f"column {name!r} holds {stored}, which is no text", column=name)
         if isinstance(raw, Strings):
             return decode_strings(raw, pa.string(), fill)
+        assert not isinstance(raw, Present)  # texts are no numbers
         return decode(raw, stored, pa.string(), fill)
 
     def _fill_text(self) -> bytes | None:

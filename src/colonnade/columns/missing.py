@@ -55,6 +55,15 @@ def has_none_missing(image: Image, stored: StoredType, fill: bytes) -> bool:
     return value == value and not kernels.range_count(image, value, value, False, False)  # noqa: PLR0124 - not NaN
 
 
+def bits_of_fill(stored: StoredType, fill: bytes, as_stored: np.dtype[Any] | None) -> bytes | None:
+    """The fill of numbers as it lies in the file, where it marks the elements of just these bits and no others."""
+    if as_stored is None or stored.kind not in ("integer", "float") or as_stored.kind not in "iuf":
+        return None
+    value = np.frombuffer(fill, dtype=memory_dtype(stored))[0]
+    has_others = as_stored.kind == "f" and (np.isnan(value) or value == 0)
+    return None if has_others else np.array(value, dtype=as_stored).tobytes()
+
+
 def find_missing_strings(strings: Strings, array: pa.Array, fill: bytes) -> Mask | None:
     """Which strings equal the fill; None when none does. `array` holds the same as Arrow."""
     lengths = np.diff(strings.offsets)

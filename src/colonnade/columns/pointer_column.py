@@ -17,7 +17,7 @@ from colonnade.columns.decode import corrupt_row, strings_array
 from colonnade.columns.kept import any_of
 from colonnade.columns.keys import ByteKeys, Keys, Places
 from colonnade.columns.missing import Mask
-from colonnade.columns.read import ColumnReader
+from colonnade.columns.read import ColumnReader, Present
 from colonnade.columns.stamps import Texts, equal_texts
 from colonnade.columns.strings import Bytes
 from colonnade.errors import CorruptError, FormatError, UsageError
@@ -70,7 +70,7 @@ class PointerReader(ColumnReader):
     def _image(self, start: int, count: int) -> Image:
         """The pointers of these rows."""
         with self._raw(start, count) as image:
-            assert not isinstance(image, Strings)  # pointers are no strings
+            assert not isinstance(image, (Strings, Present))  # pointers are records
             return image.copy()
 
     def _decode(self, raw: Any) -> pa.Array:

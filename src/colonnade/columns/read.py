@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,7 @@ from colonnade.columns.keys import (
 )
 from colonnade.columns.lookup import Places, TextLookup
 from colonnade.columns.mapping import arrow_type, key_type, value_type
-from colonnade.columns.missing import Mask
+from colonnade.columns.missing import Mask, bits_of_fill
 from colonnade.errors import CorruptError, FormatError
 from colonnade.h5.chunks import ChunkSource, RowNumbers, by_chunk, open_source, raw_dtype
 from colonnade.h5.datasets import Image, describe_dataset, reading, stored_bytes, written_rows
@@ -49,7 +49,13 @@ PIECE_BYTES = 8 << 20
 FARTHEST_APART = 64 << 20  # bytes between two wanted rows of a chunk beyond which they are read one by one
 
 
-Raw = Image | Strings
+class Present(NamedTuple):
+    """Elements none of which is the fill, as was seen when they were read."""
+
+    image: Image
+
+
+Raw = Image | Strings | Present
 """Rows as they are read: elements in memory form, or bytes of variable length."""
 
 
@@ -69,7 +75,7 @@ class ColumnReader:
         self._source: ChunkSource | HeapSource | None = None
         if column.problem is None and column.storage in ("chunked", "contiguous"):
             self._source = open_heap(dataset, column.type, column.filters) or open_source(
-                dataset, raw_dtype(column.type), column.filters
+                dataset, raw_dtype(column.type), column.filters, _look_for(column)
             )
         self.key_type = key_type(column)
         """The datatype that holds what rows are compared by."""
@@ -158,12 +164,19 @@ class ColumnReader:
         column = self.column
         if column.problem is not None:
             raise FormatError(f"column {column.name!r} cannot be read: {column.problem}", column=column.name)
-        raw = self._source.read(start, count) if self._source is not None and step == 1 else None
+        raw = self._read_past(start, count) if step == 1 else None
         if raw is not None:
             yield raw
             return
         with reading(self._dataset, column, start, count, step) as image:
             yield image
+
+    def _read_past(self, start: int, count: int) -> Raw | None:
+        """These rows past the library; None where that cannot be."""
+        if not isinstance(self._source, ChunkSource):
+            return None if self._source is None else self._source.read(start, count)
+        image, may_miss = self._source.read_and_look(start, count)
+        return image if image is None or may_miss else Present(image)
 
     def _take_raw(self, rows: RowNumbers) -> Raw | None:
         """Rows that lie apart, past the library; None where that cannot be, or they do not lie apart."""
@@ -183,6 +196,8 @@ class ColumnReader:
 
     def _decode(self, raw: Raw) -> pa.Array:
         column = self.column
+        if isinstance(raw, Present):
+            return decode(raw.image, column.type, self.kind)
         if isinstance(raw, Strings):
             return decode_strings(raw, self.kind, column.fill)
         if column.categories is None:
@@ -194,6 +209,8 @@ class ColumnReader:
 
     def _decode_numbers(self, raw: Raw) -> tuple[Numbers, Mask | None]:
         column = self.column
+        if isinstance(raw, Present):
+            return decode_numbers(raw.image, column.type, None)
         assert not isinstance(raw, Strings)  # by has_numbers
         if column.categories is not None:
             return decode_code_numbers(raw, column.categories.n_categories, column.fill)
@@ -205,6 +222,8 @@ class ColumnReader:
 
     def _key_array(self, raw: Raw) -> pa.Array:
         column = self.column
+        if isinstance(raw, Present):
+            return decode(raw.image, column.type, pa.from_numpy_dtype(raw.image.dtype))
         if isinstance(raw, Strings):
             array = decode_strings(raw, self.kind, column.fill)
             return array if self.is_decimal_text else array.cast(pa.binary())
@@ -330,6 +349,13 @@ class TextReader(ColumnReader):
     @property
     def domain(self) -> Domain | None:
         return "bytes"
+
+
+def _look_for(column: ColumnInfo) -> bytes | None:
+    """The fill of a column of plain numbers as it is stored, to be looked for while rows are read."""
+    if column.categories is not None or column.kept is not None or column.fill is None:
+        return None
+    return bits_of_fill(column.type, column.fill, raw_dtype(column.type))
 
 
 def cut(start: int, stop: int, chunk_rows: int, stored: StoredType) -> Iterator[tuple[int, int]]:

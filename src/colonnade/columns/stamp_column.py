@@ -11,7 +11,7 @@ from colonnade.columns.decode import corrupt_row
 from colonnade.columns.kept import StandingReader, any_of
 from colonnade.columns.keys import Numbers
 from colonnade.columns.missing import Mask
-from colonnade.columns.read import Raw
+from colonnade.columns.read import Present, Raw
 from colonnade.columns.stamps import Stamps, Texts, equal_texts, parse_date_times, parse_dates, texts_of
 from colonnade.errors import FormatError
 from colonnade.h5.datatypes import memory_dtype
@@ -33,6 +33,7 @@ class StampReader(StandingReader):
     def _texts(self, raw: Raw) -> Texts:
         if isinstance(raw, Strings):
             return Texts(raw.data, raw.offsets[:-1].astype(np.int64), np.diff(raw.offsets).astype(np.int64))
+        assert not isinstance(raw, Present)  # texts are no numbers
         if self.column.type.kind == "text":
             found = [ctypes.string_at(pointer) if pointer else b"" for pointer in raw.tolist()]
             return texts_of(pa.array(found, pa.binary()))

@@ -115,6 +115,7 @@ class ChunkSource:
         chunk_rows: int,
         pipeline: Pipeline,
         frozen: bool,
+        look: bytes | None = None,
     ) -> None:
         self._dataset = dataset
         self._file = file
@@ -123,6 +124,7 @@ class ChunkSource:
         self._chunk_bytes = chunk_rows * dtype.itemsize
         self._pipeline = pipeline
         self._frozen = frozen
+        self._look_for = look
         self._known: dict[int, Chunk] = {}
         self._all_known = False
         self._asked = 0  # chunks that were looked for
@@ -130,20 +132,24 @@ class ChunkSource:
 
     def read(self, start: int, count: int) -> Image | None:
         """The rows from `start` on, in memory form; None when the library must read them, or refuse to."""
+        return self.read_and_look(start, count)[0]
+
+    def read_and_look(self, start: int, count: int) -> tuple[Image | None, bool]:
+        """The same, and whether one of them is, as far as that is known, the element that is looked for."""
         if self._is_too_much(count):
-            return None
-        out = new_array(count, self._dtype)
+            return None, True
+        out, is_met = new_array(count, self._dtype), self._look_for is None
         numbers = range(start // self.chunk_rows, -(-(start + count) // self.chunk_rows)) if count else range(0)
         try:
             self._look(len(numbers))
             if self._all_known and count and self._known.keys().isdisjoint(numbers):
                 out[...] = self._fill()
-                return self._in_memory(out)
+                return self._in_memory(out), True
             for batch in self._batches(numbers, start, count):
-                self._read_batch(batch, start, out)
+                is_met = self._read_batch(batch, start, out) or is_met
         except (ValueError, *BROKEN):
-            return None
-        return self._in_memory(out)
+            return None, True
+        return self._in_memory(out), is_met
 
     def take(self, rows: RowNumbers) -> Image | None:
         """These rows, which increase."""
@@ -250,43 +256,45 @@ class ChunkSource:
     def _is_plain(self, part: Part) -> bool:
         return not part.chunk.mask and part.high - part.low == self.chunk_rows
 
-    def _read_batch(self, batch: list[Part], start: int, out: Image) -> None:
+    def _read_batch(self, batch: list[Part], start: int, out: Image) -> bool:
+        """Whether one of the rows may be the element that is looked for."""
         if len(batch) == 1:
-            self._read_part(batch[0], start, out)
-            return
+            return self._read_part(batch[0], start, out)
         target = out[batch[0].low - start : batch[-1].high - start].view(np.uint8)
         addresses = np.array([part.chunk.address for part in batch], dtype=np.uint64)
         sizes = np.array([part.chunk.size for part in batch], dtype=np.int64)
         if self._pipeline.is_empty:
             if (sizes != self._chunk_bytes).any():
                 raise ValueError("a chunk without filters has another length")
-            self._load_many(addresses, sizes, target)
-            return
+            return self._load_many(addresses, sizes, target, self._look_for) is not False
         data = new_array(int(sizes.sum()), _BYTE)
         self._load_many(addresses, sizes, data)
         try:
-            self._pipeline.undo_many(data, sizes, target)
+            return self._pipeline.undo_many(data, sizes, target, self._look_for) is not False
         except ValueError:
             for part in batch:  # one by one, so that the error tells which it was
                 self._read_part(part, start, out)
+            return True
 
-    def _read_part(self, part: Part, start: int, out: Image) -> None:
+    def _read_part(self, part: Part, start: int, out: Image) -> bool:
+        rows = out[part.low - start : part.high - start]
         try:
-            self._read_chunk(part.chunk, part.low - part.first, out[part.low - start : part.high - start])
+            self._read_chunk(part.chunk, part.low - part.first, rows)
+            return self._look_for is None or kernels.has_item(rows, self._look_for)
         except DamagedChunk as error:
             raise self._damaged(error, part.low, part.high - 1) from error
 
-    def _load_many(self, addresses: Image, sizes: Sizes, target: Bytes) -> None:
-        """Bytes of the file from several places."""
+    def _load_many(self, addresses: Image, sizes: Sizes, target: Bytes, look: bytes | None = None) -> bool | None:
+        """Bytes of the file from several places. Says whether an element is `look`; None where nobody knows."""
         if not isinstance(self._file, JournaledFile):
             if (addresses > FARTHEST).any():
                 raise ValueError("an address lies far behind the end of the file")
-            kernels.read_pieces(self._file, addresses.astype(np.int64), sizes, target)
-            return
+            return kernels.read_pieces(self._file, addresses.astype(np.int64), sizes, target, look)
         done = 0
         for address, size in zip(addresses.tolist(), sizes.tolist(), strict=True):
             self.load(address, target[done : done + size])
             done += size
+        return None
 
     # -- one chunk --
 
@@ -394,13 +402,18 @@ class RunSource(ChunkSource):
         return Chunk(address + number * self._chunk_bytes, self._chunk_bytes, 0)
 
 
-def open_source(dataset: Any, dtype: np.dtype[Any] | None, filters: Sequence[FilterInfo]) -> ChunkSource | None:
-    """A way to the rows of a dataset, whose elements are such, past the library; None where there is none."""
+def open_source(
+    dataset: Any, dtype: np.dtype[Any] | None, filters: Sequence[FilterInfo], look: bytes | None = None
+) -> ChunkSource | None:
+    """A way to the rows of a dataset, whose elements are such, past the library; None where there is none.
+
+    look: an element, as it is stored, that `read_and_look` tells of while it has the rows at hand.
+    """
     creation = dataset.get_create_plist()
     if dtype is None or len(dataset.shape) != 1:
         return None
     if creation.get_layout() == h5d.CONTIGUOUS and not creation.get_external_count():
-        return open_run(dataset, dtype)
+        return open_run(dataset, dtype, look)
     if creation.get_layout() != h5d.CHUNKED:
         return None
     chunk_rows = int(creation.get_chunk()[0])
@@ -409,17 +422,17 @@ def open_source(dataset: Any, dtype: np.dtype[Any] | None, filters: Sequence[Fil
     file = _file_of(file_id)
     if not pipeline.is_known or capi.skips_partial_chunks(creation) or file is None:
         return None
-    return ChunkSource(dataset, file, dtype, chunk_rows, pipeline, file_id.get_intent() == h5f.ACC_RDONLY)
+    return ChunkSource(dataset, file, dtype, chunk_rows, pipeline, file_id.get_intent() == h5f.ACC_RDONLY, look)
 
 
-def open_run(dataset: Any, dtype: np.dtype[Any]) -> RunSource | None:
+def open_run(dataset: Any, dtype: np.dtype[Any], look: bytes | None = None) -> RunSource | None:
     """A way to all elements of a contiguous dataset, one behind the other, whatever its rank."""
     file_id = h5i.get_file_id(dataset)
     file = _file_of(file_id)
     if file is None or dataset.get_storage_size() != prod(dataset.shape) * dtype.itemsize:
         return None
     frozen = file_id.get_intent() == h5f.ACC_RDONLY
-    return RunSource(dataset, file, dtype, DEFAULT_CHUNK_ROWS, Pipeline((), 0), frozen)
+    return RunSource(dataset, file, dtype, DEFAULT_CHUNK_ROWS, Pipeline((), 0), frozen, look)
 
 
 def know_journaled(file_id: Any, journaled: JournaledFile) -> None:

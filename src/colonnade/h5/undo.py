@@ -70,14 +70,17 @@ class Pipeline:
         plain = all(number != 2 or options for number, _, options in self._steps)
         return (numbers in _DEFLATED and plain) or self.scale_offset is not None
 
-    def undo_many(self, data: Bytes, sizes: Sizes, out: Bytes) -> None:
-        """Put the bytes of whole chunks, which have skipped no filter, into `out`: in one call, see `takes_many`."""
+    def undo_many(self, data: Bytes, sizes: Sizes, out: Bytes, look: bytes | None) -> bool | None:
+        """Put the bytes of whole chunks, which have skipped no filter, into `out`: in one call, see `takes_many`.
+
+        Says whether an element is `look`; None where nobody knows.
+        """
         packed = self.scale_offset
         if packed is not None:
             dtype, fill, decimals = scale_offset_form(tuple(packed))
-            kernels.decode_scaleoffset_chunks(data, sizes, out.view(dtype), fill, decimals)
-        else:
-            kernels.inflate_chunks(data, sizes, out, self._steps[0][2][0] if len(self._steps) == 2 else 1)
+            return kernels.decode_scaleoffset_chunks(data, sizes, out.view(dtype), fill, decimals, look)
+        kernels.inflate_chunks(data, sizes, out, self._steps[0][2][0] if len(self._steps) == 2 else 1)
+        return None
 
     def undo(self, data: Data, mask: int, out: Bytes) -> None:
         """Put the bytes of a whole chunk into `out`; `mask` has a bit for each filter that it has skipped."""

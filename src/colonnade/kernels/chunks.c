@@ -91,8 +91,11 @@ static int read_piece(int file, int64_t address, Py_ssize_t size, uint8_t *out)
     return 0;
 }
 
-static int read_all(int file, const int64_t *addresses, const int64_t *sizes, Py_ssize_t n, uint8_t *out, Py_ssize_t room)
+static int read_all(int file, const int64_t *addresses, const int64_t *sizes, Py_ssize_t n, uint8_t *out, Py_ssize_t room,
+                    const Look *look, int *found)
 {
+    Py_ssize_t looked_at = 0, done = 0;
+    const uint8_t *all = out;
     for (Py_ssize_t i = 0; i < n; i++) {
         int64_t size = sizes[i], address = addresses[i];
         if (size < 0 || size > room || address < 0 || address > INT64_MAX - size)
@@ -100,7 +103,12 @@ static int read_all(int file, const int64_t *addresses, const int64_t *sizes, Py
         int state = read_piece(file, address, (Py_ssize_t)size, out);
         if (state)
             return state;
-        out += size, room -= (Py_ssize_t)size;
+        out += size, room -= (Py_ssize_t)size, done += (Py_ssize_t)size;
+        if (look->size && !*found) {  /* whole items of what is there now: it is still in the processor's cache */
+            Py_ssize_t items = (done - looked_at) / look->size;
+            *found = holds_item(all + looked_at, items, look->size, look->item);
+            looked_at += items * look->size;
+        }
     }
     return room ? 2 : 0;
 }
@@ -108,17 +116,20 @@ static int read_all(int file, const int64_t *addresses, const int64_t *sizes, Py
 
 static PyObject *read_pieces(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
-    PyObject *addresses, *sizes, *target;
-    int file, state = 3;
+    PyObject *addresses, *sizes, *target, *wanted;
+    int file, state = 3, found = 0;
     Span s[3] = {0};
-    if (!PyArg_ParseTuple(arguments, "iOOO", &file, &addresses, &sizes, &target))
+    Look look;
+    if (!PyArg_ParseTuple(arguments, "iOOOO", &file, &addresses, &sizes, &target, &wanted) || open_look(wanted, &look) < 0)
         return NULL;
     if (open_kind(addresses, &s[0], "addresses", I64) < 0 || open_kind(sizes, &s[1], "sizes", I64) < 0
-        || same_count(&s[0], &s[1]) < 0 || open_bytes_out(target, &s[2], "out") < 0)
+        || same_count(&s[0], &s[1]) < 0 || open_bytes_out(target, &s[2], "out") < 0
+        || suits_look(&s[2], &look) < 0)
         return finish(s, 3, NULL);
 #ifndef _WIN32
     Py_BEGIN_ALLOW_THREADS
-    state = read_all(file, (int64_t *)s[0].bytes, (int64_t *)s[1].bytes, s[0].count, s[2].bytes, s[2].n_bytes);
+    state = read_all(file, (int64_t *)s[0].bytes, (int64_t *)s[1].bytes, s[0].count, s[2].bytes, s[2].n_bytes,
+                     &look, &found);
     Py_END_ALLOW_THREADS
 #endif
     if (state == -1)
@@ -126,7 +137,7 @@ static PyObject *read_pieces(PyObject *Py_UNUSED(module), PyObject *arguments)
     else if (state)
         refuse(state == 1 ? "the file ends inside a piece"
                : state == 2 ? "sizes and addresses make no sense" : "this system cannot read at a place");
-    return finish(s, 3, state ? NULL : Py_NewRef(Py_None));
+    return finish(s, 3, state ? NULL : looked(&look, found));
 }
 
 PyMethodDef chunk_functions[] = {

@@ -542,7 +542,85 @@ static PyObject *nan_mask(PyObject *Py_UNUSED(module), PyObject *arguments)
     return finish(s, 2, Py_NewRef(Py_None));
 }
 
+/* -- whether an item is there at all -- */
+
+#define HOLDS_LOOP(T)                                                      \
+    WIDE static int holds_##T(const T *items, Py_ssize_t n, T item)        \
+    {                                                                      \
+        for (Py_ssize_t i = 0; i < n; i += BLOCK) {                        \
+            Py_ssize_t end = n - i < BLOCK ? n : i + BLOCK;                \
+            T found = 0;                                                   \
+            for (Py_ssize_t j = i; j < end; j++)                           \
+                found |= (T)(items[j] == item);                            \
+            if (found)                                                     \
+                return 1;                                                  \
+        }                                                                  \
+        return 0;                                                          \
+    }
+HOLDS_LOOP(uint8_t)
+HOLDS_LOOP(uint16_t)
+HOLDS_LOOP(uint32_t)
+HOLDS_LOOP(uint64_t)
+
+int holds_item(const uint8_t *items, Py_ssize_t n, Py_ssize_t size, uint64_t item)
+{
+    switch (size) {
+    case 1: return holds_uint8_t(items, n, (uint8_t)item);
+    case 2: return holds_uint16_t((const uint16_t *)items, n, (uint16_t)item);
+    case 4: return holds_uint32_t((const uint32_t *)items, n, (uint32_t)item);
+    default: return holds_uint64_t((const uint64_t *)items, n, item);
+    }
+}
+
+int open_look(PyObject *object, Look *look)
+{
+    Span bytes = {0};
+    *look = (Look){0};
+    if (object == Py_None)
+        return 0;
+    if (open_bytes(object, &bytes, "look") < 0)
+        return -1;
+    Py_ssize_t size = bytes.n_bytes;
+    int known = size == 1 || size == 2 || size == 4 || size == 8;
+    if (known)
+        memcpy(&look->item, bytes.bytes, (size_t)size);
+    close_spans(&bytes, 1);
+    if (!known) {
+        refuse("look has %zd bytes, expected 1, 2, 4 or 8", size);
+        return -1;
+    }
+    look->size = size;
+    return 0;
+}
+
+int suits_look(const Span *span, const Look *look)
+{
+    if (!look->size || (span->n_bytes % look->size == 0 && (uintptr_t)span->bytes % (uintptr_t)look->size == 0))
+        return 0;
+    refuse("%s holds no items of %zd bytes", span->name, look->size);
+    return -1;
+}
+
+static PyObject *has_item(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *source, *item;
+    Span s[1] = {0};
+    Look look;
+    int found = 0;
+    if (!PyArg_ParseTuple(arguments, "OO", &source, &item) || open_look(item, &look) < 0)
+        return NULL;
+    if (look.size == 0)
+        return refuse("item is None");
+    if (open_bytes(source, &s[0], "source") < 0 || suits_look(&s[0], &look) < 0)
+        return finish(s, 1, NULL);
+    Py_BEGIN_ALLOW_THREADS
+    found = holds_item(s[0].bytes, s[0].n_bytes / look.size, look.size, look.item);
+    Py_END_ALLOW_THREADS
+    return finish(s, 1, looked(&look, found));
+}
+
 PyMethodDef compare_functions[] = {
+    {"has_item", has_item, METH_VARARGS, NULL},
     {"range_mask", range_mask, METH_VARARGS, NULL},
     {"range_rows", range_rows, METH_VARARGS, NULL},
     {"range_count", range_count, METH_VARARGS, NULL},

@@ -1,7 +1,7 @@
 /* Sums, counts, least and greatest values by group; rows come with the code of their group. */
 #include "native.h"
 
-enum { BLOCK = 1024, LANES = 4, FEW = 64 };
+enum { BLOCK = 1024, LANES = 8, FEW = 64 };
 
 typedef struct {
     uint64_t n_groups;
@@ -110,33 +110,100 @@ static void add_block(const Groups *g, const int64_t *codes, const Span *values,
 #undef ADD
 }
 
-/* Sums and counts of a few groups, several of each: rows of one group that follow each other need not wait for the
- * sum before. */
+/* -- floats of a few groups --
+ *
+ * Sums and counts of each group, several of each: rows of one group that follow each other need not wait for the sum
+ * before.
+ */
 typedef struct {
     double pair[2];
     int64_t count;
 } Lane;
 
-#define LANE_LOOP(T, KIND)                                                                                       \
-    static void add_lanes_##KIND(const Groups *g, Lane lanes[][FEW], const int64_t *codes, const T *values,      \
-                                 Py_ssize_t n)                                                                   \
+static inline void add_to(Lane *lane, double value)
+{
+    add_float((uint8_t *)lane->pair, 0, value);
+    lane->count++;
+}
+
+/* Codes of a block in one byte each; 0 where a row is left out, or names no group. */
+#define SMALL_LOOP(T, KIND)                                                                             \
+    WIDE static int small_##KIND(const T *codes, Py_ssize_t n, uint64_t n_groups, uint8_t *out)         \
+    {                                                                                                   \
+        uint8_t wrong = 0;                                                                              \
+        for (Py_ssize_t i = 0; i < n; i++) {                                                            \
+            wrong |= (uint8_t)((codes[i] < 0) | (codes[i] >= (T)n_groups));                             \
+            out[i] = (uint8_t)codes[i];                                                                 \
+        }                                                                                               \
+        return !wrong;                                                                                  \
+    }
+SMALL_LOOP(int8_t, I8)
+SMALL_LOOP(int16_t, I16)
+SMALL_LOOP(int32_t, I32)
+SMALL_LOOP(int64_t, I64)
+SMALL_LOOP(uint8_t, U8)
+SMALL_LOOP(uint16_t, U16)
+SMALL_LOOP(uint32_t, U32)
+SMALL_LOOP(uint64_t, U64)
+
+static int read_small_codes(const Span *codes, Py_ssize_t from, Py_ssize_t n, uint64_t n_groups, uint8_t *out)
+{
+#define READ(T, KIND) case KIND: return small_##KIND((const T *)codes->bytes + from, n, n_groups, out);
+    switch (codes->kind) {
+        READ(int8_t, I8) READ(int16_t, I16) READ(int32_t, I32) READ(int64_t, I64)
+        READ(uint8_t, U8) READ(uint16_t, U16) READ(uint32_t, U32) READ(uint64_t, U64)
+    default: return 0;
+    }
+#undef READ
+}
+
+#define LANE_LOOPS(T, KIND)                                                                                     \
+    WIDE static int has_nan_##KIND(const T *v, Py_ssize_t n)                                                     \
+    {                                                                                                            \
+        int found = 0;                                                                                           \
+        for (Py_ssize_t i = 0; i < n; i++)                                                                       \
+            found |= v[i] != v[i];                                                                               \
+        return found;                                                                                            \
+    }                                                                                                            \
+    /* A block of which no row is left out. */                                                                   \
+    static void add_plain_##KIND(Lane lanes[][FEW], const uint8_t *codes, const T *values, Py_ssize_t n)         \
+    {                                                                                                            \
+        Py_ssize_t i = 0;                                                                                        \
+        for (; i + LANES <= n; i += LANES)                                                                       \
+            for (int j = 0; j < LANES; j++)                                                                      \
+                add_to(&lanes[j][codes[i + j]], (double)values[i + j]);                                          \
+        for (; i < n; i++)                                                                                       \
+            add_to(&lanes[0][codes[i]], (double)values[i]);                                                      \
+    }                                                                                                            \
+    /* Any block. */                                                                                             \
+    static void add_some_##KIND(const Groups *g, Lane lanes[][FEW], const int64_t *codes, const T *values, Py_ssize_t n) \
     {                                                                                                            \
         for (Py_ssize_t i = 0; i < n; i++) {                                                                     \
-            int64_t group = codes[i];                                                                            \
-            T value = values[i];                                                                                 \
-            if (group < 0)                                                                                       \
+            if (codes[i] < 0)                                                                                    \
                 continue;                                                                                        \
-            if (value != value) {                                                                                \
-                g->nans[group]++;                                                                                \
-                continue;                                                                                        \
-            }                                                                                                    \
-            Lane *lane = &lanes[i % LANES][group];                                                               \
-            add_float((uint8_t *)lane->pair, 0, (double)value);                                                  \
-            lane->count++;                                                                                       \
+            if (values[i] != values[i])                                                                          \
+                g->nans[codes[i]]++;                                                                             \
+            else                                                                                                 \
+                add_to(&lanes[i % LANES][codes[i]], (double)values[i]);                                          \
         }                                                                                                        \
+    }                                                                                                            \
+    static Py_ssize_t block_##KIND(const Groups *g, Lane lanes[][FEW], const Span *codes, const T *values,       \
+                                   const uint8_t *missing, Py_ssize_t from, Py_ssize_t n)                        \
+    {                                                                                                            \
+        uint8_t small[BLOCK];                                                                                    \
+        int64_t read[BLOCK];                                                                                     \
+        if (!missing && read_small_codes(codes, from, n, g->n_groups, small) && !has_nan_##KIND(values + from, n)) { \
+            add_plain_##KIND(lanes, small, values + from, n);                                                    \
+            return -1;                                                                                           \
+        }                                                                                                        \
+        Py_ssize_t wrong = read_codes(codes, from, missing, n, g->n_groups, read);                               \
+        if (wrong >= 0)                                                                                          \
+            return from + wrong;                                                                                 \
+        add_some_##KIND(g, lanes, read, values + from, n);                                                       \
+        return -1;                                                                                               \
     }
-LANE_LOOP(float, F32)
-LANE_LOOP(double, F64)
+LANE_LOOPS(float, F32)
+LANE_LOOPS(double, F64)
 
 static void add_lanes(const Groups *g, Lane lanes[][FEW])
 {
@@ -152,18 +219,14 @@ static void add_lanes(const Groups *g, Lane lanes[][FEW])
 /* As add_all, of floats of which the ends are not asked for. */
 static Py_ssize_t add_few(const Groups *g, const Span *codes, const Span *values, const uint8_t *missing)
 {
-    int64_t block[BLOCK];
     Lane lanes[LANES][FEW] = {0};
     Py_ssize_t wrong = -1;
     for (Py_ssize_t i = 0; i < values->count && wrong < 0; i += BLOCK) {
         Py_ssize_t n = values->count - i < BLOCK ? values->count - i : BLOCK;
-        wrong = read_codes(codes, i, missing, n, g->n_groups, block);
-        if (wrong >= 0)
-            wrong += i;
-        else if (values->kind == F64)
-            add_lanes_F64(g, lanes, block, (const double *)values->bytes + i, n);
+        if (values->kind == F64)
+            wrong = block_F64(g, lanes, codes, (const double *)values->bytes, missing, i, n);
         else
-            add_lanes_F32(g, lanes, block, (const float *)values->bytes + i, n);
+            wrong = block_F32(g, lanes, codes, (const float *)values->bytes, missing, i, n);
     }
     add_lanes(g, lanes);
     return wrong;

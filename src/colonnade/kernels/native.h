@@ -136,6 +136,29 @@ extern const size_t inflate_state_size;
 int inflate_stream(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room);
 /* What each of several chunks makes of the output, -1 where they do not fit. In chunks.c. */
 Py_ssize_t open_shares(const Span *source, const Span *sizes, Py_ssize_t whole);
+/* Numbers of `bits` bits, the highest first: each stands for itself and the minimum; `mark`, all bits 1, for the fill. */
+typedef struct {
+    const uint8_t *bytes;
+    Py_ssize_t n_bytes;
+    unsigned bits;
+    int has_fill;
+    uint64_t minimum, mark, fill;
+} Packing;
+/* A beginning of n such numbers as items of this size: how many, as far as it goes by eights. In unpack.c. */
+Py_ssize_t unpack_eights(const Packing *p, Py_ssize_t n, Py_ssize_t size, uint8_t *out);
+/* Whether one of n items of 1, 2, 4 or 8 bytes, at a place that suits them, is this one. In compare.c. */
+int holds_item(const uint8_t *items, Py_ssize_t n, Py_ssize_t size, uint64_t item);
+/* An item that is looked for while the bytes are at hand; size 0: nothing is. 0, or -1 with an exception set. */
+typedef struct {
+    uint64_t item;
+    Py_ssize_t size;
+} Look;
+int open_look(PyObject *object, Look *look);
+int suits_look(const Span *span, const Look *look);  /* whether the bytes are such items */
+static inline PyObject *looked(const Look *look, int found)
+{
+    return Py_NewRef(look->size == 0 ? Py_None : found ? Py_True : Py_False);
+}
 /* How many bytes are not 0. */
 Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n);
 

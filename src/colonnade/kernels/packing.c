@@ -109,7 +109,7 @@ static inline uint64_t one_number(const Scaled *s, uint64_t i)
  * begin at a byte, 4 at a half). The rest, up to `quick`, one by one. */
 #define UNPACK_LOOP(T, MANY)                                                                                  \
     {                                                                                                         \
-        Py_ssize_t i = 0;                                                                                     \
+        Py_ssize_t i = from;                                                                                  \
         for (; i + (MANY) <= quick; i += (MANY)) {                                                            \
             uint64_t bit = (uint64_t)i * bits, word = swap64(load64(bytes + bit / 8)) << (bit % 8);           \
             for (int j = 0; j < (MANY); j++, word <<= bits)                                                   \
@@ -120,20 +120,20 @@ static inline uint64_t one_number(const Scaled *s, uint64_t i)
     }
 
 #define INTEGER_LOOP(T)                                                                                       \
-    static Py_ssize_t integers_##T(const Scaled *s, Py_ssize_t n, T *out)                                     \
+    static Py_ssize_t integers_##T(const Scaled *s, Py_ssize_t from, Py_ssize_t n, T *out)                    \
     {                                                                                                         \
         Py_ssize_t quick = quick_count(&s->packed, n);                                                        \
         const uint8_t *bytes = s->packed.bytes;                                                               \
         unsigned bits = s->packed.bits;                                                                       \
         T minimum = (T)s->minimum;                                                                            \
         if (bits == 8)                                                                                        \
-            for (Py_ssize_t i = 0; i < quick; i++)                                                            \
+            for (Py_ssize_t i = from; i < quick; i++)                                                         \
                 out[i] = (T)(bytes[i] + minimum);                                                             \
         else if (bits == 16)                                                                                  \
-            for (Py_ssize_t i = 0; i < quick; i++)                                                            \
+            for (Py_ssize_t i = from; i < quick; i++)                                                         \
                 out[i] = (T)((T)swap16(load16(bytes + 2 * i)) + minimum);                                     \
         else if (bits == 32)                                                                                  \
-            for (Py_ssize_t i = 0; i < quick; i++)                                                            \
+            for (Py_ssize_t i = from; i < quick; i++)                                                         \
                 out[i] = (T)((T)swap32(load32(bytes + 4 * i)) + minimum);                                     \
         else if (bits < 8)                                                                                    \
             UNPACK_LOOP(T, 8)                                                                                 \
@@ -145,10 +145,10 @@ static inline uint64_t one_number(const Scaled *s, uint64_t i)
             UNPACK_LOOP(T, 1)                                                                                 \
         if (s->has_fill) {                                                                                    \
             T mark = (T)((T)s->mark + minimum), fill = (T)s->fill;                                            \
-            for (Py_ssize_t i = 0; i < quick; i++)                                                            \
+            for (Py_ssize_t i = from; i < quick; i++)                                                         \
                 out[i] = out[i] == mark ? fill : out[i];                                                      \
         }                                                                                                     \
-        return quick;                                                                                         \
+        return quick > from ? quick : from;                                                                   \
     }
 INTEGER_LOOP(uint8_t)
 INTEGER_LOOP(uint16_t)
@@ -172,11 +172,13 @@ static Py_ssize_t decode_quickly(const Scaled *s, Py_ssize_t n, uint8_t *out)
         return 0;
     if (is_float(s->kind))
         return quick_floats(s, n, out);
+    Packing eights = {s->packed.bytes, s->packed.n_bytes, s->packed.bits, s->has_fill, s->minimum, s->mark, s->fill};
+    Py_ssize_t from = unpack_eights(&eights, n, s->size, out);
     switch (s->size) {
-    case 1: return integers_uint8_t(s, n, out);
-    case 2: return integers_uint16_t(s, n, (uint16_t *)out);
-    case 4: return integers_uint32_t(s, n, (uint32_t *)out);
-    default: return integers_uint64_t(s, n, (uint64_t *)out);
+    case 1: return integers_uint8_t(s, from, n, out);
+    case 2: return integers_uint16_t(s, from, n, (uint16_t *)out);
+    case 4: return integers_uint32_t(s, from, n, (uint32_t *)out);
+    default: return integers_uint64_t(s, from, n, (uint64_t *)out);
     }
 }
 
@@ -261,15 +263,18 @@ static PyObject *decode_scaleoffset(PyObject *Py_UNUSED(module), PyObject *argum
 
 static PyObject *decode_scaleoffset_chunks(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
-    PyObject *chunks, *sizes, *out, *fill;
-    int decimals;
+    PyObject *chunks, *sizes, *out, *fill, *wanted;
+    int decimals, found = 0;
     Py_ssize_t share, done = 0;
     Span s[3] = {0};
-    if (!PyArg_ParseTuple(arguments, "OOOOi", &chunks, &sizes, &out, &fill, &decimals))
+    Look look;
+    if (!PyArg_ParseTuple(arguments, "OOOOiO", &chunks, &sizes, &out, &fill, &decimals, &wanted) || open_look(wanted, &look) < 0)
         return NULL;
     if (open_bytes(chunks, &s[0], "chunks") < 0 || open_kind(sizes, &s[1], "sizes", I64) < 0
         || open_any_order_out(out, &s[2], "out") < 0 || (share = open_shares(&s[0], &s[1], s[2].count)) < 0)
         return finish(s, 3, NULL);
+    if (look.size && look.size != s[2].size)
+        return finish(s, 3, refuse("look has %zd bytes, expected %zd", look.size, s[2].size));
     Py_ssize_t n = s[1].count, left = s[0].n_bytes;
     Scaled *each = PyMem_Calloc((size_t)n + 1, sizeof *each);
     if (!each)
@@ -283,14 +288,18 @@ static PyObject *decode_scaleoffset_chunks(PyObject *Py_UNUSED(module), PyObject
     }
     if (done == n) {
         Py_BEGIN_ALLOW_THREADS
-        for (Py_ssize_t i = 0; i < n; i++)
-            decode_all(&each[i], share, s[2].bytes + i * share * s[2].size);
+        for (Py_ssize_t i = 0; i < n; i++) {
+            uint8_t *made = s[2].bytes + i * share * s[2].size;
+            decode_all(&each[i], share, made);
+            if (look.size && !found)  /* while it is in the processor's cache */
+                found = holds_item(made, share, look.size, look.item);
+        }
         Py_END_ALLOW_THREADS
     } else if (!PyErr_Occurred()) {
         refuse("sizes: chunk %zd does not lie in the source", done);
     }
     PyMem_Free(each);
-    return finish(s, 3, done == n ? Py_NewRef(Py_None) : NULL);
+    return finish(s, 3, done == n ? looked(&look, found) : NULL);
 }
 
 static Py_ssize_t decode_some(const Scaled *s, Py_ssize_t n, const int64_t *rows, Py_ssize_t n_rows, uint8_t *out)

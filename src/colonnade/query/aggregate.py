@@ -175,10 +175,13 @@ class Aggregation:
             return self._window(Window.of(rows), names)
 
         parts: list[_Part] = []
+        n_waiting = 0
         for part in in_order(work, windows, max(reader.n_threads for reader in readers)):
             parts.append(part)
-            if len(parts) > 2 and sum(map(len, parts)) > 2 * len(parts[0]) + MOST_WAITING:
+            n_waiting += len(part)
+            if len(parts) > 2 and n_waiting > 2 * len(parts[0]) + MOST_WAITING:
                 parts = [_merge(parts)]
+                n_waiting = len(parts[0])
         return _merge(parts or [work(range(0))])
 
     def _window(self, window: Window, names: Sequence[str]) -> _Part:

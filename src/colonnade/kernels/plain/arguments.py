@@ -26,6 +26,23 @@ def open_array(thing: Readable, name: str, writable: bool = False) -> Array:
     return array.reshape(-1)
 
 
+def open_look(look: Readable, size: int | None = None) -> Array:
+    """An item that is looked for, as the number that its bytes are."""
+    item = open_bytes(look, "look")
+    if len(item) not in (1, 2, 4, 8) or (size is not None and len(item) != size):
+        raise ValueError(f"look has {len(item)} bytes, expected {size or '1, 2, 4 or 8'}")
+    found: Array = item.view(f"u{len(item)}")
+    return found
+
+
+def as_items(data: Bytes, name: str, look: Array) -> Array:
+    """Bytes as items of the size of the one that is looked for."""
+    if len(data) % look.itemsize or data.ctypes.data % look.itemsize:
+        raise ValueError(f"{name} holds no items of {look.itemsize} bytes")
+    items: Array = data.view(look.dtype)
+    return items
+
+
 def open_bytes(thing: Readable, name: str, writable: bool = False) -> Bytes:
     """The bytes of any buffer."""
     array = open_array(thing, name, writable)

@@ -15,11 +15,13 @@ from colonnade.kernels.plain.arguments import (
     Array,
     Bytes,
     Readable,
+    as_items,
     check_apart,
     check_count,
     check_item_size,
     open_bytes,
     open_kind,
+    open_look,
     open_values,
 )
 from colonnade.kernels.plain.filters import unshuffle
@@ -42,12 +44,14 @@ def inflate_chunks(source: Readable, sizes: Readable, out: Readable, item_size: 
 
 
 def decode_scaleoffset_chunks(
-    chunks: Readable, sizes: Readable, out: Readable, fill: Readable | None, decimals: int, /
-) -> None:
-    """`decode_scaleoffset` of each chunk."""
+    chunks: Readable, sizes: Readable, out: Readable, fill: Readable | None, decimals: int, look: Readable | None, /
+) -> bool | None:
+    """`decode_scaleoffset` of each chunk. Says whether an item is made of the bytes `look`, where these are given."""
     made = open_values(out, "out", writable=True, any_order=True)
+    wanted = None if look is None else open_look(look, made.itemsize)
     for chunk, share in _shares(open_bytes(chunks, "chunks"), open_kind(sizes, "sizes", "i8"), made):
         decode_scaleoffset(chunk, share, fill, decimals)
+    return None if wanted is None else bool((made.view(wanted.dtype) == wanted).any())
 
 
 def _shares(source: Bytes, sizes: Array, out: Array) -> Iterator[tuple[Bytes, Array]]:
@@ -59,17 +63,24 @@ def _shares(source: Bytes, sizes: Array, out: Array) -> Iterator[tuple[Bytes, Ar
         begin += size
 
 
-def read_pieces(file: int, addresses: Readable, sizes: Readable, out: Readable, /) -> None:
-    """Bytes of an open file from several addresses (int64), one piece behind the other."""
+def read_pieces(
+    file: int, addresses: Readable, sizes: Readable, out: Readable, look: Readable | None, /
+) -> bool | None:
+    """Bytes of an open file from several addresses (int64), one piece behind the other.
+
+    Says whether an item is made of the bytes `look`, where these are given; items begin at the first byte.
+    """
     places, lengths = open_kind(addresses, "addresses", "i8"), open_kind(sizes, "sizes", "i8")
     check_count(lengths, "sizes", len(places))
-    made = open_bytes(out, "out", writable=True)
+    made, wanted = open_bytes(out, "out", writable=True), None if look is None else open_look(look)
+    items = None if wanted is None else as_items(made, "out", wanted)
     if (lengths < 0).any() or (places < 0).any() or sum(lengths.tolist()) != len(made):
         raise ValueError("sizes and addresses make no sense")
     done = 0
     for address, size in zip(places.tolist(), lengths.tolist(), strict=True):
         _read_piece(file, address, made[done : done + size].data)
         done += size
+    return None if items is None else bool((items == wanted).any())
 
 
 def _read_piece(file: int, address: int, target: memoryview) -> None:

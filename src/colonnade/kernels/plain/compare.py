@@ -10,10 +10,12 @@ import numpy as np
 from colonnade.kernels.plain.arguments import (
     Array,
     Readable,
+    as_items,
     check_base,
     check_count,
     open_bytes,
     open_kind,
+    open_look,
     open_mask,
     open_values,
     put_rows,
@@ -74,6 +76,12 @@ def item_mask(source: Readable, item: Readable, out: Readable, /) -> None:
     if len(given) != len(made) * len(wanted):
         raise ValueError(f"source has {len(given)} bytes, expected {len(made)} items of {len(wanted)}")
     made[...] = (given.reshape(-1, len(wanted)) == wanted).all(axis=1)
+
+
+def has_item(source: Readable, item: Readable, /) -> bool:
+    """Whether the bytes of an item (of 1, 2, 4 or 8) are those of `item`."""
+    wanted = open_look(item)
+    return bool((as_items(open_bytes(source, "source"), "source", wanted) == wanted).any())
 
 
 def nan_mask(values: Readable, out: Readable, /) -> None:
