@@ -401,3 +401,56 @@ def test_a_count_of_more_rows_than_there_can_be(tmp_path: Path) -> None:
         file["df"].attrs["row-count"] = np.uint64(2**64 - 1)
     with cn.open(path) as f:
         assert len(f["df"]) == 2**63 - 1
+
+
+def test_names_that_are_claimed_and_were_never_written_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    cn.write(path, {"x": [1, 2]}, table="data_frame", layout="artifactdb")
+    with h5py.File(path, "r+") as file:
+        group = file["data_frame"]
+        del group["column_names"]
+        group.create_dataset("column_names", (1 << 23,), "S6", chunks=(64,))[0] = b"x"
+    with cn.open(path) as opened:
+        problems = [problem.message for problem in opened["data_frame"].problems]
+        assert "its column names cannot be read" in problems
+        found = list(cn.check(opened))
+        assert [(one.rule, one.message) for one in found if one.rule == "DG4"] == [
+            ("DG4", "the column names cannot be read")
+        ]
+        with pytest.raises(CorruptError, match="claims 536,870,912 bytes"):
+            cn.read_element(opened.h5["data_frame/column_names"])
+
+
+def test_names_that_are_all_the_same_are_told_apart_in_linear_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    cn.write(path, {"x": [1, 2]}, table="data_frame", layout="artifactdb")
+    with h5py.File(path, "r+") as file:
+        group = file["data_frame"]
+        del group["column_names"]
+        group["column_names"] = np.array([b"x", b"x_2", b"", b"x", *[b"x"] * 30_000, b"column_2"])
+        for position in range(1, 5):
+            group["data"].copy("0", str(position))
+    with cn.open(path) as opened:
+        assert opened["data_frame"].columns == ["x", "x_2", "column_3", "x_3", "x_4"]
+
+
+def test_a_damaged_heap_is_told_by_its_column(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    cn.write(path, {"x": ["some", "words" * 50, "here"] * 9}, layout="artifactdb", version="1.1", directory=True)
+    with h5py.File(path / "basic_columns.h5", "r+") as file:
+        (heap,) = [node for node in _datasets(file) if node.name.endswith("/heap")]
+        parent, data = heap.parent, heap[()]
+        del parent["heap"]
+        made = parent.create_dataset("heap", data=data, chunks=(len(data),), compression="gzip")
+        made.id.write_direct_chunk((0,), b"no deflated stream")
+    with cn.open(path) as opened:
+        (name,) = opened.tables()
+        with pytest.raises(CorruptError, match=r"column 'x \(heap\)'") as caught:
+            opened[name].take([26, 25, 0]).to_arrow()
+        assert caught.value.facts["column"] == "x (heap)"
+
+
+def _datasets(group: Any) -> list[Any]:
+    found: list[Any] = []
+    group.visititems(lambda _name, node: found.append(node) if isinstance(node, h5py.Dataset) else None)
+    return found

@@ -17,7 +17,7 @@ from colonnade.columns.decode import corrupt_row, strings_array
 from colonnade.columns.kept import any_of
 from colonnade.columns.keys import ByteKeys, Keys, Places
 from colonnade.columns.missing import Mask
-from colonnade.columns.read import ColumnReader, Present
+from colonnade.columns.read import ColumnReader, Present, in_column
 from colonnade.columns.stamps import Texts, equal_texts
 from colonnade.columns.strings import Bytes
 from colonnade.errors import CorruptError, FormatError, UsageError
@@ -153,7 +153,10 @@ class PointerReader(ColumnReader):
         return self._heap
 
     def _load(self, start: int, count: int) -> Bytes:
-        return self._open_heap().numbers(start, count)[0]
+        try:
+            return self._open_heap().numbers(start, count)[0]
+        except CorruptError as error:  # its rows are bytes of the heap, not rows of the column
+            raise in_column(error, f"{self.column.name} (heap)", lambda place: place) from error
 
 
 def gather(pointers: Pointers, load: Callable[[int, int], Bytes], out: Bytes) -> None:

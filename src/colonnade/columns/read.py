@@ -46,6 +46,7 @@ from colonnade.leaf import Domain, Key
 from colonnade.model import ColumnInfo, StoredType
 
 PIECE_BYTES = 8 << 20
+MOST_UNWRITTEN = 1 << 20  # bytes of categories that were never written
 FARTHEST_APART = 64 << 20  # bytes between two wanted rows of a chunk beyond which they are read one by one
 
 
@@ -192,7 +193,7 @@ class ColumnReader:
         except CorruptError as error:
             if "column" in error.facts:  # of the categories, whose rows are not these
                 raise
-            raise _in_column(error, self.column.name, row_of) from error
+            raise in_column(error, self.column.name, row_of) from error
 
     def _decode(self, raw: Raw) -> pa.Array:
         column = self.column
@@ -296,6 +297,7 @@ class ColumnReader:
                 self._categories = _given_categories(self.column, self._categories_dataset)
                 return self._categories
             info = describe_dataset(self._categories_dataset)
+            self._check_written(found.n_categories, info.type.size)
             kind = value_type(found.type, found.units, found.arrow_type)
             heap = open_heap(self._categories_dataset, info.type, info.filters)
             strings = heap.read(0, found.n_categories) if heap is not None else None
@@ -306,8 +308,17 @@ class ColumnReader:
                 with reading(self._categories_dataset, info, 0, found.n_categories) as image:
                     self._categories = decode(image, found.type, kind)
             except CorruptError as error:
-                raise _in_column(error, f"{self.column.name} (categories)", lambda place: place) from error
+                raise in_column(error, f"{self.column.name} (categories)", lambda place: place) from error
         return self._categories
+
+    def _check_written(self, n_categories: int, size: int) -> None:
+        """A file may claim any number of categories: those that nobody ever wrote are not read."""
+        n_written = written_rows(self._categories_dataset)
+        if (n_categories - n_written) * max(size, 1) > MOST_UNWRITTEN:
+            name = self.column.name
+            raise CorruptError(
+                f"column {name!r} claims {n_categories:,} categories, of which {n_written:,} were written", column=name
+            )
 
     def codes_of(self, text: bytes) -> Places:
         """The codes of the categories that are this text."""
@@ -385,7 +396,7 @@ def _given_categories(column: ColumnInfo, values: pa.Array) -> pa.Array:
         raise FormatError(f"column {name!r}: its categories are no {kind}: {error}", column=name) from error
 
 
-def _in_column(error: CorruptError, name: str, row_of: Callable[[int], int]) -> CorruptError:
+def in_column(error: CorruptError, name: str, row_of: Callable[[int], int]) -> CorruptError:
     """The same error with the column's name and the row counted from the table's first."""
     within = error.facts.get("row")
     if not isinstance(within, int):

@@ -31,7 +31,7 @@ from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
 from colonnade.h5.lengths import check_rows_claimed
 from colonnade.h5.links import encode_name, link_list
-from colonnade.h5.outside import check_rows
+from colonnade.h5.outside import check_rows, mapped_elements
 from colonnade.h5.stored import read_stored, stored_size
 from colonnade.h5.undo import Pipeline
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
@@ -48,6 +48,7 @@ HEAP_REFERENCE = 16  # bytes of a variable-length element in a chunk
 SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
 # Where elements claim so much more than is stored that no filter has done it: reading them would never end.
 MOST_UNSTORED = 64 << 20
+MOST_COMPACT = 1 << 16  # bytes that a header has room for, whatever it claims
 BEST_FILTER = 20_000
 MOST_UNWRITTEN = 100  # times what is stored without filters
 SMALL = 256 << 10  # bytes of a chunk: to hand it to another thread costs more than it spares
@@ -107,8 +108,13 @@ def written_rows(dataset: Any) -> int:
     creation = dataset.get_create_plist()
     if creation.get_layout() == h5d.CHUNKED:
         return min(n_rows, int(dataset.get_num_chunks()) * int(creation.get_chunk()[0]))
+    if creation.get_layout() == h5d.COMPACT:
+        return min(n_rows, MOST_COMPACT // max(int(dataset.get_type().get_size()), 1))
     if creation.get_layout() == h5d.CONTIGUOUS and not creation.get_external_count():
-        return n_rows if dataset.get_storage_size() else 0
+        most = int(h5i.get_file_id(dataset).get_filesize()) // max(int(dataset.get_type().get_size()), 1)
+        return min(n_rows, most) if dataset.get_storage_size() else 0
+    if creation.get_layout() == h5d.VIRTUAL:
+        return min(n_rows, mapped_elements(dataset))
     return n_rows
 
 

@@ -40,10 +40,17 @@ def check_lengths(references: References, stored: StoredType, file_bytes: int, p
 
 
 def check_rows_claimed(dataset: Any, stored: StoredType, filters: Sequence[FilterInfo], rows: range) -> None:
-    """The same of rows of a dataset of one axis, where they can be read past the library."""
-    source = open_source(dataset, AS_BYTES, filters) if has_lengths(dataset, stored) else None
+    """The same of rows of a dataset of one axis, where they can be read past the library.
+
+    Filtered chunks are unpacked whatever they hold: of a damaged one the library, or the filter, may die.
+    """
+    is_claiming = has_lengths(dataset, stored)
+    size = AS_BYTES.itemsize if is_claiming else 0 if stored.has_pointers else stored.size
+    if not size or not (filters or is_claiming):
+        return
+    source = open_source(dataset, np.dtype((np.void, size)), filters)
     image = source.read(rows.start, len(rows)) if source is not None else None
-    if source is not None and image is not None:
+    if is_claiming and source is not None and image is not None:
         check_lengths(image, stored, h5i.get_file_id(dataset).get_filesize(), source.path)
 
 

@@ -25,8 +25,9 @@ from colonnade.h5.datatypes import can_be_converted, describe_type
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
 from colonnade.h5.lengths import check_run_claimed
 from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
-from colonnade.h5.outside import bytes_elsewhere, check_rows
+from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
 
+TEXT_BYTES = 64  # that a text takes in memory, at least
 Array = np.ndarray[Any, np.dtype[Any]]
 NodeKind = Literal["group", "dataset"]
 LARGEST_SMALL_ATTRIBUTE = 4000  # texts of variable length that fit into an object header, 16 bytes each
@@ -179,7 +180,7 @@ def check_readable(dataset: Any, count: int) -> None:
     dtype = dtype_of(dataset)
     if is_null(dataset):
         raise FormatError(f"{path_of(dataset)} holds nothing, not even an element", path=path_of(dataset))
-    claimed = count * max(dtype.itemsize, 1)
+    claimed = count * max(dtype.itemsize, TEXT_BYTES if dtype.kind in "SO" else 1)
     with _header_of(dataset):
         _check_heap(dataset.id)
         if dataset.id.get_create_plist().get_layout() != h5d.CHUNKED:
@@ -234,7 +235,8 @@ def _stored_bytes(dataset: Any) -> int:
     claimed, creation = int(dataset.get_storage_size()), dataset.get_create_plist()
     layout, most = creation.get_layout(), h5i.get_file_id(dataset).get_filesize()
     if layout != h5d.CONTIGUOUS:
-        return claimed if layout == h5d.VIRTUAL else min(claimed, most)
+        mapped = mapped_elements(dataset) * int(dataset.get_type().get_size()) if layout == h5d.VIRTUAL else None
+        return min(claimed, most) if mapped is None else mapped
     if creation.get_external_count():
         return min(claimed, bytes_elsewhere(dataset))
     return 0 if dataset.get_offset() is None else min(claimed, most)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +29,7 @@ LINKS = ("folder", "none", "any")
 MOST_STEPS = 16  # from file to file, or from one virtual dataset to the next
 MOST_SOURCES = 10_000
 _ORIGIN = "${ORIGIN}"  # HDF5's word for the folder of the file
+_MOST = (1 << 63) - 1
 _BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError)
 MOST_KNOWN = 1000  # files whose driver is remembered
 _WISHES: dict[tuple[int, int], Links] = {}
@@ -99,6 +100,29 @@ def bytes_elsewhere(dataset: Any) -> int:
     names = {os.fsdecode(creation.get_external(number)[0]) for number in range(creation.get_external_count())}
     places = [_storage_place(dataset, name) for name in names]
     return sum(place.stat().st_size for place in places if place.is_file())
+
+
+def mapped_elements(dataset: Any) -> int:
+    """How many elements of a virtual dataset have a source that is there; the others are the fill."""
+    creation, total = dataset.get_create_plist(), 0
+    is_there = cache(partial(_is_source, dataset))
+    for number in range(creation.get_virtual_count()):
+        if is_there(creation.get_virtual_filename(number), creation.get_virtual_dsetname(number)):
+            count = int(creation.get_virtual_vspace(number).get_select_npoints())
+            total += count if count >= 0 else _MOST  # as many as the source has
+    return total
+
+
+def _is_source(dataset: Any, file_name: str, source: str) -> bool:
+    """Whether there is such a file and, in the dataset's own, such an object."""
+    if file_name == ".":
+        try:
+            h5o.open(h5i.get_file_id(dataset), source.encode("utf-8", "surrogateescape"), access_by("none"))
+        except _BROKEN:
+            return False
+        return True
+    own = _folder(dataset)
+    return own is None or "%" in file_name or _first_place(file_name, own) is not None
 
 
 def _sources(creation: Any) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ or strings as pointers into a heap. What it is, it says itself (`type`), or the 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN
-from colonnade.h5.datasets import claims_too_much, object_name, stored_bytes
+from colonnade.h5.datasets import claims_too_much, object_name, stored_bytes, written_rows
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.links import children, hard_kind, open_dataset, open_group
 from colonnade.layouts.artifactdb import names
@@ -29,7 +30,6 @@ from colonnade.model import CategoriesInfo, ColumnInfo, Kept, OtherColumn, Store
 TEXT = StoredType("text", 8)
 INT32_MIN = -(2**31)
 MOST_ROWS = 2**63 - 1  # that a table can have, whatever an attribute says
-_MOST_NAMES = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -130,12 +130,15 @@ class _Description(FrameDescription):
         if listed is None:
             self.note("error", "its column names cannot be read", names.COLUMN_NAMES)
             listed = [claim.name or "" for claim in self.metadata.columns] if self.metadata is not None else []
-        taken: set[str] = set()
+        met: set[str] = set()
+        taken, last = set(listed), dict[str, int]()
         for position, name in enumerate(listed):
-            if name in taken or not name:
+            if name in met or not name:
                 self.note("error", f"column {position} has the name {name!r}, which is empty or that of another")
-                listed[position] = _free_name(name or "column", taken | set(listed))
-            taken.add(listed[position])
+                base = name or "column"
+                listed[position], last[base] = _free_name(base, taken, last.get(base, 1))
+                taken.add(name)
+            met.add(name)
         return listed
 
     def _claim(self, position: int) -> ColumnClaim:
@@ -233,7 +236,7 @@ class _Description(FrameDescription):
         if problem is not None:
             self.note("error", problem, names.ROW_NAMES)
         said = attributes.read_text(open_dataset(self.group, names.ROW_NAMES), names.LABEL_NAME) or names.ROW_NAMES
-        name = _free_name(said, taken) if said in taken else said
+        name = _free_name(said, taken)[0] if said in taken else said
         return replace(column_of(name, info, n_rows), is_label=True, link=names.ROW_NAMES, problem=problem)
 
     def _length(self, columns: list[ColumnInfo]) -> int:
@@ -254,11 +257,10 @@ _STORED = {
 }
 
 
-def _free_name(base: str, taken: set[str]) -> str:
-    number = 2
-    while f"{base}_{number}" in taken:
-        number += 1
-    return f"{base}_{number}"
+def _free_name(base: str, taken: set[str], last: int = 1) -> tuple[str, int]:
+    """A name with a number behind `last` that nothing has, and the number."""
+    number = next(number for number in count(last + 1) if f"{base}_{number}" not in taken)
+    return f"{base}_{number}", number
 
 
 def _parts(data: Any, link: str, generation: Generation, claim: ColumnClaim) -> _Parts:
@@ -347,13 +349,13 @@ def read_texts(group: Any, name: str) -> list[str] | None:
     """All texts of a dataset of rank 1; None when it is none, or claims far more than is stored."""
     dataset = open_dataset(group, name) if hard_kind(group, name) == "dataset" else None
     try:
-        info, count = header_of(dataset, "it")
-        if info.type.kind not in ("string", "text") or count > _MOST_NAMES:
+        info, n_texts = header_of(dataset, "it")
+        if info.type.kind not in ("string", "text") or n_texts > written_rows(dataset) + names.MOST_UNWRITTEN:
             return None
-        if claims_too_much(count * max(info.type.size, 1), stored_bytes(dataset)):
+        if claims_too_much(n_texts * max(info.type.size, 1), stored_bytes(dataset)):
             return None
-        column = column_of(name, info, count)
-        texts: list[str] = ColumnReader(column, dataset).read(0, count).to_pylist()
+        column = column_of(name, info, n_texts)
+        texts: list[str] = ColumnReader(column, dataset).read(0, n_texts).to_pylist()
     except (Unfit, CorruptError, UnsupportedError, *BROKEN):
         return None
     return texts

@@ -14,6 +14,7 @@ FRAME = "an ArtifactDB data frame"  # in messages
 # Members of the group of a frame.
 DATA = "data"
 COLUMN_NAMES = "column_names"
+MOST_UNWRITTEN = 1 << 12  # names that may be claimed and were never written
 ROW_NAMES = "row_names"
 SEARCH_INDEXES = "_search_indexes"
 MEMBERS = (DATA, COLUMN_NAMES, ROW_NAMES, SEARCH_INDEXES)

@@ -16,6 +16,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN
+from colonnade.h5.datasets import written_rows
 from colonnade.h5.links import hard_kind, join_path, open_group
 from colonnade.h5.outside import file_place
 from colonnade.layouts.artifactdb import names
@@ -32,8 +33,6 @@ from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.rules_values import TextFacts, all_texts, look_at_texts
 from colonnade.layouts.seen_node import SeenNode, seen_member
 from colonnade.model import StoredType, TableInfo
-
-MOST_NAMES = 1 << 24
 
 
 @dataclass
@@ -98,10 +97,11 @@ class SeenFrame:
     def names(self) -> list[bytes | None] | None:
         """What `column_names` holds, None for a text that is not there; None when it is no 1-D dataset of texts."""
         listed = self.member(names.COLUMN_NAMES)
-        if listed is None or not is_text(listed) or not listed.is_flat or listed.length > MOST_NAMES:
+        if listed is None or not is_text(listed) or not listed.is_flat:
             return None
         try:
-            return all_texts(listed)
+            is_claimed = listed.length > written_rows(listed.node) + names.MOST_UNWRITTEN
+            return None if is_claimed else all_texts(listed)
         except (*BROKEN, ColonnadeError, MemoryError):
             return None
 
