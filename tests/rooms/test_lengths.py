@@ -123,3 +123,27 @@ def test_rows_without_columns_take_no_memory(tmp_path: Path) -> None:
         table = opened["data_frame"]
         assert grown(table.to_arrow) < MOST_GROWN
         assert table.to_arrow().num_rows == len(table) == 2**62
+
+
+@pytest.mark.parametrize("storage", ["virtual", "external", "external, absent"])
+def test_rows_that_nobody_wrote_are_not_read_whole(tmp_path: Path, storage: str) -> None:
+    path = tmp_path / "a.h5"
+    (tmp_path / "raw").write_bytes(bytes(100))
+    cn.write(path, {"n": [1]}, table="t")
+    with h5py.File(path, "r+") as file:
+        group = file["t"]
+        del group["n"]
+        if storage == "virtual":
+            layout = h5py.VirtualLayout((2**32,), "i4")
+            layout[:] = h5py.VirtualSource(".", "/nothing", (2**32,), "i4")
+            group.create_virtual_dataset("n", layout)
+        else:
+            place = str(tmp_path / ("raw" if storage == "external" else "nothing"))
+            group.create_dataset("n", (2**32,), "i4", external=[(place, 0, 2**34)])
+    with cn.open(path) as opened:
+        with pytest.raises(cn.errors.UsageError, match="never written"):
+            opened["t"].to_arrow()
+        if storage != "external, absent":  # which is an error of the library
+            assert opened["t"][2**32 - 2 :].to_arrow()["n"].to_pylist() == [0, 0]
+        with pytest.raises(CorruptError, match="it is not read"):
+            cn.read_element(opened.h5["t/n"])

@@ -135,7 +135,7 @@ class ChunkSource:
         return self.read_and_look(start, count)[0]
 
     def read_and_look(self, start: int, count: int) -> tuple[Image | None, bool]:
-        """The same, and whether one of them is, as far as that is known, the element that is looked for."""
+        """The same, and whether one of them may be the element that is looked for: False only where none is."""
         if self._is_too_much(count):
             return None, True
         out, is_met = new_array(count, self._dtype), self._look_for is None

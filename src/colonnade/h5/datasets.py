@@ -31,7 +31,7 @@ from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
 from colonnade.h5.lengths import check_rows_claimed
 from colonnade.h5.links import encode_name, link_list
-from colonnade.h5.outside import check_rows, mapped_elements
+from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
 from colonnade.h5.stored import read_stored, stored_size
 from colonnade.h5.undo import Pipeline
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
@@ -108,14 +108,18 @@ def written_rows(dataset: Any) -> int:
     creation = dataset.get_create_plist()
     if creation.get_layout() == h5d.CHUNKED:
         return min(n_rows, int(dataset.get_num_chunks()) * int(creation.get_chunk()[0]))
-    if creation.get_layout() == h5d.COMPACT:
-        return min(n_rows, MOST_COMPACT // max(int(dataset.get_type().get_size()), 1))
-    if creation.get_layout() == h5d.CONTIGUOUS and not creation.get_external_count():
-        most = int(h5i.get_file_id(dataset).get_filesize()) // max(int(dataset.get_type().get_size()), 1)
-        return min(n_rows, most) if dataset.get_storage_size() else 0
     if creation.get_layout() == h5d.VIRTUAL:
         return min(n_rows, mapped_elements(dataset))
-    return n_rows
+    return min(n_rows, _most_bytes(dataset, creation) // max(int(dataset.get_type().get_size()), 1))
+
+
+def _most_bytes(dataset: Any, creation: Any) -> int:
+    """The bytes that there can be of elements that lie one behind the other, whatever they claim."""
+    if creation.get_layout() == h5d.COMPACT:
+        return MOST_COMPACT
+    if creation.get_external_count():
+        return bytes_elsewhere(dataset)
+    return int(h5i.get_file_id(dataset).get_filesize()) if dataset.get_storage_size() else 0
 
 
 def claims_too_much(claimed: int, stored: int, filtered: bool = True) -> bool:
