@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -126,3 +127,40 @@ def test_pieces_of_a_file(tmp_path: Path) -> None:
     for form in (native, plain):
         with pytest.raises(OSError, match=r"[Bb]ad file"):
             form.read_pieces(file, addresses, sizes, out, None)
+
+
+@given(st.data(), st.sampled_from(["i1", "<u2", ">i4", "u8", "<f8"]), st.integers(1, 70))
+def test_single_rows_of_packed_chunks_in_a_file(data: st.DataObject, kind: str, n_rows: int) -> None:
+    """Each row is that of its chunk, unpacked whole; chunks, places and fills that make no sense are refused."""
+    rng = np.random.default_rng(n_rows)
+    size = np.dtype(kind).itemsize
+    content, addresses, sizes, chunks = bytearray(b"behind this"), [], [], []
+    for bits in data.draw(st.lists(st.integers(0, 8 * size), min_size=1, max_size=6)):
+        head = bits.to_bytes(4, "little") + bytes([8]) + rng.bytes(8) + bytes(8)
+        packed = head + rng.bytes(-(-bits * n_rows // 8))
+        addresses.append(len(content))
+        sizes.append(len(packed))
+        content += packed
+        chunks.append(packed)
+    fill = rng.bytes(size) if data.draw(st.booleans()) else None
+    which = rng.integers(0, len(chunks), 40)
+    places = rng.integers(0, n_rows, 40)
+    out = np.zeros(40, kind)
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        where = [np.array(addresses)[which], np.array(sizes)[which], places]
+        assert agree("read_packed_rows", file.fileno(), *where, n_rows, out, fill, 2) is None
+        for row, (chunk, place) in enumerate(zip(which.tolist(), places.tolist(), strict=True)):
+            whole = np.zeros(n_rows, kind)
+            plain.decode_scaleoffset(chunks[chunk], whole, fill, 2)
+            assert out[row : row + 1].tobytes() == whole[place : place + 1].tobytes()
+        for spoiled, value in ((0, -1), (0, 2**62), (1, 20), (1, -1), (2, -1), (2, n_rows)):
+            wrong = [one.copy() for one in where]
+            wrong[spoiled][-1] = value
+            assert agree("read_packed_rows", file.fileno(), *wrong, n_rows, out, fill, 2) == REFUSED
+        assert agree("read_packed_rows", file.fileno(), *where, n_rows, out, bytes(3), 2) == REFUSED
+        file.truncate(len(content) - 1)
+        last = [np.array([addresses[-1]]), np.array([sizes[-1]]), np.array([n_rows - 1])]
+        cut = agree("read_packed_rows", file.fileno(), *last, n_rows, out[:1].copy(), fill, 2)
+        assert cut == REFUSED

@@ -106,7 +106,7 @@ class ColumnReader:
     def key(self, row: int) -> Key:
         """What one row that is neither missing nor NaN is compared by."""
         if self.has_numbers and isinstance(self._source, ChunkSource):
-            image = self._source.read(row, 1)
+            image = self._source.take(np.array([row], dtype=np.int64))
             if image is not None:
                 number: Key = image[0].item()
                 return number

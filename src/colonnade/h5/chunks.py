@@ -38,6 +38,7 @@ MOST_AT_ONCE = 2 << 30  # bytes of rows that are read in one go; more are refuse
 FARTHEST = 1 << 62  # an address behind the end of any file; sums with it still fit
 _SLACK = 1 << 16  # bytes by which filters may make a chunk longer
 _FEW_CHUNKS = 16
+_FEW_ROWS = 4  # of a chunk, which are read one by one
 _BATCH_BYTES = 1 << 20  # bytes of filtered chunks that are unpacked in one call
 _LAST_ROW = (1 << 63) - 1
 
@@ -157,6 +158,8 @@ class ChunkSource:
             return None
         out = new_array(len(rows), self._dtype)
         try:
+            if self._take_singly(rows, out):
+                return self._in_memory(out)
             parts = list(by_chunk(rows, self.chunk_rows))
             self._look(len(parts))
             for number, begin, end in parts:
@@ -164,6 +167,36 @@ class ChunkSource:
         except (ValueError, *BROKEN):
             return None
         return self._in_memory(out)
+
+    def _take_singly(self, rows: RowNumbers, out: Image) -> bool:
+        """Rows of which each chunk has few, all in one call, each by its own bytes; False where that does not suit."""
+        packed = self._pipeline.scale_offset
+        if isinstance(self._file, JournaledFile) or not (self._pipeline.is_empty or packed is not None):
+            return False
+        if not len(rows) or len(rows) > _FEW_ROWS * (int(rows[-1] - rows[0]) // self.chunk_rows + 2):
+            return False
+        numbers = rows // self.chunk_rows
+        wanted = sorted(set(numbers.tolist()))
+        if len(rows) > _FEW_ROWS * len(wanted):
+            return False
+        self._look(len(wanted))
+        chunks = {number: self._find(number) for number in wanted}
+        if any(chunk.mask or chunk.address > FARTHEST for chunk in chunks.values()):
+            return False
+        found = [chunks[number] for number in numbers.tolist()]
+        addresses = np.array([chunk.address for chunk in found], dtype=np.int64)
+        places = rows - numbers * self.chunk_rows
+        if packed is None:
+            if any(chunk.size != self._chunk_bytes for chunk in found):
+                return False
+            sizes = np.full(len(rows), self._dtype.itemsize, dtype=np.int64)
+            kernels.read_pieces(self._file, addresses + places * self._dtype.itemsize, sizes, out.view(np.uint8), None)
+            return True
+        dtype, fill, decimals = scale_offset_form(tuple(packed))
+        sizes = np.array([chunk.size for chunk in found], dtype=np.int64)
+        where = (addresses, sizes, places)
+        kernels.read_packed_rows(self._file, *where, self.chunk_rows, out.view(dtype), fill, decimals)
+        return True
 
     def _take_part(self, number: int, rows: RowNumbers, out: Image) -> None:
         """Rows of the chunk of this number."""

@@ -75,8 +75,7 @@ failed:
 }
 
 #ifndef _WIN32
-/* 0, 1 when the file ends before, -1 when it cannot be read (errno). */
-static int read_piece(int file, int64_t address, Py_ssize_t size, uint8_t *out)
+int read_at(int file, int64_t address, Py_ssize_t size, uint8_t *out)
 {
     while (size) {
         ssize_t n = pread(file, out, (size_t)size, (off_t)address);
@@ -90,6 +89,20 @@ static int read_piece(int file, int64_t address, Py_ssize_t size, uint8_t *out)
     }
     return 0;
 }
+#else
+int read_at(int Py_UNUSED(file), int64_t Py_UNUSED(address), Py_ssize_t Py_UNUSED(size), uint8_t *Py_UNUSED(out))
+{
+    return 3;
+}
+#endif
+
+PyObject *refuse_read(int state)
+{
+    if (state == -1)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    return refuse(state == 1 ? "the file ends inside a piece"
+                  : state == 2 ? "sizes and addresses make no sense" : "this system cannot read at a place");
+}
 
 static int read_all(int file, const int64_t *addresses, const int64_t *sizes, Py_ssize_t n, uint8_t *out, Py_ssize_t room,
                     const Look *look, int *found)
@@ -100,7 +113,7 @@ static int read_all(int file, const int64_t *addresses, const int64_t *sizes, Py
         int64_t size = sizes[i], address = addresses[i];
         if (size < 0 || size > room || address < 0 || address > INT64_MAX - size)
             return 2;
-        int state = read_piece(file, address, (Py_ssize_t)size, out);
+        int state = read_at(file, address, (Py_ssize_t)size, out);
         if (state)
             return state;
         out += size, room -= (Py_ssize_t)size, done += (Py_ssize_t)size;
@@ -112,12 +125,11 @@ static int read_all(int file, const int64_t *addresses, const int64_t *sizes, Py
     }
     return room ? 2 : 0;
 }
-#endif
 
 static PyObject *read_pieces(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     PyObject *addresses, *sizes, *target, *wanted;
-    int file, state = 3, found = 0;
+    int file, state, found = 0;
     Span s[3] = {0};
     Look look;
     if (!PyArg_ParseTuple(arguments, "iOOOO", &file, &addresses, &sizes, &target, &wanted) || open_look(wanted, &look) < 0)
@@ -126,18 +138,11 @@ static PyObject *read_pieces(PyObject *Py_UNUSED(module), PyObject *arguments)
         || same_count(&s[0], &s[1]) < 0 || open_bytes_out(target, &s[2], "out") < 0
         || suits_look(&s[2], &look) < 0)
         return finish(s, 3, NULL);
-#ifndef _WIN32
     Py_BEGIN_ALLOW_THREADS
     state = read_all(file, (int64_t *)s[0].bytes, (int64_t *)s[1].bytes, s[0].count, s[2].bytes, s[2].n_bytes,
                      &look, &found);
     Py_END_ALLOW_THREADS
-#endif
-    if (state == -1)
-        PyErr_SetFromErrno(PyExc_OSError);
-    else if (state)
-        refuse(state == 1 ? "the file ends inside a piece"
-               : state == 2 ? "sizes and addresses make no sense" : "this system cannot read at a place");
-    return finish(s, 3, state ? NULL : looked(&look, found));
+    return finish(s, 3, state ? refuse_read(state) : looked(&look, found));
 }
 
 PyMethodDef chunk_functions[] = {

@@ -159,6 +159,10 @@ static inline PyObject *looked(const Look *look, int found)
 {
     return Py_NewRef(look->size == 0 ? Py_None : found ? Py_True : Py_False);
 }
+/* Bytes of a file from an address: 0, 1 when it ends before, -1 when it cannot be read (errno). In chunks.c. */
+int read_at(int file, int64_t address, Py_ssize_t size, uint8_t *out);
+/* The exception for these, and for 2: sizes and addresses make no sense. NULL. */
+PyObject *refuse_read(int state);
 /* How many bytes are not 0. */
 Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n);
 

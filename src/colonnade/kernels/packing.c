@@ -18,12 +18,11 @@ typedef struct {
     unsigned bits;  /* of a number: 1 to 64 */
 } Packed;
 
-/* Number i, which lies inside the bytes. */
-static inline uint64_t unpack_slowly(const Packed *p, uint64_t i)
+/* A number that begins behind `skip` bits of a byte, of which it and those behind it are there. */
+static inline uint64_t unpack_bits(const uint8_t *byte, unsigned skip, unsigned bits)
 {
-    uint64_t bit = i * p->bits, value = 0;
-    const uint8_t *byte = p->bytes + bit / 8;
-    unsigned left = p->bits, skip = bit % 8;
+    uint64_t value = 0;
+    unsigned left = bits;
     while (left) {
         unsigned some = 8 - skip < left ? 8 - skip : left;
         value = value << some | (((unsigned)*byte++ >> (8 - skip - some)) & (0xFFu >> (8 - some)));
@@ -31,6 +30,13 @@ static inline uint64_t unpack_slowly(const Packed *p, uint64_t i)
         skip = 0;
     }
     return value;
+}
+
+/* Number i, which lies inside the bytes. */
+static inline uint64_t unpack_slowly(const Packed *p, uint64_t i)
+{
+    uint64_t bit = i * p->bits;
+    return unpack_bits(p->bytes + bit / 8, bit % 8, p->bits);
 }
 
 /* The same for numbers of at most 57 bits with 8 bytes from their first byte on. */
@@ -201,32 +207,27 @@ static void decode_all(const Scaled *s, Py_ssize_t n, uint8_t *out)
         swap_items(out, n, s->size);
 }
 
-/* Read the header; numbers 0 to n must lie in the chunk. 0, or -1 with an exception set. */
-static int read_scaled(Scaled *s, const Span *chunk, const Span *out, PyObject *fill, int decimals, Py_ssize_t n)
+/* What the header of a chunk of so many bytes says; 0 where that makes no sense, or number n - 1 is not in them. */
+static int read_head(Scaled *s, const uint8_t *head, Py_ssize_t n_bytes, Py_ssize_t n)
 {
-    if (chunk->n_bytes < HEADER) {
-        refuse("chunk has %zd bytes, fewer than its header", chunk->n_bytes);
-        return -1;
-    }
-    unsigned size_of_minimum = chunk->bytes[4] < 8 ? chunk->bytes[4] : 8;
+    s->packed = (Packed){head + HEADER, n_bytes - HEADER, load32(head)};
+    s->minimum = 0;
+    memcpy(&s->minimum, head + 5, head[4] < 8 ? head[4] : 8);
+    if (n_bytes < HEADER || s->packed.bits > 8 * (unsigned)s->size)
+        return 0;
+    s->plain = s->packed.bits == 8 * (unsigned)s->size;
+    s->mark = s->packed.bits < 64 ? ((uint64_t)1 << s->packed.bits) - 1 : UINT64_MAX;
+    Py_ssize_t whole = product(n, (Py_ssize_t)s->packed.bits);
+    return whole >= 0 && whole / 8 + (whole % 8 != 0) <= s->packed.n_bytes;
+}
+
+/* What is the same for all chunks: 0, or -1 with an exception set. */
+static int read_type(Scaled *s, const Span *out, PyObject *fill, int decimals)
+{
     s->kind = out->kind;
     s->size = out->size;
     s->swapped = out->swapped;
-    s->packed = (Packed){chunk->bytes + HEADER, chunk->n_bytes - HEADER, load32(chunk->bytes)};
-    memcpy(&s->minimum, chunk->bytes + 5, size_of_minimum);
-    unsigned full = 8 * (unsigned)s->size;
-    if (s->packed.bits > full) {
-        refuse("chunk says numbers have %u bits, the type has %u", s->packed.bits, full);
-        return -1;
-    }
-    s->plain = s->packed.bits == full;
-    s->mark = s->packed.bits < 64 ? ((uint64_t)1 << s->packed.bits) - 1 : UINT64_MAX;
     s->scale = pow(10.0, decimals);
-    Py_ssize_t whole = product(n, (Py_ssize_t)s->packed.bits);
-    if (whole < 0 || whole / 8 + (whole % 8 != 0) > s->packed.n_bytes) {
-        refuse("chunk has %zd bytes of numbers, too few for %zd of %u bits", s->packed.n_bytes, n, s->packed.bits);
-        return -1;
-    }
     if (fill == Py_None)
         return 0;
     Span f = {0};
@@ -241,6 +242,23 @@ static int read_scaled(Scaled *s, const Span *chunk, const Span *out, PyObject *
         return -1;
     }
     s->has_fill = 1;
+    return 0;
+}
+
+/* Both; numbers 0 to n must lie in the chunk. 0, or -1 with an exception set. */
+static int read_scaled(Scaled *s, const Span *chunk, const Span *out, PyObject *fill, int decimals, Py_ssize_t n)
+{
+    if (chunk->n_bytes < HEADER) {
+        refuse("chunk has %zd bytes, fewer than its header", chunk->n_bytes);
+        return -1;
+    }
+    if (read_type(s, out, fill, decimals) < 0)
+        return -1;
+    if (!read_head(s, chunk->bytes, chunk->n_bytes, n)) {
+        refuse("chunk has %zd bytes, too few for %zd numbers of %u bits, or they are no numbers of the type", chunk->n_bytes,
+               n, s->packed.bits);
+        return -1;
+    }
     return 0;
 }
 
@@ -339,6 +357,51 @@ static PyObject *decode_scaleoffset_rows(PyObject *Py_UNUSED(module), PyObject *
     if (wrong >= 0)
         return finish(s, 3, refuse("rows names a row at place %zd that is not among the %zd", wrong, n));
     return finish(s, 3, Py_NewRef(Py_None));
+}
+
+/* Single rows of chunks in a file, each by the few bytes that hold it. 0, or as read_at; 2 where a chunk makes no sense. */
+static int read_rows(int file, const int64_t *const where[3], Py_ssize_t count, Py_ssize_t n, Scaled *s, uint8_t *out)
+{
+    uint8_t head[HEADER], held[16];
+    for (Py_ssize_t i = 0; i < count; i++) {
+        int64_t address = where[0][i], size = where[1][i], place = where[2][i];
+        if (address < 0 || size < HEADER || address > INT64_MAX - size || place < 0 || place >= n)
+            return 2;
+        int state = read_at(file, address, HEADER, head);
+        if (state)
+            return state;
+        if (!read_head(s, head, (Py_ssize_t)size, n))
+            return 2;
+        uint64_t bit = (uint64_t)place * s->packed.bits, number = 0;  /* within the chunk, by read_head */
+        Py_ssize_t some = (Py_ssize_t)(bit % 8 + s->packed.bits + 7) / 8;
+        if (s->packed.bits && (state = read_at(file, address + HEADER + (int64_t)(bit / 8), some, held)))
+            return state;
+        if (s->packed.bits)
+            number = s->plain ? get(held, s->size) : unpack_bits(held, bit % 8, s->packed.bits);
+        put(out + i * s->size, s->plain ? number : scaled_bits(s, number), s->size, s->swapped);
+    }
+    return 0;
+}
+
+static PyObject *read_packed_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *given[3], *out, *fill;
+    int file, decimals, state;
+    Py_ssize_t n;
+    Span s[4] = {0};
+    Scaled scaled = {0};
+    if (!PyArg_ParseTuple(arguments, "iOOOnOOi", &file, &given[0], &given[1], &given[2], &n, &out, &fill, &decimals))
+        return NULL;
+    if (open_kind(given[0], &s[0], "addresses", I64) < 0 || open_kind(given[1], &s[1], "sizes", I64) < 0
+        || open_kind(given[2], &s[2], "places", I64) < 0 || open_any_order_out(out, &s[3], "out") < 0
+        || same_count(&s[0], &s[1]) < 0 || same_count(&s[0], &s[2]) < 0 || same_count(&s[0], &s[3]) < 0
+        || read_type(&scaled, &s[3], fill, decimals) < 0)
+        return finish(s, 4, NULL);
+    const int64_t *const where[3] = {(int64_t *)s[0].bytes, (int64_t *)s[1].bytes, (int64_t *)s[2].bytes};
+    Py_BEGIN_ALLOW_THREADS
+    state = read_rows(file, where, s[3].count, n, &scaled, s[3].bytes);
+    Py_END_ALLOW_THREADS
+    return finish(s, 4, state ? refuse_read(state) : Py_NewRef(Py_None));
 }
 
 /* -- scale-offset, written -- */
@@ -546,6 +609,7 @@ static PyObject *decode_nbit(PyObject *Py_UNUSED(module), PyObject *arguments)
 PyMethodDef packing_functions[] = {
     {"decode_scaleoffset", decode_scaleoffset, METH_VARARGS, NULL},
     {"decode_scaleoffset_chunks", decode_scaleoffset_chunks, METH_VARARGS, NULL},
+    {"read_packed_rows", read_packed_rows, METH_VARARGS, NULL},
     {"decode_scaleoffset_rows", decode_scaleoffset_rows, METH_VARARGS, NULL},
     {"encode_scaleoffset", encode_scaleoffset, METH_VARARGS, NULL},
     {"decode_nbit", decode_nbit, METH_VARARGS, NULL},

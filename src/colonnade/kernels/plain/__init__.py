@@ -5,7 +5,12 @@ from colonnade.kernels.plain.bitshuffle import bit_shuffle, bit_unshuffle
 from colonnade.kernels.plain.blocks import grow_blocks
 from colonnade.kernels.plain.blosclz import unpack_blosclz
 from colonnade.kernels.plain.cells import copy_runs, cut_rows, least_blocks, points_to_rows, rows_to_points
-from colonnade.kernels.plain.chunks import decode_scaleoffset_chunks, inflate_chunks, read_pieces
+from colonnade.kernels.plain.chunks import (
+    decode_scaleoffset_chunks,
+    inflate_chunks,
+    read_packed_rows,
+    read_pieces,
+)
 from colonnade.kernels.plain.coded import code_data, code_offsets, code_strings
 from colonnade.kernels.plain.compare import (
     among_count,
@@ -109,6 +114,7 @@ __all__ = [
     "range_count",
     "range_mask",
     "range_rows",
+    "read_packed_rows",
     "read_pieces",
     "rows_to_points",
     "shuffle",

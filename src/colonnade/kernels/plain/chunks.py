@@ -26,7 +26,7 @@ from colonnade.kernels.plain.arguments import (
 )
 from colonnade.kernels.plain.filters import unshuffle
 from colonnade.kernels.plain.inflate import inflate
-from colonnade.kernels.plain.packing import decode_scaleoffset
+from colonnade.kernels.plain.packing import HEADER, decode_scaleoffset
 
 
 def inflate_chunks(source: Readable, sizes: Readable, out: Readable, item_size: int, /) -> None:
@@ -90,3 +90,42 @@ def _read_piece(file: int, address: int, target: memoryview) -> None:
         if not n_bytes:
             raise ValueError("the file ends inside a piece")
         done += n_bytes
+
+
+def read_packed_rows(
+    file: int,
+    addresses: Readable,
+    sizes: Readable,
+    places: Readable,
+    n_items: int,
+    out: Readable,
+    fill: Readable | None,
+    decimals: int,
+    /,
+) -> None:
+    """Single rows of scale-offset chunks of `n_items` in an open file, each by the few bytes that hold it.
+
+    Of each row the address of its chunk, the bytes that this has, and its place in it (all int64).
+    """
+    made = open_values(out, "out", writable=True, any_order=True)
+    chunks = [open_kind(one, name, "i8") for one, name in ((addresses, "addresses"), (sizes, "sizes"))]
+    inside = open_kind(places, "places", "i8")
+    for one in (*chunks, made):
+        check_count(one, "out", len(inside))
+    if fill is not None and len(open_bytes(fill, "fill")) != made.itemsize:
+        raise ValueError(f"fill must have {made.itemsize} bytes")
+    for row, (address, size, place) in enumerate(zip(*(one.tolist() for one in (*chunks, inside)), strict=True)):
+        if not (0 <= place < n_items and address >= 0 and HEADER <= size <= 2**63 - 1 - address):
+            raise ValueError("sizes and addresses make no sense")
+        head = np.empty(HEADER, dtype=np.uint8)
+        _read_piece(file, address, head.data)
+        bits = int.from_bytes(head[:4].tobytes(), "little")
+        if bits > 8 * made.itemsize or HEADER + -(-n_items * bits // 8) > size:
+            raise ValueError("sizes and addresses make no sense")
+        begin = place // 8 * 8
+        chunk = np.empty(HEADER + -(-(place - begin + 1) * bits // 8), dtype=np.uint8)
+        chunk[:HEADER] = head
+        _read_piece(file, address + HEADER + begin * bits // 8, chunk[HEADER:].data)
+        some = np.empty(place - begin + 1, made.dtype)
+        decode_scaleoffset(chunk, some, fill, decimals)
+        made[row] = some[-1]
