@@ -15,6 +15,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import CorruptError
+from colonnade.h5 import attributes
 
 TEXT, NUMBERS = h5py.string_dtype(), h5py.vlen_dtype(np.dtype("f8"))
 WORD = "a word of which there is one only"
@@ -147,3 +148,25 @@ def test_rows_that_nobody_wrote_are_not_read_whole(tmp_path: Path, storage: str)
             assert opened["t"][2**32 - 2 :].to_arrow()["n"].to_pylist() == [0, 0]
         with pytest.raises(CorruptError, match="it is not read"):
             cn.read_element(opened.h5["t/n"])
+
+
+@pytest.mark.parametrize("name", ["said", "größe"], ids=["version 1", "version 3"])
+@pytest.mark.parametrize("attribute", [WORD, ["b", WORD, "c"]], ids=["one", "several"])
+def test_an_attribute_is_refused(tmp_path: Path, name: str, attribute: Any) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_group("g").attrs["before"] = "b"
+        file["g"].attrs[name] = attribute
+    with cn.open(path) as opened:
+        assert attributes.read(opened.h5["g"].id, name) == attribute
+    claim(path, len(WORD))
+    found: list[object] = []
+
+    def read() -> None:
+        with cn.open(path) as opened:
+            found.append(attributes.read(opened.h5["g"].id, name))
+            found.append(attributes.look(opened.h5["g"].id, name))
+
+    assert grown(read) < MOST_GROWN
+    assert found[0] is None
+    assert "more bytes than the file has" in str(found[1])

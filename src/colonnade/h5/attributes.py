@@ -18,6 +18,7 @@ from h5py import h5, h5a, h5r, h5s, h5t
 from colonnade.dataclass import dataclass
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.h5 import capi
+from colonnade.h5.claims import check_attribute
 from colonnade.h5.collections import check_collections
 from colonnade.h5.datatypes import describe_type, make_type, memory_dtype, memory_type
 from colonnade.model import Charset, StoredType
@@ -165,6 +166,7 @@ def elements(attribute: Any) -> Iterator[np.ndarray[Any, Any]]:
         capi.refuse("read the attribute", f"{n_elements} elements are more than an attribute can hold")
     if stored.has_pointers:
         check_collections(attribute)
+        check_attribute(attribute, attribute.name, n_elements)
     image = np.zeros(n_elements, dtype=memory_dtype(stored))
     in_memory = memory_type(type_id, stored)
     if n_elements:
@@ -239,6 +241,7 @@ def read(node: Any, name: str) -> object:
         dtype = attribute.dtype
         if dtype.hasobject and h5py.check_ref_dtype(dtype) is not h5py.Reference:  # an address is not in the heap
             check_collections(node)
+            check_attribute(node, key, space.get_simple_extent_npoints())
         if space.get_simple_extent_npoints() * dtype.itemsize > LARGEST_ATTRIBUTE:
             return None
         value = np.zeros(space.get_simple_extent_dims(), dtype=dtype)
@@ -377,6 +380,7 @@ def look(node: Any, name: str) -> Attribute | None:
             return Attribute(stored, shape, problem=f"it claims {claimed:,} bytes")
         if stored.has_pointers:
             check_collections(attribute)
+            check_attribute(attribute, attribute.name, space.get_simple_extent_npoints())
         image = np.zeros(shape, dtype=attribute.dtype)
         attribute.read(image)
         return Attribute(stored, shape, tuple(image.reshape(-1).tolist()))

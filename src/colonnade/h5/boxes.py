@@ -1,7 +1,7 @@
 """Boxes of chunked arrays of any rank, unpacked here: the library and its filters read behind the end of a bad chunk.
 
-The library is asked only where chunks lie and for their bytes as stored. What is not plain it reads itself, once every
-chunk that it would unpack has been unpacked here.
+The library is asked where chunks lie, and for their bytes where these cannot be had past it. What is not plain it reads
+itself, once every chunk that it would unpack has been unpacked here.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from h5py import h5d, h5i
 
 from colonnade.errors import CorruptError
 from colonnade.h5 import capi
-from colonnade.h5.chunks import raw_dtype
+from colonnade.h5.chunks import FARTHEST, raw_dtype
 from colonnade.h5.codecs import LeftToLibrary
 from colonnade.h5.datatypes import describe_type
 from colonnade.h5.lengths import check_lengths, has_lengths
+from colonnade.h5.raw_bytes import RawBytes, raw_bytes
 from colonnade.h5.undo import Pipeline
 from colonnade.model import FilterInfo, StoredType
 
@@ -49,11 +50,13 @@ def read_box(dataset: Any, dtype: np.dtype[Any], filters: Sequence[FilterInfo], 
     is_raw = raw is not None and raw == dtype  # to NumPy, None is float64
     out = np.empty([len(one) for one in box], dtype) if is_raw else None
     n_read, whole = 0, np.empty(prod(chunk) * item, _BYTE)
-    most = h5i.get_file_id(dataset).get_filesize()
-    for offset, size in _stored(dataset, chunk, box):
-        if size > most:
-            raise CorruptError(f"{path}: the chunk at {offset} claims {size:,} bytes, the file has {most:,}", path=path)
-        if not _unpack(dataset, (offset, size), pipeline, whole, path):
+    most, file = h5i.get_file_id(dataset).get_filesize(), raw_bytes(dataset)
+    for offset, info in _stored(dataset, chunk, box):
+        if info.size > most:
+            raise CorruptError(
+                f"{path}: the chunk at {offset} claims {info.size:,} bytes, the file has {most:,}", path=path
+            )
+        if not _unpack(_ChunkBytes(dataset, file, offset, info), pipeline, whole, path):
             return None
         n_read += 1
         if is_claiming:
@@ -75,29 +78,47 @@ def _grid(chunk: Sequence[int], box: Box) -> list[range]:
     return [range(one.start // n, -(-one.stop // n)) if one else range(0) for one, n in zip(box, chunk, strict=True)]
 
 
-def _stored(dataset: Any, chunk: Sequence[int], box: Box) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Where the stored chunks that a box touches begin, and their bytes. Of many claimed, all there are are listed."""
+def _stored(dataset: Any, chunk: Sequence[int], box: Box) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """Where the stored chunks that a box touches begin, and what they are. Of many claimed, all are listed."""
     grid = _grid(chunk, box)
     if prod(len(numbers) for numbers in grid) <= MOST_ASKED:
         for place in product(*grid):
             offset = tuple(number * n for number, n in zip(place, chunk, strict=True))
             info = dataset.get_chunk_info_by_coord(offset)
             if info.byte_offset is not None:
-                yield offset, info.size
+                yield offset, info
         return
-    found: list[tuple[tuple[int, ...], int]] = []
-    dataset.chunk_iter(lambda info: found.append((tuple(info.chunk_offset), info.size)))
-    for offset, size in found:
+    found: list[tuple[tuple[int, ...], Any]] = []
+    dataset.chunk_iter(lambda info: found.append((tuple(info.chunk_offset), info)))
+    for offset, info in found:
         if all(start // n in numbers for start, n, numbers in zip(offset, chunk, grid, strict=True)):
-            yield offset, size
+            yield offset, info
 
 
-def _unpack(dataset: Any, place: tuple[tuple[int, ...], int], pipeline: Pipeline, whole: Array, path: str) -> bool:
-    """Put the chunk at an offset, of so many bytes, into an array; False when only the library knows how."""
-    offset, size = place
+class _ChunkBytes(NamedTuple):
+    """A chunk as it is stored. Of a damaged map of chunks the library may find one, and read another that is longer."""
+
+    dataset: Any
+    file: RawBytes | None
+    offset: tuple[int, ...]
+    info: Any
+
+    def read(self) -> tuple[int, bytes]:
+        """The filters it has skipped, and its bytes."""
+        if self.file is not None and not h5i.get_file_id(self.dataset).get_create_plist().get_userblock():
+            if self.info.byte_offset > FARTHEST:
+                raise ValueError("it lies far behind the end of the file")
+            return self.info.filter_mask, self.file.read_at(self.info.byte_offset, self.info.size)
+        found: tuple[int, bytes] = self.dataset.read_direct_chunk(self.offset)
+        return found
+
+
+def _unpack(chunk: _ChunkBytes, pipeline: Pipeline, whole: Array, path: str) -> bool:
+    """Put a chunk into an array; False when only the library knows how."""
+    offset = chunk.offset
     try:
-        pipeline.check_size(size)
-        mask, data = dataset.read_direct_chunk(offset)
+        pipeline.check_size(chunk.info.size)
+        mask, data = chunk.read()
         pipeline.undo(data, mask, whole)
     except LeftToLibrary:
         return False

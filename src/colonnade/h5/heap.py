@@ -18,8 +18,9 @@ from colonnade import kernels
 from colonnade.errors import CorruptError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.chunks import FARTHEST, ChunkSource, RowNumbers, new_array, open_source
+from colonnade.h5.claims import REFERENCE
 from colonnade.h5.codecs import Bytes
-from colonnade.h5.lengths import AS_BYTES, REFERENCE, References, check_lengths, has_lengths
+from colonnade.h5.lengths import AS_BYTES, References, check_lengths, has_lengths
 from colonnade.model import FilterInfo, StoredType
 
 Offsets = np.ndarray[Any, np.dtype[np.int32]]

@@ -15,13 +15,11 @@ from h5py import h5d, h5i
 
 from colonnade.errors import CorruptError
 from colonnade.h5.chunks import open_run, open_source
+from colonnade.h5.claims import REFERENCE, SMALL
 from colonnade.model import FilterInfo, StoredType
 
-REFERENCE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
-"""An element of variable length in a chunk, where addresses have 8 bytes."""
 AS_BYTES = np.dtype((np.void, REFERENCE.itemsize))
 References = np.ndarray[Any, np.dtype[Any]]
-_SMALL = 1 << 26  # bytes of an element that are not worth the question whether the file has them
 
 
 def has_lengths(dataset: Any, stored: StoredType) -> bool:
@@ -35,7 +33,7 @@ def check_lengths(references: References, stored: StoredType, file_bytes: int, p
     """Refuse elements of which one claims more bytes than the file has."""
     item = stored.item.size if stored.kind == "sequence" else 1
     longest = int(references.view(REFERENCE)["length"].max(initial=0)) * item
-    if longest > max(file_bytes, _SMALL):
+    if longest > max(file_bytes, SMALL):
         raise CorruptError(f"{path}: an element claims {longest:,} bytes, more than the file has", path=path)
 
 
