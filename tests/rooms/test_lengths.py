@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import colonnade as cn
+from colonnade import kernels
 from colonnade.errors import CorruptError
 from colonnade.h5 import attributes
 
@@ -54,8 +55,16 @@ def claim(path: Path, length: int, to: int = LENGTH) -> None:
     reference = struct.pack("<IQ", length, heap)
     assert data.count(reference) == 1
     place = data.index(reference)
+    begin = max(data.rfind(b"OHDR", 0, place), data.rfind(b"OCHK", 0, place))
+    sums = [at for at in range(place, place + 2000) if begin >= 0 and _sum(data[begin:at]) == data[at : at + 4]]
     data[place : place + 4] = struct.pack("<I", to)
+    for at in sums:
+        data[at : at + 4] = _sum(data[begin:at])
     path.write_bytes(data)
+
+
+def _sum(data: bytes) -> bytes:
+    return kernels.lookup3(data).to_bytes(4, "little")
 
 
 def grown(work: Callable[[], object]) -> int:
@@ -152,10 +161,13 @@ def test_rows_that_nobody_wrote_are_not_read_whole(tmp_path: Path, storage: str)
 
 @pytest.mark.parametrize("name", ["said", "größe"], ids=["version 1", "version 3"])
 @pytest.mark.parametrize("attribute", [WORD, ["b", WORD, "c"]], ids=["one", "several"])
-def test_an_attribute_is_refused(tmp_path: Path, name: str, attribute: Any) -> None:
+@pytest.mark.parametrize("form", ["earliest", "latest"])
+def test_an_attribute_is_refused(tmp_path: Path, name: str, attribute: Any, form: str) -> None:
     path = tmp_path / "a.h5"
-    with h5py.File(path, "w") as file:
-        file.create_group("g").attrs["before"] = "b"
+    with h5py.File(path, "w", libver=form) as file:
+        file.create_group("g").create_group("apart").attrs["padding"] = range(50)  # the header goes on elsewhere
+        for number in range(6 if form == "latest" else 20):
+            file["g"].attrs[f"before {number}"] = range(20)
         file["g"].attrs[name] = attribute
     with cn.open(path) as opened:
         assert attributes.read(opened.h5["g"].id, name) == attribute
@@ -170,3 +182,15 @@ def test_an_attribute_is_refused(tmp_path: Path, name: str, attribute: Any) -> N
     assert grown(read) < MOST_GROWN
     assert found[0] is None
     assert "more bytes than the file has" in str(found[1])
+
+
+@pytest.mark.parametrize("form", ["earliest", "latest"])
+def test_what_was_an_attribute_once_is_none_of_a_header(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver=form) as file:
+        file.create_group("g").attrs["kind"] = "short"
+        file.create_group("h").attrs["kind"] = WORD  # behind it, in nearby bytes
+    claim(path, len(WORD))
+    with cn.open(path) as opened:
+        assert attributes.read(opened.h5["g"].id, "kind") == "short"
+        assert attributes.read(opened.h5["h"].id, "kind") is None
