@@ -16,7 +16,7 @@ from h5py import h5d, h5p, h5s, h5t
 
 import colonnade as cn
 from colonnade import kernels
-from colonnade.h5 import capi, chunks, undo
+from colonnade.h5 import capi, chunks, datasets, undo
 from colonnade.h5.chunks import ChunkSource, open_source, raw_dtype
 from colonnade.h5.datasets import describe_dataset, reading
 
@@ -227,7 +227,7 @@ def test_other_storages_are_read_by_the_library(tmp_path: Path) -> None:
 
 
 def test_chunks_that_were_never_written(tmp_path: Path) -> None:
-    """They are the fill: the library says so."""
+    """They are the fill: of few chunks the library says so."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         made = file.create_dataset("x", shape=(N_ROWS,), dtype="i8", chunks=(CHUNK,), fillvalue=3)
         made[250:260] = 9
@@ -242,23 +242,45 @@ def test_chunks_that_were_never_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["<i4", ">i4", "<f8", ">f4", "u1", "?", "S3"])
 @pytest.mark.parametrize("fill", [None, 7])
 def test_many_chunks_that_were_never_written(tmp_path: Path, kind: str, fill: int | None) -> None:
-    """A file may claim millions: where none of a range was written, numbers are the fill, without the library."""
+    """A file may claim millions: those that were not written are the fill, without the library."""
     path, n_rows = tmp_path / "x.h5", 16 * 4000
     with h5py.File(path, "w") as file:
         fillvalue = None if fill is None else np.array(fill).astype(kind)[()]
         made = file.create_dataset("x", (n_rows,), kind, chunks=(16,), compression=1, fillvalue=fillvalue)
-        made[:20] = np.ones(20, kind)
+        for first in (0, 9000, 9040, 9056):  # chunks that follow each other, and some that do not
+            made[first : first + 20] = np.ones(20, kind)
         expected = made[:]
     with h5py.File(path) as file:
         source = source_of(file["x"].id)
         assert source is not None
         found = [source.read(start, 8000) for start in range(0, n_rows, 8000)]
-        assert found[0] is None  # some of it was written
         for start, one in zip(range(0, n_rows, 8000), found, strict=True):
-            if one is not None:
-                np.testing.assert_array_equal(one, expected[start : start + 8000])
-                assert one.dtype.isnative
-        assert (found[-1] is not None) == (kind != "S3")
+            assert one is not None and one.dtype.isnative
+            np.testing.assert_array_equal(one, expected[start : start + 8000])
+
+
+def test_the_library_is_asked_for_few_chunks_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes memory for each, whether it was written or not."""
+    path, n_rows = tmp_path / "x.h5", 16 * 300_000
+    kind = np.dtype([("a", "i4"), ("b", "S3")])  # which is never read past it
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("x", (n_rows,), kind, chunks=(16,), compression=1)
+        made[n_rows - 20 :] = np.ones(20, kind)
+    asked: list[int] = []
+    read = capi.read
+
+    def count(dataset: Any, in_memory: Any, space: Any, selected: Any, address: int) -> None:
+        asked.append(selected.get_select_npoints())
+        read(dataset, in_memory, space, selected, address)
+
+    monkeypatch.setattr(capi, "read", count)
+    with h5py.File(path) as file:
+        info = describe_dataset(file["x"].id)
+        with reading(file["x"].id, info, 7, 100_000, 40) as image:
+            np.testing.assert_array_equal(image, file["x"][7:4_000_007:40])
+        with reading(file["x"].id, info, n_rows - 500_000, 500_000) as image:
+            assert image["a"].sum() == 20
+    assert max(asked) == datasets.MOST_CHUNKS * 16 and len(asked) == 62 + 8 and sum(asked) == 600_000
 
 
 def test_rows_that_nobody_fills_are_left_to_the_library(tmp_path: Path) -> None:

@@ -143,10 +143,11 @@ class ChunkSource:
         numbers = range(start // self.chunk_rows, -(-(start + count) // self.chunk_rows)) if count else range(0)
         try:
             self._look(len(numbers))
-            if self._all_known and count and self._known.keys().isdisjoint(numbers):
+            written = self._written(numbers)
+            if len(written) < len(numbers):
                 out[...] = self._fill()
-                return self._in_memory(out), True
-            for batch in self._batches(numbers, start, count):
+                is_met = True
+            for batch in self._batches(written, start, count):
                 is_met = self._read_batch(batch, start, out) or is_met
         except (ValueError, *BROKEN):
             return None, True
@@ -241,15 +242,21 @@ class ChunkSource:
             self._dataset.chunk_iter(note)
             self._known, self._all_known = known, True
 
+    def _written(self, numbers: range) -> Sequence[int]:
+        """Those of these chunks that were written, as far as that is known."""
+        if not self._all_known or len(self._known) >= self._n_chunks():
+            return numbers
+        return [number for number in numbers if number in self._known]
+
     def _fill(self) -> Image:
-        """What rows hold that were never written, where it is a number: the library looks for each of their chunks."""
+        """What rows hold that were never written: the library would look for each of their chunks."""
         creation = self._dataset.get_create_plist()
-        if self._dtype.kind not in "iuf" or creation.get_fill_time() == h5d.FILL_TIME_NEVER:
+        if self._dtype.kind not in "iufS" or creation.get_fill_time() == h5d.FILL_TIME_NEVER:
             raise ValueError("only the library knows what rows hold that were never written")
         if creation.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
             raise ValueError("rows that were never written hold nothing that is known")
         value = np.zeros((), self._dtype)
-        creation.get_fill_value(value)
+        capi.get_fill(creation, self._dataset.get_type(), value.ctypes.data)
         return value
 
     def _n_chunks(self) -> int:
@@ -266,7 +273,7 @@ class ChunkSource:
             raise ValueError("a chunk is far longer than it can be")
         return chunk
 
-    def _batches(self, numbers: range, start: int, count: int) -> Iterator[list[Part]]:
+    def _batches(self, numbers: Sequence[int], start: int, count: int) -> Iterator[list[Part]]:
         """The chunks of these rows: those together that are wanted whole and can be unpacked in one call.
 
         In each call threads may have to wait for each other: the fewer, the better.
@@ -276,7 +283,8 @@ class ChunkSource:
         for number in numbers:
             first = number * self.chunk_rows
             part = Part(self._find(number), first, max(start, first), min(start + count, first + self.chunk_rows))
-            if batch and not (room > 0 and self._is_plain(part) and self._is_plain(batch[-1])):
+            follows = bool(batch) and batch[-1].high == part.low
+            if batch and not (follows and room > 0 and self._is_plain(part) and self._is_plain(batch[-1])):
                 yield batch
                 batch = []
             if not batch:

@@ -51,6 +51,7 @@ MOST_UNSTORED = 64 << 20
 MOST_COMPACT = 1 << 16  # bytes that a header has room for, whatever it claims
 BEST_FILTER = 20_000
 MOST_UNWRITTEN = 100  # times what is stored without filters
+MOST_CHUNKS = 4096  # that the library reads in one call
 SMALL = 256 << 10  # bytes of a chunk: to hand it to another thread costs more than it spares
 _STORAGES: dict[int, Storage] = {
     h5d.COMPACT: "compact",
@@ -276,12 +277,9 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
     load_filters(info.filters)
     check_rows_claimed(dataset, stored, info.filters, range(start, start + (count - 1) * step + 1))
     _check_sums(dataset, info.filters, start, count * step)
-    file_space = dataset.get_space()
-    file_space.select_hyperslab((start,), (count,), (step,))
-    memory_space = h5s.create_simple((count,))
     owned = np.ones(count, dtype=bool)
     try:
-        capi.read(dataset, in_memory, memory_space, file_space, image.ctypes.data)
+        _load(dataset, stored, in_memory, range(start, start + count * step, step), image)
     except OSError as error:
         if not (
             stored.has_pointers and info.fill is not None and dataset.get_create_plist().get_layout() == h5d.CHUNKED
@@ -318,6 +316,25 @@ def _check_sums(dataset: Any, filters: tuple[FilterInfo, ...], start: int, count
         )
 
 
+def _load(dataset: Any, stored: StoredType, in_memory: Any, rows: range, image: Image) -> None:
+    """These rows, of so many chunks at a time: the library takes some KiB for each, whether it was written or not."""
+    creation = dataset.get_create_plist()
+    most = len(rows)
+    if creation.get_layout() == h5d.CHUNKED:
+        most = max(1, MOST_CHUNKS * creation.get_chunk()[0] // rows.step)
+    for first in range(0, len(rows), most):
+        some = rows[first : first + most]
+        file_space = dataset.get_space()
+        file_space.select_hyperslab((some.start,), (len(some),), (some.step,))
+        target = image[first : first + most].ctypes.data
+        try:
+            capi.read(dataset, in_memory, h5s.create_simple((len(some),)), file_space, target)
+        except OSError:
+            if stored.has_pointers:
+                _reclaim_rows(in_memory, image[:first], np.ones(first, dtype=bool))
+            raise
+
+
 def _unreadable(error: Exception, dataset: Any, filters: tuple[FilterInfo, ...], first: int, last: int) -> CorruptError:
     path = object_name(dataset)
     require_filters(filters, path)
@@ -335,23 +352,20 @@ def _read_written_chunks(
     capi.get_fill(creation, in_memory, image[:1].ctypes.data)
     image[1:] = image[0]
     chunk_rows = creation.get_chunk()[0]
-    numbers = np.arange(rows.start, rows.stop, rows.step)
     owned = np.zeros(len(rows), dtype=bool)
-    for chunk in np.unique(numbers // chunk_rows).tolist():
+    for chunk, low, high in by_chunk(np.arange(rows.start, rows.stop, rows.step), chunk_rows):
         if dataset.get_chunk_info_by_coord((chunk * chunk_rows,)).byte_offset is None:
             continue
-        places = np.flatnonzero(numbers // chunk_rows == chunk)
+        some = rows[low:high]
         space = dataset.get_space()
-        space.select_hyperslab((int(numbers[places[0]]),), (len(places),), (rows.step,))
-        target = image[places[0] : places[-1] + 1]
+        space.select_hyperslab((some.start,), (len(some),), (some.step,))
+        target = image[low:high]
         target[...] = np.zeros(1, dtype=image.dtype)
         try:
-            capi.read(dataset, in_memory, h5s.create_simple((len(places),)), space, target.ctypes.data)
+            capi.read(dataset, in_memory, h5s.create_simple((len(some),)), space, target.ctypes.data)
         except OSError as error:
-            raise _unreadable(
-                error, dataset, info.filters, int(numbers[places[0]]), int(numbers[places[-1]])
-            ) from error
-        owned[places] = True
+            raise _unreadable(error, dataset, info.filters, some[0], some[-1]) from error
+        owned[low:high] = True
     return owned
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from h5py import h5d, h5i
 
 from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.h5.chunks import by_chunk
 
 USUAL_SIZE = 18  # bytes of a reference on disk where file addresses have 8 bytes
 
@@ -47,14 +48,13 @@ def read_stored(dataset: Any, size: int, rows: range, path: str) -> np.ndarray[A
 
 def _read_chunks(dataset: Any, chunk_rows: int, size: int, rows: range, image: np.ndarray[Any, Any]) -> None:
     numbers = np.arange(rows.start, rows.stop, rows.step)
-    for chunk in np.unique(numbers // chunk_rows).tolist():
+    for chunk, begin, end in by_chunk(numbers, chunk_rows):
         start = chunk * chunk_rows
         if dataset.get_chunk_info_by_coord((start,)).byte_offset is None:
             continue
         _, data = dataset.read_direct_chunk((start,))
         stored = np.frombuffer(data, dtype="u1", count=chunk_rows * size).reshape(chunk_rows, size)
-        places = numbers // chunk_rows == chunk
-        image[places] = stored[numbers[places] - start]
+        image[begin:end] = stored[numbers[begin:end] - start]
 
 
 def _read_contiguous(dataset: Any, size: int, rows: range, image: np.ndarray[Any, Any], path: str) -> None:
