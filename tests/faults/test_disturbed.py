@@ -248,7 +248,7 @@ def test_reader_leaves_it_to_a_writer_to_put_right(path: Path, monkeypatch: pyte
         return False
 
     monkeypatch.setattr(files, "has_writer", has_writer_soon)
-    with cn.open(path, timeout=1) as file:
+    with cn.open(path, timeout=30) as file:  # in which the other process starts
         assert file["events"].n_rows == len(rows(1))
     release.set()
     holders[0].join()
