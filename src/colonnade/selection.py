@@ -13,6 +13,7 @@ import numpy as np
 from colonnade import kernels
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
+_FARTHEST = 1 << 62  # rows up to which a chunk more does not overflow
 
 
 class Selection:
@@ -77,6 +78,11 @@ class Selection:
             self._count = int(self.stops.sum() - self.starts.sum())
         return self._count
 
+    @property
+    def span(self) -> int:
+        """The number of rows from the first to the last, with those between them."""
+        return int(self.stops[-1] - self.starts[0]) if len(self.starts) else 0
+
     def __bool__(self) -> bool:
         return len(self.starts) > 0
 
@@ -126,13 +132,9 @@ class Selection:
 
     def rows(self) -> RowNumbers:
         """The row numbers, increasing."""
-        lengths = self.stops - self.starts
-        if not len(lengths):
-            return np.empty(0, dtype=np.int64)
-        if len(lengths) == 1:
-            return np.arange(self.starts[0], self.stops[0], dtype=np.int64)
-        shifts = np.repeat(self.starts - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
-        return shifts + np.arange(len(shifts), dtype=np.int64)
+        rows = np.empty(self.count, dtype=np.int64)
+        kernels.ranges_rows(np.ascontiguousarray(self.starts), np.ascontiguousarray(self.stops), rows)
+        return rows
 
     def chunks(self, chunk_rows: int) -> RowNumbers:
         """The numbers of the chunks that hold these rows, increasing and distinct."""
@@ -146,6 +148,11 @@ class Selection:
         """The chunks that hold these rows, as a selection of chunks."""
         if not self:
             return Selection.none()
+        first, last = int(self.starts[0]) // chunk_rows, (int(self.stops[-1]) - 1) // chunk_rows
+        if last - first < len(self.starts) // 8 and self.stops[-1] < _FARTHEST:  # more ranges than chunks
+            edges = np.arange(first, last + 2, dtype=np.int64) * chunk_rows
+            nearest = np.searchsorted(self.stops, edges[:-1], "right")  # of the ranges that end behind an edge
+            return Selection.from_mask(self.starts[nearest] < edges[1:], first)
         return _joined(_divided(self.starts, chunk_rows), _divided(self.stops - 1, chunk_rows) + 1)
 
     def windows(self, rows: int) -> Iterator[tuple[int, int]]:

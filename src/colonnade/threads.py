@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+WORTH_THREADS = 4 << 20  # bytes of rows; of fewer, threads would mostly wait for each other
 _POOLS: dict[int, ThreadPoolExecutor] = {}
 _HERE = threading.local()
 

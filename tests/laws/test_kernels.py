@@ -188,6 +188,14 @@ def test_masks(data: st.DataObject, count: int) -> None:
     assert (np.diff(changes[:found]) > 0).all()
     assert agree("mask_edges", a, 5, np.empty(found, "i8")) == found
     assert not found or agree("mask_edges", a, 5, np.empty(found - 1, "i8")) == REFUSED
+    starts, stops = np.sort(changes[:found])[0::2].copy(), np.sort(changes[:found])[1::2].copy()
+    rows = np.empty(int(a.astype(bool).sum()), "i8")
+    assert agree("ranges_rows", starts, stops, rows) is None
+    np.testing.assert_array_equal(rows, np.flatnonzero(a) + 5)
+    assert agree("ranges_rows", starts, stops, np.empty(len(rows) + 1, "i8")) == REFUSED
+    for wrong in (stops[::-1].copy(), stops - 2**62, stops[:-1].copy()) if len(rows) else ():
+        if not np.array_equal(wrong, stops):
+            assert agree("ranges_rows", starts, wrong, rows) == REFUSED
 
 
 @given(st.data(), kinds_and_numbers())

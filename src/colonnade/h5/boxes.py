@@ -27,6 +27,8 @@ from colonnade.model import FilterInfo, StoredType
 Array = np.ndarray[Any, np.dtype[Any]]
 Box = Sequence[range]
 MOST_ASKED = 4096  # chunks that are asked for one by one, without knowing how many there are
+FLETCHER32 = 3
+SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
 POINTER_BYTES = 16  # what an element of variable length takes where its bytes are not
 _BYTE = np.dtype(np.uint8)
 
@@ -63,7 +65,22 @@ def read_box(dataset: Any, dtype: np.dtype[Any], filters: Sequence[FilterInfo], 
             check_lengths(whole, stored, most, path)
         if out is not None:
             _place(whole.view(dtype).reshape(chunk), offset, out, box)
-    return out if n_read == prod(len(numbers) for numbers in _grid(chunk, box)) else None  # else some are the fill
+    if n_read < prod(len(numbers) for numbers in _grid(chunk, box)):  # some are the fill
+        check_sizes(dataset, filters, path)
+        return None
+    return out
+
+
+def check_sizes(dataset: Any, filters: Sequence[FilterInfo], path: str) -> None:
+    """Refuse a dataset of which a chunk is shorter than its checksum: the library would read before its beginning.
+
+    A damaged B-tree may hide the chunk from whoever asks for it by its place.
+    """
+    if FLETCHER32 in (one.id for one in filters):
+        sizes: list[int] = []
+        dataset.chunk_iter(lambda info: sizes.append(info.size))
+        if min(sizes, default=SHORTEST_CHECKED) < SHORTEST_CHECKED:
+            raise CorruptError(f"{path}: a chunk has {min(sizes)} bytes", path=path)
 
 
 def _stored_bytes(stored: StoredType) -> int:

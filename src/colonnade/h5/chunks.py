@@ -128,6 +128,7 @@ class ChunkSource:
         self._look_for = look
         self._known: dict[int, Chunk] = {}
         self._all_known = False
+        self._has_gaps = False  # chunks that were never written, as far as that is known
         self._asked = 0  # chunks that were looked for
         self._most_at_once = MOST_AT_ONCE if pipeline.is_empty else _BATCH_BYTES if pipeline.takes_many else 0
 
@@ -163,6 +164,8 @@ class ChunkSource:
                 return self._in_memory(out)
             parts = list(by_chunk(rows, self.chunk_rows))
             self._look(len(parts))
+            if self._pick(parts, rows, out):
+                return self._in_memory(out)
             for number, begin, end in parts:
                 self._take_part(number, rows[begin:end], out[begin:end])
         except (ValueError, *BROKEN):
@@ -199,6 +202,31 @@ class ChunkSource:
         kernels.read_packed_rows(self._file, *where, self.chunk_rows, out.view(dtype), fill, decimals)
         return True
 
+    def _pick(self, parts: Sequence[tuple[int, int, int]], rows: RowNumbers, out: Image) -> bool:
+        """Rows of several chunks in one call, as `by_chunk` tells of them; False where that does not suit."""
+        packed = self._pipeline.scale_offset
+        if isinstance(self._file, JournaledFile) or not (self._pipeline.is_empty or packed is not None):
+            return False
+        if packed is not None and 4 * len(rows) >= self.chunk_rows * len(parts):
+            return False  # whole chunks are unpacked quicker
+        chunks = [self._find(number) for number, _, _ in parts]
+        if any(chunk.mask or chunk.address > FARTHEST for chunk in chunks):
+            return False
+        addresses = np.array([chunk.address for chunk in chunks], dtype=np.int64)
+        ends = np.array([end for _, _, end in parts], dtype=np.int64)
+        places = rows - rows // self.chunk_rows * self.chunk_rows
+        if packed is None:
+            if any(chunk.size != self._chunk_bytes for chunk in chunks):
+                return False
+            size = self._dtype.itemsize
+            kernels.pick_rows(self._file, addresses, ends, places, self.chunk_rows, size, out.view(np.uint8))
+            return True
+        dtype, fill, decimals = scale_offset_form(tuple(packed))
+        sizes = np.array([chunk.size for chunk in chunks], dtype=np.int64)
+        where = (addresses, sizes, ends, places)
+        kernels.pick_packed_rows(self._file, *where, self.chunk_rows, out.view(dtype), fill, decimals)
+        return True
+
     def _take_part(self, number: int, rows: RowNumbers, out: Image) -> None:
         """Rows of the chunk of this number."""
         try:
@@ -230,7 +258,7 @@ class ChunkSource:
             raise ValueError("the file was closed")
         if not self._frozen:
             h5f.flush(h5i.get_file_id(self._dataset))
-            self._known, self._all_known, self._asked = {}, False, 0
+            self._known, self._all_known, self._has_gaps, self._asked = {}, False, False, 0
         self._asked += n_wanted
         if self._asked > _FEW_CHUNKS and not self._all_known and self._asked > self._n_chunks() // _FEW_CHUNKS:
             known: dict[int, Chunk] = {}
@@ -240,11 +268,11 @@ class ChunkSource:
                 known[number] = Chunk(info.byte_offset, info.size, info.filter_mask)
 
             self._dataset.chunk_iter(note)
-            self._known, self._all_known = known, True
+            self._known, self._all_known, self._has_gaps = known, True, len(known) < self._n_chunks()
 
     def _written(self, numbers: range) -> Sequence[int]:
         """Those of these chunks that were written, as far as that is known."""
-        if not self._all_known or len(self._known) >= self._n_chunks():
+        if not self._has_gaps:
             return numbers
         return [number for number in numbers if number in self._known]
 

@@ -24,6 +24,7 @@ from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.apply import Packer
 from colonnade.h5.attributes import BROKEN
+from colonnade.h5.boxes import FLETCHER32, SHORTEST_CHECKED, check_sizes
 from colonnade.h5.chunks import MOST_AT_ONCE, ChunkSource, RowNumbers, by_chunk, open_source, raw_dtype
 from colonnade.h5.codecs import Data
 from colonnade.h5.collections import check_collections
@@ -43,9 +44,7 @@ if TYPE_CHECKING:
 Image = np.ndarray[Any, np.dtype[Any]]
 
 LARGEST_CHUNK = 4 << 20
-FLETCHER32 = 3
 HEAP_REFERENCE = 16  # bytes of a variable-length element in a chunk
-SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
 # Where elements claim so much more than is stored that no filter has done it: reading them would never end.
 MOST_UNSTORED = 64 << 20
 MOST_COMPACT = 1 << 16  # bytes that a header has room for, whatever it claims
@@ -308,7 +307,7 @@ def _check_sums(dataset: Any, filters: tuple[FilterInfo, ...], start: int, count
     found = [dataset.get_chunk_info_by_coord((first,)) for first in firsts]
     sizes = [one.size for one in found if one.byte_offset is not None]
     if len(sizes) < len(found):
-        dataset.chunk_iter(lambda info: sizes.append(info.size))
+        check_sizes(dataset, filters, object_name(dataset))
     if min(sizes, default=SHORTEST_CHECKED) < SHORTEST_CHECKED:
         path = object_name(dataset)
         raise CorruptError(

@@ -178,8 +178,10 @@ class FileHandle:
         """Forget what was written since the last commit; handles of the file are void afterwards."""
         if self._journaled is None:
             return
-        self.h5.close()
-        self._journaled.roll_back()
+        try:
+            self.h5.close()
+        finally:  # of a damaged file objects may stay open
+            self._journaled.roll_back()
         self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR, self._care.links)
         self.generation += 1
 

@@ -73,9 +73,11 @@ static inline uint64_t word_at(const uint8_t *bits, Py_ssize_t from, Py_ssize_t 
 }
 
 #if defined(__GNUC__) && defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
-__attribute__((target_clones("popcnt", "default")))
+#define COUNTING __attribute__((target_clones("popcnt", "default")))
+#else
+#define COUNTING
 #endif
-static Py_ssize_t count_all(const uint8_t *bits, Py_ssize_t n)
+COUNTING static Py_ssize_t count_all(const uint8_t *bits, Py_ssize_t n)
 {
     Py_ssize_t count = 0;
     for (Py_ssize_t i = 0; i < n; i += 64)
@@ -102,35 +104,40 @@ static Py_ssize_t rows_of_bits(const uint8_t *bits, Py_ssize_t n, int64_t base, 
     return found;
 }
 
-/* Ranges of rows; -1 where there is too little room; starts may be NULL to count only. */
+/* Where ranges of rows begin: bits that are 1 behind one that is 0; the bit before the word is `before`. */
+static inline uint64_t first_bits(uint64_t word, uint64_t before) { return word & ~(word << 1 | before); }
+
+COUNTING static Py_ssize_t count_ranges(const uint8_t *bits, Py_ssize_t n)
+{
+    Py_ssize_t found = 0;
+    uint64_t before = 0;
+    for (Py_ssize_t i = 0; i < n; i += 64) {
+        uint64_t word = word_at(bits, i, n);
+        found += count_bits(first_bits(word, before));
+        before = word >> 63;
+    }
+    return found;
+}
+
+/* Ranges of rows; -1 where there is too little room. */
 static Py_ssize_t ranges_of_bits(const uint8_t *bits, Py_ssize_t n, int64_t base, int64_t *starts, int64_t *stops,
                                  Py_ssize_t room)
 {
-    Py_ssize_t found = 0, i = 0;
-    int inside = 0;
-    for (; i < n; i += 64) {
-        uint64_t word = word_at(bits, i, n), edges = word ^ (word << 1 | (uint64_t)inside);
-        for (; edges; edges &= edges - 1) {
-            int64_t row = base + i + lowest_bit(edges);
-            if (inside) {
-                if (starts)
-                    stops[found] = row;
-                found++;
-            }
-            else if (starts) {
-                if (found >= room)
-                    return -1;
-                starts[found] = row;
-            }
-            inside = !inside;
-        }
+    Py_ssize_t begun = 0, ended = 0;
+    uint64_t before = 0;
+    for (Py_ssize_t i = 0; i < n; i += 64) {
+        uint64_t word = word_at(bits, i, n), firsts = first_bits(word, before), lasts = ~word & (word << 1 | before);
+        if (UNLIKELY(begun + 64 > room && begun + count_bits(firsts) > room))
+            return -1;
+        for (; firsts; firsts &= firsts - 1)
+            starts[begun++] = base + i + lowest_bit(firsts);
+        for (; lasts; lasts &= lasts - 1)  /* never more than have begun */
+            stops[ended++] = base + i + lowest_bit(lasts);
+        before = word >> 63;
     }
-    if (inside) {
-        if (starts)
-            stops[found] = base + n;
-        found++;
-    }
-    return found;
+    if (ended < begun)
+        stops[ended++] = base + n;
+    return ended;
 }
 
 static int open_bits(PyObject *object, Span *span, Py_ssize_t n_rows)
@@ -195,7 +202,7 @@ static PyObject *bits_range_count(PyObject *Py_UNUSED(module), PyObject *argumen
     if (open_bits(bits, &s, n) < 0)
         return finish(&s, 1, NULL);
     Py_BEGIN_ALLOW_THREADS
-    count = ranges_of_bits(s.bytes, n, 0, NULL, NULL, 0);
+    count = count_ranges(s.bytes, n);
     Py_END_ALLOW_THREADS
     return finish(&s, 1, PyLong_FromSsize_t(count));
 }

@@ -145,8 +145,62 @@ static PyObject *read_pieces(PyObject *Py_UNUSED(module), PyObject *arguments)
     return finish(s, 3, state ? refuse_read(state) : looked(&look, found));
 }
 
+/* Of each chunk the bytes from its first wanted item to its last, into scratch, where the items are then gathered from. */
+static int pick_all(int file, const int64_t *addresses, const int64_t *ends, Py_ssize_t n_chunks, const Span *places,
+                    Py_ssize_t n_items, Py_ssize_t size, uint8_t *scratch, uint8_t *out)
+{
+    int64_t begin = 0;
+    for (Py_ssize_t i = 0; i < n_chunks; i++) {
+        int64_t end = ends[i], address = addresses[i];
+        const int64_t *some = (const int64_t *)places->bytes + begin;
+        if (end < begin || end > places->count || address < 0 || address > INT64_MAX - n_items * size)
+            return 2;
+        if (end == begin)
+            continue;
+        int64_t first = some[0], last = some[end - begin - 1];
+        int is_before = 0;
+        for (Py_ssize_t j = 0; j < end - begin; j++)
+            is_before |= some[j] < first;
+        if (first < 0 || last < first || last >= n_items || is_before)
+            return 2;
+        int state = read_at(file, address + first * size, (Py_ssize_t)(last - first + 1) * size, scratch + first * size);
+        if (state)
+            return state;
+        if (take_items(scratch, (uint64_t)last + 1, some, (Py_ssize_t)(end - begin), out + begin * size, size) >= 0)
+            return 2;
+        begin = end;
+    }
+    return begin == places->count ? 0 : 2;
+}
+
+static PyObject *pick_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *addresses, *ends, *places, *target;
+    Py_ssize_t n_items, size, whole;
+    int file, state = 2;
+    Span s[4] = {0};
+    if (!PyArg_ParseTuple(arguments, "iOOOnnO", &file, &addresses, &ends, &places, &n_items, &size, &target))
+        return NULL;
+    if (open_kind(addresses, &s[0], "addresses", I64) < 0 || open_kind(ends, &s[1], "ends", I64) < 0
+        || open_kind(places, &s[2], "places", I64) < 0 || open_bytes_out(target, &s[3], "out") < 0
+        || same_count(&s[0], &s[1]) < 0)
+        return finish(s, 4, NULL);
+    if (size < 1 || (whole = product(n_items, size)) < 0 || product(s[2].count, size) != s[3].n_bytes)
+        return finish(s, 4, refuse("n_items, item_size and out do not fit each other"));
+    uint8_t *scratch = PyMem_Malloc((size_t)whole + 1);
+    if (scratch == NULL)
+        return finish(s, 4, PyErr_NoMemory());
+    Py_BEGIN_ALLOW_THREADS
+    state = pick_all(file, (int64_t *)s[0].bytes, (int64_t *)s[1].bytes, s[0].count, &s[2], n_items, size, scratch,
+                     s[3].bytes);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(scratch);
+    return finish(s, 4, state ? refuse_read(state) : Py_NewRef(Py_None));
+}
+
 PyMethodDef chunk_functions[] = {
     {"inflate_chunks", inflate_chunks, METH_VARARGS, NULL},
     {"read_pieces", read_pieces, METH_VARARGS, NULL},
+    {"pick_rows", pick_rows, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -198,6 +198,38 @@ static PyObject *mask_edges(PyObject *Py_UNUSED(module), PyObject *arguments)
     return finish(s, 2, PyLong_FromSsize_t(found));
 }
 
+/* The rows of ranges; 0 where they are not as many as there is room for, or a range ends before it begins. */
+static int rows_of_ranges(const int64_t *starts, const int64_t *stops, Py_ssize_t n, int64_t *out, Py_ssize_t room)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int64_t start = starts[i], stop = stops[i];
+        if (UNLIKELY(start < 0 || stop < start || stop - start > room))
+            return 0;
+        room -= (Py_ssize_t)(stop - start);
+        for (int64_t row = start; row < stop; row++)
+            *out++ = row;
+    }
+    return room == 0;
+}
+
+static PyObject *ranges_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *starts, *stops, *out;
+    Span s[3] = {0};
+    int fit;
+    if (!PyArg_ParseTuple(arguments, "OOO", &starts, &stops, &out))
+        return NULL;
+    if (open_kind(starts, &s[0], "starts", I64) < 0 || open_kind(stops, &s[1], "stops", I64) < 0
+        || open_kind_out(out, &s[2], "out", I64) < 0 || same_count(&s[0], &s[1]) < 0)
+        return finish(s, 3, NULL);
+    Py_BEGIN_ALLOW_THREADS
+    fit = rows_of_ranges((int64_t *)s[0].bytes, (int64_t *)s[1].bytes, s[0].count, (int64_t *)s[2].bytes, s[2].count);
+    Py_END_ALLOW_THREADS
+    if (!fit)
+        return finish(s, 3, refuse("starts and stops are no ranges of %zd rows", s[2].count));
+    return finish(s, 3, Py_NewRef(Py_None));
+}
+
 static void pack(const uint8_t *mask, Py_ssize_t n, uint8_t *bits)
 {
     Py_ssize_t i = 0;
@@ -268,6 +300,7 @@ PyMethodDef mask_functions[] = {
     {"mask_not", mask_not, METH_VARARGS, NULL},
     {"mask_count", mask_count, METH_VARARGS, NULL},
     {"mask_edges", mask_edges, METH_VARARGS, NULL},
+    {"ranges_rows", ranges_rows, METH_VARARGS, NULL},
     {"mask_rows", mask_rows, METH_VARARGS, NULL},
     {"mask_bits", mask_bits, METH_VARARGS, NULL},
     {"bits_mask", bits_mask, METH_VARARGS, NULL},

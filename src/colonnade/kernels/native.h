@@ -163,6 +163,8 @@ static inline PyObject *looked(const Look *look, int found)
 int read_at(int file, int64_t address, Py_ssize_t size, uint8_t *out);
 /* The exception for these, and for 2: sizes and addresses make no sense. NULL. */
 PyObject *refuse_read(int state);
+/* Items gathered by row number: the first place whose row is not among the n, or -1. In take.c. */
+Py_ssize_t take_items(const uint8_t *in, uint64_t n, const int64_t *rows, Py_ssize_t n_rows, uint8_t *out, Py_ssize_t size);
 /* How many bytes are not 0. */
 Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n);
 

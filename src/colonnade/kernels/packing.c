@@ -404,6 +404,58 @@ static PyObject *read_packed_rows(PyObject *Py_UNUSED(module), PyObject *argumen
     return finish(s, 4, state ? refuse_read(state) : Py_NewRef(Py_None));
 }
 
+/* Rows of chunks that are read whole, one after another, into scratch of `room` bytes. As read_rows. */
+static int pick_packed(int file, const int64_t *const where[3], Py_ssize_t n_chunks, const Span *places, Py_ssize_t n,
+                       Scaled *s, uint8_t *scratch, int64_t room, uint8_t *out)
+{
+    int64_t begin = 0;
+    for (Py_ssize_t i = 0; i < n_chunks; i++) {
+        int64_t address = where[0][i], size = where[1][i], end = where[2][i];
+        if (address < 0 || size < HEADER || size > room || address > INT64_MAX - size || end < begin || end > places->count)
+            return 2;
+        int state = read_at(file, address, (Py_ssize_t)size, scratch);
+        if (state)
+            return state;
+        const int64_t *some = (const int64_t *)places->bytes + begin;
+        if (!read_head(s, scratch, (Py_ssize_t)size, n)
+            || decode_some(s, n, some, (Py_ssize_t)(end - begin), out + begin * s->size) >= 0)
+            return 2;
+        begin = end;
+    }
+    return begin == places->count ? 0 : 2;
+}
+
+static PyObject *pick_packed_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *given[4], *out, *fill;
+    int file, decimals, state;
+    Py_ssize_t n;
+    int64_t room = HEADER;
+    Span s[5] = {0};
+    Scaled scaled = {0};
+    if (!PyArg_ParseTuple(arguments, "iOOOOnOOi", &file, &given[0], &given[1], &given[2], &given[3], &n, &out, &fill,
+                          &decimals))
+        return NULL;
+    if (open_kind(given[0], &s[0], "addresses", I64) < 0 || open_kind(given[1], &s[1], "sizes", I64) < 0
+        || open_kind(given[2], &s[2], "ends", I64) < 0 || open_kind(given[3], &s[3], "places", I64) < 0
+        || open_any_order_out(out, &s[4], "out") < 0 || same_count(&s[0], &s[1]) < 0 || same_count(&s[0], &s[2]) < 0
+        || same_count(&s[3], &s[4]) < 0 || read_type(&scaled, &s[4], fill, decimals) < 0)
+        return finish(s, 5, NULL);
+    const int64_t *const where[3] = {(int64_t *)s[0].bytes, (int64_t *)s[1].bytes, (int64_t *)s[2].bytes};
+    for (Py_ssize_t i = 0; i < s[0].count; i++)
+        room = where[1][i] > room ? where[1][i] : room;
+    if (n < 0 || room > PY_SSIZE_T_MAX)
+        return finish(s, 5, refuse_read(2));
+    uint8_t *scratch = PyMem_Malloc((size_t)room);
+    if (scratch == NULL)
+        return finish(s, 5, PyErr_NoMemory());
+    Py_BEGIN_ALLOW_THREADS
+    state = pick_packed(file, where, s[0].count, &s[3], n, &scaled, scratch, room, s[4].bytes);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(scratch);
+    return finish(s, 5, state ? refuse_read(state) : Py_NewRef(Py_None));
+}
+
 /* -- scale-offset, written -- */
 
 /* The least and greatest of the values that are not the fill, as 64 bits; both 0 where all are. */
@@ -610,6 +662,7 @@ PyMethodDef packing_functions[] = {
     {"decode_scaleoffset", decode_scaleoffset, METH_VARARGS, NULL},
     {"decode_scaleoffset_chunks", decode_scaleoffset_chunks, METH_VARARGS, NULL},
     {"read_packed_rows", read_packed_rows, METH_VARARGS, NULL},
+    {"pick_packed_rows", pick_packed_rows, METH_VARARGS, NULL},
     {"decode_scaleoffset_rows", decode_scaleoffset_rows, METH_VARARGS, NULL},
     {"encode_scaleoffset", encode_scaleoffset, METH_VARARGS, NULL},
     {"decode_nbit", decode_nbit, METH_VARARGS, NULL},

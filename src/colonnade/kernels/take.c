@@ -31,9 +31,7 @@ static Py_ssize_t take_any(const uint8_t *in, uint64_t n, const int64_t *rows, P
     return -1;
 }
 
-/* The first place whose row is not there, or -1. */
-static Py_ssize_t take_items(const uint8_t *in, uint64_t n, const int64_t *rows, Py_ssize_t n_rows, uint8_t *out,
-                             Py_ssize_t size)
+Py_ssize_t take_items(const uint8_t *in, uint64_t n, const int64_t *rows, Py_ssize_t n_rows, uint8_t *out, Py_ssize_t size)
 {
     switch (size) {
     case 1: return take_uint8_t(in, n, rows, n_rows, out);

@@ -1,6 +1,7 @@
 /* The least and greatest value, and the sum; missing rows and NaN left out.
  *
  * Values are handled in blocks. A block with missing rows or NaN is first closed up, so that the loops see only values.
+ * Where all are added NaN need not be looked for, up to the first: it shows in the sum.
  * Floats are added in lanes, what each addition loses being added up apart; integers in halves that cannot overflow.
  */
 #include "native.h"
@@ -116,16 +117,36 @@ WIDE static Py_ssize_t count_nan_F64(const double *v, Py_ssize_t n)
 
 #define NO_NAN(v, n) 0
 
+/* Whether what was added is finite; of integers it always is. */
+static inline int is_finite(const Sum *sum)
+{
+    double none = 0;
+    for (int j = 0; j < LANES; j++)
+        none += (sum->sum[j] - sum->sum[j]) + (sum->lost[j] - sum->lost[j]);
+    return none == 0;
+}
+
 /* All values through the loops: what is wanted of `sum`, `least` and `greatest` is not NULL. */
 #define WHOLE_LOOP(T, KIND, COUNT_NAN)                                                                        \
     static void whole_##KIND(const T *v, const uint8_t *missing, Py_ssize_t n, Sum *sum, T *least, T *greatest, \
                              Py_ssize_t *n_present, Py_ssize_t *n_nan)                                        \
     {                                                                                                         \
         T kept[BLOCK];                                                                                        \
+        int has_nan = sum == NULL;                                                                            \
         for (Py_ssize_t i = 0; i < n; i += BLOCK) {                                                           \
             Py_ssize_t some = n - i < BLOCK ? n - i : BLOCK, full = some;                                     \
             Py_ssize_t gone = missing ? count_mask(missing + i, some) : 0;                                    \
             const T *block = v + i;                                                                           \
+            if (!gone && !has_nan) {                                                                          \
+                Sum before = *sum;                                                                            \
+                add_##KIND(block, some, sum);                                                                 \
+                if (is_finite(sum)) {                                                                         \
+                    *n_present += some;                                                                       \
+                    continue;                                                                                 \
+                }                                                                                             \
+                *sum = before;                                                                                \
+                has_nan = 1;                                                                                  \
+            }                                                                                                 \
             if (gone || COUNT_NAN(v + i, some)) {                                                             \
                 some = close_up_##KIND(v + i, missing ? missing + i : NULL, some, kept);                      \
                 *n_nan += full - gone - some;                                                                 \

@@ -17,7 +17,7 @@ from colonnade.leaf import AllOf, Bound, BoundLeaf, Missing
 from colonnade.model import ColumnInfo
 from colonnade.query.bind import columns_of
 from colonnade.selection import Selection
-from colonnade.threads import in_order
+from colonnade.threads import WORTH_THREADS, in_order
 
 Readers = Callable[[str], ColumnReader]
 FEWEST_ROWS = 65_536
@@ -37,7 +37,8 @@ def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:
 
     most = MOST_ROWS if isinstance(tree, BoundLeaf) else MOST_ROWS_OF_SEVERAL
     windows = found.may.windows(window_rows([reader.column for reader in tested], most))
-    n_threads = max((reader.n_threads for reader in tested), default=1)
+    width = sum(reader.column.type.size for reader in tested)
+    n_threads = max((reader.n_threads for reader in tested), default=1) if unsure.span * width > WORTH_THREADS else 1
     yield from (rows for rows in in_order(match, windows, n_threads) if rows)
 
 

@@ -15,19 +15,79 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.read import PIECE_BYTES, ColumnReader
+from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
-from colonnade.threads import in_order
+from colonnade.threads import WORTH_THREADS, in_order
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 Rows = range | RowNumbers
+LONG_RUN = 4096  # rows without a gap that are worth to be read as a range
+SHARE = 1 << 14  # rows that lie apart, and are worth to be read by a thread of their own
+MOST_SHARES = 8
+
 MOST_UNWRITTEN = 256 << 20  # bytes of rows in no chunk, which all are the fill, that are read at once
 
 
-def read_column(reader: ColumnReader, rows: Rows) -> pa.ChunkedArray:
+@dataclass(frozen=True)
+class Parts:
+    """Rows, and the parts in which they are read one by one, or by several threads; None: they are in another order.
+
+    Rows that a search has found mostly are a long run, with a few that lie apart at its ends.
+    """
+
+    rows: Rows
+    upward: Sequence[Rows] | None
+
+    @classmethod
+    def of(cls, rows: Rows) -> Parts:
+        """Rows in any order."""
+        if isinstance(rows, range):
+            return cls(rows, [rows])
+        if not bool((rows[1:] > rows[:-1]).all()):
+            return cls(rows, None)
+        low, high = _run_about(rows, len(rows) // 2)
+        if high - low < max(LONG_RUN, len(rows) // 2):
+            return cls(rows, _shares(rows))
+        run = range(int(rows[low]), int(rows[high - 1]) + 1)
+        return cls(rows, [*_shares(rows[:low]), run, *_shares(rows[high:])])
+
+
+def read_column(reader: ColumnReader, rows: Rows | Parts) -> pa.ChunkedArray:
     """One column's values for these rows."""
-    _check_memory([reader], rows)
-    pieces = in_order(lambda read: read(), _pieces(reader, rows), reader.n_threads)
-    return pa.chunked_array(list(pieces), type=reader.kind)
+    asked = rows if isinstance(rows, Parts) else Parts.of(rows)
+    _check_memory([reader], asked.rows)
+    n_threads = _threads(reader, asked.rows)
+    return pa.chunked_array(list(in_order(lambda read: read(), _pieces(reader, asked), n_threads)), type=reader.kind)
+
+
+def _threads(reader: ColumnReader, rows: Rows) -> int:
+    """As many as are worth while for these rows and what lies between them."""
+    apart = 1 if isinstance(rows, range) or not len(rows) else (int(rows[-1]) - int(rows[0])) // len(rows)
+    return reader.n_threads if len(rows) * reader.column.type.size * max(apart, 1) > WORTH_THREADS else 1
+
+
+def _run_about(rows: RowNumbers, place: int) -> tuple[int, int]:
+    """Where the run without a gap about a place begins and ends.
+
+    Rows increase: between two that lie as far apart as their places there is no gap.
+    """
+    if not len(rows):
+        return 0, 0
+    row, ends = int(rows[place]), []
+    for inside, outside in ((place, -1), (place, len(rows))):
+        while abs(outside - inside) > 1:
+            middle = (inside + outside) // 2
+            if int(rows[middle]) - row == middle - place:
+                inside = middle
+            else:
+                outside = middle
+        ends.append(inside)
+    return ends[0], ends[1] + 1
+
+
+def _shares(rows: RowNumbers) -> list[Rows]:
+    n = min(MOST_SHARES, -(-len(rows) // SHARE))
+    return [rows[len(rows) * i // n : len(rows) * (i + 1) // n] for i in range(n)]
 
 
 def _check_memory(readers: Sequence[ColumnReader], rows: Rows) -> None:
@@ -61,20 +121,22 @@ def _memory() -> int:
         return 1 << 40
 
 
-def _pieces(reader: ColumnReader, rows: Rows) -> Iterator[Callable[[], pa.Array]]:
-    """What reads the rows, a few MiB at a time."""
-    column = reader.column
-    if len(rows) == 0:
-        return
-    if not isinstance(rows, range):
-        yield partial(_take, reader, rows)
-    elif rows.step == 1:
-        for first, last in reader.pieces(rows.start, rows.stop):
-            yield partial(reader.read, first, last - first)
-    else:
-        most = max(1, PIECE_BYTES // max(column.type.size, 1))
-        for first in range(0, len(rows), most):
-            yield partial(_stride, reader, rows[first : first + most])
+def _pieces(reader: ColumnReader, asked: Parts) -> Iterator[Callable[[], pa.Array]]:
+    """What reads the rows, ranges a few MiB at a time."""
+    if asked.upward is None:
+        yield partial(_take_any, reader, asked.rows)
+    for rows in asked.upward or ():
+        if len(rows) == 0:
+            continue
+        if not isinstance(rows, range):
+            yield partial(reader.take, rows)
+        elif rows.step == 1:
+            for first, last in reader.pieces(rows.start, rows.stop):
+                yield partial(reader.read, first, last - first)
+        else:
+            most = max(1, PIECE_BYTES // max(reader.column.type.size, 1))
+            for first in range(0, len(rows), most):
+                yield partial(_stride, reader, rows[first : first + most])
 
 
 def _stride(reader: ColumnReader, rows: range) -> pa.Array:
@@ -85,9 +147,8 @@ def _stride(reader: ColumnReader, rows: range) -> pa.Array:
     return values.take(pa.array(np.arange(len(values) - 1, -1, -1)))
 
 
-def _take(reader: ColumnReader, rows: RowNumbers) -> pa.Array:
-    if bool((rows[1:] > rows[:-1]).all()):
-        return reader.take(rows)
+def _take_any(reader: ColumnReader, rows: Rows) -> pa.Array:
+    """Rows in any order, also several times."""
     distinct, places = np.unique(rows, return_inverse=True)
     return reader.take(distinct).take(pa.array(places))
 
@@ -97,7 +158,8 @@ def read_table(readers: Sequence[ColumnReader], rows: Rows, schema: pa.Schema) -
     if not readers:
         return empty_columns(len(rows))
     _check_memory(readers, rows)
-    return pa.Table.from_arrays([read_column(reader, rows) for reader in readers], schema=schema)
+    asked = Parts.of(rows)
+    return pa.Table.from_arrays([read_column(reader, asked) for reader in readers], schema=schema)
 
 
 def empty_columns(n_rows: int) -> pa.Table:

@@ -17,7 +17,7 @@ from colonnade.model import ColumnInfo
 from colonnade.query.match import window_rows
 from colonnade.query.scan import Rows
 
-MOST_ROWS = 1 << 18  # of a window: a column of them stays in the processor's cache
+MOST_ROWS = 1 << 19  # of a window: columns of them stay near the processor, and few calls are made
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from colonnade.kernels.plain.cells import copy_runs, cut_rows, least_blocks, poi
 from colonnade.kernels.plain.chunks import (
     decode_scaleoffset_chunks,
     inflate_chunks,
+    pick_packed_rows,
+    pick_rows,
     read_packed_rows,
     read_pieces,
 )
@@ -30,6 +32,7 @@ from colonnade.kernels.plain.compare import (
     range_count,
     range_mask,
     range_rows,
+    ranges_rows,
 )
 from colonnade.kernels.plain.filters import fletcher32, lookup3, lookup3_each, shuffle, unshuffle
 from colonnade.kernels.plain.hashing import (
@@ -110,10 +113,13 @@ __all__ = [
     "mask_or",
     "mask_rows",
     "nan_mask",
+    "pick_packed_rows",
+    "pick_rows",
     "points_to_rows",
     "range_count",
     "range_mask",
     "range_rows",
+    "ranges_rows",
     "read_packed_rows",
     "read_pieces",
     "rows_to_points",

@@ -26,7 +26,9 @@ from colonnade.kernels.plain.arguments import (
 )
 from colonnade.kernels.plain.filters import unshuffle
 from colonnade.kernels.plain.inflate import inflate
-from colonnade.kernels.plain.packing import HEADER, decode_scaleoffset
+from colonnade.kernels.plain.packing import HEADER, decode_scaleoffset, decode_scaleoffset_rows
+
+_FARTHEST = 2**63 - 1
 
 
 def inflate_chunks(source: Readable, sizes: Readable, out: Readable, item_size: int, /) -> None:
@@ -115,7 +117,7 @@ def read_packed_rows(
     if fill is not None and len(open_bytes(fill, "fill")) != made.itemsize:
         raise ValueError(f"fill must have {made.itemsize} bytes")
     for row, (address, size, place) in enumerate(zip(*(one.tolist() for one in (*chunks, inside)), strict=True)):
-        if not (0 <= place < n_items and address >= 0 and HEADER <= size <= 2**63 - 1 - address):
+        if not (0 <= place < n_items and address >= 0 and HEADER <= size <= _FARTHEST - address):
             raise ValueError("sizes and addresses make no sense")
         head = np.empty(HEADER, dtype=np.uint8)
         _read_piece(file, address, head.data)
@@ -129,3 +131,70 @@ def read_packed_rows(
         some = np.empty(place - begin + 1, made.dtype)
         decode_scaleoffset(chunk, some, fill, decimals)
         made[row] = some[-1]
+
+
+def pick_rows(
+    file: int, addresses: Readable, ends: Readable, places: Readable, n_items: int, item_size: int, out: Readable, /
+) -> None:
+    """Items of several chunks of an open file, each of `n_items` as they are stored, gathered one after another.
+
+    Of each chunk its address, and where its items end among all; of each item its place in its chunk (all int64), in
+    increasing order: what lies between the first and the last is read.
+    """
+    starts, inside = open_kind(addresses, "addresses", "i8"), open_kind(places, "places", "i8")
+    stops, made = open_kind(ends, "ends", "i8"), open_bytes(out, "out", writable=True)
+    check_count(stops, "ends", len(starts))
+    if item_size < 1 or n_items < 0 or len(made) != len(inside) * item_size:
+        raise ValueError("n_items, item_size and out do not fit each other")
+    rows = made.reshape(-1, item_size)
+    for address, begin, end in _parts(starts, stops, inside):
+        some = inside[begin:end]
+        if address < 0 or address > _FARTHEST - n_items * item_size:
+            raise ValueError("sizes and addresses make no sense")
+        if not len(some):
+            continue
+        first, last = int(some[0]), int(some[-1])
+        if first < 0 or last >= n_items or (some < first).any() or (some > last).any():
+            raise ValueError("sizes and addresses make no sense")
+        span = np.empty((last - first + 1) * item_size, dtype=np.uint8)
+        _read_piece(file, address + first * item_size, span.data)
+        rows[begin:end] = span.reshape(-1, item_size)[some - first]
+
+
+def pick_packed_rows(
+    file: int,
+    addresses: Readable,
+    sizes: Readable,
+    ends: Readable,
+    places: Readable,
+    n_items: int,
+    out: Readable,
+    fill: Readable | None,
+    decimals: int,
+    /,
+) -> None:
+    """The same of scale-offset chunks; of each also the bytes that it has. Chunks are read whole."""
+    made = open_values(out, "out", writable=True, any_order=True)
+    starts, lengths = open_kind(addresses, "addresses", "i8"), open_kind(sizes, "sizes", "i8")
+    stops, inside = open_kind(ends, "ends", "i8"), open_kind(places, "places", "i8")
+    check_count(lengths, "sizes", len(starts))
+    check_count(stops, "ends", len(starts))
+    check_count(made, "out", len(inside))
+    if fill is not None and len(open_bytes(fill, "fill")) != made.itemsize:
+        raise ValueError(f"fill must have {made.itemsize} bytes")
+    if n_items < 0:
+        raise ValueError("sizes and addresses make no sense")
+    for size, (address, begin, end) in zip(lengths.tolist(), _parts(starts, stops, inside), strict=True):
+        if address < 0 or size < HEADER or address > _FARTHEST - size:
+            raise ValueError("sizes and addresses make no sense")
+        chunk = np.empty(size, dtype=np.uint8)
+        _read_piece(file, address, chunk.data)
+        decode_scaleoffset_rows(chunk, n_items, inside[begin:end], made[begin:end], fill, decimals)
+
+
+def _parts(addresses: Array, ends: Array, places: Array) -> Iterator[tuple[int, int, int]]:
+    """Of each chunk its address, and from where to where its items are among the places."""
+    begins = np.concatenate(([0], ends))
+    if (begins[1:] < begins[:-1]).any() or begins[-1] != len(places):
+        raise ValueError("sizes and addresses make no sense")
+    yield from zip(addresses.tolist(), begins[:-1].tolist(), ends.tolist(), strict=True)

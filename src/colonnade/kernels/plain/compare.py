@@ -131,6 +131,17 @@ def mask_edges(mask: Readable, base: int, out: Readable, /) -> int:
     return put_rows(np.flatnonzero(around[1:] != around[:-1]) + base, made)
 
 
+def ranges_rows(starts: Readable, stops: Readable, out: Readable, /) -> None:
+    """The rows of ranges (int64), one after another."""
+    begins, ends = open_kind(starts, "starts", "i8"), open_kind(stops, "stops", "i8")
+    made = open_kind(out, "out", "i8", writable=True)
+    check_count(ends, "stops", len(begins))
+    if (begins < 0).any() or (ends < begins).any() or sum((ends - begins).tolist()) != len(made):
+        raise ValueError(f"starts and stops are no ranges of {len(made)} rows")
+    lengths = ends - begins
+    made[...] = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(made))
+
+
 def mask_bits(mask: Readable, out: Readable, /) -> None:
     """A bit a row, the lowest first, as Arrow's validity."""
     given, made = open_mask(mask, "mask"), open_bytes(out, "out", writable=True)
