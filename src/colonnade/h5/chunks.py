@@ -13,7 +13,6 @@ import os
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -26,14 +25,12 @@ from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.codecs import Bytes, LeftToLibrary
 from colonnade.h5.datatypes import memory_dtype
-from colonnade.h5.journal import JournaledFile
+from colonnade.h5.journal import JOURNALED, JournaledFile
 from colonnade.h5.undo import SCALE_OFFSET_HEAD, Pipeline, Sizes, scale_offset_form
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, StoredType
 
 Image = np.ndarray[Any, np.dtype[Any]]
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
-JOURNALED: WeakValueDictionary[tuple[int, int], JournaledFile] = WeakValueDictionary()
-"""Files that are open for changes here, by HDF5's number for them."""
 MOST_AT_ONCE = 2 << 30  # bytes of rows that are read in one go; more are refused
 FARTHEST = 1 << 62  # an address behind the end of any file; sums with it still fit
 _SLACK = 1 << 16  # bytes by which filters may make a chunk longer

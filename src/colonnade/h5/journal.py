@@ -42,6 +42,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 
 from colonnade.errors import ConflictError
 from colonnade.h5.disk import Disk
@@ -436,3 +437,7 @@ def _records(content: bytes) -> Iterator[tuple[int, bytes]]:
             return
         yield page, old
         at = begin + n_bytes
+
+
+JOURNALED: WeakValueDictionary[tuple[int, int], JournaledFile] = WeakValueDictionary()
+"""Files that are open for changes here, by HDF5's number for them."""

@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Literal
 
-from h5py import h5, h5d, h5g, h5i, h5l, h5o, h5p, h5r, h5t
+from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5t
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.collections import check_collections
+from colonnade.h5.hazards import check_links, check_object
 from colonnade.h5.outside import REFUSED, access_of, know_links, links_of
 
 Group = h5g.GroupID
@@ -51,6 +52,7 @@ def decode_name(name: bytes) -> str:
 def children(group: Any) -> list[Child]:
     """The links of a group in the order of their names; those that lead nowhere are `broken`."""
     try:
+        check_links(group)
         names = list(group)
     except BROKEN as error:
         raise CorruptError(f"the links of group {_name(group)} cannot be listed: {error}", path=_name(group)) from error
@@ -60,6 +62,7 @@ def children(group: Any) -> list[Child]:
 def names_in_order(group: Any) -> list[bytes]:
     """The names of all links, in the order they were made where the group keeps it, else by name."""
     names: list[bytes] = []
+    check_links(group)
     ordered = group.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED
     group.links.iterate(names.append, idx_type=h5.INDEX_CRT_ORDER if ordered else h5.INDEX_NAME)
     return names
@@ -95,6 +98,7 @@ def _address(found: Any) -> int:
 def hard_address(group: Any, name: str) -> int | None:
     """Where the object header is that a hard link leads to, whether HDF5 can open it or not; None for other links."""
     try:
+        check_links(group)
         link = group.links.get_info(encode_name(name))
     except BROKEN:
         return None
@@ -104,6 +108,7 @@ def hard_address(group: Any, name: str) -> int | None:
 def hard_kind(group: Any, name: str) -> NodeKind | None:
     """What the link of this name leads to; None when there is none. Soft and external links are not followed."""
     try:
+        check_links(group)
         if not group.links.exists(encode_name(name)):
             return None
     except BROKEN:
@@ -123,6 +128,7 @@ def open_in_place(group: Any, name: str) -> Any | None:
     HDF5's chunk cache moves whole chunks: an append would rewrite the rows that are there.
     """
     try:
+        check_object(group, encode_name(name))
         return h5d.open(group, encode_name(name), _without_cache())
     except BROKEN:
         return None
@@ -139,6 +145,7 @@ def _open(group: Any, path: str) -> Any | None:
     """The object at a path, or None; one in another file only where links may lead."""
     REFUSED.clear()
     try:
+        _check_path(group, path)
         node = h5o.open(group, encode_name(path or "/"), access_of(group))
     except BROKEN:
         if REFUSED:
@@ -156,6 +163,16 @@ def _open(group: Any, path: str) -> Any | None:
     return node
 
 
+def _check_path(group: Any, path: str) -> None:
+    """Refuse, with an OSError, what the library would not come back from."""
+    above, slash, name = path.strip("/").rpartition("/")
+    parent = _open(group, above if slash and path[0] != "/" else f"/{above}") if "/" in path and name else group
+    if isinstance(parent, h5g.GroupID | h5f.FileID):
+        check_links(parent)
+        if name:
+            check_object(parent, encode_name(name))
+
+
 def open_group(group: Any, path: str) -> Any | None:
     """The group at a path below `group`, or None when it is something else or not there."""
     node = _open(group, path)
@@ -164,6 +181,7 @@ def open_group(group: Any, path: str) -> Any | None:
 
 def exists(group: Any, name: str) -> bool:
     """Whether the group has a link of this name, wherever it leads."""
+    check_links(group)
     return bool(group.links.exists(encode_name(name), lapl=access_of(group)))
 
 

@@ -23,6 +23,7 @@ from colonnade.h5.collections import check_collections
 from colonnade.h5.datasets import claims_too_much
 from colonnade.h5.datatypes import can_be_converted, describe_type
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
+from colonnade.h5.hazards import check_object
 from colonnade.h5.lengths import check_run_claimed
 from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
@@ -75,6 +76,7 @@ def find_member(group: Any, name: str) -> Any | None:
     key = name.encode("utf-8", "surrogateescape")
     try:
         if kind == "dataset":
+            check_object(group.id, key)
             _check_heap(h5d.open(group.id, key))  # h5py asks for the properties of a dataset as it opens it
         return group[key]
     except (UnsupportedError, *BROKEN):

@@ -10,7 +10,7 @@ from h5py import h5f, h5fd, h5g, h5i
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError
-from colonnade.h5.chunks import JOURNALED
+from colonnade.h5.journal import JOURNALED
 
 ReadAt = Callable[[int, int], bytes]
 
