@@ -15,7 +15,7 @@ from h5py import h5g, h5l
 
 from colonnade.h5 import capi
 from colonnade.h5.collections import check_collections
-from colonnade.h5.headers import FARTHEST, LAYOUT, SYMBOL_TABLE, ReadAt, address_of, bytes_of, messages
+from colonnade.h5.headers import FARTHEST, LAYOUT, SYMBOL_TABLE, ReadAt, address_of, bytes_of, is_frozen, messages
 
 _VIRTUAL = 3
 _END = 1  # of the list of free places
@@ -25,16 +25,18 @@ _HARMLESS: set[tuple[Any, ...]] = set()
 
 
 def check_links(group: Any) -> None:
-    """Refuse a group whose local heap the library would read for ever; each is looked at once."""
+    """Refuse a group whose local heap the library would read for ever; each is looked at once.
+
+    Not in files that are open for changes: what lies in the file may be older than what the library has in memory.
+    """
     found = h5g.get_objinfo(group)
     key = (found.fileno, found.objno)
     if key in _HARMLESS:
         return
-    read_at = bytes_of(group)
-    if read_at is None:
-        return
-    for kind, message in messages(read_at, address_of(group)):
-        if kind == SYMBOL_TABLE and _is_circle(read_at, int.from_bytes(message[8:16], "little")):
+    read_at = bytes_of(group) if is_frozen(group) else None
+    if read_at is not None:
+        tables = [message for kind, message in messages(read_at, address_of(group)) if kind == SYMBOL_TABLE]
+        if any(_is_circle(read_at, int.from_bytes(message[8:16], "little")) for message in tables):
             capi.refuse("list links", "the free places of their names form a circle")
     if len(_HARMLESS) >= _MOST_KNOWN:
         _HARMLESS.clear()
@@ -49,8 +51,8 @@ def _is_circle(read_at: ReadAt, address: int) -> bool:
         return False
     data = read_at(data_address, size)
     for _ in range(size // 8 + 1):
-        if place == _END or place + 16 > len(data):
-            return False
+        if place == _END or place + 16 > len(data) or not any(data[place + 8 : place + 16]):
+            return False  # an end, or what the library refuses: a place outside, or of no bytes
         place = int.from_bytes(data[place : place + 8], "little")
     return True
 
