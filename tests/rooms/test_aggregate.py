@@ -280,7 +280,7 @@ def test_rows_alone_are_counted_without_reading(tmp_path: Path) -> None:
 
 def test_a_column_is_never_whole_in_memory(tmp_path: Path) -> None:
     """Arrow's and NumPy's peaks stay far below the column."""
-    n = 3_000_000
+    n = 4_000_000
     cn.write(tmp_path / "x.h5", {"x": np.arange(n, dtype="f8"), "k": (np.arange(n) % 5).astype("i1")}, table="t")
     with cn.open(tmp_path / "x.h5", n_threads=1) as f:
         before = pa.total_allocated_bytes()

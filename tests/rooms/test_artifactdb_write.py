@@ -372,3 +372,22 @@ def test_a_column_added_to_a_directory_is_one_of_a_directory(tmp_path: Path) -> 
         f["data_frame"].add_column("k", pa.array(levels).dictionary_encode())
     pytest.importorskip("dolomite_base").validate_object(str(target))
     assert cn.read(target)["k"].to_pylist() == levels
+
+
+@pytest.mark.parametrize("batches", [[["NA"], [None]], [["NA_", "x" * 90], ["NA", None, "NA__"], [None]]])
+def test_the_placeholder_of_a_heap_is_no_text_that_was_there_before(tmp_path: Path, batches: list[list[Any]]) -> None:
+    """It is chosen when the first missing row comes, whether rows before it came with the same writer or not."""
+    first, *others = (pa.table({"s": pa.array(one, pa.string())}) for one in batches)
+    path, options = tmp_path / "frame", {"s": cn.column(strings="variable")}
+    cn.write(path, first, layout="artifactdb", directory=True, version="1.1", columns=options)
+    with cn.open(path, "r+") as f:
+        table = f[f.tables()[0]]
+        for one in others:
+            table.append(one)
+    expected = [text for one in batches for text in one]
+    assert cn.read(path)["s"].to_pylist() == expected
+    stream = pa.RecordBatchReader.from_batches(
+        first.schema, [part for one in (first, *others) for part in one.to_batches()]
+    )
+    cn.write(tmp_path / "at once", stream, layout="artifactdb", directory=True, version="1.1", columns=options)
+    assert cn.read(tmp_path / "at once")["s"].to_pylist() == expected

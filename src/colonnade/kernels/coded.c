@@ -172,6 +172,9 @@ static inline int is_same(const uint8_t *a, const uint8_t *b, int64_t n)
         return short_word(a, n) == short_word(b, n);
     if (n <= 16)
         return !((load64(a) ^ load64(b)) | (load64(a + n - 8) ^ load64(b + n - 8)));
+    if (n <= 32)
+        return !((load64(a) ^ load64(b)) | (load64(a + 8) ^ load64(b + 8)) | (load64(a + n - 16) ^ load64(b + n - 16))
+                 | (load64(a + n - 8) ^ load64(b + n - 8)));
     return !memcmp(a, b, (size_t)n);
 }
 
@@ -192,7 +195,25 @@ static int64_t string_at(const Strings *s, int64_t place, const uint8_t **begin)
     return to - from;
 }
 
-enum { WRONG_OFFSETS = -1, NO_ROOM = -2, WRONG_SLOTS = -3 };
+enum { WRONG_OFFSETS = -1, NO_ROOM = -2, WRONG_SLOTS = -3, AHEAD = 32 };
+
+#if defined(__GNUC__)
+#define FETCH(p) __builtin_prefetch(p)
+#else
+#define FETCH(p) ((void)(p))
+#endif
+
+/* The hashes of the next rows, up to AHEAD of them, and their slots on the way to the processor; 0 of what is wrong. */
+static void look_ahead(const Strings *given, Py_ssize_t row, const uint64_t *slots, uint64_t mask, uint64_t *hashes)
+{
+    Py_ssize_t n = given->n - row < AHEAD ? given->n - row : AHEAD;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        const uint8_t *text;
+        int64_t length = string_at(given, row + i, &text);
+        hashes[i] = length < 0 ? 0 : hash_of(text, length);
+        FETCH(&slots[hashes[i] & mask]);
+    }
+}
 
 /* How many strings were new, or what was wrong, with the row in `at`. A slot holds the upper half of a hash, and a code
  * and 1; 0 is free. */
@@ -200,7 +221,10 @@ static Py_ssize_t code_rows(const Strings *known, const Strings *given, const ui
                             uint64_t mask, int32_t *codes, int64_t *fresh, Py_ssize_t room, Py_ssize_t *at)
 {
     int64_t n_new = 0;
+    uint64_t hashes[AHEAD];
     for (Py_ssize_t row = 0; row < given->n; row++) {
+        if (row % AHEAD == 0)
+            look_ahead(given, row, slots, mask, hashes);
         *at = row;
         if (missing && missing[row]) {
             codes[row] = -1;
@@ -210,7 +234,7 @@ static Py_ssize_t code_rows(const Strings *known, const Strings *given, const ui
         int64_t length = string_at(given, row, &text);
         if (UNLIKELY(length < 0))
             return WRONG_OFFSETS;
-        uint64_t hash = hash_of(text, length), place = hash & mask, tried = 0;
+        uint64_t hash = hashes[row % AHEAD], place = hash & mask, tried = 0;
         for (;; place = (place + 1) & mask) {
             uint64_t slot = slots[place];
             if (!(uint32_t)slot) {

@@ -1,7 +1,8 @@
 """Text of very different lengths as pointers into a heap of bytes (VLS), which directories of version 1.1 have.
 
 In: Arrow arrays of text. Out: the group of a column with `pointers` (offset and length of each text) and `heap`.
-Missing rows point to a text that is the placeholder; it is chosen from the first rows that have a missing one.
+Missing rows point to a text that is the placeholder; it is chosen when the first missing row comes: none of the texts
+that come with it, and of a length that no row before has.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from colonnade.columns import compute as pc
 from colonnade.columns.strings import byte_lengths, string_buffers
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError
-from colonnade.h5.datasets import describe_dataset
+from colonnade.h5.datasets import describe_dataset, reading
 from colonnade.h5.links import create_group, open_group
 from colonnade.layouts.artifactdb import names
 from colonnade.model import ColumnInfo, ColumnOptions
 
 POINTER = pa.struct([pa.field("offset", pa.uint64()), pa.field("length", pa.uint64())])
 HEAP_CHUNK = 1 << 18
+READ_ROWS = 1 << 18
 LONG, WASTE = 64, 40  # bytes of the longest text, and above the mean, from which fixed length is a waste
 
 
@@ -44,6 +46,8 @@ class VlsWriter:
         self._heap = ColumnWriter(name, pa.uint8(), heap, link=names.HEAP)
         self._mark: bytes | None = None
         self._place_of_mark = 0
+        self._lengths: set[int] = set()  # of texts that were written here
+        self._before: Any = None  # the pointers that were there before
 
     @classmethod
     def resume(cls, column: ColumnInfo, group: Any, pointers: Any, heap: Any) -> VlsWriter:
@@ -58,6 +62,7 @@ class VlsWriter:
         writer._heap = ColumnWriter.resume(bytes_of, inner, heap, None, link=names.HEAP)
         if column.fill is not None:
             writer._note_mark(column.fill)
+        writer._before = pointers
         return writer
 
     @property
@@ -95,12 +100,13 @@ class VlsWriter:
         """The pointers to these texts, whose bytes are put into the heap."""
         missing = text.is_null().to_numpy(zero_copy_only=False)
         if self._mark is None and missing.any():
-            self._note_mark(_free_mark(text))
+            self._note_mark(_free_mark(text, self._used_lengths()))
         self._refuse_mark(text, first_row)
         present = text.fill_null("")
         offsets, data = string_buffers(present)
         begin = int(offsets[0]) if len(offsets) else 0
         lengths = np.diff(offsets).astype("u8")
+        self._lengths.update(np.unique(lengths[~missing]).tolist())
         starts = offsets[:-1].astype("u8") - begin + self._heap.n_rows
         end = int(offsets[-1]) if len(offsets) else 0
         self._heap.write(_bytes(np.asarray(data[begin:end])))
@@ -108,6 +114,17 @@ class VlsWriter:
             assert self._mark is not None  # noted above
             starts[missing], lengths[missing] = self._place_of_mark, len(self._mark)
         return _pointers(starts, lengths)
+
+    def _used_lengths(self) -> set[int]:
+        """The lengths of all texts that the column has; those that were there before are read for that."""
+        used = set(self._lengths)
+        if self._before is not None:
+            info = describe_dataset(self._before)
+            n_rows = info.shape[0] if info.shape else 0
+            for start in range(0, n_rows, READ_ROWS):
+                with reading(self._before, info, start, min(READ_ROWS, n_rows - start)) as image:
+                    used.update(np.unique(image["length"]).tolist())
+        return used
 
     def _note_mark(self, mark: bytes) -> None:
         """Put the placeholder into the heap."""
@@ -128,11 +145,11 @@ class VlsWriter:
             )
 
 
-def _free_mark(text: pa.Array) -> bytes:
-    """The first of "NA", "NA_", ... that none of these texts is."""
+def _free_mark(text: pa.Array, used: set[int]) -> bytes:
+    """The first of "NA", "NA_", ... that none of these texts is, and whose length is not used."""
     taken = set(pc.unique(text.filter(pc.starts_with(text, "NA"))).to_pylist())
     count = 0
-    while "NA" + "_" * count in taken:
+    while "NA" + "_" * count in taken or 2 + count in used:
         count += 1
     return b"NA" + b"_" * count
 
