@@ -233,7 +233,7 @@ def _face_old(group: Any, info: TableInfo, rows: Rows, others: Others) -> None:
 def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: Rows, anew: bool) -> Any:
     """A copy of the categories of a column; one that is there grows with them, unless they may be others."""
     values = rows.categories(column)
-    copied = open_dataset(home, name) if exists(home, name) else None
+    copied = _rows_in(home, name)
     if copied is not None:
         n_before = int(copied.shape[0])
         if not anew and (len(values) == n_before or add_categories(copied, values, n_before, column.name)):
@@ -243,6 +243,12 @@ def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: Rows, anew:
     made, _ = create_categories(home, name, values, column.name)
     write_encoding(made, _values_encoding(column))
     return made
+
+
+def _rows_in(group: Any, name: str) -> Any | None:
+    """The dataset of this name that is a row of elements; anything else may have been put there."""
+    found = open_dataset(group, name) if exists(group, name) else None
+    return found if found is not None and len(found.shape or ()) == 1 else None
 
 
 def _values_encoding(column: ColumnInfo) -> tuple[str, str]:
@@ -343,7 +349,7 @@ class Beside:
             kind, names.NULLABLE_STRINGS
         )
         member = open_group(self.frame, column.name) if exists(self.frame, column.name) else None
-        mask = open_dataset(member, "mask") if member is not None and exists(member, "mask") else None
+        mask = _rows_in(member, "mask") if member is not None else None
         if mask is not None:
             others |= Selection.of(int(mask.shape[0]), column.n_rows)
         elif not _is_any(rows.missing(column, others)):
@@ -361,8 +367,10 @@ class Beside:
 def _put_flags(group: Any, name: str, pieces: Pieces, column: ColumnInfo) -> None:
     """Booleans at their rows, among those that are there; rows that nobody wrote are FALSE."""
     stored: StoredType = BOOLEAN
-    dataset = open_dataset(group, name) if exists(group, name) else None
+    dataset = _rows_in(group, name)
     if dataset is None:
+        if exists(group, name):
+            unlink(group, name)
         plan = DatasetPlan(stored, column.chunk_rows or default_chunk_rows(column.n_rows, stored), "deflate")
         dataset = create_dataset(group, name, plan, 0)
         write_encoding(dataset, names.ARRAY)
