@@ -16,7 +16,7 @@ import pytest
 import colonnade as cn
 from colonnade import kernels
 from colonnade.errors import CorruptError
-from colonnade.h5 import attributes
+from colonnade.h5 import attributes, headers
 
 TEXT, NUMBERS = h5py.string_dtype(), h5py.vlen_dtype(np.dtype("f8"))
 WORD = "a word of which there is one only"
@@ -194,3 +194,19 @@ def test_what_was_an_attribute_once_is_none_of_a_header(tmp_path: Path, form: st
     with cn.open(path) as opened:
         assert attributes.read(opened.h5["g"].id, "kind") == "short"
         assert attributes.read(opened.h5["h"].id, "kind") is None
+
+
+def test_a_header_that_goes_on_in_itself_ends() -> None:
+    """A part of a header that leads to itself, over and over: so many bytes are looked at, and no more."""
+    block = struct.pack("<BBHIII", 1, 0, 1, 1, 1 << 16, 0) + struct.pack("<HHBxxxQQ", 0x10, 16, 0, 16, 1 << 16)
+    data = block + bytes(1 << 16)
+    read: list[int] = []
+
+    def read_at(at: int, n_bytes: int) -> bytes:
+        read.append(n_bytes)
+        return data[at : at + n_bytes]
+
+    found = [kind for kind, _message in headers.messages(read_at, 0)]
+    assert 0x10 in found and sum(read) < 1 << 20
+    assert list(headers.messages(lambda _at, _n: b"", 0)) == []
+    assert list(headers.messages(read_at, 3)) == []  # what begins there is no header

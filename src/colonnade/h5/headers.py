@@ -22,8 +22,7 @@ from colonnade.h5.journal import JOURNALED
 
 ATTRIBUTE, LAYOUT, SYMBOL_TABLE = 0x0C, 0x08, 0x11
 _CONTINUATION = 0x10
-_MOST_PARTS = 256  # of a header
-_LONGEST_PART = 1 << 20
+_MOST_BYTES = 1 << 19  # of a header that are looked at: its parts may form a circle
 _EIGHT_BYTES = (8, 8)
 FARTHEST = 1 << 62
 _MOST_FILES = 1000
@@ -83,13 +82,15 @@ def messages(read_at: ReadAt, address: int) -> Iterator[tuple[int, bytes]]:
         width = 1 << (flags & 3)
         size = int.from_bytes(head[begin : begin + width], "little")
         place, before, front = address + begin + width, 6 if flags & 0x04 else 4, b"OCHK"
-    else:
+    elif head[:2] == b"\1\0":
         size, place, before, front = int.from_bytes(head[8:12], "little"), address + 16, 8, b""
-    parts, seen = [(place, size, 0)], 0
-    while parts and seen < _MOST_PARTS:
+    else:
+        return
+    parts, left = [(place, size, 0)], _MOST_BYTES
+    while parts and left > 0:
         at, length, skipped = parts.pop()
-        seen += 1
-        part = read_at(at, min(length, _LONGEST_PART)) if at < FARTHEST else b""
+        part = read_at(at, min(length, left)) if at < FARTHEST else b""
+        left -= len(part) + 1
         for kind, message in _cut(part[skipped : len(part) - (4 if skipped else 0)], before):
             if kind == _CONTINUATION and len(message) >= 16:
                 target, more = (int.from_bytes(message[i : i + 8], "little") for i in (0, 8))
