@@ -51,8 +51,8 @@ def _is_circle(read_at: ReadAt, address: int) -> bool:
         return False
     data = read_at(data_address, size)
     for _ in range(size // 8 + 1):
-        if place == _END or place + 16 > len(data) or not any(data[place + 8 : place + 16]):
-            return False  # an end, or what the library refuses: a place outside, or of no bytes
+        if place in (0, _END) or place + 16 > len(data):
+            return False  # an end, or bytes that were not written yet, or what the library refuses
         place = int.from_bytes(data[place : place + 8], "little")
     return True
 
