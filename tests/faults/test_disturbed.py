@@ -22,7 +22,7 @@ from colonnade.query import scan
 from tests.faults.changes import make_file, rows
 from tests.faults.test_crashes import leave_stale_lock
 from tests.faults.test_kill import leave_journal
-from tests.faults.workers import commit_once, context, hold, numbered, start
+from tests.faults.workers import commit_once, context, hold_when_told, numbered, start
 
 N_ROWS = 20_000
 
@@ -237,21 +237,22 @@ def test_reader_leaves_it_to_a_writer_to_put_right(path: Path, monkeypatch: pyte
     """A writer that is faster puts the file right and keeps its lock; the reader need not wait for that lock."""
     leave_journal(path)
     made = context()
-    is_held, release = made.Event(), made.Event()
-    holders: list[ForkServerProcess] = []
+    is_ready, go_on, is_held, release = (made.Event() for _ in range(4))
+    holder = start(hold_when_told, path, is_ready, go_on, is_held, release)
+    assert is_ready.wait(30)  # or the reader's second would be over before the other process has started
 
     def has_writer_soon(looked_at: Path) -> bool:
-        if holders:
+        if is_held.is_set():
             return has_writer(looked_at)
-        holders.append(start(hold, path, is_held, release))
+        go_on.set()
         assert is_held.wait(30)
         return False
 
     monkeypatch.setattr(files, "has_writer", has_writer_soon)
-    with cn.open(path, timeout=30) as file:  # in which the other process starts
+    with cn.open(path, timeout=1) as file:
         assert file["events"].n_rows == len(rows(1))
     release.set()
-    holders[0].join()
+    holder.join()
 
 
 def test_lock_that_cannot_be_told_is_not_held(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

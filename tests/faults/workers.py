@@ -52,6 +52,13 @@ def write_for_ever(path: Path, first: int, durability: Durability, done: Any) ->
                 number += 1
 
 
+def hold_when_told(path: Path, is_ready: Any, go_on: Any, is_held: Any, release: Any) -> None:
+    """The same, begun only when told: until then the process has had time to start."""
+    is_ready.set()
+    go_on.wait(30)
+    hold(path, is_held, release)
+
+
 def hold(path: Path, is_held: Any, release: Any) -> None:
     """Keep the file open for changes until told to let go."""
     with cn.open(path, "r+"):

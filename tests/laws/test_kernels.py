@@ -255,6 +255,26 @@ def test_total_of_infinities() -> None:
             assert form.total(np.array(values), None)[0] == pytest.approx(wanted, nan_ok=True)
 
 
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+@pytest.mark.parametrize("strange", [[], [np.nan], [np.inf], [np.nan, np.inf], [np.inf, -np.inf], [1e38] * 4])
+@pytest.mark.parametrize("with_missing", [False, True])
+def test_total_of_many(kind: str, strange: list[float], with_missing: bool) -> None:
+    """What is strange in one block of rows changes nothing in the others, before it and behind it."""
+    rng = np.random.default_rng(len(strange))
+    for first in (0, 2047, 2048, 5000, 9990):  # of blocks of 2048
+        values = rng.normal(size=10_000).astype(kind)
+        values[first : first + len(strange)] = strange
+        missing = (rng.random(10_000) < 0.01).astype("u1") if with_missing else None
+        kept = values if missing is None else values[missing == 0]
+        present = kept[~np.isnan(kept)].astype("f8")
+        for form in (plain, native):
+            found, n_present, n_nan = form.total(values, missing)
+            assert (n_present, n_nan) == (len(present), len(kept) - len(present))
+            with np.errstate(invalid="ignore"):
+                wanted = math.fsum(present.tolist()) if np.isfinite(present).all() else float(present.sum())
+            assert found == pytest.approx(wanted, rel=1e-12, abs=1e-9, nan_ok=True)
+
+
 @given(st.data(), kinds_and_numbers())
 def test_group_totals(data: st.DataObject, values: np.ndarray[Any, Any]) -> None:
     n_groups = data.draw(st.integers(1, 9))
@@ -395,6 +415,21 @@ def test_strings_to_codes(batches: list[list[bytes | None]]) -> None:
                 assert codes[row] == code
             known += [given[row] for row in fresh[:n_new].tolist()]
         assert known == list(expected)
+
+
+def test_many_strings_to_codes() -> None:
+    """More than are looked at ahead, the last of them fewer."""
+    rng = np.random.default_rng(5)
+    texts = [b"x" * int(n) + str(n).encode() for n in rng.integers(0, 90, 1003)]
+    missing = (rng.random(1003) < 0.1).astype("u1")
+    answers = []
+    for form in (plain, native):
+        slots, codes, fresh = np.zeros(4096, "u8"), np.zeros(1003, "i4"), np.zeros(1003, "i8")
+        n_new = form.code_strings(*as_arrow([]), *as_arrow(texts), missing, slots, codes, fresh)
+        answers.append((codes.tolist(), fresh[:n_new].tolist()))
+    numbers: dict[bytes, int] = {}
+    wanted = [-1 if gone else numbers.setdefault(text, len(numbers)) for text, gone in zip(texts, missing, strict=True)]
+    assert answers[0] == answers[1] and answers[0][0] == wanted
 
 
 @pytest.mark.parametrize("length", [*range(1, 36), 100])

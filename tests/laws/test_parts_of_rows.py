@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import colonnade as cn
-from colonnade.query import scan
+from colonnade import threads
+from colonnade.query import match, scan
 
 N_ROWS = 3000
+Made = tuple[cn.Table, pa.Table, Path]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -36,17 +38,17 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> object:
     }
     cn.write(path, columns, "t", columns={name: cn.column(chunk_rows=64) for name in columns})
     with cn.open(path) as file:
-        yield file["t"], file["t"].to_arrow()
+        yield file["t"], file["t"].to_arrow(), path
 
 
 pieces = st.lists(st.tuples(st.integers(0, N_ROWS - 1), st.integers(1, 400), st.sampled_from([1, 1, 2, 9])), max_size=6)
 
 
 @given(pieces, st.booleans())
-def test_rows_in_any_parts(table: tuple[cn.Table, pa.Table], pieces: list[tuple[int, int, int]], upward: bool) -> None:
+def test_rows_in_any_parts(table: Made, pieces: list[tuple[int, int, int]], upward: bool) -> None:
     asked = [row for first, count, step in pieces for row in range(first, min(first + count * step, N_ROWS), step)]
     rows = np.array(sorted(set(asked)) if upward else asked, dtype=np.int64)
-    part, whole = table
+    part, whole, _path = table
     assert part.take(rows).to_arrow() == whole.take(pa.array(rows))
 
 
@@ -60,3 +62,27 @@ def test_a_run_about_a_place(of: set[int], place: int) -> None:
         assert rows[low:high].tolist() == list(range(int(rows[low]), int(rows[low]) + high - low))
         assert low == 0 or rows[low - 1] != rows[low] - 1
         assert high == len(rows) or rows[high] != rows[high - 1] + 1
+
+
+@pytest.mark.parametrize(("worth", "is_used"), [(1, True), (1 << 40, False)])
+def test_threads_where_they_are_worth_while(table: Made, worth: int, is_used: bool) -> None:
+    _part, _whole, path = table
+    asked: list[int] = []
+
+    def pool(n_threads: int) -> object:
+        asked.append(n_threads)
+        return real(n_threads)
+
+    real = threads._pool
+    rows = np.arange(0, N_ROWS, 2)
+    with pytest.MonkeyPatch.context() as patch, cn.open(path, n_threads=2) as file:
+        for room in (scan, match):
+            patch.setattr(room, "WORTH_THREADS", worth)
+        patch.setattr(threads, "_pool", pool)
+        patch.setattr(match, "FEWEST_ROWS", 64)
+        patch.setattr(match, "MOST_ROWS", 64)
+        file["t"].take(rows).to_arrow()
+        assert bool(asked) == is_used
+        asked.clear()
+        assert len(file["t"].where("plain > 0").to_arrow()) > 1000
+        assert bool(asked) == is_used

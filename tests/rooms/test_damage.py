@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -137,3 +138,23 @@ def test_an_attribute_that_claims_too_much_counts_as_absent(tmp_path: Path) -> N
     path.write_bytes(data)
     with h5py.File(path) as file:
         assert attributes.read(file["/"].id, "n") is None
+
+
+KEPT = Path(__file__).parent.parent / "faults" / "kept"
+
+
+@pytest.mark.parametrize(
+    ("name", "table"), [("13-34337-kit-A16-order", "/obs/_hep001"), ("13-35681-kit-A5-good", "/obs")]
+)
+def test_nothing_is_kept_of_a_change_that_cannot_be_taken_back(tmp_path: Path, name: str, table: str) -> None:
+    """An object cannot be closed, and the library still holds what it would write."""
+    path = tmp_path / "x.h5"
+    path.write_bytes((KEPT / f"{name}.h5").read_bytes())
+    before = path.read_bytes()
+    with contextlib.suppress(CorruptError), cn.open(path, "r+") as file:
+        rows = file[table].head(2).to_arrow()
+        with pytest.raises(CorruptError, match="the HDF5 library says"), file.transaction():
+            file[table].append(rows)
+            raise KeyError("of the caller")
+    assert path.read_bytes() == before
+    assert not path.with_name("x.h5-journal").exists()

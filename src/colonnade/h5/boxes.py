@@ -16,9 +16,10 @@ from h5py import h5d, h5i
 
 from colonnade.errors import CorruptError
 from colonnade.h5 import capi
-from colonnade.h5.chunks import FARTHEST, raw_dtype
+from colonnade.h5.chunks import raw_dtype
 from colonnade.h5.codecs import LeftToLibrary
 from colonnade.h5.datatypes import describe_type
+from colonnade.h5.headers import FARTHEST
 from colonnade.h5.lengths import check_lengths, has_lengths
 from colonnade.h5.raw_bytes import RawBytes, raw_bytes
 from colonnade.h5.undo import Pipeline

@@ -25,6 +25,7 @@ from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.codecs import Bytes, LeftToLibrary
 from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.headers import FARTHEST
 from colonnade.h5.journal import JOURNALED, JournaledFile
 from colonnade.h5.undo import SCALE_OFFSET_HEAD, Pipeline, Sizes, scale_offset_form
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, StoredType
@@ -32,10 +33,10 @@ from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, StoredType
 Image = np.ndarray[Any, np.dtype[Any]]
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 MOST_AT_ONCE = 2 << 30  # bytes of rows that are read in one go; more are refused
-FARTHEST = 1 << 62  # an address behind the end of any file; sums with it still fit
 _SLACK = 1 << 16  # bytes by which filters may make a chunk longer
 _FEW_CHUNKS = 16
 _FEW_ROWS = 4  # of a chunk, which are read one by one
+_LONGEST_PICKED = 64 << 20  # bytes of a chunk: memory is taken for all of it where rows are picked from it
 _BATCH_BYTES = 1 << 20  # bytes of filtered chunks that are unpacked in one call
 _LAST_ROW = (1 << 63) - 1
 
@@ -204,6 +205,8 @@ class ChunkSource:
         packed = self._pipeline.scale_offset
         if isinstance(self._file, JournaledFile) or not (self._pipeline.is_empty or packed is not None):
             return False
+        if self._chunk_bytes > _LONGEST_PICKED:
+            return False  # it may be claimed only
         if packed is not None and 4 * len(rows) >= self.chunk_rows * len(parts):
             return False  # whole chunks are unpacked quicker
         chunks = [self._find(number) for number, _, _ in parts]

@@ -180,8 +180,10 @@ class FileHandle:
             return
         try:
             self.h5.close()
-        finally:  # of a damaged file objects may stay open
-            self._journaled.roll_back()
+        except BaseException:  # objects of a damaged file stay open: what the library still writes is not to be kept
+            self._journaled.close()
+            raise
+        self._journaled.roll_back()
         self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR, self._care.links)
         self.generation += 1
 

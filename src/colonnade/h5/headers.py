@@ -1,5 +1,7 @@
 """Messages of object headers, read past the HDF5 library: what it would die of, or never come back from, is seen there.
 
+What makes no sense is passed over: the library is the judge of it. `sparse/headers.py` reads headers for what they say.
+
 | header | begins | each message, before its data |
 | --- | --- | --- |
 | version 1 | version, 0, messages (2), references (4), bytes (4), 0 (4) | type (2), bytes (2), flags, 0 (3) |
@@ -24,7 +26,7 @@ ATTRIBUTE, LAYOUT, SYMBOL_TABLE = 0x0C, 0x08, 0x11
 _CONTINUATION = 0x10
 _MOST_BYTES = 1 << 19  # of a header that are looked at: its parts may form a circle
 _EIGHT_BYTES = (8, 8)
-FARTHEST = 1 << 62
+FARTHEST = 1 << 62  # an address behind the end of any file; sums with it still fit
 _MOST_FILES = 1000
 ReadAt = Callable[[int, int], bytes]
 _READERS: dict[tuple[int, int], ReadAt | None] = {}
@@ -69,8 +71,13 @@ def _read_by_path(path: Path, at: int, n_bytes: int) -> bytes:
 
 def address_of(node: Any) -> int:
     """Where the header of an object is."""
-    low, high = h5g.get_objinfo(node).objno
-    return int(low | high << 32)
+    return address_in(h5g.get_objinfo(node))
+
+
+def address_in(found: Any) -> int:
+    """The same by what is known of an object. H5Oget_info would say so too, but walks over all chunks on the way."""
+    low, high = found.objno
+    return int(low) + (int(high) << 32)
 
 
 def messages(read_at: ReadAt, address: int) -> Iterator[tuple[int, bytes]]:

@@ -55,6 +55,8 @@ _RECORD = struct.Struct("<QI")
 _CHECK = struct.Struct("<I")
 MOST_HELD = 64 << 20  # bytes of pages, old and new, kept in memory before they are journaled and written early
 MOST_AT_ONCE = 256  # pages written with one call
+JOURNALED: WeakValueDictionary[tuple[int, int], JournaledFile] = WeakValueDictionary()
+"""Files that are open for changes here, by HDF5's number for them."""
 
 
 @lru_cache(maxsize=256)  # asked before and after everything that is read
@@ -437,7 +439,3 @@ def _records(content: bytes) -> Iterator[tuple[int, bytes]]:
             return
         yield page, old
         at = begin + n_bytes
-
-
-JOURNALED: WeakValueDictionary[tuple[int, int], JournaledFile] = WeakValueDictionary()
-"""Files that are open for changes here, by HDF5's number for them."""

@@ -19,6 +19,7 @@ from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.collections import check_collections
 from colonnade.h5.hazards import check_links, check_object
+from colonnade.h5.headers import address_in, address_of
 from colonnade.h5.outside import REFUSED, access_of, know_links, links_of
 
 Group = h5g.GroupID
@@ -86,13 +87,7 @@ def _child(group: Any, name: bytes) -> Child:
         found = h5g.get_objinfo(group, name)
     except BROKEN:
         return Child(shown, "broken")
-    return Child(shown, _OBJECT_KINDS.get(found.type, "broken"), _address(found))
-
-
-def _address(found: Any) -> int:
-    """Where an object is kept. H5Oget_info would say so too, but walks over all chunks of a dataset on the way."""
-    low, high = found.objno
-    return int(low) + (int(high) << 32)
+    return Child(shown, _OBJECT_KINDS.get(found.type, "broken"), address_in(found))
 
 
 def hard_address(group: Any, name: str) -> int | None:
@@ -164,9 +159,9 @@ def _open(group: Any, path: str) -> Any | None:
 
 
 def _check_path(group: Any, path: str) -> None:
-    """Refuse, with an OSError, what the library would not come back from."""
-    above, slash, name = path.strip("/").rpartition("/")
-    parent = _open(group, above if slash and path[0] != "/" else f"/{above}") if "/" in path and name else group
+    """Refuse, with an OSError, what the library would not come back from, on every group of the path."""
+    above, slash, name = path.rstrip("/").rpartition("/")
+    parent = _open(group, above or "/") if slash else group
     if isinstance(parent, h5g.GroupID | h5f.FileID):
         check_links(parent)
         if name:
@@ -234,10 +229,9 @@ def holds_large_attributes(group: Any) -> bool:
 def address(node: Any) -> int | None:
     """Where the object is kept: equal for two handles of one object; None when its header is broken."""
     try:
-        found: int = _address(h5g.get_objinfo(node))
+        return address_of(node)
     except BROKEN:
         return None
-    return found
 
 
 def is_shared(node: Any) -> bool:

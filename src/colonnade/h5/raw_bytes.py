@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from h5py import h5f, h5fd, h5g, h5i
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError
+from colonnade.h5.headers import ReadAt
 from colonnade.h5.journal import JOURNALED
-
-ReadAt = Callable[[int, int], bytes]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ Rows = range | RowNumbers
 LONG_RUN = 4096  # rows without a gap that are worth to be read as a range
 SHARE = 1 << 14  # rows that lie apart, and are worth to be read by a thread of their own
 MOST_SHARES = 8
-
 MOST_UNWRITTEN = 256 << 20  # bytes of rows in no chunk, which all are the fill, that are read at once
 
 

@@ -374,9 +374,9 @@ class File:
             if part_of_more:
                 self._spoiled = True
             else:
+                self._receipts = kept
                 with told_of_damage(self.name):
                     self._handle.roll_back()
-                self._receipts = kept
                 self._note_changes()
             raise
         if part_of_more:
