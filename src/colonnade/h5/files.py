@@ -24,6 +24,7 @@ from colonnade.errors import ConflictError, CorruptError, FormatError, UsageErro
 from colonnade.h5.chunks import know_journaled
 from colonnade.h5.damage import as_damage
 from colonnade.h5.disk import Disk
+from colonnade.h5.hazards import check_root
 from colonnade.h5.journal import Durability, JournaledFile, journal_path, roll_back
 from colonnade.h5.locks import NO_LOCKS, Locking, Wish, WriterLock, has_writer, read_stamp, share
 from colonnade.h5.outside import LINKS, Links, know_links
@@ -516,6 +517,7 @@ def _access_list(stream: JournaledFile) -> Any:
 
 
 def _open_through(stream: JournaledFile, name: str, flags: int, links: Links) -> h5py.File:
+    check_root(stream.read_at)
     file_id = h5f.open(os.fsencode(name), flags, fapl=_access_list(stream))
     know_journaled(file_id, stream)
     know_links(file_id, links)

@@ -46,7 +46,10 @@ def bytes_of(node: Any) -> ReadAt | None:
 
 
 def is_frozen(node: Any) -> bool:
-    """Whether nothing of the file that an object is in may still be in the library's memory alone."""
+    """Whether the bytes of the file that an object is in are of one state: not written to since it was opened."""
+    journaled = JOURNALED.get(h5g.get_objinfo(node).fileno)
+    if journaled is not None:
+        return journaled.is_untouched
     return bool(h5i.get_file_id(node).get_intent() == h5f.ACC_RDONLY)
 
 

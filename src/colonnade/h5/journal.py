@@ -98,6 +98,7 @@ class JournaledFile(io.RawIOBase):
         self._journal_end = 0
         self._grown = False
         self.written: list[tuple[int, int]] = []  # what was written: from byte to byte; emptied by whoever has looked
+        self.is_untouched = True  # since it was opened
         self._failure: BaseException | None = None
 
     @property
@@ -168,6 +169,7 @@ class JournaledFile(io.RawIOBase):
 
     def _note(self, start: int, stop: int) -> None:
         """Remember what is written, from byte to byte."""
+        self.is_untouched = False
         if self.written and self.written[-1][1] == start:
             self.written[-1] = (self.written[-1][0], stop)
         else:
