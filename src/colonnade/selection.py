@@ -102,6 +102,8 @@ class Selection:
     def __sub__(self, other: Selection) -> Selection:
         if not self or not other:
             return self
+        if other is self:
+            return Selection.none()
         low, high = int(self.starts[0]), int(self.stops[-1])
         return self & other.complement(low, high)
 
@@ -117,8 +119,7 @@ class Selection:
         """The rows of this selection from start to stop."""
         if self and start <= self.starts[0] and self.stops[-1] <= stop:
             return self
-        first = int(np.searchsorted(self.stops, start, "right"))
-        last = int(np.searchsorted(self.starts, stop, "left"))
+        first, last = int(self.stops.searchsorted(start, "right")), int(self.starts.searchsorted(stop))
         if first >= last or stop <= start:
             return Selection.none()
         starts, stops = self.starts[first:last], self.stops[first:last]
@@ -149,6 +150,8 @@ class Selection:
         if not self:
             return Selection.none()
         first, last = int(self.starts[0]) // chunk_rows, (int(self.stops[-1]) - 1) // chunk_rows
+        if first == last or len(self.starts) == 1:
+            return Selection.of(first, last + 1)
         if last - first < len(self.starts) // 8 and self.stops[-1] < _FARTHEST:  # more ranges than chunks
             edges = np.arange(first, last + 2, dtype=np.int64) * chunk_rows
             nearest = np.searchsorted(self.stops, edges[:-1], "right")  # of the ranges that end behind an edge
@@ -174,6 +177,8 @@ def _divided(rows: RowNumbers, by: int) -> RowNumbers:
 
 def _joined(starts: RowNumbers, stops: RowNumbers) -> Selection:
     """Ranges in increasing order that may touch or overlap their neighbours, as a selection."""
+    if len(starts) == 1:
+        return Selection(starts, stops)
     apart = np.flatnonzero(starts[1:] > stops[:-1])
     return Selection(starts[np.concatenate(([0], apart + 1))], stops[np.concatenate((apart, [len(stops) - 1]))])
 

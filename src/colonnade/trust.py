@@ -22,7 +22,7 @@ Place = tuple[str, str, str]
 """Path of the table, name of the column, name of the index."""
 Receipts = dict[Place, dict[str, list[str]]]
 
-_VERSION = 2
+_VERSION = 3
 
 
 def cache_folder() -> Path:

@@ -180,14 +180,26 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         noted.note(dataset, file_space)
         before(dataset, memory_type, memory_space, file_space, address)
 
-    find_before = ChunkSource._find
+    find_before, lay_before, batch_before = ChunkSource._find, ChunkSource._lay, ChunkSource._read_batch
 
     def find(source: ChunkSource, number: int) -> Chunk:
-        noted.note_chunk(source._dataset, number, source._chunk_rows)
+        noted.note_chunk(source._dataset, number, source.chunk_rows)
         return find_before(source, number)
+
+    def lay(source: ChunkSource, numbers: Any) -> Any:
+        for number in numbers.tolist():
+            noted.note_chunk(source._dataset, number, source.chunk_rows)
+        return lay_before(source, numbers)
+
+    def read_batch(source: ChunkSource, batch: range, start: int, out: Any) -> bool:
+        for number in batch:
+            noted.note_chunk(source._dataset, number, source.chunk_rows)
+        return batch_before(source, batch, start, out)
 
     monkeypatch.setattr(capi, "read", read)
     monkeypatch.setattr(ChunkSource, "_find", find)
+    monkeypatch.setattr(ChunkSource, "_lay", lay)
+    monkeypatch.setattr(ChunkSource, "_read_batch", read_batch)
     return noted
 
 

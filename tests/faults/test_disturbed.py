@@ -168,9 +168,9 @@ def test_reader_that_is_slower_than_the_writer_gets_on(path: Path, monkeypatch: 
 # -- stamps --
 
 
-def coarse_stamp(path: Path) -> list[int]:
+def coarse_stamp(path: Path | str) -> list[int]:
     """The stamp on a disk whose clock ticks once a second."""
-    status = path.stat()
+    status = Path(path).stat()
     return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns // 10**9 * 10**9]
 
 

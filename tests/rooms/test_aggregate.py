@@ -264,7 +264,7 @@ def test_an_index_answers_counts_and_ends(tmp_path: Path) -> None:
     wanted = {name: ["count", "min", "max"] for name in data}
     with cn.open(tmp_path / "x.h5", trust="never") as f:
         truth = f["t"].aggregate(wanted)
-    with cn.open(tmp_path / "x.h5") as f, patch.object(ColumnReader, "_raw", refuse):
+    with cn.open(tmp_path / "x.h5") as f, patch.object(ColumnReader, "_read_as", refuse):
         got = f["t"].aggregate(wanted, n="count")
         assert str(got) == str({**truth, "n": 6})
         with pytest.raises(AssertionError, match="is read"):
@@ -274,7 +274,7 @@ def test_an_index_answers_counts_and_ends(tmp_path: Path) -> None:
 
 def test_rows_alone_are_counted_without_reading(tmp_path: Path) -> None:
     cn.write(tmp_path / "x.h5", {"x": [1, 2, 3]}, table="t", columns={"x": cn.column(fill=None)})
-    with cn.open_table(tmp_path / "x.h5") as t, patch.object(ColumnReader, "_raw", refuse):
+    with cn.open_table(tmp_path / "x.h5") as t, patch.object(ColumnReader, "_read_as", refuse):
         assert t.aggregate({"x": "count"}, n="count") == {"x_count": 3, "n": 3}
 
 

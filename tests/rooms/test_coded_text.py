@@ -277,3 +277,58 @@ def test_codes_are_kept_where_single_rows_can_be_reached(path: Path) -> None:
     cn.write(path, {"x": first + first[::-1]}, table="t", columns={"x": cn.column(strings="categories")})
     assert cn.open_table(path, "t")["x"].filters == "scale-offset"
     assert cn.read(path, "t").column("x").to_pylist() == first + first[::-1]
+
+
+# -- many categories --
+
+
+def many_texts(n: int = 5000, longest: int = 13) -> list[str]:
+    """Texts that differ, of 8 to `longest` bytes, some of them in two alphabets."""
+    return [f"wö{place:05}" + "x" * (place % (longest - 7)) for place in range(n)]
+
+
+def stored_categories(path: Path) -> Any:
+    """The datatype of the categories, and they themselves, seen with plain h5py."""
+    with h5py.File(path) as file:
+        dataset = file["t"][file["t/x"].attrs["_categories"]]
+        return h5py.check_string_dtype(dataset.dtype), dataset.asstr()[:].tolist()
+
+
+def test_many_categories_of_similar_lengths_are_kept_at_one(path: Path) -> None:
+    texts = many_texts()
+    given = pa.array(texts * 3)
+    cn.write(path, {"x": given}, table="t", columns={"x": cn.column(strings="categories")})
+    kind, found = stored_categories(path)
+    assert (kind.encoding, kind.length) == ("utf-8", 16) and found == texts
+    assert cn.read(path).column("x").combine_chunks().equals(given)
+    assert not list(cn.check(path, deep=True))
+
+
+@pytest.mark.parametrize(
+    ("added", "length"),
+    [(["new", "", "sixteen bytes ok"], 16), (["seventeen bytes.."], 24), (["w" * 300], None), (["a\0b"], None)],
+    ids=["fit", "longer", "far longer", "with NUL"],
+)
+def test_categories_at_one_length_grow(path: Path, added: list[str], length: int | None) -> None:
+    texts = many_texts()
+    cn.write(path, {"x": texts}, table="t", columns={"x": cn.column(strings="categories")})
+    with cn.open(path, "r+") as file:
+        file["t"].append({"x": [*added, texts[7], None]})
+    assert cn.read(path).column("x").to_pylist() == [*texts, *added, texts[7], None]
+    if "\0" not in added[0]:
+        kind, found = stored_categories(path)
+        assert (kind.length, found) == (length, [*texts, *added])
+    assert not list(cn.check(path, deep=True))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [many_texts(4000), [*many_texts(), "y" * 400], ["", *many_texts(), "a\0b"]],
+    ids=["few", "one far longer", "with NUL"],
+)
+def test_other_categories_are_of_variable_length(path: Path, texts: list[str]) -> None:
+    cn.write(path, {"x": texts}, table="t", columns={"x": cn.column(strings="categories")})
+    assert cn.read(path).column("x").to_pylist() == texts
+    with h5py.File(path) as file:
+        kind = file["t"][file["t/x"].attrs["_categories"]].dtype
+        assert kind.kind == "O"

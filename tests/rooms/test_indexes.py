@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
@@ -1277,21 +1277,65 @@ def test_an_order_is_left_out_where_too_many_rows_match(tmp_path: Path) -> None:
             assert query.count() == sum(low <= value <= high for value in (values if column == "x" else texts))
 
 
-def test_a_value_is_found_by_few_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look reads an element of the index and one of the column: of 100,000 rows, a dozen and a half."""
-    looks = 0
-    real = SortedRowsIndex.row
+class Looks:
+    """How often a search by sorted rows looked into its index, and at how many rows in all."""
 
-    def row(self: SortedRowsIndex, place: int) -> int:
-        nonlocal looks
-        looks += 1
-        return real(self, place)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.n_looks = self.n_rows = 0
+        row, rows_at = SortedRowsIndex.row, SortedRowsIndex.rows_at
 
-    monkeypatch.setattr(SortedRowsIndex, "row", row)
+        def one(index: SortedRowsIndex, place: int) -> int:
+            self.n_looks, self.n_rows = self.n_looks + 1, self.n_rows + 1
+            return row(index, place)
+
+        def many(index: SortedRowsIndex, places: Sequence[int]) -> Any:
+            self.n_looks, self.n_rows = self.n_looks + 1, self.n_rows + len(places)
+            return rows_at(index, places)
+
+        monkeypatch.setattr(SortedRowsIndex, "row", one)
+        monkeypatch.setattr(SortedRowsIndex, "rows_at", many)
+
+
+@pytest.mark.parametrize(
+    ("filters", "fewest", "most", "most_rows"), [("none", 3, 7, 50), ("scale-offset", 3, 7, 50), ("deflate", 5, 18, 18)]
+)
+def test_a_value_is_found_by_few_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filters: str, fewest: int, most: int, most_rows: int
+) -> None:
+    """Where a row is read for itself, a look is at several; where a chunk must be unpacked for it, at one."""
+    looks = Looks(monkeypatch)
     values = np.random.default_rng(1).integers(0, 5000, 100_000)
-    cn.write(tmp_path / "x.h5", {"x": values}, index={"x": "sorted_rows"})
+    columns = {"x": cn.column(filters=filters)}
+    cn.write(tmp_path / "x.h5", {"x": values}, index={"x": "sorted_rows"}, columns=columns)
     with cn.open_table(tmp_path / "x.h5") as table:
         asked = values[::2000].tolist()
         for value in asked:
             assert table.where(cn.col("x") == value).count() == int((values == value).sum())
-    assert 5 * len(asked) < looks < 18 * len(asked)
+    assert fewest * len(asked) < looks.n_looks < most * len(asked)
+    assert looks.n_rows < most_rows * len(asked)
+
+
+UNEVEN = {
+    "steep": lambda rng, n: np.exp(rng.uniform(-40, 40, n)),
+    "two values": lambda rng, n: rng.choice([-1.5, 1e300], n),
+    "one value": lambda rng, n: np.full(n, 7.25),
+    "one far away": lambda rng, n: np.append(rng.normal(size=n - 1), 1e308),
+    "both ends": lambda rng, n: np.concatenate((rng.normal(-1e9, 1, n // 2), rng.normal(1e9, 1, n - n // 2))),
+    "infinities": lambda rng, n: np.concatenate((rng.normal(size=n - 2), [np.inf, -np.inf])),
+}
+
+
+@pytest.mark.parametrize("shape", UNEVEN)
+def test_uneven_values_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
+    """A guess may miss by far, again and again; the number of looks stays bounded by the logarithm."""
+    looks = Looks(monkeypatch)
+    rng = np.random.default_rng(2)
+    values = UNEVEN[shape](rng, 60_000)
+    cn.write(tmp_path / "x.h5", {"x": values}, index={"x": "sorted_rows"}, columns={"x": cn.column(filters="none")})
+    asked = [*rng.choice(values, 20).tolist(), 0.0, -1e308, float(values.max()), float(values.min())]
+    with cn.open_table(tmp_path / "x.h5") as table:
+        for value in asked:
+            assert table.where(cn.col("x") == value).count() == int((values == value).sum())
+            assert table.where(cn.col("x") > value).count() == int((values > value).sum())
+            assert table.where(cn.col("x") <= value).count() == int((values <= value).sum())
+    assert looks.n_looks < 4 * len(asked) * 2 * np.log2(len(values))

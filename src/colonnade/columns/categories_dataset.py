@@ -8,11 +8,15 @@ import pyarrow as pa
 
 from colonnade.columns import compute as pc
 from colonnade.columns.encode import encode
-from colonnade.columns.mapping import BINARY, stored_type
+from colonnade.columns.forms import POINTER_COST
+from colonnade.columns.mapping import BINARY, TEXT, stored_string, stored_type
+from colonnade.columns.strings import byte_lengths
 from colonnade.columns.strings import holds_nul as has_zero_bytes
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, describe_dataset, resize, write_rows
 from colonnade.model import StoredType
+
+MANY = 4096  # categories: fewer are simple
 
 
 def holds_nul(values: pa.Array) -> bool:
@@ -22,13 +26,28 @@ def holds_nul(values: pa.Array) -> bool:
     return bool(pc.any(pc.match_substring(values, "\0")).as_py())
 
 
-def create_categories(group: Any, name: str, values: pa.Array, column: str) -> tuple[Any, StoredType]:
-    """A new dataset of categories that can grow, and its datatype; text with NUL is kept as bytes."""
+def create_categories(
+    group: Any, name: str, values: pa.Array, column: str, even: bool = False
+) -> tuple[Any, StoredType]:
+    """A new dataset of categories that can grow, and its datatype; text with NUL is kept as bytes.
+
+    even: where there are many texts of similar lengths, they are kept at one length: half the bytes, and read sooner.
+    """
     stored = BINARY if holds_nul(values) else stored_type(values.type, f"the categories of {column!r}")
-    dataset = create_dataset(group, name, DatasetPlan(stored, default_chunk_rows(len(values), stored)), len(values))
+    if even and stored == TEXT and len(values) >= MANY:
+        stored = _one_length(values) or stored
     encoded = encode(values, stored, None, name)
+    plan = DatasetPlan(stored, default_chunk_rows(len(values), stored))
+    dataset = create_dataset(group, name, plan, len(values))
     write_rows(dataset, stored, 0, encoded.image, len(values))
     return dataset, stored
+
+
+def _one_length(values: pa.Array) -> StoredType | None:
+    """A string that holds each of these texts and somewhat longer ones; None where that takes more than pointers do."""
+    lengths = byte_lengths(values)
+    width = -(-max(1, int(lengths.max())) // 8) * 8
+    return stored_string(width) if width <= float(lengths.mean()) + POINTER_COST else None
 
 
 def add_categories(dataset: Any, values: pa.Array, n_before: int, column: str) -> bool:
@@ -37,7 +56,9 @@ def add_categories(dataset: Any, values: pa.Array, n_before: int, column: str) -
     if dataset is None or not pa.types.is_string(new.type) or holds_nul(new):
         return False
     info = describe_dataset(dataset)
-    if info.type.kind != "text" or info.chunk_rows is None or info.shape != (n_before,):
+    if info.type.kind not in ("text", "string") or info.chunk_rows is None or info.shape != (n_before,):
+        return False
+    if info.type.kind == "string" and not _takes(info.type, new):
         return False
     try:
         resize(dataset, len(values))
@@ -46,3 +67,8 @@ def add_categories(dataset: Any, values: pa.Array, n_before: int, column: str) -
     encoded = encode(new, info.type, None, column)
     write_rows(dataset, info.type, n_before, encoded.image, len(new))
     return True
+
+
+def _takes(stored: StoredType, texts: pa.Array) -> bool:
+    """Whether a string of this kind, made by us, holds these texts."""
+    return stored == stored_string(stored.size) and int(byte_lengths(texts).max(initial=0)) <= stored.size

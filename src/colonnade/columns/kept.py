@@ -40,6 +40,10 @@ class StandingReader(ColumnReader):
         numbers, missing = self._stand_for(raw)
         return fixed_array(numbers, pa.from_numpy_dtype(numbers.dtype), missing)
 
+    @property
+    def is_open_to_rows(self) -> bool:
+        return False  # what is kept is not what rows are compared by
+
     def key(self, row: int) -> Key:
         return self.keys(row, 1).key(0)
 

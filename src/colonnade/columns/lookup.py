@@ -21,6 +21,7 @@ class TextLookup:
         self._strings = strings
         self._n_asked = 0
         self._order: Places | None = None
+        self._buffers = string_buffers(strings.slice(0, 0))
         self._hashes: np.ndarray[Any, np.dtype[np.uint64]] = np.empty(0, dtype=np.uint64)
 
     def places(self, text: bytes) -> Places:
@@ -29,14 +30,20 @@ class TextLookup:
         if self._n_asked < 2 or len(self._strings) < WORTH_HASHING:
             return np.flatnonzero(equal_to(self._strings, text))
         if self._order is None:
-            hashes = _hashes(*string_buffers(self._strings))
+            self._buffers = string_buffers(self._strings)
+            hashes = _hashes(*self._buffers)
             self._order = np.empty(len(hashes), dtype=np.int64)
             kernels.argsort(hashes, self._order)
             self._hashes = hashes[self._order]
         wanted = _hashes(np.array([0, len(text)], dtype=np.int32), np.frombuffer(text, dtype=np.uint8))[0]
-        first, last = (int(np.searchsorted(self._hashes, wanted, side)) for side in ("left", "right"))
-        near = np.sort(self._order[first:last])
-        return near[equal_to(self._strings.take(pa.array(near)), text)] if len(near) else near
+        at, found = int(self._hashes.searchsorted(wanted)), []
+        ends, data = self._buffers
+        while at < len(self._hashes) and self._hashes[at] == wanted:
+            place = int(self._order[at])
+            if data[ends[place] : ends[place + 1]].tobytes() == text:
+                found.append(place)
+            at += 1
+        return np.array(sorted(found), dtype=np.int64)
 
 
 def _hashes(offsets: Any, data: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:

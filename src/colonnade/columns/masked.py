@@ -59,6 +59,9 @@ class MaskedReader(MaskedRows):
         with super()._raw(start, count, step) as rows, self._mask._raw(start, count, step) as mask:
             yield Masked(rows, self._missing(mask))
 
+    def _at_hand(self, start: int, count: int) -> Any:
+        return None  # the mask is read as well
+
     def _take_raw(self, rows: RowNumbers) -> Any:
         values = super()._take_raw(rows)
         if values is None:

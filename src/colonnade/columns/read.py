@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +45,7 @@ from colonnade.h5.references import follow_reference
 from colonnade.leaf import Domain, Key
 from colonnade.model import ColumnInfo, StoredType
 
+T = TypeVar("T")
 PIECE_BYTES = 8 << 20
 MOST_UNWRITTEN = 1 << 20  # bytes of categories that were never written
 FARTHEST_APART = 64 << 20  # bytes between two wanted rows of a chunk beyond which they are read one by one
@@ -86,8 +87,7 @@ class ColumnReader:
 
     def read(self, start: int, count: int, step: int = 1) -> pa.Array:
         """The rows start, start+step, ..., count of them, as one Arrow array."""
-        with self._raw(start, count, step) as raw, self._told(lambda place: start + place * step):
-            return self._decode(raw)
+        return self._read_as(self._decode, start, count, step)
 
     def take(self, rows: RowNumbers) -> pa.Array:
         """These rows, in increasing order and each once; only the chunks that hold them are read."""
@@ -95,13 +95,11 @@ class ColumnReader:
         if raw is None:
             parts = self._parts(rows, self.read)
             return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
-        with self._told(lambda place: int(rows[place])):
-            return self._decode(raw)
+        return self._told(self._decode, raw, lambda place: int(rows[place]))
 
     def keys(self, start: int, count: int) -> Keys:
         """What these rows are compared by; only for columns that have a `domain`."""
-        with self._raw(start, count) as raw, self._told(lambda place: start + place):
-            return self._decode_keys(raw)
+        return self._read_as(self._decode_keys, start, count)
 
     def key(self, row: int) -> Key:
         """What one row that is neither missing nor NaN is compared by."""
@@ -112,18 +110,25 @@ class ColumnReader:
                 return number
         return self.keys(row, 1).key(0)
 
+    @property
+    def is_open_to_rows(self) -> bool:
+        """Whether what a row is compared by can be read without the rest of its chunk."""
+        return self.has_numbers and isinstance(self._source, ChunkSource) and self._source.is_open_to_rows
+
+    def keys_of_few(self, rows: RowNumbers) -> Numbers | None:
+        """What these rows, in whatever order and none missing, are compared by; None where that takes more."""
+        return self._source.take_few(rows) if self.is_open_to_rows and isinstance(self._source, ChunkSource) else None
+
     def take_keys(self, rows: RowNumbers) -> Keys:
         """The keys of these rows, which are increasing and distinct."""
         raw = self._take_raw(rows)
         if raw is None:
             return join(self._parts(rows, self.keys))
-        with self._told(lambda place: int(rows[place])):
-            return self._decode_keys(raw)
+        return self._told(self._decode_keys, raw, lambda place: int(rows[place]))
 
     def numbers(self, start: int, count: int) -> tuple[Numbers, Mask | None]:
         """These rows as the numbers they are kept as, and which are missing (None: none is); if `has_numbers`."""
-        with self._raw(start, count) as raw, self._told(lambda place: start + place):
-            return self._decode_numbers(raw)
+        return self._read_as(self._decode_numbers, start, count)
 
     def take_numbers(self, rows: RowNumbers) -> tuple[Numbers, Mask | None]:
         """The same of these rows, which are increasing and distinct."""
@@ -134,8 +139,7 @@ class ColumnReader:
             keys = self.take_keys(rows)
             assert isinstance(keys, NumberKeys)  # by has_numbers
             return keys.values, keys.missing if keys.missing.any() else None
-        with self._told(lambda place: int(rows[place])):
-            return self._decode_numbers(raw)
+        return self._told(self._decode_numbers, raw, lambda place: int(rows[place]))
 
     def values(self, keys: Keys) -> pa.Array:
         """The values that these keys stand for; missing where a key is."""
@@ -158,6 +162,18 @@ class ColumnReader:
         return cut(start, stop, self.column.grid.chunk_rows, self.column.type)
 
     # -- rows as they are stored --
+
+    def _read_as(self, decode: Callable[[Any], T], start: int, count: int, step: int = 1) -> T:
+        """These rows, decoded so."""
+        raw = self._at_hand(start, count) if step == 1 else None
+        if raw is not None:
+            return self._told(decode, raw, lambda place: start + place)
+        with self._raw(start, count, step) as found:
+            return self._told(decode, found, lambda place: start + place * step)
+
+    def _at_hand(self, start: int, count: int) -> Any:
+        """These rows past the library, if that is all it takes; None where it is not."""
+        return self._read_past(start, count) if self.column.problem is None else None
 
     @contextmanager
     def _raw(self, start: int, count: int, step: int = 1) -> Iterator[Raw]:
@@ -185,11 +201,10 @@ class ColumnReader:
             return None
         return self._source.take(rows)
 
-    @contextmanager
-    def _told(self, row_of: Callable[[int], int]) -> Iterator[None]:
-        """Errors inside count the rows that are read; give them on with the column's name and the table's row."""
+    def _told(self, decode: Callable[[Any], T], raw: Any, row_of: Callable[[int], int]) -> T:
+        """Rows decoded; errors count these rows, and are given on with the column's name and the table's row."""
         try:
-            yield
+            return decode(raw)
         except CorruptError as error:
             if "column" in error.facts:  # of the categories, whose rows are not these
                 raise

@@ -10,9 +10,9 @@ unpacks to the bytes it must have, and reads and writes behind the end of one th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,7 @@ from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, StoredType
 
 Image = np.ndarray[Any, np.dtype[Any]]
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
+Laid = tuple[RowNumbers, RowNumbers]  # addresses of chunks, and their bytes
 MOST_AT_ONCE = 2 << 30  # bytes of rows that are read in one go; more are refused
 _SLACK = 1 << 16  # bytes by which filters may make a chunk longer
 _FEW_CHUNKS = 16
@@ -87,15 +88,6 @@ class Chunk:
     mask: int
 
 
-class Part(NamedTuple):
-    """A chunk of which rows are wanted: its first row, and the first wanted and the one behind the last."""
-
-    chunk: Chunk
-    first: int
-    low: int
-    high: int
-
-
 class DamagedChunk(Exception):
     """A chunk does not unpack to what it must hold."""
 
@@ -118,6 +110,7 @@ class ChunkSource:
     ) -> None:
         self._dataset = dataset
         self._file = file
+        self._descriptor = -1 if isinstance(file, JournaledFile) else file
         self._dtype = dtype
         self.chunk_rows = chunk_rows
         self._chunk_bytes = chunk_rows * dtype.itemsize
@@ -127,6 +120,7 @@ class ChunkSource:
         self._known: dict[int, Chunk] = {}
         self._all_known = False
         self._has_gaps = False  # chunks that were never written, as far as that is known
+        self._laid_out: Laid | None = None  # of all chunks, where they are known and none is out of the ordinary
         self._asked = 0  # chunks that were looked for
         self._most_at_once = MOST_AT_ONCE if pipeline.is_empty else _BATCH_BYTES if pipeline.takes_many else 0
 
@@ -170,61 +164,77 @@ class ChunkSource:
             return None
         return self._in_memory(out)
 
+    def take_few(self, rows: RowNumbers) -> Image | None:
+        """These rows, in whatever order, each by its own bytes; None where not each can be read for itself."""
+        if not self.is_open_to_rows or self._is_too_much(len(rows)):
+            return None
+        out = new_array(len(rows), self._dtype)
+        try:
+            numbers = rows // self.chunk_rows
+            self._look(len(rows))
+            laid = self._lay(numbers)
+            if laid is None:
+                return None
+            self._read_rows(laid, rows - numbers * self.chunk_rows, out)
+        except (ValueError, *BROKEN):
+            return None
+        return self._in_memory(out)
+
+    @property
+    def is_open_to_rows(self) -> bool:
+        """Whether a row can be read without the rest of its chunk."""
+        return self._descriptor >= 0 and (self._pipeline.is_empty or self._pipeline.scale_offset is not None)
+
     def _take_singly(self, rows: RowNumbers, out: Image) -> bool:
         """Rows of which each chunk has few, all in one call, each by its own bytes; False where that does not suit."""
-        packed = self._pipeline.scale_offset
-        if isinstance(self._file, JournaledFile) or not (self._pipeline.is_empty or packed is not None):
+        if not self.is_open_to_rows or not len(rows):
             return False
-        if not len(rows) or len(rows) > _FEW_ROWS * (int(rows[-1] - rows[0]) // self.chunk_rows + 2):
+        if len(rows) > _FEW_ROWS * (int(rows[-1] - rows[0]) // self.chunk_rows + 2):
             return False
         numbers = rows // self.chunk_rows
-        wanted = sorted(set(numbers.tolist()))
-        if len(rows) > _FEW_ROWS * len(wanted):
+        n_wanted = 1 + int(np.count_nonzero(numbers[1:] != numbers[:-1]))
+        if len(rows) > _FEW_ROWS * n_wanted:
             return False
-        self._look(len(wanted))
-        chunks = {number: self._find(number) for number in wanted}
-        if any(chunk.mask or chunk.address > FARTHEST for chunk in chunks.values()):
+        self._look(n_wanted)
+        laid = self._lay(numbers)
+        if laid is None:
             return False
-        found = [chunks[number] for number in numbers.tolist()]
-        addresses = np.array([chunk.address for chunk in found], dtype=np.int64)
-        places = rows - numbers * self.chunk_rows
-        if packed is None:
-            if any(chunk.size != self._chunk_bytes for chunk in found):
-                return False
-            sizes = np.full(len(rows), self._dtype.itemsize, dtype=np.int64)
-            kernels.read_pieces(self._file, addresses + places * self._dtype.itemsize, sizes, out.view(np.uint8), None)
-            return True
-        dtype, fill, decimals = scale_offset_form(tuple(packed))
-        sizes = np.array([chunk.size for chunk in found], dtype=np.int64)
-        where = (addresses, sizes, places)
-        kernels.read_packed_rows(self._file, *where, self.chunk_rows, out.view(dtype), fill, decimals)
+        self._read_rows(laid, rows - numbers * self.chunk_rows, out)
         return True
+
+    def _read_rows(self, laid: Laid, places: RowNumbers, out: Image) -> None:
+        """Rows by the places that they have in their chunks, of which each has its own in `laid`."""
+        addresses, sizes = laid
+        packed = self._pipeline.scale_offset
+        if packed is not None:
+            dtype, fill, decimals = scale_offset_form(tuple(packed))
+            where = (addresses, sizes, places)
+            kernels.read_packed_rows(self._descriptor, *where, self.chunk_rows, out.view(dtype), fill, decimals)
+            return
+        size = self._dtype.itemsize
+        lengths = np.full(len(places), size, dtype=np.int64)
+        kernels.read_pieces(self._descriptor, addresses + places * size, lengths, out.view(np.uint8), None)
 
     def _pick(self, parts: Sequence[tuple[int, int, int]], rows: RowNumbers, out: Image) -> bool:
         """Rows of several chunks in one call, as `by_chunk` tells of them; False where that does not suit."""
-        packed = self._pipeline.scale_offset
-        if isinstance(self._file, JournaledFile) or not (self._pipeline.is_empty or packed is not None):
+        if not self.is_open_to_rows or self._chunk_bytes > _LONGEST_PICKED:  # so long it may be claimed only
             return False
-        if self._chunk_bytes > _LONGEST_PICKED:
-            return False  # it may be claimed only
+        packed = self._pipeline.scale_offset
         if packed is not None and 4 * len(rows) >= self.chunk_rows * len(parts):
             return False  # whole chunks are unpacked quicker
-        chunks = [self._find(number) for number, _, _ in parts]
-        if any(chunk.mask or chunk.address > FARTHEST for chunk in chunks):
+        laid = self._lay(np.array([number for number, _, _ in parts], dtype=np.int64))
+        if laid is None:
             return False
-        addresses = np.array([chunk.address for chunk in chunks], dtype=np.int64)
+        addresses, sizes = laid
         ends = np.array([end for _, _, end in parts], dtype=np.int64)
         places = rows - rows // self.chunk_rows * self.chunk_rows
         if packed is None:
-            if any(chunk.size != self._chunk_bytes for chunk in chunks):
-                return False
             size = self._dtype.itemsize
-            kernels.pick_rows(self._file, addresses, ends, places, self.chunk_rows, size, out.view(np.uint8))
+            kernels.pick_rows(self._descriptor, addresses, ends, places, self.chunk_rows, size, out.view(np.uint8))
             return True
         dtype, fill, decimals = scale_offset_form(tuple(packed))
-        sizes = np.array([chunk.size for chunk in chunks], dtype=np.int64)
         where = (addresses, sizes, ends, places)
-        kernels.pick_packed_rows(self._file, *where, self.chunk_rows, out.view(dtype), fill, decimals)
+        kernels.pick_packed_rows(self._descriptor, *where, self.chunk_rows, out.view(dtype), fill, decimals)
         return True
 
     def _take_part(self, number: int, rows: RowNumbers, out: Image) -> None:
@@ -258,7 +268,7 @@ class ChunkSource:
             raise ValueError("the file was closed")
         if not self._frozen:
             h5f.flush(h5i.get_file_id(self._dataset))
-            self._known, self._all_known, self._has_gaps, self._asked = {}, False, False, 0
+            self._known, self._all_known, self._has_gaps, self._asked, self._laid_out = {}, False, False, 0, None
         self._asked += n_wanted
         if self._asked > _FEW_CHUNKS and not self._all_known and self._asked > self._n_chunks() // _FEW_CHUNKS:
             known: dict[int, Chunk] = {}
@@ -269,6 +279,33 @@ class ChunkSource:
 
             self._dataset.chunk_iter(note)
             self._known, self._all_known, self._has_gaps = known, True, len(known) < self._n_chunks()
+            if not self._has_gaps:
+                self._laid_out = self._laid(known[number] for number in range(self._n_chunks()))
+
+    def _lay(self, numbers: RowNumbers) -> Laid | None:
+        """Where these chunks are, and their bytes; None if one is out of the ordinary."""
+        laid = self._laid_out
+        if laid is None:
+            return self._laid(self._find(number) for number in numbers.tolist())
+        if len(numbers) and int(numbers.max()) >= len(laid[0]):
+            return None
+        return laid[0][numbers], laid[1][numbers]
+
+    def _laid(self, chunks: Iterable[Chunk]) -> Laid | None:
+        """The same of chunks that are known; in the ordinary they skip no filter, and have one length without any."""
+        found = list(chunks)
+        if any(chunk.mask or chunk.address > FARTHEST or chunk.size > self._longest for chunk in found):
+            return None
+        addresses = np.array([chunk.address for chunk in found], dtype=np.int64)
+        sizes = np.array([chunk.size for chunk in found], dtype=np.int64)
+        if self._pipeline.is_empty and (sizes != self._chunk_bytes).any():
+            return None
+        return addresses, sizes
+
+    @property
+    def _longest(self) -> int:
+        """More bytes no chunk can have, whatever filters made of it."""
+        return 2 * self._chunk_bytes + _SLACK
 
     def _written(self, numbers: range) -> Sequence[int]:
         """Those of these chunks that were written, as far as that is known."""
@@ -297,41 +334,61 @@ class ChunkSource:
             if info.byte_offset is None:
                 raise ValueError("a chunk was never written")
             chunk = self._known[number] = Chunk(info.byte_offset, info.size, info.filter_mask)
-        if chunk.size > 2 * self._chunk_bytes + _SLACK:
+        if chunk.size > self._longest:
             raise ValueError("a chunk is far longer than it can be")
         return chunk
 
-    def _batches(self, numbers: Sequence[int], start: int, count: int) -> Iterator[list[Part]]:
+    def _batches(self, numbers: Sequence[int], start: int, count: int) -> Iterator[range]:
         """The chunks of these rows: those together that are wanted whole and can be unpacked in one call.
 
         In each call threads may have to wait for each other: the fewer, the better.
         """
-        batch: list[Part] = []
-        room = 0
+        if self._laid_out is not None and isinstance(numbers, range):
+            yield from self._ordinary_batches(numbers, start, start + count, self._laid_out[1])
+            return
+        batch, room, is_open = range(0), 0, False
         for number in numbers:
+            chunk = self._find(number)
             first = number * self.chunk_rows
-            part = Part(self._find(number), first, max(start, first), min(start + count, first + self.chunk_rows))
-            follows = bool(batch) and batch[-1].high == part.low
-            if batch and not (follows and room > 0 and self._is_plain(part) and self._is_plain(batch[-1])):
-                yield batch
-                batch = []
-            if not batch:
-                room = self._most_at_once
-            batch.append(part)
-            room -= part.chunk.size
+            is_plain = not chunk.mask and start <= first and first + self.chunk_rows <= start + count
+            if is_open and is_plain and room > 0 and number == batch.stop:
+                batch = range(batch.start, number + 1)
+            else:
+                if batch:
+                    yield batch
+                batch, room, is_open = range(number, number + 1), self._most_at_once, is_plain
+            room -= chunk.size
         if batch:
             yield batch
 
-    def _is_plain(self, part: Part) -> bool:
-        return not part.chunk.mask and part.high - part.low == self.chunk_rows
+    def _ordinary_batches(self, numbers: range, start: int, stop: int, sizes: RowNumbers) -> Iterator[range]:
+        """The same where all chunks are known and none is out of the ordinary."""
+        first, end = numbers.start, numbers.stop
+        if start % self.chunk_rows and first < end:
+            yield range(first, first + 1)
+            first += 1
+        last = end - 1 if stop % self.chunk_rows and first < end else end
+        while first < last:
+            n_chunks = 1
+            if last - first > 1 and self._most_at_once:
+                n_chunks += int(np.searchsorted(np.cumsum(sizes[first : last - 1]), self._most_at_once))
+            yield range(first, first + n_chunks)
+            first += n_chunks
+        if last < end:
+            yield range(last, end)
 
-    def _read_batch(self, batch: list[Part], start: int, out: Image) -> bool:
+    def _read_batch(self, batch: range, start: int, out: Image) -> bool:
         """Whether one of the rows may be the element that is looked for."""
         if len(batch) == 1:
-            return self._read_part(batch[0], start, out)
-        target = out[batch[0].low - start : batch[-1].high - start].view(np.uint8)
-        addresses = np.array([part.chunk.address for part in batch], dtype=np.uint64)
-        sizes = np.array([part.chunk.size for part in batch], dtype=np.int64)
+            return self._read_part(batch.start, start, out)
+        target = out[batch.start * self.chunk_rows - start : batch.stop * self.chunk_rows - start].view(np.uint8)
+        laid = self._laid_out
+        if laid is not None:
+            addresses, sizes = laid[0][batch.start : batch.stop], laid[1][batch.start : batch.stop]
+        else:
+            chunks = [self._find(number) for number in batch]
+            addresses = np.array([min(chunk.address, FARTHEST + 1) for chunk in chunks], dtype=np.int64)
+            sizes = np.array([chunk.size for chunk in chunks], dtype=np.int64)
         if self._pipeline.is_empty:
             if (sizes != self._chunk_bytes).any():
                 raise ValueError("a chunk without filters has another length")
@@ -341,24 +398,27 @@ class ChunkSource:
         try:
             return self._pipeline.undo_many(data, sizes, target, self._look_for) is not False
         except ValueError:
-            for part in batch:  # one by one, so that the error tells which it was
-                self._read_part(part, start, out)
+            for number in batch:  # one by one, so that the error tells which it was
+                self._read_part(number, start, out)
             return True
 
-    def _read_part(self, part: Part, start: int, out: Image) -> bool:
-        rows = out[part.low - start : part.high - start]
+    def _read_part(self, number: int, start: int, out: Image) -> bool:
+        """The rows of one chunk that `out` has room for, which begins with the row `start`."""
+        first = number * self.chunk_rows
+        low, high = max(start, first), min(start + len(out), first + self.chunk_rows)
+        rows = out[low - start : high - start]
         try:
-            self._read_chunk(part.chunk, part.low - part.first, rows)
+            self._read_chunk(self._find(number), low - first, rows)
             return self._look_for is None or kernels.has_item(rows, self._look_for)
         except DamagedChunk as error:
-            raise self._damaged(error, part.low, part.high - 1) from error
+            raise self._damaged(error, low, high - 1) from error
 
-    def _load_many(self, addresses: Image, sizes: Sizes, target: Bytes, look: bytes | None = None) -> bool | None:
+    def _load_many(self, addresses: RowNumbers, sizes: Sizes, target: Bytes, look: bytes | None = None) -> bool | None:
         """Bytes of the file from several places. Says whether an element is `look`; None where nobody knows."""
-        if not isinstance(self._file, JournaledFile):
+        if self._descriptor >= 0:
             if (addresses > FARTHEST).any():
                 raise ValueError("an address lies far behind the end of the file")
-            return kernels.read_pieces(self._file, addresses.astype(np.int64), sizes, target, look)
+            return kernels.read_pieces(self._descriptor, addresses, sizes, target, look)
         done = 0
         for address, size in zip(addresses.tolist(), sizes.tolist(), strict=True):
             self.load(address, target[done : done + size])

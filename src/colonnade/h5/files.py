@@ -26,7 +26,7 @@ from colonnade.h5.damage import as_damage
 from colonnade.h5.disk import Disk
 from colonnade.h5.hazards import check_root
 from colonnade.h5.journal import Durability, JournaledFile, journal_path, roll_back
-from colonnade.h5.locks import NO_LOCKS, Locking, Wish, WriterLock, has_writer, read_stamp, share
+from colonnade.h5.locks import NO_LOCKS, Locking, Wish, WriterLock, has_writer, lock_path, read_stamp, share
 from colonnade.h5.outside import LINKS, Links, know_links
 
 Mode = Literal["r", "r+", "w", "a"]
@@ -83,6 +83,11 @@ class FileHandle:
         self._is_ahead = False  # of what the journal would roll back to
         self._care = Care()
         self._stamp: list[int] = []
+        self._names = (
+            "",
+            "",
+            "",
+        )  # of the journal, the file and its lock: asked before and after everything that is read
 
     @property
     def root(self) -> Any:
@@ -167,11 +172,13 @@ class FileHandle:
         """Whether nothing was committed since the last `refresh`."""
         if self._watched is None:
             return True
-        return not os.path.exists(journal_path(self._watched)) and read_stamp(self._watched) == self._stamp  # noqa: PTH110
+        journal, file, lock = self._names
+        return not os.path.exists(journal) and read_stamp(self._watched, (file, lock)) == self._stamp  # noqa: PTH110
 
     def watch(self, path: Path, care: Care, stamp: list[int]) -> FileHandle:
         """Look out for commits of others to this path."""
         self._watched, self._care, self._stamp = path, care, stamp
+        self._names = (os.fspath(journal_path(path)), os.fspath(path), os.fspath(lock_path(path)))
         _WATCHING.setdefault(path, WeakSet()).add(self)
         return self
 

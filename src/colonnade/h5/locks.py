@@ -175,7 +175,7 @@ def _now() -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def file_stamp(path: Path) -> list[int]:
+def file_stamp(path: Path | str) -> list[int]:
     """Numbers that change whenever a file is changed."""
     status = os.stat(path)  # noqa: PTH116 - asked before and after everything that is read, and quicker than Path.stat
     return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
@@ -197,16 +197,18 @@ def _renew(path: Path, old: list[int]) -> None:
         return
 
 
-def read_stamp(path: Path) -> list[int]:
+def read_stamp(path: Path, names: tuple[str, str] | None = None) -> list[int]:
     """What changes with every commit, and with nothing else while a writer of ours has the file open.
 
     A writer adds bytes behind the file's end all the time; what it has committed, its lock tells.
+    names: those of the file and its lock, by who has them at hand.
     """
-    holder = read_holder(path)
+    file, lock = names or (os.fspath(path), os.fspath(lock_path(path)))
+    holder = _read_holder(lock)
     if holder is not None and holder.get("stamp") and has_writer(path):
         stamp, commits = list(holder["stamp"]), int(holder.get("commits", 0))
         return [*stamp, commits] if commits else stamp
-    return file_stamp(path)
+    return file_stamp(file)
 
 
 def _take(descriptor: int, path: Path, shared: bool = False) -> bool:
@@ -259,10 +261,12 @@ def has_writer(path: Path) -> bool:
 
 def read_holder(path: Path) -> dict[str, Any] | None:
     """Who holds the lock of a file, as the lock says."""
+    return _read_holder(os.fspath(lock_path(path)))
+
+
+def _read_holder(lock: str) -> dict[str, Any] | None:
     try:
-        descriptor = os.open(
-            lock_path(path), os.O_RDONLY
-        )  # mostly there is none: Path.read_bytes takes longer to say so
+        descriptor = os.open(lock, os.O_RDONLY)  # mostly there is none: Path.read_bytes takes longer to say so
     except OSError:
         return None
     try:

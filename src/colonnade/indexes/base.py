@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from colonnade.columns.keys import Keys
+from colonnade.columns.keys import Keys, Numbers, Places
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.h5.chunks import open_source, raw_dtype
@@ -65,6 +65,9 @@ class KeySource(Protocol):
     def column(self) -> ColumnInfo: ...
     def keys(self, start: int, count: int) -> Keys: ...
     def key(self, row: int) -> Key: ...
+    def keys_of_few(self, rows: Places) -> Numbers | None: ...
+    @property
+    def is_open_to_rows(self) -> bool: ...
 
 
 def chunk_keys(source: KeySource, chunks: Iterator[int] | range) -> Iterator[tuple[int, Keys]]:
@@ -75,7 +78,7 @@ def chunk_keys(source: KeySource, chunks: Iterator[int] | range) -> Iterator[tup
 
 
 def digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    return hashlib.sha256(data).hexdigest()[:32]
 
 
 class Part:
@@ -87,6 +90,7 @@ class Part:
         self._block_rows = block_rows
         self._digests = digests
         self._blocks: dict[int, Image] = {}
+        self._matrix = matrix_shape(dataset)
         self._source = open_source(dataset, raw_dtype(self._info.type), self._info.filters)
         self.n_blocks_read = 0
 
@@ -127,9 +131,8 @@ class Part:
         return self._blocks[number]
 
     def _load(self, start: int, stop: int) -> Image:
-        shape = matrix_shape(self.dataset)
-        if shape is not None:
-            return read_matrix(self.dataset, (start, stop), (0, shape[1]))
+        if self._matrix is not None:
+            return read_matrix(self.dataset, (start, stop), (0, self._matrix[1]))
         found = self._source.read(start, stop - start) if self._source is not None else None
         if found is not None:
             return found

@@ -10,9 +10,8 @@ the next place is guessed from the values at both ends (halved where a guess doe
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Iterator
-from itertools import cycle
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from colonnade.columns.fills import fill_is_nan
 from colonnade.columns.keys import Keys, Places
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN
-from colonnade.h5.datasets import DatasetPlan, create_dataset, describe_dataset, resize, write_rows
+from colonnade.h5.datasets import DatasetPlan, Image, create_dataset, describe_dataset, resize, write_rows
 from colonnade.indexes.base import (
     Builder,
     ChangedError,
@@ -43,12 +42,17 @@ from colonnade.selection import Selection
 
 KIND = "SORTED_ROWS"
 CHUNK = 65_536
-BLOCK = 16_384  # rows that are read, and checked against their digest, together
+BLOCK = 8192  # rows that are read, and checked against their digest, together
 MOST_POINTS = 64
 EVEN_FROM = 16  # places, below which a guess is no better than the middle
 # How many rows are read and compared in the time that takes one row from here and puts it in its place.
 ROWS_FOR_ONE, TEXTS_FOR_ONE = 16, 2
 MOST_KNOWN = 4096
+MOST_PROBES = 16  # rows that are looked at together
+NEAR = (0, 1, 3, 7, 15, 31, 63, 255)
+GUESSES = 3  # one after the other, before the middle is tried
+Way = Callable[[int, int], Sequence[int]]
+"""From the first place in question and the one behind the last to those that are looked at next."""
 
 
 def row_type(n_rows: int) -> StoredType:
@@ -149,10 +153,7 @@ class SortedRowsIndex(Index):
 
     def rows(self, start: int, stop: int) -> Places:
         """The rows at these places of the order."""
-        found = self._rows_part().read(start, stop).astype(np.int64)
-        if len(found) and (found.min() < 0 or found.max() >= self.column.n_rows):
-            raise ChangedError("it holds rows that the column does not have")
-        return found
+        return self._checked(self._rows_part().read(start, stop))
 
     def row(self, place: int) -> int:
         """The row at one place of the order."""
@@ -160,6 +161,16 @@ class SortedRowsIndex(Index):
         if not 0 <= row < self.column.n_rows:
             raise ChangedError("it holds rows that the column does not have")
         return row
+
+    def rows_at(self, places: Sequence[int]) -> Places:
+        """The rows at these places of the order, which increase."""
+        return self._checked(self._rows_part().read(places[0], places[-1] + 1)[np.asarray(places) - places[0]])
+
+    def _checked(self, rows: Image) -> Places:
+        found: Places = rows.astype(np.int64)
+        if len(found) and (found.min() < 0 or found.max() >= self.column.n_rows):
+            raise ChangedError("it holds rows that the column does not have")
+        return found
 
     # -- answers --
 
@@ -291,40 +302,105 @@ class _Merged:
 
 
 class _Search:
-    """Finds places in the order by reading the column where it must."""
+    """Finds places in the order by reading the column where it must.
+
+    Where a row can be read for itself, several are looked at together: that costs little more than one.
+    """
 
     def __init__(self, index: SortedRowsIndex, source: KeySource) -> None:
         self._index, self._source = index, source
         self._known = index.known
 
+    def place(self, key: Key, after: bool, least: int | None = None) -> int:
+        """The first place whose key is not below `key` (with `after`: is above it); `least` is one not above it."""
+        bisect = bisect_right if after else bisect_left
+        low, high = least or 0, self._index.n_values
+        takes_many = not isinstance(key, bytes) and self._source.is_open_to_rows
+        ways = self._ways_to_many(key, least) if takes_many else self._ways_to_one(key, least)
+        while low < high:
+            places = next(ways)(low, high)
+            keys = self._keys(places)
+            n_below = bisect(keys, key)
+            if n_below:
+                low = places[n_below - 1] + 1
+                self._note(low - 1, keys[n_below - 1])
+            if n_below < len(places):
+                high = places[n_below]
+                self._note(high, keys[n_below])
+        return low
+
+    def _keys(self, places: Sequence[int]) -> list[Key]:
+        """The keys of the rows at these places of the order, which increase."""
+        found = None
+        if len(places) > 1 and not all(place in self._known for place in places):
+            found = self._source.keys_of_few(self._index.rows_at(places))
+        if found is None:
+            return [self._at(place) for place in places]
+        keys: list[Key] = found.tolist()
+        if isinstance(places, range):  # the last look of a search: the other end of a range is often among them
+            for place, key in zip(places, keys, strict=True):
+                self._note(place, key)
+        return keys
+
     def _at(self, place: int) -> Key:
         """The key of the row at a place of the order."""
         if place not in self._known:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            self._known[place] = self._source.key(self._index.row(place))
+            self._note(place, self._source.key(self._index.row(place)))
         return self._known[place]
 
-    def place(self, key: Key, after: bool, least: int | None = None) -> int:
-        """The first place whose key is not below `key` (with `after`: is above it); `least` is one not above it."""
-        is_below = operator.le if after else operator.lt
-        low, high = least or 0, self._index.n_values
-        # The other end of a range is often near its beginning.
-        steps = iter(() if least is None else (1, 4, 16, 64))
-        ways, last = cycle((self._guess, self._beyond, self._half)), 0
-        while low < high:
-            step = next(steps, None)
-            last = next(ways)(low, high, key, last) if step is None else min(low + step, high) - 1
-            if is_below(self._at(last), key):
-                low = last + 1
-            else:
-                high, steps = last, iter(())
-        return low
+    def _note(self, place: int, key: Key) -> None:
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[place] = key
 
-    def _half(self, low: int, high: int, key: Key, last: int) -> int:
-        return (low + high) // 2
+    # -- where to look next --
 
-    def _guess(self, low: int, high: int, key: Key, last: int) -> int:
+    def _ways_to_many(self, key: Key, least: int | None) -> Iterator[Way]:
+        if least is not None:
+            yield self._near
+        while True:
+            for _ in range(GUESSES):
+                yield lambda low, high: self._about(low, high, self._guess(low, high, key))
+            yield lambda low, high: self._spread(low, high, (low + high) // 2)
+
+    def _near(self, low: int, high: int) -> Sequence[int]:
+        """The other end of a range is often near its beginning: where a search came by already, or else the nearest."""
+        stop = low
+        while stop < min(low + MOST_PROBES, high) and stop in self._known:
+            stop += 1
+        return range(low, stop) if stop > low + 1 else [at for at in (low + step for step in NEAR) if at < high]
+
+    def _ways_to_one(self, key: Key, least: int | None) -> Iterator[Way]:
+        last = 0
+
+        def noted(place: int) -> Sequence[int]:
+            nonlocal last
+            last = place
+            return (place,)
+
+        for step in () if least is None else (1, 4, 16, 64):
+            yield lambda low, high, step=step: noted(min(low + step, high) - 1)  # type: ignore[misc]
+        while True:
+            yield lambda low, high: noted(self._guess(low, high, key))
+            yield lambda low, high: noted(self._beyond(low, high, key, last))
+            yield lambda low, high: noted((low + high) // 2)
+
+    def _about(self, low: int, high: int, guess: int) -> Sequence[int]:
+        """Places about a guess, the farther the fewer, all in one block of the index."""
+        if high - low <= MOST_PROBES:
+            return range(low, high)
+        begin, stop = _block_of(guess, low, high)
+        miss = math.isqrt(high - low)
+        steps = [max(1, miss >> shift) for shift in (4, 2, 0)]
+        wanted = {begin, guess, stop - 1, *(guess - step for step in steps), *(guess + step for step in steps)}
+        return sorted(place for place in wanted if begin <= place < stop)
+
+    def _spread(self, low: int, high: int, middle: int) -> Sequence[int]:
+        """Places at equal distances, all in one block of the index."""
+        begin, stop = _block_of(middle, low, high)
+        return [*range(begin, stop, -(-(stop - begin) // MOST_PROBES)), *((stop - 1,) if stop - begin > 1 else ())]
+
+    def _guess(self, low: int, high: int, key: Key) -> int:
         """Where the key should be, if keys lay evenly between two that are known, or else the outermost."""
         if high - low < EVEN_FROM or isinstance(key, bytes):
             return (low + high) // 2
@@ -342,3 +418,9 @@ class _Search:
             return (low + high) // 2
         miss = 2 * math.isqrt(high - low)
         return min(low + miss, high - 1) if last < low else max(high - miss, low)
+
+
+def _block_of(place: int, low: int, high: int) -> tuple[int, int]:
+    """The places from `low` to `high` that are in the same block of the index as this one."""
+    first = place // BLOCK * BLOCK
+    return max(low, first), min(high, first + BLOCK)

@@ -12,7 +12,7 @@ from dataclasses import field
 
 import numpy as np
 
-from colonnade.columns.keys import Keys
+from colonnade.columns.keys import Keys, Numbers, Places
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.indexes.base import BAD_INDEX, Costly, Found, Index
@@ -239,6 +239,16 @@ class _Noting:
     def key(self, row: int) -> Key:
         self._chunks.add(row // self.column.grid.chunk_rows)
         return self._reader.key(row)
+
+    @property
+    def is_open_to_rows(self) -> bool:
+        return self._reader.is_open_to_rows
+
+    def keys_of_few(self, rows: Places) -> Numbers | None:
+        found = self._reader.keys_of_few(rows)
+        if found is not None:
+            self._chunks.update((rows // self.column.grid.chunk_rows).tolist())
+        return found
 
 
 def _both(found: Found, answer: Found, scope: Selection) -> Found:

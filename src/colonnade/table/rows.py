@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.mapping import arrow_type, as_dictionary
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_rows
 from colonnade.errors import UsageError
 from colonnade.leaf import Bound
-from colonnade.model import ColumnInfo, shown_name
 from colonnade.parse import parse
 from colonnade.predicate import Predicate
 from colonnade.query.bind import bind
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     import polars
 
     from colonnade.query.stats import Known
+    from colonnade.table.file import File
     from colonnade.table.table import Table
 
 
@@ -40,28 +39,29 @@ Wish = str | tuple[str, str]
 class Readable:
     """What a Table and a Query have in common: rows and columns that can be handed out."""
 
+    _file: File
+
     def _query(self) -> Query:
         raise NotImplementedError
 
     def where(self, predicate: Predicate | str) -> Query:
         """The rows for which a predicate is true: `col("ts") >= 10`, or text such as "ts >= 10 and label == 'muon'"."""
-        query = self._query()
-        if query._limit is not None:
-            query = query._settled()
         parsed = parse(predicate) if isinstance(predicate, str) else predicate
         if not isinstance(parsed, Predicate):
             raise UsageError(f"where takes a predicate, such as col('x') > 3 or 'x > 3', not {predicate!r}")
-        whole = parsed if query._predicate is None else query._predicate & parsed
-        narrowed = query._with(predicate=whole)
-        with query._table._file._steady():
-            narrowed._tree()  # what does not suit the columns is refused here
-        return narrowed
+        with self._file._steady():
+            query = self._query()
+            if query._limit is None:
+                return query._narrowed(parsed)
+        query = query._settled()
+        with self._file._steady():
+            return query._narrowed(parsed)
 
     def select(self, *columns: str | Sequence[str]) -> Query:
         """These columns, in this order."""
-        query = self._query()
         names: list[Any] = [name for item in columns for name in (item if isinstance(item, (list, tuple)) else [item])]
-        with query._table._file._steady():
+        with self._file._steady():
+            query = self._query()
             for name in names:
                 if not isinstance(name, str):
                     raise UsageError(f"columns are chosen by name, not by {name!r}; rows with [10:20] or .take([...])")
@@ -93,7 +93,7 @@ class Readable:
             query = self._query()
             return read_table(query._readers(dictionaries), query._found_rows(), query._schema(dictionaries))
 
-        found: pa.Table = self._query()._table._file._consistent(read)
+        found: pa.Table = self._file._consistent(read)
         return found
 
     def to_pandas(self, *, dictionaries: bool = False) -> pandas.DataFrame:
@@ -121,7 +121,7 @@ class Readable:
             rows = query._found_rows()
             return {reader.column.name: to_numpy(read_column(reader, rows)) for reader in query._readers()}
 
-        return self._query()._table._file._consistent(read)
+        return self._file._consistent(read)
 
     def batches(self, rows: int = BATCH_ROWS, *, dictionaries: bool = False) -> Iterator[pa.RecordBatch]:
         """The rows as Arrow record batches of at most so many rows, read as they are asked for.
@@ -135,7 +135,7 @@ class Readable:
             query = self._query()
             return read_parts(query._readers(dictionaries), query._row_parts(rows), query._schema(dictionaries))
 
-        return self._query()._table._file._unchanged(start)
+        return self._file._unchanged(start)
 
     @overload
     def aggregate(
@@ -184,7 +184,7 @@ class Readable:
 
             return asked.result(rows, from_index)
 
-        return self._query()._table._file._consistent(read)
+        return self._file._consistent(read)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         query = self._query()
@@ -217,6 +217,7 @@ class Query(Readable):
         limit: int | None = None,
     ) -> None:
         self._table = table
+        self._file = table._file
         self._names = names
         self._rows = rows
         self._predicate = predicate
@@ -241,8 +242,7 @@ class Query(Readable):
         return self._schema()
 
     def _schema(self, dictionaries: bool = False) -> pa.Schema:
-        columns = [self._table._column(name) for name in self._names]
-        return pa.schema([_field(as_dictionary(column) if dictionaries else column) for column in columns])
+        return pa.schema([self._table._field(name, dictionaries) for name in self._names])
 
     def __len__(self) -> int:
         return self.count()
@@ -291,6 +291,12 @@ class Query(Readable):
             return self._with(limit=item.stop if self._limit is None else min(self._limit, item.stop))
         settled = self._settled()
         return settled._with(rows=settled._known_rows()[item])
+
+    def _narrowed(self, predicate: Predicate) -> Query:
+        """Those of the rows for which this is true as well; what does not suit the columns is refused here."""
+        narrowed = self._with(predicate=predicate if self._predicate is None else self._predicate & predicate)
+        narrowed._tree()
+        return narrowed
 
     # -- the rows --
 
@@ -347,9 +353,3 @@ class Query(Readable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Query, (self._table, self._names, self._rows, self._predicate, self._limit)
-
-
-def _field(column: ColumnInfo) -> pa.Field:
-    said = {"units": column.units, "units_vocabulary": column.units_vocabulary, "description": column.description}
-    metadata = {key: value for key, value in said.items() if value is not None}
-    return pa.field(shown_name(column.name), arrow_type(column), metadata=metadata or None)

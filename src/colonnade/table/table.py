@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.mapping import as_dictionary
+from colonnade.columns.mapping import arrow_type, as_dictionary
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.indexes.base import Options
 from colonnade.indexing import Indexes, OpenIndex
-from colonnade.model import ColumnInfo, Finding, IndexInfo, Progress, TableInfo
+from colonnade.model import ColumnInfo, Finding, IndexInfo, Progress, TableInfo, shown_name
 from colonnade.show import table_text
 from colonnade.table.column import Column
 from colonnade.table.rows import Query, Readable
@@ -36,6 +36,7 @@ class Table(Readable):
         self._file = file
         self._asked_path = path
         self._opened: dict[tuple[str, bool], ColumnReader] = {}
+        self._fields: dict[tuple[str, bool], pa.Field] = {}
         self._open_indexes: tuple[int, Sequence[OpenIndex]] | None = None
         self._generation = -1
         self._writers: changes.Writers | None = None
@@ -54,6 +55,7 @@ class Table(Readable):
             self._info, self._generation = info, self._file._handle.generation
             self._writers, self._writers_of = writers, self._generation
             self._opened.clear()
+            self._fields.clear()
         return added
 
     def truncate(self, n_rows: int) -> None:
@@ -224,13 +226,17 @@ class Table(Readable):
 
     def _look(self) -> None:
         """Describe the table anew if the file has changed since it was described."""
-        if not self._file._handle.is_open:
+        handle = self._file._handle
+        if handle.held and self._generation == handle.generation:
             return
-        self._file._handle.refresh()
-        if self._generation == self._file._handle.generation:
+        if not handle.is_open:
+            return
+        handle.refresh()
+        if self._generation == handle.generation:
             return
         self._group, self._layout, self._info = self._file._consistent(lambda: self._file._describe(self._asked_path))
         self._opened.clear()
+        self._fields.clear()
         self._open_indexes = None
         self._generation = self._file._handle.generation
 
@@ -326,8 +332,17 @@ class Table(Readable):
         except KeyError:
             raise ColumnNotFound(name, f"table {self.path}", self.info.by_name) from None
 
+    def _field(self, name: str, dictionaries: bool = False) -> pa.Field:
+        """A column as a field of Arrow, with its units and description."""
+        column = self._column(name)
+        field = self._fields.get((name, dictionaries))
+        if field is None:
+            field = self._fields[name, dictionaries] = _as_field(as_dictionary(column) if dictionaries else column)
+        return field
+
     def _reader(self, name: str, dictionaries: bool = False) -> ColumnReader:
-        self._file._check_open()
+        if not self._file._handle.held:
+            self._file._check_open()
         self._look()
         reader = self._opened.get((name, dictionaries))
         if reader is None:
@@ -372,3 +387,9 @@ class Table(Readable):
         from colonnade.table.at_once import open_table
 
         return open_table, (self._file.name, self.path)
+
+
+def _as_field(column: ColumnInfo) -> pa.Field:
+    said = {"units": column.units, "units_vocabulary": column.units_vocabulary, "description": column.description}
+    metadata = {key: value for key, value in said.items() if value is not None}
+    return pa.field(shown_name(column.name), arrow_type(column), metadata=metadata or None)

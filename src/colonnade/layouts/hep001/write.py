@@ -339,7 +339,7 @@ def _write_categories(group: Any, column: WrittenColumn) -> Any:
     while exists(group, name):
         name = f"{column.name}_categories_{number}"
         number += 1
-    dataset, stored = create_categories(group, name, values, column.name)
+    dataset, stored = create_categories(group, name, values, column.name, even=True)
     attributes.write_text(dataset, names.ENCODING_TYPE, "categorical")
     attributes.write_flag(dataset, names.ORDERED, column.ordered)
     units = implied_units(values.type)
