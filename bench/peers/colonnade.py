@@ -68,7 +68,7 @@ class Colonnade(Peer):
         self.file.close()
 
     def scan(self, column: str) -> Answer:
-        return self.table[column].to_arrow()
+        return self.table[column].to_arrow(views=True)
 
     def scan_dictionary(self, column: str) -> Answer:
         return self.table[column].to_arrow(dictionaries=True)

@@ -92,6 +92,18 @@ def test_a_collection_that_never_ends_is_not_given_to_the_library(tmp_path: Path
             assert attributes.read(file["/"].id, "t") is None
 
 
+def test_a_file_with_such_a_collection_can_be_written_anew(tmp_path: Path) -> None:
+    """What is looked through is the new file, not the old one that lies at its path until it is whole."""
+    path = tmp_path / "x.h5"
+    free = heap_file(path)
+    data = bytearray(path.read_bytes())
+    data[free : free + 16] = bytes(16)
+    path.write_bytes(data)
+    with cn.open(path, "w") as file:
+        file.create("t", {"x": ["a", "b" * 1000]}, columns={"x": cn.column(strings="variable")})
+    assert cn.read(path).to_pydict() == {"x": ["a", "b" * 1000]}
+
+
 def test_references_are_not_in_the_global_heap(tmp_path: Path) -> None:
     """So nothing is looked through for them: a file may be long, and they are read before every search."""
     path = tmp_path / "x.h5"

@@ -508,7 +508,7 @@ class ColumnWriter:
         resize(dataset, self._n_written)
         at = 0
         for values in self._written_values():
-            cast = values if values.type == form.kind else values.cast(form.kind)
+            cast = self._cast(values, form.kind)
             encoded = encode(cast, form.stored, form.fill, self.name)
             write_rows(dataset, form.stored, at, encoded.image, len(values))
             at += len(values)
@@ -517,6 +517,13 @@ class ColumnWriter:
         unlink(self._group, self._link)
         rename(self._group, aside, self._link)
         self._dataset, self._form = dataset, form
+
+    def _cast(self, values: pa.Array, kind: pa.DataType) -> pa.Array:
+        """Rows that are in the file as another type, which takes them all unless the file is not what it says."""
+        try:
+            return values if values.type == kind else values.cast(kind)
+        except pa.ArrowInvalid as error:
+            raise FormatError(f"column {self.name!r} holds what {kind} cannot: {error}", column=self.name) from error
 
     def move_to(self, group: Any, link: str) -> None:
         """Give the dataset another place and name; writing goes on there."""

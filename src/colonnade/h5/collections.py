@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from h5py import h5f, h5g
 
 from colonnade.h5 import capi
+from colonnade.h5.journal import JOURNALED
 
 MOST_BYTES = 64 << 20  # of a file that is looked through; in longer ones a damaged collection is left to the library
 _SIGNATURE = b"GCOL\x01"
@@ -38,7 +39,9 @@ def check_collections(node: Any) -> None:
     if number not in _faults:
         if len(_faults) > 1000:
             _faults.clear()
-        _faults[number] = _fault_of(Path(os.fsdecode(h5f.get_name(node))))
+        journaled = JOURNALED.get(number)
+        is_new = journaled is not None and journaled.is_aside  # what lies at its path is another file
+        _faults[number] = None if is_new else _fault_of(Path(os.fsdecode(h5f.get_name(node))))
     fault = _faults[number]
     if fault is not None:
         capi.refuse("read the global heap", fault)

@@ -80,7 +80,7 @@ class JournaledFile(io.RawIOBase):
     ) -> None:
         """aside: nobody knows of this file yet, and a crash leaves nothing of it: commits need no journal."""
         super().__init__()
-        self._aside = aside
+        self.is_aside = aside
         self._count = count
         self._wait = wait
         self._path = path
@@ -256,7 +256,7 @@ class JournaledFile(io.RawIOBase):
         self._forget_unchanged()
         if not self.is_changed:
             return
-        if self._aside and self._journal is None:
+        if self.is_aside and self._journal is None:
             self._put_pages()
             self._pages.clear()
         if self._pages or self._journal is not None:

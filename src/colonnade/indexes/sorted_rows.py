@@ -3,8 +3,9 @@
 First the rows with a value, in increasing order, equal ones by row; then the missing rows, then those with NaN,
 each by row. With a NaN fill the missing rows are the NaN tail.
 
-The index holds no values: a search reads the column at the rows it is led to, one chunk a probe. So probes are few:
-the next place is guessed from the values at both ends (halved where a guess does not help).
+The index holds no values: a search reads the column at the rows it is led to. So looks are few: the next place is
+guessed from the values at both ends (halved where a guess does not help), and where a row can be read without the rest
+of its chunk, a look is at several places about the guess.
 """
 
 from __future__ import annotations

@@ -49,13 +49,14 @@ def read(
     where: Predicate | str | None = None,
     *,
     dictionaries: bool = False,
+    views: bool = False,
     links: Links = "folder",
 ) -> pa.Table:
     """Read a table, or some columns and rows of it, as a pyarrow.Table.
 
     table: its path; may be left out when the file holds one table. columns: their names.
     rows: a slice, or row numbers in any order. where: which of these rows, as for Table.where.
-    dictionaries: text that is kept by categories as Arrow dictionaries.
+    dictionaries: text that is kept by categories as Arrow dictionaries. views: text as Arrow's views.
     links: which other files this one may lead to, as for colonnade.open.
     """
     with open(target, links=links) as file:
@@ -66,7 +67,9 @@ def read(
                 query = query[rows] if isinstance(rows, slice) else query.take(rows)
             if where is not None:
                 query = query.where(where)
-            return (query if columns is None else query.select(columns)).to_arrow(dictionaries=dictionaries)
+            return (query if columns is None else query.select(columns)).to_arrow(
+                dictionaries=dictionaries, views=views
+            )
 
         found: pa.Table = file._consistent(chosen)
         return found

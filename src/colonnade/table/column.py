@@ -12,6 +12,7 @@ import pyarrow as pa
 from colonnade.columns.fills import column_fill
 from colonnade.columns.mapping import arrow_type, implied_units
 from colonnade.columns.values import python_values
+from colonnade.columns.views import as_views
 from colonnade.errors import UsageError
 from colonnade.h5.filters import filters_text
 from colonnade.model import ColumnInfo, IndexInfo, StoredType, shown_name
@@ -130,9 +131,14 @@ class Column:
     def _all(self) -> range:
         return range(self.info.n_rows)
 
-    def to_arrow(self, *, dictionaries: bool = False) -> pa.ChunkedArray:
-        """All values as Arrow. dictionaries: text that is kept by categories as an Arrow dictionary."""
-        return self._read(slice(None), dictionaries)
+    def to_arrow(self, *, dictionaries: bool = False, views: bool = False) -> pa.ChunkedArray:
+        """All values as Arrow. dictionaries: text that is kept by categories as an Arrow dictionary.
+
+        views: text as Arrow's views (string_view), which of text kept by categories takes a third of the time.
+        """
+        if not views or not pa.types.is_string(self._table._field(self.name, dictionaries).type):
+            return self._read(slice(None), dictionaries)
+        return as_views(self._read(slice(None), dictionaries=True), self._table._file._n_threads)
 
     def _read(self, rows: slice | Rows, dictionaries: bool = False) -> pa.ChunkedArray:
         def read() -> pa.ChunkedArray:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_rows
+from colonnade.columns.views import VIEW, as_views
 from colonnade.errors import UsageError
 from colonnade.leaf import Bound
 from colonnade.parse import parse
@@ -86,12 +87,17 @@ class Readable:
         chosen = known.start + numbers * known.step if isinstance(known, range) else known[numbers]
         return query._with(rows=chosen)
 
-    def to_arrow(self, *, dictionaries: bool = False) -> pa.Table:
-        """All rows as a pyarrow.Table. dictionaries: text that is kept by categories as Arrow dictionaries."""
+    def to_arrow(self, *, dictionaries: bool = False, views: bool = False) -> pa.Table:
+        """All rows as a pyarrow.Table. dictionaries: text that is kept by categories as Arrow dictionaries.
+
+        views: text as Arrow's views (string_view), which of text kept by categories takes a third of the time.
+        """
 
         def read() -> pa.Table:
             query = self._query()
-            return read_table(query._readers(dictionaries), query._found_rows(), query._schema(dictionaries))
+            coded = dictionaries or views
+            found = read_table(query._readers(coded), query._found_rows(), query._schema(coded))
+            return query._with_views(found, dictionaries) if views else found
 
         found: pa.Table = self._file._consistent(read)
         return found
@@ -110,7 +116,7 @@ class Readable:
         """All rows as a polars DataFrame. dictionaries: text that is kept by categories as Categorical."""
         from colonnade.exchange.frames import to_polars
 
-        return to_polars(self._query().to_arrow(dictionaries=dictionaries))
+        return to_polars(self._query().to_arrow(dictionaries=dictionaries, views=True))
 
     def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """All rows as one NumPy array a column; a masked array where rows are missing."""
@@ -243,6 +249,15 @@ class Query(Readable):
 
     def _schema(self, dictionaries: bool = False) -> pa.Schema:
         return pa.schema([self._table._field(name, dictionaries) for name in self._names])
+
+    def _with_views(self, found: pa.Table, dictionaries: bool) -> pa.Table:
+        """Columns that are text as views."""
+        columns, fields = found.columns, list(found.schema)
+        for place, name in enumerate(self._names):
+            if pa.types.is_string(self._table._field(name, dictionaries).type):
+                columns[place] = as_views(columns[place], self._file._n_threads)
+                fields[place] = fields[place].with_type(VIEW)
+        return pa.table(columns, schema=pa.schema(fields))
 
     def __len__(self) -> int:
         return self.count()
