@@ -209,7 +209,7 @@ def filters_to_try(stored: StoredType) -> tuple[str, ...]:
 
 
 WORTH_FILTERING = 4096
-MOST_TRIED = 16_384  # rows
+MOST_TRIED = 32_768  # rows
 QUICKER = 4  # times larger may be what is undone so much faster: scale-offset against deflate
 
 

@@ -20,8 +20,24 @@ from colonnade.h5.codecs import Data, as_view
 from colonnade.h5.undo import SCALE_OFFSET, is_copy, scale_offset_form
 from colonnade.model import FilterInfo
 
+DEFLATE = 1
+WORTH_MATCHING = 1.03  # times longer may be what took half the time
+TRIED_EVERY = 32  # chunks
 Apply = Callable[[Data, Sequence[int]], Data | None]
 """Data and the filter's options to filtered data; None when the filter is to be skipped."""
+
+
+class Habit:
+    """Which way of deflating suits the chunks of a dataset: both are tried on the first, and again now and then."""
+
+    def __init__(self) -> None:
+        self.runs = False
+        self._n_asked = 0
+
+    def is_due(self) -> bool:
+        """Whether the next chunk is to be tried both ways."""
+        self._n_asked += 1
+        return self._n_asked % TRIED_EVERY == 1
 
 
 class Packer:
@@ -42,12 +58,27 @@ class Packer:
             for number, apply, options in self._steps
         )
 
-    def pack(self, data: Data) -> tuple[Data, int]:
-        """The bytes to be stored for a chunk, and the mask of the filters that were skipped."""
+    @property
+    def deflates_quickly(self) -> bool:
+        """Whether chunks are deflated with a level at which speed comes first."""
+        return any(number == DEFLATE and _level(options) <= QUICK_LEVEL for number, _, options in self._steps)
+
+    def pack_either(self, data: Data) -> tuple[tuple[Data, int], bool]:
+        """A chunk packed the way that suits it better, and whether that is by runs."""
+        by_runs, by_matches = self.pack(data, runs=True), self.pack(data)
+        suits_runs = len(by_runs[0]) <= WORTH_MATCHING * len(by_matches[0])
+        return by_runs if suits_runs else by_matches, suits_runs
+
+    def pack(self, data: Data, runs: bool = False) -> tuple[Data, int]:
+        """The bytes to be stored for a chunk, and the mask of the filters that were skipped.
+
+        runs: deflate by literals and runs of one byte, which is quicker, and no longer where nothing else repeats.
+        """
         mask = 0
-        for place, (_, apply, options) in enumerate(self._steps):
+        for place, (number, apply, options) in enumerate(self._steps):
             assert apply is not None  # asked before, by is_known
-            made = apply(data, options)
+            by_runs = runs and number == DEFLATE and _level(options) <= QUICK_LEVEL
+            made = _deflate_runs(data) if by_runs else apply(data, options)
             if made is None:
                 mask |= 1 << place
             else:
@@ -65,7 +96,7 @@ def _add_fletcher32(data: Data, options: Sequence[int]) -> Data | None:
     return bytes(data) + kernels.fletcher32(data).to_bytes(4, "little")
 
 
-HIGHEST_LEVEL = 9
+HIGHEST_LEVEL, QUICK_LEVEL = 9, 3
 _LOADING = Lock()
 
 
@@ -84,9 +115,18 @@ def _loaded_zlib() -> Any | None:
     return isal_zlib
 
 
+def _level(options: Sequence[int]) -> int:
+    return options[0] if options and options[0] <= HIGHEST_LEVEL else 6  # a file may say anything
+
+
+def _deflate_runs(data: Data) -> Data | None:
+    made = np.empty(len(data), dtype=np.uint8)
+    return made[:size] if (size := kernels.deflate(data, made)) else None
+
+
 def _deflate(data: Data, options: Sequence[int]) -> Data | None:
-    level = options[0] if options and options[0] <= HIGHEST_LEVEL else 6  # a file may say anything
-    fast = _fast_zlib() if 1 <= level <= 3 else None
+    level = _level(options)
+    fast = _fast_zlib() if 1 <= level <= QUICK_LEVEL else None
     made = zlib.compress(as_view(data), level) if fast is None else fast.compress(data, 1)
     return made if len(made) < len(data) else None
 
@@ -114,7 +154,7 @@ def _pack_scale_offset(data: Data, options: Sequence[int]) -> Data | None:
 
 
 APPLY: dict[int, Apply] = {
-    1: _deflate,
+    DEFLATE: _deflate,
     2: _shuffle,
     3: _add_fletcher32,
     SCALE_OFFSET: _pack_scale_offset,

@@ -22,7 +22,7 @@ from h5py import h5d, h5f, h5i, h5p, h5r, h5s
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
-from colonnade.h5.apply import Packer
+from colonnade.h5.apply import Habit, Packer
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.boxes import FLETCHER32, SHORTEST_CHECKED, check_sizes
 from colonnade.h5.chunks import MOST_AT_ONCE, ChunkSource, RowNumbers, by_chunk, open_source, raw_dtype
@@ -392,6 +392,7 @@ class RowSink:
         self._n_threads = n_threads
         self._waiting: deque[tuple[int, Future[tuple[Data, int]]]] = deque()
         self._packer = Packer(filters)
+        self._habit = Habit()
         self._dtype = raw_dtype(replace(stored, padding="null") if stored.padding == "terminated" else stored)
         direct = creation.get_layout() == h5d.CHUNKED and self._dtype is not None and self._packer.is_known
         self._chunk_rows = creation.get_chunk()[0] if direct and not capi.skips_partial_chunks(creation) else 0
@@ -429,8 +430,13 @@ class RowSink:
         if self._packer.is_empty:
             self._dataset.write_direct_chunk((start,), data)
             return
+        if self._packer.deflates_quickly and self._habit.is_due():  # in the order of the chunks, whatever threads do
+            packed, self._habit.runs = self._packer.pack_either(data)
+            self.drain()
+            self._write_packed(start, *packed)
+            return
         n_threads = self._n_threads if len(data) >= SMALL else 1
-        self._waiting.append((start, begin(partial(self._packer.pack, data), n_threads)))
+        self._waiting.append((start, begin(partial(self._packer.pack, data, self._habit.runs), n_threads)))
         while len(self._waiting) > 2 * self._n_threads:
             self._put(*self._waiting.popleft())
 
@@ -440,7 +446,9 @@ class RowSink:
             self._put(*self._waiting.popleft())
 
     def _put(self, start: int, packed: Future[tuple[Data, int]]) -> None:
-        data, mask = packed.result()
+        self._write_packed(start, *packed.result())
+
+    def _write_packed(self, start: int, data: Data, mask: int) -> None:
         self._dataset.write_direct_chunk((start,), data, filter_mask=mask)
 
     def _change(self, start: int, places: slice | RowNumbers, image: Image) -> None:

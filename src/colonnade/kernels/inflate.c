@@ -432,7 +432,7 @@ static int inflate_blocks(State *s)
 }
 
 /* Sums side by side, joined before they grow too large for 16 bits. */
-WIDE static uint32_t adler32(const uint8_t *bytes, Py_ssize_t n)
+WIDE uint32_t adler32(const uint8_t *bytes, Py_ssize_t n)
 {
     enum { LANES = 32, STEPS = 22, PRIME = 65521 };
     uint64_t a = 1, b = 0;

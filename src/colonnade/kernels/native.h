@@ -133,6 +133,7 @@ Py_ssize_t rows_of_mask(const uint8_t *mask, Py_ssize_t n, int64_t base, int64_t
 void move_planes(const uint8_t *in, uint8_t *out, Py_ssize_t n_bytes, Py_ssize_t size, int undo);
 /* A stream of zlib to exactly `room` bytes: 0, or -1. `state` is memory of this size. In inflate.c. */
 extern const size_t inflate_state_size;
+uint32_t adler32(const uint8_t *bytes, Py_ssize_t n);
 int inflate_stream(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room);
 /* What each of several chunks makes of the output, -1 where they do not fit. In chunks.c. */
 Py_ssize_t open_shares(const Span *source, const Span *sizes, Py_ssize_t whole);
@@ -172,7 +173,7 @@ Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n);
 extern PyMethodDef shuffle_functions[], checksum_functions[], bitshuffle_functions[], packing_functions[],
     compare_functions[], mask_functions[], take_functions[], total_functions[], group_functions[], string_functions[],
     heap_functions[], hash_functions[], sort_functions[], bitmap_functions[], coded_functions[],
-    blosclz_functions[], lz4_functions[], block_functions[], inflate_functions[], chunk_functions[],
+    blosclz_functions[], lz4_functions[], block_functions[], inflate_functions[], deflate_functions[], chunk_functions[],
     cell_functions[];
 
 #endif

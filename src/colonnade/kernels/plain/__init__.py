@@ -34,6 +34,7 @@ from colonnade.kernels.plain.compare import (
     range_rows,
     ranges_rows,
 )
+from colonnade.kernels.plain.deflate import deflate
 from colonnade.kernels.plain.filters import fletcher32, lookup3, lookup3_each, shuffle, unshuffle
 from colonnade.kernels.plain.hashing import (
     bloom_add_items,
@@ -86,6 +87,7 @@ __all__ = [
     "decode_scaleoffset",
     "decode_scaleoffset_chunks",
     "decode_scaleoffset_rows",
+    "deflate",
     "encode_scaleoffset",
     "fixed_to_arrow",
     "fletcher32",

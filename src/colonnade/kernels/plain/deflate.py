@@ -1,0 +1,21 @@
+"""NumPy form: bytes deflated by literals and runs of one byte alone. By zlib, which has that way too."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+from colonnade.kernels.plain.arguments import Readable, check_apart, open_bytes
+
+
+def deflate(source: Readable, out: Readable, /) -> int:
+    """A stream of zlib, at the beginning of `out`: its bytes, or 0 where it does not fit. Forms make different ones."""
+    given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
+    check_apart(given, made)
+    packer = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE)
+    stream = packer.compress(given.data) + packer.flush()
+    if len(stream) > len(made):
+        return 0
+    made[: len(stream)] = np.frombuffer(stream, dtype=np.uint8)
+    return len(stream)
