@@ -64,6 +64,7 @@ def filters(n: int) -> Iterator[Case]:
     rows = np.cumsum(RNG.integers(0, 50, n // 8)).view("u1").reshape(-1, 8).T.copy()
     stream = np.frombuffer(zlib.compress(rows, 4), dtype="u1")
     yield Case("inflate", "inflate", (stream, empty(rows.size)), rows.size)
+    yield Case("deflate", "deflate", (rows, empty(rows.size)), rows.size)
     packed, size = blosclz(n)
     yield Case("unpack_blosclz", "unpack_blosclz", (packed, empty(size)), size)
 

@@ -551,3 +551,15 @@ def test_a_failed_change_of_a_new_file_leaves_the_tables_before(tmp_path: Path) 
     with cn.open(tmp_path / "new.h5") as f:
         assert f["a"].to_arrow().to_pydict() == {"x": [1]} and f["b"].to_arrow()["x"].to_pylist() == ["one", "two"]
     assert [path.name for path in tmp_path.iterdir()] == ["new.h5"]
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_an_enum_takes_many_new_categories(tmp_path: Path, missing: bool) -> None:
+    """Rows that are missing already stay so, although none of the new ones is."""
+    first = pa.array([None if missing else "y", "x", None if missing else "x"]).dictionary_encode()
+    added = pa.array([f"x{number}" for number in range(8)]).dictionary_encode()
+    cn.write(tmp_path / "t.h5", {"a": first}, columns={"a": cn.column(enum=True)})
+    with cn.open(tmp_path / "t.h5", "r+") as file:
+        file["table"].append({"a": added})
+    assert cn.read(tmp_path / "t.h5").column("a").to_pylist() == [*first.to_pylist(), *added.to_pylist()]
+    assert not list(cn.check(tmp_path / "t.h5", deep=True))

@@ -395,7 +395,7 @@ class ColumnWriter:
                 self._refuse_missing_without_fill(self._form, values)
             if self._resumed and holds_codes(self._form.stored, len(self._coder.values)):
                 return self._form
-            marked = has_missing or len(self._form.stored.members) > len(self._coder.values)
+            marked = has_missing or self._form.fill is not None  # by rows that are there already
             return self._code_form(self._coder.values, marked)
         first = self._plan is None
         form = suit_datatype(self._form, values, self._options, self.name, first, more)
