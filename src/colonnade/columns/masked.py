@@ -33,6 +33,10 @@ class Masked:
 class MaskedRows(ColumnReader):
     """A column whose rows are read together with which of them are missing."""
 
+    @property
+    def _is_at_hand(self) -> bool:
+        return False
+
     def _decode(self, raw: Any) -> pa.Array:
         if not isinstance(raw, Masked):
             return super()._decode(raw)
@@ -58,9 +62,6 @@ class MaskedReader(MaskedRows):
     def _raw(self, start: int, count: int, step: int = 1) -> Iterator[Any]:
         with super()._raw(start, count, step) as rows, self._mask._raw(start, count, step) as mask:
             yield Masked(rows, self._missing(mask))
-
-    def _at_hand(self, start: int, count: int) -> Any:
-        return None  # the mask is read as well
 
     def _take_raw(self, rows: RowNumbers) -> Any:
         values = super()._take_raw(rows)

@@ -165,26 +165,32 @@ class ColumnReader:
 
     def _read_as(self, decode: Callable[[Any], T], start: int, count: int, step: int = 1) -> T:
         """These rows, decoded so."""
-        raw = self._at_hand(start, count) if step == 1 else None
+        raw = self._read_past(start, count) if step == 1 and self._is_at_hand else None
         if raw is not None:
             return self._told(decode, raw, lambda place: start + place)
-        with self._raw(start, count, step) as found:
+        with (self._by_library if self._is_at_hand else self._raw)(start, count, step) as found:
             return self._told(decode, found, lambda place: start + place * step)
 
-    def _at_hand(self, start: int, count: int) -> Any:
-        """These rows past the library, if that is all it takes; None where it is not."""
-        return self._read_past(start, count) if self.column.problem is None else None
+    @property
+    def _is_at_hand(self) -> bool:
+        """Whether what is read past the library is all it takes."""
+        return self.column.problem is None
 
     @contextmanager
     def _raw(self, start: int, count: int, step: int = 1) -> Iterator[Raw]:
         """These rows: past the library where that can be."""
-        column = self.column
-        if column.problem is not None:
-            raise FormatError(f"column {column.name!r} cannot be read: {column.problem}", column=column.name)
-        raw = self._read_past(start, count) if step == 1 else None
+        raw = self._read_past(start, count) if step == 1 and self.column.problem is None else None
         if raw is not None:
             yield raw
             return
+        with self._by_library(start, count, step) as image:
+            yield image
+
+    @contextmanager
+    def _by_library(self, start: int, count: int, step: int = 1) -> Iterator[Raw]:
+        column = self.column
+        if column.problem is not None:
+            raise FormatError(f"column {column.name!r} cannot be read: {column.problem}", column=column.name)
         with reading(self._dataset, column, start, count, step) as image:
             yield image
 

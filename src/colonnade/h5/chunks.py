@@ -278,7 +278,10 @@ class ChunkSource:
                 known[number] = Chunk(info.byte_offset, info.size, info.filter_mask)
 
             self._dataset.chunk_iter(note)
-            self._known, self._all_known, self._has_gaps = known, True, len(known) < self._n_chunks()
+            self._all_known = True
+            if any(known.get(number) != chunk for number, chunk in self._known.items()):
+                return  # its index is damaged, and tells two things: what was found one by one stays
+            self._known, self._has_gaps = known, len(known) < self._n_chunks()
             if not self._has_gaps:
                 self._laid_out = self._laid(known[number] for number in range(self._n_chunks()))
 
