@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
+from colonnade.columns import views
 
 VIEW = pa.string_view()
 N_ROWS = 9000
@@ -87,6 +88,16 @@ def test_views_share_the_bytes_of_the_categories(tmp_path: Path) -> None:
         buffers = [part.buffers() for part in table["x"].to_arrow(views=True).chunks]
         assert len({part[2].address for part in buffers}) == 1
         assert all(part[2].size < 6000 for part in buffers)  # the texts, once each
+
+
+def test_few_rows_do_not_take_all_categories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"a name of more than twelve bytes, {number}" for number in range(5000)]
+    cn.write(tmp_path / "t.h5", {"x": names}, columns={"x": cn.column(strings="categories")})
+    monkeypatch.setattr(views, "_with_views", None)
+    with cn.open_table(tmp_path / "t.h5") as table:
+        found = table.take([4999, 3, 3]).to_arrow(views=True)["x"]
+        assert found.to_pylist() == [names[4999], names[3], names[3]]
+        assert sum(part.nbytes for part in found.chunks) < 1000
 
 
 @pytest.mark.parametrize("kept", KEPT)

@@ -26,6 +26,8 @@ def as_views(column: pa.ChunkedArray, n_threads: int = 1) -> pa.ChunkedArray:
         return column.cast(VIEW)
     if not pa.types.is_dictionary(column.type) or not pa.types.is_string(column.type.value_type):
         return column
+    if any(len(part.dictionary) > len(column) for part in column.chunks):  # few rows: not all texts are looked at
+        return column.cast(pa.string()).cast(VIEW)
     return pa.chunked_array(list(in_order(_looked_up, _with_views(column), n_threads)), VIEW)
 
 

@@ -15,13 +15,22 @@ from h5py import h5g, h5l
 
 from colonnade.h5 import capi
 from colonnade.h5.collections import check_collections
-from colonnade.h5.headers import FARTHEST, LAYOUT, SYMBOL_TABLE, ReadAt, address_of, bytes_of, is_frozen, messages
+from colonnade.h5.headers import (
+    FARTHEST,
+    LAYOUT,
+    SIGNATURE,
+    SYMBOL_TABLE,
+    ReadAt,
+    address_of,
+    bytes_of,
+    is_frozen,
+    messages,
+)
 
 _VIRTUAL = 3
 _END = 1  # of the list of free places
 _LONGEST_HEAP = 16 << 20  # bytes of names; in longer ones nothing is looked for
 _CIRCLE = "the free places of its names form a circle"
-_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _MOST_KNOWN = 1 << 16
 _HARMLESS: set[tuple[Any, ...]] = set()
 
@@ -46,7 +55,7 @@ def check_links(group: Any) -> None:
 def check_root(read_at: ReadAt) -> None:
     """The same of the root group, which the library looks at already when it opens a file for changes."""
     head = read_at(0, 100)
-    version = head[8] if len(head) == 100 and head[:8] == _SIGNATURE else 255
+    version = head[8] if len(head) == 100 and head[:8] == SIGNATURE else 255
     if version <= 1 and head[13:15] == b"\10\10":
         entry = 56 + 4 * version  # name (8), header (8), 1 where the table and the heap follow (4), 0 (4)
         if _number(head, entry + 16, 4) == 1 and _is_circle(read_at, _number(head, entry + 32)):

@@ -22,6 +22,7 @@ from h5py import h5f, h5fd, h5g, h5i
 
 from colonnade.h5.journal import JOURNALED
 
+SIGNATURE = b"\x89HDF\r\n\x1a\n"  # of a file
 ATTRIBUTE, LAYOUT, SYMBOL_TABLE = 0x0C, 0x08, 0x11
 _CONTINUATION = 0x10
 _MOST_BYTES = 1 << 19  # of a header that are looked at: its parts may form a circle

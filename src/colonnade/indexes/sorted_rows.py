@@ -357,19 +357,40 @@ class _Search:
     # -- where to look next --
 
     def _ways_to_many(self, key: Key, least: int | None) -> Iterator[Way]:
+        is_met = False
+
+        def next_places(low: int, high: int) -> Sequence[int]:
+            nonlocal is_met
+            if high - low <= MOST_PROBES:
+                return range(low, high)
+            if key not in (self._known.get(low - 1), self._known.get(high)):
+                return self._about(low, high, self._guess(low, high, key))
+            was_met, is_met = is_met, True
+            if not was_met:
+                return self._before(low, high) if key == self._known.get(high) else self._behind(low, high)
+            # Many equal the key: the middle alone, as long as places at equal distances would lie far apart.
+            return self._spread(low, high) if high - low <= MOST_PROBES**2 else ((low + high) // 2,)
+
         if least is not None:
             yield self._near
         while True:
             for _ in range(GUESSES):
-                yield lambda low, high: self._about(low, high, self._guess(low, high, key))
-            yield lambda low, high: self._spread(low, high, (low + high) // 2)
+                yield next_places
+            if not is_met:
+                yield self._spread
 
     def _near(self, low: int, high: int) -> Sequence[int]:
         """The other end of a range is often near its beginning: where a search came by already, or else the nearest."""
         stop = low
         while stop < min(low + MOST_PROBES, high) and stop in self._known:
             stop += 1
-        return range(low, stop) if stop > low + 1 else [at for at in (low + step for step in NEAR) if at < high]
+        return range(low, stop) if stop > low + 1 else self._behind(low, high)
+
+    def _behind(self, low: int, high: int) -> Sequence[int]:
+        return [at for at in (low + step for step in NEAR) if at < high]
+
+    def _before(self, low: int, high: int) -> Sequence[int]:
+        return [at for at in (high - 1 - step for step in reversed(NEAR)) if at >= low]
 
     def _ways_to_one(self, key: Key, least: int | None) -> Iterator[Way]:
         last = 0
@@ -388,17 +409,15 @@ class _Search:
 
     def _about(self, low: int, high: int, guess: int) -> Sequence[int]:
         """Places about a guess, the farther the fewer, all in one block of the index."""
-        if high - low <= MOST_PROBES:
-            return range(low, high)
         begin, stop = _block_of(guess, low, high)
         miss = math.isqrt(high - low)
         steps = [max(1, miss >> shift) for shift in (4, 2, 0)]
         wanted = {begin, guess, stop - 1, *(guess - step for step in steps), *(guess + step for step in steps)}
         return sorted(place for place in wanted if begin <= place < stop)
 
-    def _spread(self, low: int, high: int, middle: int) -> Sequence[int]:
-        """Places at equal distances, all in one block of the index."""
-        begin, stop = _block_of(middle, low, high)
+    def _spread(self, low: int, high: int) -> Sequence[int]:
+        """Places at equal distances about the middle, all in one block of the index."""
+        begin, stop = _block_of((low + high) // 2, low, high)
         return [*range(begin, stop, -(-(stop - begin) // MOST_PROBES)), *((stop - 1,) if stop - begin > 1 else ())]
 
     def _guess(self, low: int, high: int, key: Key) -> int:

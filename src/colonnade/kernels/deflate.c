@@ -378,8 +378,9 @@ static int write_block(State *s, Writer *w, const uint8_t *p, Py_ssize_t n, int 
 }
 
 /* Bytes of the stream, or 0 where it does not fit. */
-static Py_ssize_t deflate_stream(State *s, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room)
+static Py_ssize_t deflate_stream(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room)
 {
+    State *s = state;
     Writer w = {out + 2, out + room, 0, 0, 0};
     if (room < 32)
         return 0;
@@ -403,22 +404,8 @@ static Py_ssize_t deflate_stream(State *s, const uint8_t *in, Py_ssize_t n, uint
 
 static PyObject *deflate(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
-    PyObject *source, *target;
-    Span s[2] = {0};
-    State *state;
-    Py_ssize_t made;
-    if (!PyArg_ParseTuple(arguments, "OO", &source, &target))
-        return NULL;
-    if (open_bytes(source, &s[0], "source") < 0 || open_bytes_out(target, &s[1], "out") < 0
-        || apart(&s[0], &s[1]) < 0)
-        return finish(s, 2, NULL);
-    if (!(state = PyMem_Malloc(sizeof *state)))
-        return finish(s, 2, PyErr_NoMemory());
-    Py_BEGIN_ALLOW_THREADS
-    made = deflate_stream(state, s[0].bytes, s[0].n_bytes, s[1].bytes, s[1].n_bytes);
-    Py_END_ALLOW_THREADS
-    PyMem_Free(state);
-    return finish(s, 2, PyLong_FromSsize_t(made));
+    Py_ssize_t room, answer = code_stream(arguments, sizeof(State), deflate_stream, &room);
+    return answer == PY_SSIZE_T_MIN ? NULL : PyLong_FromSsize_t(answer);
 }
 
 PyMethodDef deflate_functions[] = {

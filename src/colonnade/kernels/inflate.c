@@ -463,7 +463,7 @@ WIDE uint32_t adler32(const uint8_t *bytes, Py_ssize_t n)
 const size_t inflate_state_size = sizeof(State);
 
 /* 0, or -1 when `in` does not begin with a stream of exactly `room` bytes. */
-int inflate_stream(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room)
+Py_ssize_t inflate_stream(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room)
 {
     State *s = state;
     if (n < 6)
@@ -479,24 +479,36 @@ int inflate_stream(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, P
     return swap32(load32(s->in)) == adler32(out, room) ? 0 : -1;
 }
 
-static PyObject *inflate(PyObject *Py_UNUSED(module), PyObject *arguments)
+/* (source, out) of a call through `work`, which has memory of its own; its answer, or PY_SSIZE_T_MIN with an exception. */
+Py_ssize_t code_stream(PyObject *arguments, size_t state_size, Coder *work, Py_ssize_t *room)
 {
     PyObject *source, *target;
     Span s[2] = {0};
-    State *state;
-    int wrong;
+    Py_ssize_t answer = PY_SSIZE_T_MIN;
+    void *state = NULL;
     if (!PyArg_ParseTuple(arguments, "OO", &source, &target))
+        return answer;
+    if (open_bytes(source, &s[0], "source") == 0 && open_bytes_out(target, &s[1], "out") == 0 && apart(&s[0], &s[1]) == 0) {
+        *room = s[1].n_bytes;
+        if ((state = PyMem_Malloc(state_size)) != NULL) {
+            Py_BEGIN_ALLOW_THREADS
+            answer = work(state, s[0].bytes, s[0].n_bytes, s[1].bytes, s[1].n_bytes);
+            Py_END_ALLOW_THREADS
+            PyMem_Free(state);
+        }
+        else
+            PyErr_NoMemory();
+    }
+    close_spans(s, 2);
+    return answer;
+}
+
+static PyObject *inflate(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    Py_ssize_t room = 0, answer = code_stream(arguments, sizeof(State), inflate_stream, &room);
+    if (answer == PY_SSIZE_T_MIN)
         return NULL;
-    if (open_bytes(source, &s[0], "source") < 0 || open_bytes_out(target, &s[1], "out") < 0
-        || apart(&s[0], &s[1]) < 0)
-        return finish(s, 2, NULL);
-    if (!(state = PyMem_Malloc(sizeof *state)))
-        return finish(s, 2, PyErr_NoMemory());
-    Py_BEGIN_ALLOW_THREADS
-    wrong = inflate_stream(state, s[0].bytes, s[0].n_bytes, s[1].bytes, s[1].n_bytes);
-    Py_END_ALLOW_THREADS
-    PyMem_Free(state);
-    return finish(s, 2, wrong ? refuse("source is no deflated stream of %zd bytes", s[1].n_bytes) : Py_NewRef(Py_None));
+    return answer ? refuse("source is no deflated stream of %zd bytes", room) : Py_NewRef(Py_None);
 }
 
 PyMethodDef inflate_functions[] = {

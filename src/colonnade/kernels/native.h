@@ -131,10 +131,13 @@ static inline void repeat_bytes(uint8_t *to, Py_ssize_t distance, Py_ssize_t len
 Py_ssize_t rows_of_mask(const uint8_t *mask, Py_ssize_t n, int64_t base, int64_t *out, Py_ssize_t room);
 /* Byte planes of items to items (undo) or back, see shuffle.c. */
 void move_planes(const uint8_t *in, uint8_t *out, Py_ssize_t n_bytes, Py_ssize_t size, int undo);
-/* A stream of zlib to exactly `room` bytes: 0, or -1. `state` is memory of this size. In inflate.c. */
+/* Bytes to others, with memory of its own to work in; how, and what it answers, each says itself. */
+typedef Py_ssize_t Coder(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room);
+Py_ssize_t code_stream(PyObject *arguments, size_t state_size, Coder *work, Py_ssize_t *room); /* in inflate.c */
+/* A stream of zlib to exactly `room` bytes: 0, or -1. `state` is memory of this size. In inflate.c, with its sum. */
 extern const size_t inflate_state_size;
+Coder inflate_stream;
 uint32_t adler32(const uint8_t *bytes, Py_ssize_t n);
-int inflate_stream(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room);
 /* What each of several chunks makes of the output, -1 where they do not fit. In chunks.c. */
 Py_ssize_t open_shares(const Span *source, const Span *sizes, Py_ssize_t whole);
 /* Numbers of `bits` bits, the highest first: each stands for itself and the minimum; `mark`, all bits 1, for the fill. */

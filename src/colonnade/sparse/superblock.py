@@ -23,9 +23,9 @@ from dataclasses import replace
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError
+from colonnade.h5.headers import SIGNATURE
 from colonnade.sparse.source import Fields, Source
 
-SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _FIRST_USER_BLOCK = 512
 _SIZES = (2, 4, 8)
 
