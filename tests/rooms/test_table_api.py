@@ -681,6 +681,11 @@ def test_a_closed_file(path: Path) -> None:
         lambda: file.create("new", {"x": [1]}),
         table.to_arrow,
         query.to_arrow,
+        lambda: table.where("ts > 1"),  # of a column that was read before
+        lambda: table.where("energy > 1"),
+        lambda: query.where("ts > 1"),
+        lambda: table.select("ts"),
+        lambda: table.to_arrow(views=True),
         lambda: column[0],
         lambda: column[:],
         lambda: table.attrs,

@@ -141,6 +141,7 @@ class File:
     @contextmanager
     def _steady(self) -> Iterator[None]:
         """Look for a commit of others once, and not again inside: for what reads no rows."""
+        self._check_open()
         handle = self._handle
         if handle.held:
             yield
