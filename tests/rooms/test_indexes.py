@@ -1339,3 +1339,40 @@ def test_uneven_values_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             assert table.where(cn.col("x") > value).count() == int((values > value).sum())
             assert table.where(cn.col("x") <= value).count() == int((values <= value).sum())
     assert looks.n_looks < 4 * len(asked) * 2 * np.log2(len(values))
+
+
+@pytest.mark.parametrize(
+    "stored, packed",
+    [
+        *((kind, False) for kind in ("<i2", ">i2", "<i4", ">i4", "<u8", ">u8", "<f4", ">f4", "<f8", ">f8")),
+        *((kind, True) for kind in ("<i2", ">i2", "<i4", ">i4", "<u8", ">u8")),  # scale-offset packs integers
+    ],
+)
+def test_several_looks_in_any_byte_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: str, packed: bool
+) -> None:
+    """Foreign columns with missing rows, NaN and a short last chunk: several rows read together are right."""
+    kind = np.dtype(stored)
+    looks = Looks(monkeypatch)
+    rng = np.random.default_rng(3)
+    values = rng.integers(1, 9000, 20_001).astype(kind)
+    values[rng.random(len(values)) < 0.1] = 0  # the fill: missing
+    if kind.kind == "f":
+        values[rng.random(len(values)) < 0.1] = np.nan
+    path = tmp_path / "x.h5"
+    cn.write(path, {"row": np.arange(len(values))}, table="t")
+    options: dict[str, Any] = {"scaleoffset": 0} if packed else {}
+    with h5py.File(path, "r+") as file:
+        file["t"].create_dataset("x", data=values, chunks=(1000,), maxshape=(None,), fillvalue=kind.type(0), **options)
+        order = np.array([*file["t"].attrs["column-order"], b"x"], dtype="S3")
+        file["t"].attrs.create("column-order", order, dtype=h5py.string_dtype("utf-8", 3))
+    with cn.open(path, "r+") as file:
+        file["t"].build_index("x", "sorted_rows")
+    with cn.open_table(path) as table:
+        assert table["x"].fill == 0
+        present = values[(values != 0) & ~np.isnan(values)]
+        looks.n_looks = looks.n_rows = 0
+        for value in [*rng.choice(present, 12).tolist(), 0.5, 9999]:
+            for test, truth in ((cn.col("x") == value, present == value), (cn.col("x") > value, present > value)):
+                assert table.where(test).count() == int(truth.sum())
+        assert looks.n_rows > 2 * looks.n_looks > 0  # several at a time
