@@ -432,7 +432,7 @@ static int inflate_blocks(State *s)
 }
 
 /* Sums side by side, joined before they grow too large for 16 bits. */
-WIDE uint32_t adler32(const uint8_t *bytes, Py_ssize_t n)
+WIDE static uint32_t sum_of(const uint8_t *bytes, Py_ssize_t n)
 {
     enum { LANES = 32, STEPS = 22, PRIME = 65521 };
     uint64_t a = 1, b = 0;
@@ -459,6 +459,8 @@ WIDE uint32_t adler32(const uint8_t *bytes, Py_ssize_t n)
     }
     return (uint32_t)(b % PRIME) << 16 | (uint32_t)(a % PRIME);
 }
+
+uint32_t adler32(const uint8_t *bytes, Py_ssize_t n) { return sum_of(bytes, n); }
 
 const size_t inflate_state_size = sizeof(State);
 

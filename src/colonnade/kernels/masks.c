@@ -42,7 +42,7 @@ Py_ssize_t rows_of_mask(const uint8_t *mask, Py_ssize_t n, int64_t base, int64_t
     return found;
 }
 
-WIDE Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n)
+WIDE static Py_ssize_t count_true(const uint8_t *mask, Py_ssize_t n)
 {
     Py_ssize_t count = 0;
     for (Py_ssize_t i = 0; i < n;) {
@@ -61,6 +61,8 @@ WIDE Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n)
     }
     return count;
 }
+
+Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n) { return count_true(mask, n); }
 
 WIDE static void combine_and(const uint8_t *a, const uint8_t *b, uint8_t *out, Py_ssize_t n)
 {

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Simple loops are compiled twice, for the processor at hand: 256-bit vectors where it has them. */
+/* Simple loops are compiled twice, for the processor at hand: 256-bit vectors where it has them. Only for static functions. */
 #if defined(__GNUC__) && defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) \
     && (!defined(__clang__) || __clang_major__ >= 14)
 #define WIDE __attribute__((target_clones("avx2", "default")))
@@ -28,6 +28,65 @@
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #error "the C form is written for little-endian machines; the NumPy form serves others"
+#endif
+
+/* Names that files share carry a prefix of their own and stay inside the module: a plain name such as `adler32` would bind to
+ * that of another library in the process. A function that is WIDE is static besides: compilers export its resolver
+ * whatever its visibility. tests/rooms/test_native_symbols.py lists what a build exports. */
+#define adler32 colonnade_adler32
+#define apart colonnade_apart
+#define bitmap_functions colonnade_bitmap_functions
+#define bitshuffle_functions colonnade_bitshuffle_functions
+#define block_functions colonnade_block_functions
+#define blosclz_functions colonnade_blosclz_functions
+#define cell_functions colonnade_cell_functions
+#define checksum_functions colonnade_checksum_functions
+#define chunk_functions colonnade_chunk_functions
+#define close_spans colonnade_close_spans
+#define code_stream colonnade_code_stream
+#define coded_functions colonnade_coded_functions
+#define compare_functions colonnade_compare_functions
+#define count_mask colonnade_count_mask
+#define deflate_functions colonnade_deflate_functions
+#define finish colonnade_finish
+#define group_functions colonnade_group_functions
+#define hash_functions colonnade_hash_functions
+#define heap_functions colonnade_heap_functions
+#define holds_item colonnade_holds_item
+#define inflate_functions colonnade_inflate_functions
+#define inflate_state_size colonnade_inflate_state_size
+#define inflate_stream colonnade_inflate_stream
+#define lz4_functions colonnade_lz4_functions
+#define mask_functions colonnade_mask_functions
+#define move_planes colonnade_move_planes
+#define open_any_order_out colonnade_open_any_order_out
+#define open_bytes colonnade_open_bytes
+#define open_bytes_out colonnade_open_bytes_out
+#define open_kind colonnade_open_kind
+#define open_kind_out colonnade_open_kind_out
+#define open_look colonnade_open_look
+#define open_mask colonnade_open_mask
+#define open_mask_out colonnade_open_mask_out
+#define open_optional_mask colonnade_open_optional_mask
+#define open_shares colonnade_open_shares
+#define open_values colonnade_open_values
+#define open_values_out colonnade_open_values_out
+#define packing_functions colonnade_packing_functions
+#define read_at colonnade_read_at
+#define refuse colonnade_refuse
+#define refuse_read colonnade_refuse_read
+#define rows_of_mask colonnade_rows_of_mask
+#define same_count colonnade_same_count
+#define shuffle_functions colonnade_shuffle_functions
+#define sort_functions colonnade_sort_functions
+#define string_functions colonnade_string_functions
+#define suits_look colonnade_suits_look
+#define take_functions colonnade_take_functions
+#define take_items colonnade_take_items
+#define total_functions colonnade_total_functions
+#define unpack_eights colonnade_unpack_eights
+#if defined(__GNUC__)
+#pragma GCC visibility push(hidden)
 #endif
 
 typedef enum { I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, OTHER } Kind;
@@ -178,5 +237,9 @@ extern PyMethodDef shuffle_functions[], checksum_functions[], bitshuffle_functio
     heap_functions[], hash_functions[], sort_functions[], bitmap_functions[], coded_functions[],
     blosclz_functions[], lz4_functions[], block_functions[], inflate_functions[], deflate_functions[], chunk_functions[],
     cell_functions[];
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #endif
