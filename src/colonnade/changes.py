@@ -30,7 +30,7 @@ from colonnade.h5.links import exists, join_path, open_dataset, open_group, rena
 from colonnade.indexing import Indexes, OpenIndex
 from colonnade.layouts import Layout, ResumedWriter
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, Progress, TableInfo
-from colonnade.selection import Selection
+from colonnade.selection import Selection, row_numbers
 from colonnade.sparse.draft import SparseDraft, put_drafts, retire_arrays, set_texts_of
 from colonnade.trust import Receipts
 
@@ -311,20 +311,6 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
     _follow(table, indexes, {name: changed}, written)
     _follow_face(table, {name: changed})
     table.put(written)
-
-
-def row_numbers(rows: Any, n_rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Row numbers from the first row on; negative ones count from the end."""
-    numbers = np.asarray(rows)
-    if numbers.size and numbers.dtype.kind not in "iu":
-        raise UsageError(f"row numbers must be integers, not {numbers.dtype}")
-    if numbers.ndim != 1:
-        raise UsageError("row numbers must be a list or a 1-D array")
-    numbers = numbers.astype(np.int64)
-    outside = (numbers < -n_rows) | (numbers >= n_rows)
-    if outside.any():
-        raise UsageError(f"there is no row {int(numbers[outside][0])}: there are {n_rows:,}")
-    return np.where(numbers < 0, numbers + n_rows, numbers)
 
 
 def _joined(array: pa.Array | pa.ChunkedArray) -> pa.Array:

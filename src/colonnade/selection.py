@@ -11,9 +11,43 @@ from typing import Any
 import numpy as np
 
 from colonnade import kernels
+from colonnade.errors import UsageError
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 _FARTHEST = 1 << 62  # rows up to which a chunk more does not overflow
+
+
+def row_numbers(rows: Any, n_rows: int) -> RowNumbers:
+    """Row numbers counted from the first row; negative ones count from the end. One that no row has is refused."""
+    numbers = integers(rows)
+    outside = (numbers < -n_rows) | (numbers >= n_rows)
+    if outside.any():
+        raise UsageError(f"there is no row {int(numbers[outside][0])}: there are {n_rows:,}")
+    return np.where(numbers < 0, numbers + n_rows, numbers).astype(np.int64)
+
+
+def integers(given: Any) -> np.ndarray[Any, Any]:
+    """A 1-D array of integers that can be compared and cast safely: a cast of 2**64 - 1 to int64 would make it -1.
+
+    It is int64, or of Python's integers where one does not fit: none of those is a row of a table.
+    """
+    numbers = np.asarray(given)
+    if numbers.ndim != 1:
+        raise UsageError("row numbers must be a list or a 1-D array")
+    if not numbers.size:
+        return np.empty(0, dtype=np.int64)
+    if numbers.dtype.kind in "fO" and not isinstance(given, np.ndarray):
+        numbers = np.array([*given, None], dtype=object)[:-1]  # the integers themselves: [2**63, -1] would be floats
+    odd = [value for value in numbers if not _is_integer(value)] if numbers.dtype.kind == "O" else []
+    if odd or numbers.dtype.kind not in "iuO":
+        raise UsageError(f"row numbers must be integers, not {repr(odd[0]) if odd else numbers.dtype}")
+    if numbers.dtype.kind == "i" or (numbers.min() >= -_FARTHEST and numbers.max() <= _FARTHEST):
+        return numbers.astype(np.int64)
+    return numbers.astype(object)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 class Selection:

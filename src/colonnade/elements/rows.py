@@ -20,6 +20,7 @@ from colonnade.h5 import attributes
 from colonnade.h5.nodes import dtype_of, find_member, kind_of, member, path_of, shape_of
 from colonnade.h5.parts import Rows, read_cells
 from colonnade.model import ColumnInfo
+from colonnade.selection import integers
 from colonnade.table import Table
 
 ARRAYS = (("array", "0.2.0"), ("string-array", "0.2.0"), ("rec-array", "0.2.0"), (None, None))
@@ -100,9 +101,7 @@ def increasing(rows: Any, length: int) -> Rows:
         if given.shape != (length,):
             raise UsageError(f"a mask has one truth value a row: {length} of them, not {given.shape}")
         return np.flatnonzero(given).astype(np.int64)
-    if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
-        raise UsageError("rows are a predicate, row numbers, or one truth value a row")
-    numbers = given.astype(np.int64)
+    numbers = integers(rows)
     if len(numbers) and (numbers[0] < 0 or numbers[-1] >= length or (np.diff(numbers) < 1).any()):
         raise UsageError(f"row numbers must be below {length}, increasing and each once")
     return numbers

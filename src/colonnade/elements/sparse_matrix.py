@@ -14,6 +14,7 @@ import numpy as np
 from colonnade.errors import CorruptError, FormatError, UsageError
 from colonnade.h5.nodes import Array, dtype_of, kind_of, member, path_of, read_array, shape_of
 from colonnade.h5.parts import read_ranges
+from colonnade.selection import integers
 
 BLOCK_ELEMENTS = 1 << 22  # stored elements that are looked through at once for some columns of a CSR matrix
 
@@ -205,9 +206,8 @@ def _flat(group: Any, name: str) -> Any:
 
 def _numbers(given: Any, length: int) -> Array:
     """Numbers of rows or columns, if they are increasing and there."""
-    numbers: Array = np.asarray(given, dtype=np.int64)
-    wrong = numbers.ndim != 1 or (np.diff(numbers) < 1).any()
-    if wrong or (len(numbers) and (numbers[0] < 0 or numbers[-1] >= length)):
+    numbers: Array = integers(given)
+    if (np.diff(numbers) < 1).any() or (len(numbers) and (numbers[0] < 0 or numbers[-1] >= length)):
         raise UsageError(f"rows and columns are numbers below {length}, increasing and each once")
     return numbers
 

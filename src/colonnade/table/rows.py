@@ -21,6 +21,7 @@ from colonnade.query.bind import bind
 from colonnade.query.plan import Plan
 from colonnade.query.scan import Rows, read_column, read_parts, read_table
 from colonnade.query.search import Search
+from colonnade.selection import row_numbers
 from colonnade.show import table_html, table_text
 
 if TYPE_CHECKING:
@@ -79,8 +80,6 @@ class Readable:
 
     def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Query:
         """These rows, in this order, repeats and negative numbers (from the end) allowed."""
-        from colonnade.changes import row_numbers
-
         query = self._query()._settled()
         known = query._known_rows()
         numbers = row_numbers(rows, len(known))
