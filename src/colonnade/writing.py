@@ -188,7 +188,8 @@ def _options(
     for name in asked:
         if name not in kinds:
             raise ColumnNotFound(name, "the data (named in columns=)", list(kinds))
-    fields = [*schema, *(pa.field(name, kind) for name, kind in kinds.items() if name not in schema.names)]
+    given = set(schema.names)
+    fields = [*schema, *(pa.field(name, kind) for name, kind in kinds.items() if name not in given)]
     return {field.name: _field_options(field, asked.get(field.name), keeps_texts) for field in fields}
 
 

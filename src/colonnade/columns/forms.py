@@ -28,7 +28,8 @@ from colonnade.columns.missing import find_missing, recommended_fills
 from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
-from colonnade.h5.datasets import DatasetPlan, trial_size
+from colonnade.h5.apply import trial_size
+from colonnade.h5.datasets import DatasetPlan
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.model import AUTO, ColumnOptions, StoredType
 
@@ -216,18 +217,21 @@ QUICKER = 4  # times larger may be what is undone so much faster: scale-offset a
 def choose_filters(plan: DatasetPlan, image: Any, count: int, are_codes: bool = False) -> str:
     """The filters that suit these rows, by trial: small, and quick to undo. None where they save less than a fifth.
 
-    The first codes are no sample of all: new categories come in their order, which only at first is easy to squeeze.
+    The first codes are not a sample of all: new categories come in their order, which only at first compresses well.
+    Variable-length rows are stored as references to a heap, which always compress: they are not tried.
     """
     raw = plan.type.size * count
     if raw < WORTH_FILTERING:
         return "none"
+    if plan.type.has_pointers:
+        return "shuffle+deflate"
     tried = ("scale-offset",) if are_codes and plan.type.kind == "integer" else filters_to_try(plan.type)
-    sizes = {text: _tried(replace(plan, filters=text), image, count) for text in tried}
+    sizes = {text: _tried(plan, text, image, count) for text in tried}
     costs = {text: size if text == "scale-offset" else QUICKER * size for text, size in sizes.items()}
     return min((text for text in costs if sizes[text] <= raw * 0.8), key=lambda text: costs[text], default="none")
 
 
-def _tried(plan: DatasetPlan, image: Any, count: int) -> float:
-    """The bytes of these rows under the filters of a plan; where the first of them tell enough, by those."""
-    some = count if plan.filters == "scale-offset" else min(count, MOST_TRIED)
-    return trial_size(plan, image[:some], some) * count / max(some, 1)
+def _tried(plan: DatasetPlan, text: str, image: Any, count: int) -> float:
+    """The bytes of these rows under these filters; where the first rows are enough to tell, estimated from those."""
+    some = count if text == "scale-offset" else min(count, MOST_TRIED)
+    return trial_size(text, plan.type, plan.fill, image[:some]) * count / max(some, 1)

@@ -16,11 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import kernels
+from colonnade.h5.chunks import raw_dtype
 from colonnade.h5.codecs import Data, as_view
 from colonnade.h5.undo import SCALE_OFFSET, is_copy, scale_offset_form
-from colonnade.model import FilterInfo
+from colonnade.model import FilterInfo, StoredType
 
-DEFLATE = 1
+DEFLATE, SHUFFLE = 1, 2
+Image = np.ndarray[Any, np.dtype[Any]]
 WORTH_MATCHING = 1.03  # times longer may be what took half the time
 TRIED_EVERY = 32  # chunks
 Apply = Callable[[Data, Sequence[int]], Data | None]
@@ -84,6 +86,31 @@ class Packer:
             else:
                 data = made
         return data, mask
+
+
+def trial_size(text: str, stored: StoredType, fill: bytes | None, image: Image) -> int:
+    """Bytes that these rows take as one chunk under "deflate", "shuffle+deflate" or "scale-offset"; no file is made.
+
+    Rows of types that lie differently in memory and in the file are packed as they lie in memory.
+    """
+    elements = np.ascontiguousarray(image)
+    if (dtype := raw_dtype(stored)) is not None:
+        elements = elements.astype(dtype, copy=False)
+    packer = Packer([_trial_step(name, stored, fill, len(image)) for name in text.split("+")])
+    data = elements.reshape(-1).view(np.uint8)
+    packed, _ = packer.pack_either(data)[0] if packer.deflates_quickly else packer.pack(data)
+    return len(packed)
+
+
+def _trial_step(name: str, stored: StoredType, fill: bytes | None, count: int) -> FilterInfo:
+    """One filter with the options that HDF5 would give it for `count` rows of this type."""
+    if name == "deflate":
+        return FilterInfo(DEFLATE, name, (1,), True)
+    if name == "shuffle":
+        return FilterInfo(SHUFFLE, name, (stored.size,), True)
+    told = np.frombuffer((fill or b"").ljust(8, b"\0"), dtype="<u4").tolist()
+    signed, big = int(stored.signed), int(stored.order == "big")
+    return FilterInfo(SCALE_OFFSET, name, (2, 0, count, 0, stored.size, signed, big, 1, *told), True)
 
 
 def _shuffle(data: Data, options: Sequence[int]) -> Data | None:
@@ -155,7 +182,7 @@ def _pack_scale_offset(data: Data, options: Sequence[int]) -> Data | None:
 
 APPLY: dict[int, Apply] = {
     DEFLATE: _deflate,
-    2: _shuffle,
+    SHUFFLE: _shuffle,
     3: _add_fletcher32,
     SCALE_OFFSET: _pack_scale_offset,
     32015: _pack_zstd,

@@ -7,12 +7,12 @@ element points elsewhere (variable length), the array is good only inside `readi
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -52,6 +52,7 @@ BEST_FILTER = 20_000
 MOST_UNWRITTEN = 100  # times what is stored without filters
 MOST_CHUNKS = 4096  # that the library reads in one call
 SMALL = 256 << 10  # bytes of a chunk: to hand it to another thread costs more than it spares
+_SCRATCH_NUMBERS = itertools.count()
 _STORAGES: dict[int, Storage] = {
     h5d.COMPACT: "compact",
     h5d.CONTIGUOUS: "contiguous",
@@ -421,7 +422,7 @@ class RowSink:
                 self._change(int(rows[begin]), rows[begin:end] - rows[begin], image[begin:end])
             return
         edges = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]
-        for begin, end in pairwise(edges):
+        for begin, end in itertools.pairwise(edges):
             self.write(int(rows[begin]) if end > begin else 0, image[begin:end], end - begin)
 
     def _send(self, start: int, image: Image) -> None:
@@ -547,25 +548,13 @@ def resize(dataset: Any, n_rows: int) -> None:
     dataset.set_extent((n_rows,))
 
 
-def trial_size(plan: DatasetPlan, image: Image, count: int) -> int:
-    """How many bytes HDF5 stores for these rows as one chunk under the plan's filters; tried in memory.
-
-    What the image points to must be kept alive by the caller.
-    """
-    with _scratch_file() as scratch:
-        trial = DatasetPlan(plan.type, max(count, 1), plan.filters, plan.fill)
-        dataset = create_dataset(scratch, "trial", trial, count)
-        write_rows(dataset, plan.type, 0, image, count)
-        size: int = dataset.get_chunk_info(0).size
-        return size
-
-
 @contextmanager
 def _scratch_file() -> Iterator[Any]:
-    """A file in memory that is never saved."""
+    """A file in memory that is never saved. Its name is its own: HDF5 refuses to make a file that is open."""
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_fapl_core(1 << 20, False)
-    handle = h5f.create(b"colonnade-scratch", h5f.ACC_TRUNC, fapl=access)
+    access.set_fclose_degree(h5f.CLOSE_STRONG)
+    handle = h5f.create(f"colonnade-scratch-{next(_SCRATCH_NUMBERS)}".encode(), h5f.ACC_TRUNC, fapl=access)
     try:
         yield handle
     finally:
