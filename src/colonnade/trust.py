@@ -17,6 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from colonnade.safe_files import written_whole
+
 Trust = Literal["verified", "always", "never"]
 Place = tuple[str, str, str]
 """Path of the table, name of the column, name of the index."""
@@ -83,8 +85,6 @@ def save_receipts(path: Path, receipts: Receipts, state: list[int] | None = None
 
     Where no cache can be written, they last as long as the process.
     """
-    import tempfile
-
     if state is not None and state != file_state(path):
         return
     content = {"version": _VERSION, "file": str(path), "state": file_state(path),
@@ -94,8 +94,7 @@ def save_receipts(path: Path, receipts: Receipts, state: list[int] | None = None
         if not receipts and not target.exists():
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=target.parent, suffix=".part", delete=False) as aside:
-            json.dump(content, aside)
-        Path(aside.name).replace(target)
+        with written_whole(target) as stream:
+            stream.write(json.dumps(content).encode())
     except OSError:
         return

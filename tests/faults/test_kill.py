@@ -101,12 +101,22 @@ def test_lock_of_a_dead_process_blocks_nobody(path: Path) -> None:
     assert not lock_path(path).exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"null", b"\xff" * 600, b'{"stamp": [1], "commits": "many"}'])
+@pytest.mark.parametrize("content", [b"", bytes(512), b'{"colonnade": "lock", "stamp": [1], "commits": "many"}'])
 def test_lock_with_odd_content_blocks_nobody(path: Path, content: bytes) -> None:
     lock_path(path).write_bytes(content)
     assert cn.read(path, "events").num_rows == len(rows(1))
     with cn.open(path, "r+", timeout=0) as file:
         file.create("new", rows(3))
+
+
+@pytest.mark.parametrize("content", [b"{", b"[1]", b"null", b"\xff" * 600, b'{"stamp": [1], "commits": "many"}'])
+def test_a_file_of_others_at_the_name_of_the_lock(path: Path, content: bytes) -> None:
+    """Reading goes on; changing is refused, and the file in the way stays as it is."""
+    lock_path(path).write_bytes(content)
+    assert cn.read(path, "events").num_rows == len(rows(1))
+    with pytest.raises(ConflictError, match="not a lock of colonnade"):
+        cn.open(path, "r+", timeout=0)
+    assert lock_path(path).read_bytes() == content
 
 
 def test_second_writer_is_told_who_is_first(path: Path) -> None:
@@ -305,7 +315,7 @@ def test_torn_header_is_discarded(path: Path, n_bytes: int) -> None:
     assert not journal_path(path).exists()
 
 
-@pytest.mark.parametrize("at", range(0, 40, 3))
+@pytest.mark.parametrize("at", range(9, 40, 3))
 def test_garbage_in_the_header_is_discarded(path: Path, at: int) -> None:
     before = leave_journal(path)
     path.write_bytes(before)
@@ -315,3 +325,16 @@ def test_garbage_in_the_header_is_discarded(path: Path, at: int) -> None:
     assert cn.read(path, "events").num_rows == len(rows(1))
     assert path.read_bytes() == before
     assert not journal_path(path).exists()
+
+
+@pytest.mark.parametrize("at", range(0, 8, 3))
+def test_a_file_of_others_at_the_name_of_the_journal(path: Path, at: int) -> None:
+    """What does not begin like a journal is not removed: nobody may read over it until it is moved away."""
+    leave_journal(path)
+    content = bytearray(journal_path(path).read_bytes())
+    content[at] ^= 0x55
+    journal_path(path).write_bytes(content)
+    for mode in ("r", "r+", "w"):
+        with pytest.raises(ConflictError, match="not a journal of colonnade"):
+            cn.open(path, mode)
+    assert journal_path(path).read_bytes() == content

@@ -5,7 +5,6 @@ To add a format: a function from sink, schema and batches, and a line in WRITERS
 
 from __future__ import annotations
 
-import os
 import sys
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +28,7 @@ from colonnade.errors import UsageError
 from colonnade.h5.outside import Links
 from colonnade.model import Progress
 from colonnade.query.plan import Plan
+from colonnade.safe_files import open_device, written_whole
 from colonnade.show import rows_text, size_text, type_word
 from colonnade.table import File, Query, Table, open
 from colonnade.trust import Trust
@@ -351,7 +351,7 @@ def _write_arrow(sink: pa.NativeFile, schema: pa.Schema, batches: Batches) -> No
     """The file format into a file; into a pipe, which cannot go back, the stream format."""
     from pyarrow import ipc
 
-    begin = ipc.new_stream if isinstance(sink, pa.PythonFile) else ipc.new_file
+    begin = ipc.new_file if isinstance(sink, _RegularFile) else ipc.new_stream
     _feed(begin(sink, schema), sink, batches)
 
 
@@ -373,23 +373,22 @@ WRITERS: dict[str, Callable[[pa.NativeFile, pa.Schema, Batches], None]] = {
 # -- where bytes go --
 
 
+class _RegularFile(pa.PythonFile):  # type: ignore[misc]
+    """A file of a format may be written to it, not only a stream."""
+
+
 @contextmanager
 def _file(path: Path) -> Iterator[pa.NativeFile]:
     """A file that appears under its name when it is complete; what is no ordinary file is written as it is."""
     path = path.resolve()
     if path.exists() and not path.is_file():
-        with path.open("wb") as stream, _pipe(stream) as sink:
+        with open_device(path) as stream, _pipe(stream) as sink:
             yield sink
         return
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(path.parent)!r}")
-    aside = path.with_name(f".colonnade-{os.getpid()}.part")
-    try:
-        with pa.OSFile(str(aside), "wb") as sink:
-            yield sink
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with written_whole(path) as stream, _RegularFile(stream, mode="w") as sink:
+        yield sink
 
 
 @contextmanager

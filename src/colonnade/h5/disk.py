@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from colonnade.safe_files import open_existing, open_folder, open_new
+
 _MOST_PARTS = 512  # systems take 1024 at least
 
 
@@ -19,10 +21,7 @@ class Disk:
 
     def open(self, path: Path, create: bool = False, write: bool = True) -> int:
         """A descriptor of a file; with `create` the file must be new."""
-        flags = os.O_RDWR if write else os.O_RDONLY
-        if create:
-            flags |= os.O_CREAT | os.O_EXCL
-        return os.open(path, flags | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)
+        return open_new(path) if create else open_existing(path, write)
 
     def close(self, descriptor: int) -> None:
         os.close(descriptor)
@@ -70,14 +69,15 @@ class Disk:
         """New, renamed and removed names of a folder are on the disk when this returns."""
         if os.name == "nt":  # pragma: no cover
             return
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = open_folder(path)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
     def exists(self, path: Path) -> bool:
-        return path.exists()
+        """Whether anything has this name, also a link that leads nowhere."""
+        return os.path.lexists(path)
 
     def unlink(self, path: Path) -> None:
         path.unlink()

@@ -25,9 +25,10 @@ from colonnade.h5.chunks import know_journaled
 from colonnade.h5.damage import as_damage
 from colonnade.h5.disk import Disk
 from colonnade.h5.hazards import check_root
-from colonnade.h5.journal import Durability, JournaledFile, journal_path, roll_back
+from colonnade.h5.journal import Durability, JournaledFile, discard_journal, journal_path, roll_back
 from colonnade.h5.locks import NO_LOCKS, Locking, Wish, WriterLock, has_writer, lock_path, read_stamp, share
 from colonnade.h5.outside import LINKS, Links, know_links
+from colonnade.safe_files import part_path
 
 Mode = Literal["r", "r+", "w", "a"]
 Target = str | os.PathLike[str] | IO[bytes] | Any
@@ -227,7 +228,7 @@ class FileHandle:
             raise UsageError(f"{self.name} was not opened from a path for changes, so it cannot be rewritten")
         self.commit()
         path = Path(self.name)
-        aside = _aside_path(path)
+        aside = part_path(path)
         try:
             # by another driver than all readers use: HDF5 would give it their memory of an older state
             with _open_h5_to_read(path, self._care, driver="stdio") as source:
@@ -554,8 +555,8 @@ def _create(path: Path, large_root: bool, care: Care, lock: WriterLock | None) -
     if path.exists():
         roll_back(path, DISK)
     else:
-        journal_path(path).unlink(missing_ok=True)
-    aside = _aside_path(path)
+        discard_journal(path, DISK)
+    aside = part_path(path)
     creation = h5p.create(h5p.FILE_CREATE)
     if large_root:
         creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
@@ -563,13 +564,6 @@ def _create(path: Path, large_root: bool, care: Care, lock: WriterLock | None) -
     handle = h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))
     know_journaled(handle, journaled)
     return FileHandle(h5py.File(handle), str(path), journaled=journaled, lock=lock, aside=aside)
-
-
-def _aside_path(path: Path) -> Path:
-    """A new name beside a file, for what is to take its place."""
-    import secrets
-
-    return path.parent / f".{path.name}.{secrets.token_hex(6)}.part"
 
 
 def _write_aside(

@@ -381,20 +381,39 @@ def _runs(pages: Iterable[int]) -> Iterator[range]:
 
 def roll_back(path: Path, disk: Disk) -> bool:
     """Undo what a writer that died left of a change; True when there was something to undo."""
+    content = _read_journal(path, disk)
+    if content is None:
+        return False
+    header = _parse_header(content)
+    if header is not None:
+        _restore(path, disk, content, *header)
+    disk.unlink(journal_path(path))
+    disk.sync_folder(path.parent)
+    return True
+
+
+def discard_journal(path: Path, disk: Disk) -> None:
+    """Remove the journal of a file that is not there any more."""
+    if _read_journal(path, disk) is not None:
+        disk.unlink(journal_path(path))
+
+
+def _read_journal(path: Path, disk: Disk) -> bytes | None:
+    """The content of a journal that is there; a ConflictError where another file has its name."""
     journal = journal_path(path)
     if not disk.exists(journal):
-        return False
+        return None
     descriptor = disk.open(journal, write=False)
     try:
         content = disk.read(descriptor, disk.length(descriptor), 0)
     finally:
         disk.close(descriptor)
-    header = _parse_header(content)
-    if header is not None:
-        _restore(path, disk, content, *header)
-    disk.unlink(journal)
-    disk.sync_folder(path.parent)
-    return True
+    begin = content[: len(MAGIC)].rstrip(b"\0")  # what was never synced may be short, or zeros
+    if not MAGIC.startswith(begin):
+        raise ConflictError(
+            f"cannot open {path}: {journal} is not a journal of colonnade. Move that file away", path=str(path)
+        )
+    return content
 
 
 def _parse_header(content: bytes) -> tuple[int, tuple[int, int]] | None:

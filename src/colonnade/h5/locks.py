@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from colonnade.errors import ConflictError
+from colonnade.safe_files import open_existing, open_or_create
 
 try:
     import fcntl
@@ -29,6 +30,8 @@ Locking = Literal["auto", "none"]
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 _PAUSE = 0.004  # seconds between two tries, at most; never twice the same, so that writers do not keep step
 _LEAST_TRIES = 3  # a reader that looks whether a lock is held, holds it for a moment
+_OURS = {"colonnade": "lock"}  # what the content of a lock begins with, so that no file of others is written over
+_BEGINS = (b'{"colonnade": "lock"', b'{"pid": ')  # the latter before 0.2
 _TOLD = 512
 _MOST_TOLD = 4096  # bytes of a lock that are read
 _BEAR = 5  # disturbed reads that a reader bears before it asks to be left alone
@@ -77,7 +80,9 @@ class WriterLock:
     def _try(self) -> int | None:
         """The locked descriptor, or None while another holds it."""
         try:
-            descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = open_or_create(self._lock_path)
+        except ConflictError:
+            raise
         except OSError as error:
             raise ConflictError(
                 f"{self._path} cannot be changed: no lock can be made beside it ({error.strerror})",
@@ -86,7 +91,14 @@ class WriterLock:
         is_ours = False
         try:
             if _take(descriptor, self._lock_path) and _is_still(descriptor, self._lock_path):
-                self._holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": _now(), "commits": 0}
+                self._check_ours(descriptor)
+                self._holder = {
+                    **_OURS,
+                    "pid": os.getpid(),
+                    "host": socket.gethostname(),
+                    "since": _now(),
+                    "commits": 0,
+                }
                 self._holder["stamp"] = file_stamp(self._path) if self._path.exists() else []
                 os.ftruncate(descriptor, 0)
                 self._tell(descriptor)
@@ -95,6 +107,15 @@ class WriterLock:
             if not is_ours:
                 os.close(descriptor)
         return descriptor if is_ours else None
+
+    def _check_ours(self, descriptor: int) -> None:
+        """Refuse to write over a file that has the name of the lock, and is not one."""
+        content = os.pread(descriptor, _MOST_TOLD, 0)
+        if content.strip(b" \0") and not content.startswith(_BEGINS):
+            raise ConflictError(
+                f"cannot change {self._path}: {self._lock_path} is not a lock of colonnade. Move that file away",
+                path=str(self._path),
+            )
 
     def _tell(self, descriptor: int) -> None:
         """Write who holds the lock and how many commits there were; one write of one length, so never half."""
@@ -110,7 +131,7 @@ class WriterLock:
         if fcntl is None:  # pragma: no cover
             return
         try:
-            descriptor = os.open(self._wish_path, os.O_RDWR)
+            descriptor = open_existing(self._wish_path, write=True)
         except OSError:
             return  # nobody asked
         try:
@@ -155,18 +176,20 @@ class Wish:
         if self._path is None or fcntl is None or self._descriptor >= 0 or self._n_disturbed < _BEAR:
             return
         try:
-            descriptor = os.open(wish_path(self._path), os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = open_or_create(wish_path(self._path))
         except OSError:
             return
-        if _take(descriptor, wish_path(self._path), shared=True):
+        is_ours = os.fstat(descriptor).st_size == 0  # nothing is ever written to it
+        if is_ours and _take(descriptor, wish_path(self._path), shared=True):
             self._descriptor = descriptor
         else:
             os.close(descriptor)
 
     def __exit__(self, *_error: object) -> None:
         if self._descriptor >= 0 and self._path is not None:
-            if _take(self._descriptor, wish_path(self._path)):  # the last one
-                wish_path(self._path).unlink(missing_ok=True)
+            place = wish_path(self._path)
+            if _take(self._descriptor, place) and _is_still(self._descriptor, place):  # the last one
+                place.unlink(missing_ok=True)
             os.close(self._descriptor)
             self._descriptor = -1
 
@@ -228,7 +251,7 @@ def _take(descriptor: int, path: Path, shared: bool = False) -> bool:
 def _is_still(descriptor: int, path: Path) -> bool:
     """Whether the locked file is still the one at its path: its last holder may have removed it meanwhile."""
     try:
-        there = path.stat()
+        there = path.lstat()
     except FileNotFoundError:
         return False
     here = os.fstat(descriptor)
@@ -250,7 +273,7 @@ def _is_alive(holder: dict[str, Any]) -> bool:
 def has_writer(path: Path) -> bool:
     """Whether a living writer has the file open for changes."""
     try:
-        descriptor = os.open(lock_path(path), os.O_RDONLY)
+        descriptor = open_existing(lock_path(path))
     except OSError:
         return False
     try:
@@ -266,7 +289,7 @@ def read_holder(path: Path) -> dict[str, Any] | None:
 
 def _read_holder(lock: str) -> dict[str, Any] | None:
     try:
-        descriptor = os.open(lock, os.O_RDONLY)  # mostly there is none: Path.read_bytes takes longer to say so
+        descriptor = open_existing(lock)
     except OSError:
         return None
     try:

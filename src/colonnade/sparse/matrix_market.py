@@ -13,7 +13,6 @@ Of the symmetric forms the other half is made. Everything is checked: numbers, t
 from __future__ import annotations
 
 import gzip
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import IO, Any
 import numpy as np
 
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
+from colonnade.safe_files import written_whole
 from colonnade.sparse.streams import Block, CellStream
 
 _FIELDS = {"real": "<f8", "double": "<f8", "integer": "<i8", "complex": "<c16", "pattern": "|b1"}
@@ -43,13 +43,12 @@ def _open(path: Path) -> IO[bytes]:
 @contextmanager
 def _create(path: Path) -> Iterator[IO[bytes]]:
     """A file that appears under its name when it is whole."""
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
-    try:
-        with gzip.open(aside, "wb", 6) if path.name.lower().endswith(".gz") else aside.open("wb") as file:
+    with written_whole(path) as stream:
+        if not path.name.lower().endswith(".gz"):
+            yield stream
+            return
+        with gzip.GzipFile("", "wb", 6, stream) as file:
             yield file  # type: ignore[misc]
-        aside.rename(path)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 class _Head:

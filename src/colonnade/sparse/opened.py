@@ -17,6 +17,7 @@ from colonnade.errors import ColonnadeError, ConflictError, FormatError, UsageEr
 from colonnade.h5.files import FileHandle, Mode, open_file, settle
 from colonnade.h5.journal import journal_path
 from colonnade.h5.locks import Wish, read_stamp
+from colonnade.safe_files import open_existing
 from colonnade.sparse.source import Source, source_of_buffer, source_of_descriptor, source_of_stream
 
 Result = TypeVar("Result")
@@ -80,7 +81,7 @@ class OpenFile:
         stamp = read_stamp(self._path)
         if self._source is None or stamp != self._stamp:
             self._let_go()
-            self._descriptor = os.open(self._path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            self._descriptor = open_existing(self._path)
             self._stamp, self._source = stamp, source_of_descriptor(self._descriptor, self.name)
             self.generation += 1
         return self._source

@@ -10,7 +10,6 @@ import csv
 import gzip
 import io
 import json
-import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import field
@@ -37,6 +36,7 @@ from colonnade.layouts.artifactdb.metadata import (
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.write import complete_legacy_group, declared_format, declared_type
 from colonnade.model import ColumnInfo, TableInfo, TableText
+from colonnade.safe_files import written_whole
 
 if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn
@@ -293,9 +293,5 @@ def _write_json(place: Path, document: dict[str, Any]) -> None:
 
 def _write_bytes(place: Path, data: bytes) -> None:
     """Write a file whole or not at all."""
-    aside = place.with_name(f".{place.name}.{os.getpid()}.part")
-    try:
-        aside.write_bytes(data)
-        aside.replace(place)
-    finally:
-        aside.unlink(missing_ok=True)
+    with written_whole(place) as stream:
+        stream.write(data)
