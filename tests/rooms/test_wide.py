@@ -11,7 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from h5py import h5f
+from h5py import h5a, h5f
 
 import colonnade as cn
 
@@ -104,3 +104,25 @@ def test_frames_that_are_kept_do_not_stop_the_next_write(tmp_path: Path) -> None
             sys.setprofile(None)
     assert kept
     assert cn.read(tmp_path / "arrays.h5", "t1").num_rows == ROWS
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_attributes_are_listed_in_one_pass(tmp_path: Path, libver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HDF5 finds an attribute by its number from the first one on: listing them so was quadratic."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver=libver) as file:
+        cn.write(file, {"x": [1, 2]}, table="t")
+        for number in range(300):
+            file["t"].attrs[f"note {number}"] = number
+    opened: list[Any] = []
+    open_one = h5a.open
+
+    def spy(*args: Any, **named: Any) -> Any:
+        opened.append("index" in named)
+        return open_one(*args, **named)
+
+    monkeypatch.setattr(h5a, "open", spy)
+    with cn.open_table(path) as table:
+        attrs = dict(table.attrs)
+    assert {attrs[f"note {number}"] for number in range(300)} == set(range(300))
+    assert opened and not any(opened)

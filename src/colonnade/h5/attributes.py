@@ -149,11 +149,18 @@ def copy_attributes(source: Any, target: Any, without: Collection[str] = ()) -> 
 
 def open_attributes(node: Any) -> list[Any]:
     """All attributes, in the order they were made where the object keeps it, else by name."""
-    count = h5a.get_num_attrs(node)
     try:
-        return [h5a.open(node, index=position, index_type=h5.INDEX_CRT_ORDER) for position in range(count)]
+        found = _stored_names(node, h5.INDEX_CRT_ORDER)
     except BROKEN:
-        return [h5a.open(node, index=position) for position in range(count)]
+        found = _stored_names(node, h5.INDEX_NAME)
+    return [h5a.open(node, name) for name in found]
+
+
+def _stored_names(node: Any, order: int) -> list[bytes]:
+    """The names of all attributes, in one pass: each look-up by its number would begin at the first."""
+    found: list[bytes] = []
+    h5a.iterate(node, found.append, index_type=order)
+    return found
 
 
 @contextmanager
@@ -221,8 +228,7 @@ def delete(node: Any, name: str) -> None:
 def names(node: Any) -> list[str]:
     """The names of all attributes, in the order of their names."""
     try:
-        count = h5a.get_num_attrs(node)
-        found = [h5a.open(node, index=position).name for position in range(count)]
+        found = _stored_names(node, h5.INDEX_NAME)
     except BROKEN:
         return []
     return sorted(name.decode("utf-8", "replace") for name in found)
