@@ -6,7 +6,7 @@
     cn.read("run.h5", "events")
 
 Everything else is reached from here: `open`, `open_table`, `open_sparse`, `read`, `write`, `column`, `check`, `fix`,
-`read_element`, `write_element`, `to_anndata`, `from_anndata`, `convert`, `errors`.
+`read_element`, `write_element`, `to_anndata`, `from_anndata`, `convert`, `show_versions`, `errors`.
 Importing this package is quick: the rooms behind it are loaded when first used.
 """
 
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from colonnade.table import Column, File, Query, Table, open, open_table, read, write
     from colonnade.table.checking import check, fix
     from colonnade.table.sparse import create_sparse, open_sparse, write_sparse
+    from colonnade.versions import show_versions
 
 __version__ = "0.1.0"
 __all__ = [
     "Column", "File", "Finding", "IndexInfo", "Plan", "Predicate", "Query", "SparseArray", "Table", "__version__",
     "check", "col", "column", "convert", "create_sparse", "errors", "fix", "from_anndata", "open", "open_sparse",
-    "open_table", "read", "read_element", "to_anndata", "write", "write_element", "write_sparse",
+    "open_table", "read", "read_element", "show_versions", "to_anndata", "write", "write_element", "write_sparse",
 ]  # fmt: skip
 
 _HOMES = {
@@ -53,6 +54,7 @@ _HOMES = {
     "fix": "colonnade.table.checking",
     "open_sparse": "colonnade.table.sparse",
     "read_element": "colonnade.elements",
+    "show_versions": "colonnade.versions",
     "to_anndata": "colonnade.connect.anndata",
     "write_element": "colonnade.elements",
     "write_sparse": "colonnade.table.sparse",

@@ -30,6 +30,12 @@ def test_dataclasses_are_the_quick_ones() -> None:
     ] == []
 
 
+def test_no_arrow_type_is_asked_for_its_pandas_dtype() -> None:
+    """Arrow 21 to 25 imports pandas to answer, which may not be installed: number_dtype answers without."""
+    asked = ".to_" + "pandas_dtype("
+    assert [path for path in architecture.source_files() if asked in path.read_text()] == []
+
+
 def test_a_wrong_import_is_seen(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test above can fail: an import upward inside a function, and h5py outside h5, are both found."""
     planted = architecture.SOURCE / "model.py"

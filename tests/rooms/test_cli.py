@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -22,11 +23,13 @@ from colonnade.cli import main
 from colonnade.cli.answer import printable
 from colonnade.cli.values import plain_value, plain_values
 
+# click before 8.2 mixes stderr into stdout unless asked not to.
+APART: Any = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
 UNICODE_TABLE = "Messung/日本 é"
 
 
 def call(*arguments: object, width: int = 80) -> Result:
-    result = CliRunner().invoke(main, [str(a) for a in arguments], env={"COLUMNS": str(width)})
+    result = CliRunner(**APART).invoke(main, [str(a) for a in arguments], env={"COLUMNS": str(width)})
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result

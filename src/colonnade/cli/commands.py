@@ -12,13 +12,28 @@ from typing import Any
 
 import click
 
-from colonnade import __version__
 from colonnade.cli.answer import report_error
 from colonnade.errors import ColonnadeError
 
 
+def show_versions(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    """--version: everything a bug report needs; the packages are looked for only now."""
+    if asked and not context.resilient_parsing:
+        from colonnade.versions import versions_text
+
+        click.echo(versions_text())
+        context.exit()
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="colonnade")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_versions,
+    help="Show the versions of colonnade, its kernels and the packages it works with.",
+)
 def main() -> None:
     """Column tables inside HDF5 files: see what is there, search it, add to it, keep it small.
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.columns import compute as pc
+from colonnade.columns.keys import number_dtype
 
 
 def plain_values(array: pa.Array) -> list[Any]:
@@ -97,5 +98,5 @@ def _plain_dates(array: pa.Array) -> list[Any]:
 
 def _plain_short_floats(array: pa.Array) -> list[Any]:
     """Floats of 16 and 32 bits with the digits they have: 0.1, not 0.10000000149011612."""
-    short = np.dtype(array.type.to_pandas_dtype()).type
+    short = number_dtype(array.type).type
     return [None if value is None else plain_value(float(str(short(value)))) for value in array.to_pylist()]

@@ -113,9 +113,14 @@ def keys_of(array: pa.Array) -> Keys:
     if pa.types.is_binary(array.type):
         return ByteKeys(array)
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else np.zeros(len(array), bool)
-    dtype = array.type.to_pandas_dtype()
-    data = np.frombuffer(array.buffers()[1] or b"", dtype=dtype)
+    data = np.frombuffer(array.buffers()[1] or b"", dtype=number_dtype(array.type))
     return NumberKeys(data[array.offset : array.offset + len(array)], missing)
+
+
+def number_dtype(kind: pa.DataType) -> np.dtype[Any]:
+    """The NumPy dtype of an Arrow type of integers or floats. (Arrow's own `to_pandas_dtype` may import pandas.)"""
+    letter = "f" if pa.types.is_floating(kind) else "i" if pa.types.is_signed_integer(kind) else "u"
+    return np.dtype(f"{letter}{kind.bit_width // 8}")
 
 
 def decimal_keys(array: pa.Array) -> Keys:

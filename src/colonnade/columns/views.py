@@ -23,12 +23,27 @@ _VIEW = np.dtype("V16")
 def as_views(column: pa.ChunkedArray, n_threads: int = 1) -> pa.ChunkedArray:
     """Text, or dictionaries of text, as views; anything else as it is."""
     if pa.types.is_string(column.type):
-        return column.cast(VIEW)
+        return _cast(column)
     if not pa.types.is_dictionary(column.type) or not pa.types.is_string(column.type.value_type):
         return column
     if any(len(part.dictionary) > len(column) for part in column.chunks):  # few rows: not all texts are looked at
-        return column.cast(pa.string()).cast(VIEW)
+        return _cast(column.cast(pa.string()))
     return pa.chunked_array(list(in_order(_looked_up, _with_views(column), n_threads)), VIEW)
+
+
+def _cast(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([_views_of(part) for part in column.chunks], VIEW)
+
+
+def _views_of(strings: pa.Array) -> pa.Array:
+    """Strings as views. Where all are short, Arrow 21 to 24 leaves null for the bytes of longer ones, and crashes when
+    the array is handed to another library."""
+    made = strings.cast(VIEW)
+    missing, views, *data = made.buffers()
+    if all(one is not None for one in data):
+        return made
+    whole = [pa.py_buffer(b"") if one is None else one for one in data]
+    return pa.Array.from_buffers(VIEW, len(made), [missing, views, *whole], offset=made.offset)
 
 
 def _with_views(column: pa.ChunkedArray) -> Iterator[tuple[pa.Array, pa.Array]]:
@@ -38,7 +53,7 @@ def _with_views(column: pa.ChunkedArray) -> Iterator[tuple[pa.Array, pa.Array]]:
         dictionary = part.dictionary
         key = (len(dictionary), dictionary.offset, *(0 if one is None else one.address for one in dictionary.buffers()))
         if last is None or last[0] != key:
-            last = key, dictionary.cast(VIEW)
+            last = key, _views_of(dictionary)
         yield part, last[1]
 
 

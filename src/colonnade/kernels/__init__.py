@@ -2,8 +2,8 @@
 
 Both take the same arguments by place, write into buffers that the caller gives, and refuse malformed input with a
 ValueError; what stands in an output then means nothing. The C form needs no GIL while it works, so threads may
-share the work. `FORM` says which is in use: "c" where it was compiled, else "numpy". The environment decides
-otherwise with COLONNADE_KERNELS=numpy, or =c, which is an error where there is none.
+share the work. `FORM` says which is in use: "c" where it was compiled, else "numpy", and `REASON` why that is not "c".
+The environment decides otherwise with COLONNADE_KERNELS=numpy, or =c, which is an error where there is none.
 """
 
 from __future__ import annotations
@@ -13,14 +13,20 @@ import os
 from colonnade.kernels.rules import *  # noqa: F403
 
 FORM = "numpy"
+REASON = "COLONNADE_KERNELS=numpy is set"
 _wanted = os.environ.get("COLONNADE_KERNELS", "")
 if _wanted != "numpy":
     try:
         from colonnade.kernels._native import *  # noqa: F403
 
-        FORM = "c"
-    except ImportError:
+        FORM, REASON = "c", ""
+    except ModuleNotFoundError:
         if _wanted == "c":
             raise
+        REASON = "the C form was not built when colonnade was installed. Install it again with a C compiler at hand"
+    except ImportError as error:
+        if _wanted == "c":
+            raise
+        REASON = f"the C form cannot be loaded: {error}"
 if FORM == "numpy":
     from colonnade.kernels.plain import *  # noqa: F403
