@@ -21,12 +21,13 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import field
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, NamedTuple
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError
 from colonnade.predicate import (
+    MAX_DIGITS,
     WORDS,
     And,
     Between,
@@ -42,6 +43,7 @@ from colonnade.predicate import (
     Or,
     Predicate,
     StartsWith,
+    has_too_many_digits,
     name_text,
 )
 
@@ -195,22 +197,35 @@ def _number(text: str, at: int) -> _Token | None:
 
 
 def _whole_number(text: str, at: int, end: int) -> int:
-    try:
-        return int(text[at:end])
-    except ValueError:  # Python refuses thousands of digits, because reading them takes quadratic time
-        message = f"found an integer of {end - at} characters, expected one that a column can hold"
-        raise _error(text, at, message) from None
+    if end - at > MAX_DIGITS:  # a sign counts as a digit: no column comes near it
+        raise _error(text, at, f"found an integer of {end - at} characters, expected one that a column can hold")
+    return int(text[at:end])
 
 
 def _float(text: str, at: int, end: int) -> float | Decimal:
     """The number as a float; as a decimal where a float would lose digits."""
-    value = float(text[at:end])
-    if math.isinf(value) and "inf" not in text[at:end].lower():
+    digits = text[at:end]
+    value = float(digits) if len(digits) <= 2 * MAX_DIGITS else 0.0
+    if math.isinf(value) and "inf" not in digits.lower():
         raise _error(
-            text, at, f"found {_short(text[at:end])}, expected a number that a float can hold; write inf for infinity"
+            text, at, f"found {_short(digits)}, expected a number that a float can hold; write inf for infinity"
         )
-    exact = Decimal(text[at:end])
+    exact = _decimal(digits)
+    if exact is None:
+        message = f"found {_short(digits)}, expected a number of at most {MAX_DIGITS} digits before and after the point"
+        raise _error(text, at, message)
     return value if not exact.is_finite() or Decimal(repr(value)) == exact else exact
+
+
+def _decimal(digits: str) -> Decimal | None:
+    """The number exactly; None where it has more digits than a predicate may have."""
+    if len(digits) > 2 * MAX_DIGITS:
+        return None
+    try:
+        exact = Decimal(digits)
+    except InvalidOperation:  # an exponent that decimals do not have either
+        return None
+    return None if has_too_many_digits(exact) else exact
 
 
 def _short(text: str, most: int = 40) -> str:
@@ -408,7 +423,12 @@ class _Parser:
         return Between(column, low, self.value(column))
 
     def like(self, column: str) -> Leaf:
-        return Like(column, self.literal((str,), "a text in quotes after like"))
+        start = self.next.start
+        pattern = self.literal((str,), "a text in quotes after like")
+        try:
+            return Like(column, pattern)
+        except PredicateError as error:
+            raise _error(self.text, start, error.message) from None
 
     def startswith(self, column: str) -> Leaf:
         return StartsWith(column, self.literal((str, bytes), "a text in quotes after startswith"))

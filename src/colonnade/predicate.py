@@ -9,9 +9,12 @@ and only rows for which the whole is true match. NaN is a value: it equals nothi
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -22,6 +25,13 @@ from colonnade.errors import PredicateError, UsageError
 Operator = Literal["==", "!=", "<", "<=", ">", ">="]
 WORDS = ("and", "or", "not", "in", "between", "is", "missing", "null", "none", "nan", "like", "startswith", "contains",
          "true", "false", "inf")  # fmt: skip
+
+# Every predicate is within these bounds, however it was made: what costs more than any question is refused at once.
+MAX_LEVELS = 120  # of and, or, not inside each other: str(), pickle, copy and others recurse
+MAX_DIGITS = 2000  # of a number, before or after the point: numbers are compared exactly. No column holds so many
+MAX_PATTERN = 10_000  # characters of a `like` pattern
+MAX_WILDCARDS = 100  # `%` of a `like` pattern: each multiplies the work
+_LARGEST = 10**MAX_DIGITS
 
 
 class Predicate:
@@ -77,6 +87,10 @@ class And(Predicate):
     """True when all parts are."""
 
     parts: tuple[Predicate, ...]
+    levels: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", _one_more_level(self.parts))
 
     def leaves(self) -> Iterator[Leaf]:
         return (leaf for part in self.parts for leaf in part.leaves())
@@ -90,6 +104,10 @@ class Or(Predicate):
     """True when one of the parts is."""
 
     parts: tuple[Predicate, ...]
+    levels: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", _one_more_level(self.parts))
 
     def leaves(self) -> Iterator[Leaf]:
         return (leaf for part in self.parts for leaf in part.leaves())
@@ -103,12 +121,26 @@ class Not(Predicate):
     """True when the part is false, unknown when it is unknown."""
 
     part: Predicate
+    levels: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", _one_more_level((self.part,)))
 
     def leaves(self) -> Iterator[Leaf]:
         return self.part.leaves()
 
     def __str__(self) -> str:
         return f"not {_inside(self.part)}"
+
+
+def _one_more_level(parts: Iterable[Predicate]) -> int:
+    levels = 1 + max((getattr(part, "levels", 0) for part in parts), default=0)
+    if levels > MAX_LEVELS:
+        raise PredicateError(
+            f"cannot join predicates: they would be nested more than {MAX_LEVELS} levels deep. Use is_in([...]) for "
+            f"many values of a column, or join many predicates with one kind of sign"
+        )
+    return levels
 
 
 def _inside(part: Predicate) -> str:
@@ -136,6 +168,9 @@ class Compare(Leaf):
     operator: Operator
     value: Any
 
+    def __post_init__(self) -> None:
+        check_number(self.value, self.column)
+
     def __str__(self) -> str:
         return f"{self._name} {self.operator} {value_text(self.value)}"
 
@@ -147,6 +182,10 @@ class Between(Leaf):
     low: Any
     high: Any
 
+    def __post_init__(self) -> None:
+        check_number(self.low, self.column)
+        check_number(self.high, self.column)
+
     def __str__(self) -> str:
         return f"{self._name} between {value_text(self.low)} and {value_text(self.high)}"
 
@@ -156,6 +195,10 @@ class IsIn(Leaf):
     """Equal to one of the values."""
 
     values: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        for value in self.values:
+            check_number(value, self.column)
 
     def __str__(self) -> str:
         return f"{self._name} in ({', '.join(value_text(value) for value in self.values)})"
@@ -203,8 +246,41 @@ class Like(Leaf):
 
     pattern: str
 
+    def __post_init__(self) -> None:
+        wildcards = re.sub(r"\\.", "", self.pattern, flags=re.DOTALL).count("%")
+        if len(self.pattern) > MAX_PATTERN or wildcards > MAX_WILDCARDS:
+            raise PredicateError(
+                f"cannot match column {self.column!r} with a pattern of {len(self.pattern):,} characters and "
+                f"{wildcards:,} wildcards %: {MAX_PATTERN:,} characters and {MAX_WILDCARDS} wildcards are allowed. "
+                f"Use contains or startswith, or join several patterns",
+                column=self.column,
+            )
+
     def __str__(self) -> str:
         return f"{self._name} like {value_text(self.pattern)}"
+
+
+def has_too_many_digits(value: object) -> bool:
+    """Whether a number takes more digits, before or after the point, than MAX_DIGITS. Other values have none."""
+    if isinstance(value, int):
+        return not -_LARGEST < value < _LARGEST
+    if isinstance(value, Decimal) and value.is_finite():
+        _, digits, last = value.as_tuple()
+        assert isinstance(last, int)  # the exponent of a finite number
+        return len(digits) + last > MAX_DIGITS or -last > MAX_DIGITS
+    if isinstance(value, Fraction):
+        return has_too_many_digits(value.numerator) or has_too_many_digits(value.denominator)
+    return False
+
+
+def check_number(value: object, column: str) -> None:
+    """Refuse a number of more digits than any column holds."""
+    if has_too_many_digits(value):
+        raise PredicateError(
+            f"cannot compare column {column!r} with a number of more than {MAX_DIGITS:,} digits before or after the "
+            f"point. Compare it with a number that the column can hold",
+            column=column,
+        )
 
 
 class ColumnName:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.errors import PredicateError
+from colonnade.predicate import MAX_DIGITS, has_too_many_digits
 
 Refusal = Callable[[str], PredicateError]
 Number = Fraction | float
@@ -130,9 +131,17 @@ def _duration(value: Any, refuse: Refusal) -> Fraction:
         whole = value // timedelta(microseconds=1)
         return Fraction(whole, 10**6) + Fraction(getattr(value, "nanoseconds", 0), 10**9)
     match = re.fullmatch(_DURATION, value.strip(), re.IGNORECASE) if isinstance(value, str) else None
-    if match is None:
+    if match is None or not _is_small(match["number"]):
         raise refuse(f"{_told(value)}, but with a duration such as '1.5 s' or a timedelta")
     return Fraction(match["number"]) * _SECONDS[match["unit"].lower()]
+
+
+def _is_small(digits: str) -> bool:
+    """Whether a number written so has no more digits than a predicate may have."""
+    try:
+        return len(digits) <= MAX_DIGITS and not has_too_many_digits(Decimal(digits))
+    except InvalidOperation:  # an exponent that decimals do not have
+        return False
 
 
 def _counted(value: np.datetime64 | np.timedelta64, refuse: Refusal) -> Fraction:
