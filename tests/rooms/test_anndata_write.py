@@ -56,7 +56,19 @@ def shape_of(group: Any) -> dict[str, Any]:
 
 def _attributes(node: Any) -> dict[str, Any]:
     return {name: (_type(node.attrs.get_id(name).get_type()), node.attrs.get_id(name).shape, str(node.attrs[name]))
-            for name in node.attrs}  # fmt: skip
+            for name in node.attrs if (name, node.attrs[name]) != ("na-value", "NA")}  # fmt: skip
+
+
+def with_plain_strings(df: pd.DataFrame) -> pd.DataFrame:
+    """The frame that is written here where pandas 3 has its own strings: as objects, if none is missing."""
+
+    def plain(values: Any) -> Any:
+        own = isinstance(values.dtype, pd.StringDtype) and values.dtype.na_value is not pd.NA
+        return values.astype(object) if own else values
+
+    made = pd.DataFrame({name: plain(df[name]) for name in df}, index=plain(df.index))
+    made.columns = df.columns
+    return made
 
 
 def _type(kind: Any) -> Any:
@@ -102,7 +114,7 @@ def test_what_is_written_is_what_anndata_writes(path: Path, which: str) -> None:
     df = FRAMES[which]()
     cn.write(path, df, "obs", layout="anndata")
     with h5py.File(path, "r+") as h5, settings.override(allow_write_nullable_strings=True):
-        write_elem(h5, "theirs", df)
+        write_elem(h5, "theirs", with_plain_strings(df))
         assert shape_of(h5["obs"]) == shape_of(h5["theirs"])
         pd.testing.assert_frame_equal(read_elem(h5["obs"]), read_elem(h5["theirs"]))
         assert all(h5["obs"][name].chunks for name in h5["obs"] if isinstance(h5["obs"][name], h5py.Dataset))
@@ -206,7 +218,7 @@ def test_columns_come_and_go(path: Path, how: str) -> None:
     df["gap"] = pd.array([None, *range(1, N)], dtype="Int32")
     pd.testing.assert_frame_equal(read_theirs(path), df)
     with h5py.File(path, "r+") as h5, settings.override(allow_write_nullable_strings=True):
-        write_elem(h5, "theirs", df)
+        write_elem(h5, "theirs", with_plain_strings(df))
         assert shape_of(h5["obs"]) == shape_of(h5["theirs"])
 
 

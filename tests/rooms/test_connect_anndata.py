@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import anndata
+import awkward as ak
+import dask.array as da
 import h5py
 import numpy as np
 import pandas as pd
@@ -191,8 +193,6 @@ def test_wrong_wishes_are_told(tmp_path: Path) -> None:
         cn.to_anndata(path, obs="n_genes > 3")
     with pytest.raises(cn.errors.UsageError, match="not dict"):
         cn.from_anndata({}, tmp_path / "b.h5ad")
-    with pytest.raises(cn.errors.UsageError, match="to_memory"):
-        cn.from_anndata(anndata.read_h5ad(path, backed="r"), tmp_path / "b.h5ad")
     adata.uns["when"] = pd.Timestamp("2026-01-01")
     with pytest.raises(cn.errors.DataError, match="uns/when"):
         cn.from_anndata(adata, tmp_path / "b.h5ad")
@@ -208,6 +208,135 @@ def test_a_matrix_shorter_than_its_frame_is_an_error_of_the_file(tmp_path: Path)
         file.create_dataset("X", data=np.zeros((2, 3))).attrs.update(marks)
     with pytest.raises(cn.errors.FormatError, match="/X has the shape"):
         cn.to_anndata(path, obs="x == 3")
+
+
+# -- what anndata takes is taken --
+
+
+def small() -> anndata.AnnData:
+    obs = pd.DataFrame({"n": [1, 2, 3, 4], "kind": pd.Categorical(["x", "y", "x", "x"])}, index=list("abcd"))
+    return anndata.AnnData(np.arange(12.0).reshape(4, 3), obs=obs)
+
+
+def test_a_column_of_objects_with_missing_strings_is_a_categorical(tmp_path: Path) -> None:
+    adata = small()
+    for frame in (adata.obs, adata.var):
+        frame["o"] = pd.Series(["a10", np.nan, "a2", None][: len(frame)], frame.index, dtype=object)
+    adata.raw = adata.copy()
+    cn.from_anndata(adata, tmp_path / "ours.h5ad")
+    assert adata.obs["o"].dtype == object  # anndata would change it
+    ours = anndata.read_h5ad(tmp_path / "ours.h5ad")
+    adata.write_h5ad(tmp_path / "theirs.h5ad")
+    assert_equal(ours, anndata.read_h5ad(tmp_path / "theirs.h5ad"), exact=True)
+    assert list(ours.obs["o"].cat.categories) == ["a2", "a10"]
+
+
+@every_form
+def test_a_backed_object_is_copied(form: str, tmp_path: Path) -> None:
+    adata = small()
+    adata.X = FORMS[form](adata.X)
+    adata.raw = adata.copy()
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "a.h5ad", backed="r")
+    cn.from_anndata(backed, tmp_path / "b.h5ad")
+    cn.from_anndata(backed[1:3], tmp_path / "c.h5ad")
+    backed.file.close()
+    assert_equal(anndata.read_h5ad(tmp_path / "b.h5ad"), adata, exact=True)
+    assert_equal(anndata.read_h5ad(tmp_path / "c.h5ad"), adata[1:3].copy(), exact=True)
+
+
+def test_dask_arrays_are_computed(tmp_path: Path) -> None:
+    adata, lazy = small(), small()
+    lazy.X = da.from_array(adata.X, chunks=(2, 2))
+    adata.layers["sparse"] = scipy.sparse.csr_matrix(adata.X)
+    lazy.layers["sparse"] = da.from_array(adata.layers["sparse"], chunks=(2, 3))
+    cn.from_anndata(lazy, tmp_path / "a.h5ad", compression="gzip", compression_opts=1)
+    assert_equal(anndata.read_h5ad(tmp_path / "a.h5ad"), adata, exact=True)
+
+
+def test_an_object_inside_uns_comes_back_as_one(tmp_path: Path) -> None:
+    inner, adata = small(), small()
+    inner.raw, inner.uns["more"] = small(), {"deep": small()}
+    inner.layers["sparse"] = scipy.sparse.csr_matrix(inner.X)
+    adata.uns["list"] = {"inner": inner}
+    cn.from_anndata(adata, tmp_path / "a.h5ad")
+    found = cn.to_anndata(tmp_path / "a.h5ad", obs="n > 3").uns["list"]["inner"]
+    assert_equal(found, inner, exact=True)
+    assert_equal(found.uns["more"]["deep"], small(), exact=True)
+
+
+def test_a_view_with_an_awkward_array_writes_no_memory_address(tmp_path: Path) -> None:
+    adata = small()
+    adata.obsm["lists"] = ak.Array([[1], [2, 3], [], [4]])
+    cn.from_anndata(adata[1:3], tmp_path / "a.h5ad")
+    with h5py.File(tmp_path / "a.h5ad") as file:
+        assert "target-" not in file["obsm/lists"].attrs["form"]  # by which anndata names the object in memory
+    assert cn.to_anndata(tmp_path / "a.h5ad").obsm["lists"].tolist() == [[2, 3], []]
+
+
+def test_null_is_no_x(tmp_path: Path) -> None:
+    cn.from_anndata(small(), tmp_path / "a.h5ad")
+    with h5py.File(tmp_path / "a.h5ad", "r+") as file:
+        cn.write_element(file, "X", None)
+    for chosen in ({}, {"obs": "n > 2"}, {"obs": [1], "var": [0]}):
+        assert cn.to_anndata(tmp_path / "a.h5ad", **chosen).X is None
+
+
+def test_no_rows_keep_their_categories(tmp_path: Path) -> None:
+    cn.from_anndata(small(), tmp_path / "a.h5ad")
+    cn.from_anndata(anndata.AnnData(obs=small().obs.iloc[:0]), tmp_path / "none.h5ad")
+    for name, obs in (("a", "n > 9"), ("none", "n > 9"), ("none", None)):
+        found = cn.to_anndata(tmp_path / f"{name}.h5ad", obs=obs).obs
+        assert len(found) == 0 and list(found["kind"].cat.categories) == ["x", "y"]
+    with cn.open(tmp_path / "a.h5ad") as file:
+        for query in (file["obs"].where("n > 9"), file["obs"][2:2], file["obs"].take([])):
+            assert query.to_pandas()["kind"].dtype.categories.tolist() == ["x", "y"]
+            assert query.to_arrow()["kind"].combine_chunks().dictionary.to_pylist() == ["x", "y"]
+
+
+def test_sparse_arrays_come_where_anndata_is_set_to_read_them(tmp_path: Path) -> None:
+    adata = small()
+    adata.X = scipy.sparse.csr_matrix(adata.X)
+    adata.uns["matrix"] = adata.X
+    cn.from_anndata(adata, tmp_path / "a.h5ad")
+    assert isinstance(cn.to_anndata(tmp_path / "a.h5ad").X, scipy.sparse.csr_matrix)
+    with anndata.settings.override(use_sparse_array_on_read=True):
+        found = cn.to_anndata(tmp_path / "a.h5ad", obs="n > 1")
+    assert isinstance(found.X, scipy.sparse.csr_array) and isinstance(found.uns["matrix"], scipy.sparse.csr_array)
+
+
+# -- the rows of obs are those of X --
+
+
+def test_obs_is_not_made_longer_or_shorter_than_x(tmp_path: Path) -> None:
+    path, adata = tmp_path / "a.h5ad", small()
+    adata.obsm["pca"] = np.zeros((4, 2))
+    adata.write_h5ad(path)
+    more = pd.DataFrame({"n": [5], "kind": pd.Categorical(["x"])}, index=["e"])
+    before = path.read_bytes()
+    with cn.open(path, "r+") as file:
+        for change in (
+            lambda: file["obs"].append(more),
+            lambda: file["obs"].truncate(2),
+            lambda: file["var"].truncate(1),
+        ):
+            with pytest.raises(cn.errors.UsageError, match="/X has the shape"):
+                change()
+        with pytest.raises(cn.errors.UsageError, match="/obsm/pca has the shape"), file.transaction():
+            file["obs"].truncate(2)
+            cn.write_element(file.h5, "X", adata.X[:2])
+        assert file["obs"].n_rows == 4
+        with file.transaction():
+            file["obs"].append(more)
+            cn.write_element(file.h5, "X", np.zeros((5, 3)))
+            cn.write_element(file.h5, "obsm/pca", np.zeros((5, 2)))
+        file["obs"].update("n", [0], [9])  # what keeps the number of rows is as ever
+    assert before != path.read_bytes()
+    assert anndata.read_h5ad(path).shape == (5, 3)
+    for mode in ("append", "replace"):
+        with pytest.raises(cn.errors.UsageError, match="same transaction"):
+            cn.write(path, more, "obs", mode=mode, **({} if mode == "append" else {"layout": "anndata"}))
+    assert anndata.read_h5ad(path).shape == (5, 3)
 
 
 def test_without_anndata_it_says_what_is_missing(tmp_path: Path) -> None:

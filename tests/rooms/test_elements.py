@@ -11,6 +11,7 @@ from typing import Any
 
 import anndata
 import awkward as ak
+import dask.array as da
 import h5py
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from anndata.tests.helpers import assert_equal
 import colonnade as cn
 from colonnade.elements import AwkwardBuffers, Categorical, Members, Nullable, SparseMatrix
 from colonnade.errors import ConflictError, CorruptError, DataError, FormatError, UnsupportedError, UsageError
+from colonnade.h5 import nodes
 from tests.generated import generated
 
 anndata.settings.allow_write_nullable_strings = True
@@ -61,6 +63,8 @@ def described(node: Any) -> Any:
         kind = one.get_type()
         variable = kind.is_variable_str() if isinstance(kind, h5py.h5t.TypeStringID) else None
         coded = (kind.get_cset(), kind.get_strpad()) if isinstance(kind, h5py.h5t.TypeStringID) else None
+        if name == "na-value" and node.attrs[name] == "NA":  # anndata 0.13 writes it; without it, it means the same
+            continue
         attributes[name] = (kind.get_class(), one.dtype, one.shape, variable, coded, repr(node.attrs[name]))
     if isinstance(node, h5py.Group):
         return attributes, {name: described(node[name]) for name in node}
@@ -83,6 +87,7 @@ def test_a_whole_anndata_reads_equal(adata: anndata.AnnData, h5: h5py.File) -> N
     assert_equal(in_memory(members["X"]), adata.X)
     for name in ("obsm", "varm", "obsp", "varp", "layers", "uns"):
         found, want = in_memory(members[name]), dict(getattr(adata, name))
+        want.pop(None, None)  # since anndata 0.13, X is a layer
         assert set(found) == set(want)
         for key, value in want.items():
             assert_equal(found[key], value)
@@ -469,7 +474,7 @@ REFUSED: dict[str, Any] = {
     "columns twice": pd.DataFrame([[1, 2]], columns=["a", "a"]),
     "two of a name": pd.DataFrame({"a": [1]}, index=pd.Index([2], name="a")),
     "levels": pd.DataFrame({"a": [1]}, index=pd.MultiIndex.from_tuples([(1, 2)])),
-    "column of objects": pd.DataFrame({"a": ["x", None]}),
+    "column of objects": pd.DataFrame({"a": np.array(["x", None], dtype=object)}, dtype=object),
     "column of times": pd.DataFrame({"a": pd.to_datetime(["2020-01-01"])}),
     "nullable float": pd.array([1.5, None], dtype="Float64"),
     "intervals": pd.Categorical(pd.cut([1, 2], 2)),
@@ -489,6 +494,78 @@ def test_what_cannot_be_held_is_refused_and_nothing_is_written(value: Any, h5: h
         with pytest.raises(DataError):
             cn.write_element(h5, name, value)
     assert described(h5) == before and list(h5) == ["x"]
+
+
+# -- where and how --
+
+
+def test_the_root_is_replaced_as_a_whole(adata: anndata.AnnData, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5ad", "w") as h5:
+        h5.attrs["old"] = 1
+        h5["X"] = h5["other"] = [1, 2]
+        for refused in (np.arange(3), {"a/b": 1}):
+            with pytest.raises((UsageError, DataError)):
+                cn.write_element(h5, "/", refused)
+        assert sorted(h5) == ["X", "other"]
+        cn.write_element(h5, "/", adata)
+        with pytest.raises(UsageError, match="not the root"):
+            cn.write_element(h5["uns"], "/", {})
+        assert dict(h5.attrs) == {"encoding-type": "anndata", "encoding-version": "0.1.0"} and "other" not in h5
+    assert_equal(anndata.read_h5ad(tmp_path / "a.h5ad"), adata, exact=True)
+
+
+def test_arrays_are_chunked_and_compressed_as_is_asked_for(h5: h5py.File) -> None:
+    value = {"flat": np.arange(10), "square": np.eye(4), "none": np.zeros((0, 3)), "one": 1}
+    cn.write_element(h5, "a", value, compression="gzip", compression_opts=9, chunks=(3, 9))
+    assert (h5["a/square"].chunks, h5["a/square"].compression_opts) == ((3, 4), 9)
+    cn.write_element(h5, "a", value, chunks=4)
+    assert (h5["a/flat"].chunks, h5["a/square"].chunks) == ((4,), None)
+    cn.write_element(h5, "a", value, chunks=True)
+    assert h5["a/square"].chunks is not None
+    for wrong in ({"chunks": 0}, {"chunks": (2, -1)}, {"chunks": "2"}, {"compression_opts": 4}):
+        with pytest.raises(UsageError):
+            cn.write_element(h5, "a", value, **wrong)
+    for level in (10, -1, True):
+        with pytest.raises(UsageError):
+            cn.write_element(h5, "a", value, compression="gzip", compression_opts=level)
+
+
+def test_a_dataset_of_h5py_is_copied_block_by_block(h5: h5py.File, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as the array that it holds; of large ones no more than a few MiB are in memory."""
+    sizes: list[int] = []
+    original = nodes.read_checked
+
+    def counted(dataset: Any, part: tuple[slice, ...] = ()) -> Any:
+        read = original(dataset, part)
+        sizes.append(read.nbytes)
+        return read
+
+    monkeypatch.setattr(nodes, "read_checked", counted)
+    large = h5.create_dataset("large", data=np.arange(4 << 20).reshape(-1, 64))
+    cn.write_element(h5, "copy", large)
+    assert len(sizes) > 2 and max(sizes) <= 8 << 20
+    assert (h5["copy"][:] == large[:]).all()
+    for name, value in {"texts": ["a", "ü"], "bytes": np.array([b"a", b"bc"]), "number": 3,
+                        "big": np.arange(3, dtype=">i2"),
+                        "none": h5py.Empty("f"), "rec": np.array([(1, 2.5)], dtype="i4,f8")}.items():  # fmt: skip
+        h5.create_dataset(name, data=value)
+        cn.write_element(h5, "ours", h5[name])
+        cn.write_element(h5, "theirs", cn.read_element(h5[name]) if name != "bytes" else value)
+        assert described(h5["ours"]) == described(h5["theirs"])
+
+
+def test_a_dask_array_is_written_as_what_it_computes(h5: h5py.File) -> None:
+    values = np.arange(60.0).reshape(10, 6)
+    for kind in (np.asarray, sp.csr_matrix):
+        cn.write_element(h5, "lazy", da.from_array(kind(values), chunks=(4, 6)))
+        cn.write_element(h5, "whole", kind(values))
+        assert described(h5["lazy"]) == described(h5["whole"])
+        assert_equal(read_elem(h5["lazy"]), kind(values))
+    unknown = da.from_array(values, chunks=(4, 4))
+    cn.write_element(h5, "some", unknown[unknown > 30])
+    assert_equal(read_elem(h5["some"]), values[values > 30])
+    cn.write_element(h5, "sum", unknown.sum())
+    assert cn.read_element(h5["sum"]) == values.sum()
 
 
 def test_a_broken_matrix_is_not_written(h5: h5py.File) -> None:

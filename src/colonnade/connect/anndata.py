@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.elements import SparseMatrix, read_element, write_elements
+from colonnade.elements import Members, SparseMatrix, read_element, write_elements
 from colonnade.elements.rows import increasing, read_rows
 from colonnade.errors import FormatError, UsageError
 from colonnade.h5.files import Target
@@ -99,18 +99,18 @@ class _Cut:
 
     def _member(self, name: str, axes: tuple[int, ...]) -> Any:
         node = find_member(self.group, name)
-        return None if node is None else read_rows(node, *(self.rows[axis] for axis in axes))
+        return None if node is None else _scipy(read_rows(node, *(self.rows[axis] for axis in axes)))
 
     def _mapping(self, name: str, axes: tuple[int, ...]) -> dict[str, Any]:
         mapping = find_member(self.group, name)
         if mapping is None or kind_of(mapping) != "group":
             return {}
         rows = [self.rows[axis] for axis in axes]
-        return {one: read_rows(find_member(mapping, one), *rows) for one in member_names(mapping)}
+        return {one: _scipy(read_rows(find_member(mapping, one), *rows)) for one in member_names(mapping)}
 
     def _uns(self) -> Any:
         uns = find_member(self.group, "uns")
-        return {} if uns is None else in_memory(read_element(uns, pandas=True))
+        return {} if uns is None else _objects(read_element(uns, pandas=True))
 
     def _raw(self) -> dict[str, Any] | None:
         """raw has the rows of obs, and columns of its own."""
@@ -120,9 +120,9 @@ class _Cut:
         parts = {"var": read_rows(find_member(raw, "var"), None)}
         matrix, varm = find_member(raw, "X"), find_member(raw, "varm")
         if matrix is not None:
-            parts["X"] = read_rows(matrix, self.rows[0])
+            parts["X"] = _scipy(read_rows(matrix, self.rows[0]))
         if varm is not None:
-            parts["varm"] = {one: read_rows(find_member(varm, one), None) for one in member_names(varm)}
+            parts["varm"] = {one: _scipy(read_rows(find_member(varm, one), None)) for one in member_names(varm)}
         return parts
 
 
@@ -136,13 +136,32 @@ def _move_graphs(parts: dict[str, Any], rows: Rows | None) -> None:
             parts["obsp"].setdefault(name, graph if rows is None else graph[rows][:, rows])
 
 
+def _scipy(value: Any) -> Any:
+    """A matrix as one of SciPy's sparse arrays, where anndata is set to read them so; anything else as it is."""
+    kind = getattr(value, "format", None)
+    if kind not in ("csr", "csc") or not _anndata().settings.use_sparse_array_on_read:
+        return value
+    import scipy.sparse
+
+    return getattr(scipy.sparse, f"{kind}_array")(value)
+
+
 def in_memory(value: Any) -> Any:
     """The same with every lazy matrix in it read."""
     if isinstance(value, SparseMatrix):
-        return value.to_scipy()
+        return _scipy(value.to_scipy())
     if isinstance(value, Mapping):
         return {name: in_memory(one) for name, one in value.items()}
     return value
+
+
+def _objects(value: Any) -> Any:
+    """What uns holds, in memory: AnnData objects in it are objects again."""
+    if isinstance(value, Members) and value.kind == "anndata":
+        return _anndata().AnnData(**{name: _objects(one) for name, one in value.items()})
+    if isinstance(value, Mapping):
+        return {name: _objects(one) for name, one in value.items()}
+    return in_memory(value)
 
 
 # -- files of before 0.7 --
@@ -160,7 +179,7 @@ def _made_from_old(group: Any, obs: Wanted, var: Wanted) -> anndata.AnnData:
     kept = None
     if raw is not None:
         kept = {"X": _picked(raw["X"], rows[:1]), "var": raw["var"], "varm": in_memory(raw.get("varm", {}))}
-    parts["uns"] = in_memory(frames.get("uns", {}))
+    parts["uns"] = _objects(frames.get("uns", {}))
     _move_graphs(parts, rows[0])
     made: anndata.AnnData = _anndata().AnnData(**parts, raw=kept)
     return made
@@ -190,14 +209,16 @@ def _picked(value: Any, rows: list[Rows]) -> Any:
 # -- the way back --
 
 
-def from_anndata(adata: anndata.AnnData, path: Target, *, compression: str | None = None) -> None:
+def from_anndata(
+    adata: anndata.AnnData, path: Target, *, compression: str | None = None, compression_opts: int | None = None
+) -> None:
     """Write an AnnData object as an `.h5ad` file, as anndata does; it appears whole, in the place of what was there.
 
-    What AnnData cannot hold is refused before a byte is written. compression: "gzip" or "lzf"; none by default.
+    What AnnData cannot hold is refused before a byte is written. Strings stay strings; a column of objects of obs or
+    var in which strings are missing becomes a categorical. Dask arrays are computed, backed objects are copied.
+    compression: "gzip" or "lzf"; none by default. compression_opts: the level of gzip.
     """
     if not isinstance(adata, _anndata().AnnData):
         raise UsageError(f"from_anndata takes an AnnData object, not {type(adata).__name__}")
-    if adata.isbacked:
-        raise UsageError("this AnnData object is backed by a file: take adata.to_memory() first")
     with open_file(path, "w") as file:
-        write_elements(file.h5, adata, compression=compression)
+        write_elements(file.h5, adata, compression=compression, compression_opts=compression_opts)

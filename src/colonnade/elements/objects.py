@@ -1,4 +1,4 @@
-"""Objects of other packages to parts that can be planned: AnnData, awkward and Arrow. None of them is imported for it.
+"""Objects of other packages to parts that can be planned: AnnData, awkward, dask and Arrow. None is imported for it.
 
 An object can only be one of a package that has been imported.
 """
@@ -6,6 +6,8 @@ An object can only be one of a package that has been imported.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +16,13 @@ import pyarrow as pa
 
 from colonnade.elements.values import AwkwardBuffers, Categorical, NaValue, Nullable
 from colonnade.errors import DataError, FormatError
-from colonnade.exchange.pandas_arrays import FrameParts
+from colonnade.exchange.pandas_arrays import FrameParts, with_categories
 from colonnade.h5.attributes import read_text
 from colonnade.h5.links import open_group
+from colonnade.h5.nodes import StreamedArray
 from colonnade.table import Query, Table
 
+_SCHEDULER = "threads"  # handles of HDF5 cannot be sent to other processes
 _MAPPINGS = ("obsm", "varm", "obsp", "varp", "layers", "uns")
 
 
@@ -28,9 +32,14 @@ def anndata_members(value: Any) -> dict[str, Any] | None:
     if anndata is None or not isinstance(value, anndata.AnnData):
         return None
     members: dict[str, Any] = {} if value.X is None else {"X": value.X}
-    members |= {"obs": value.obs, "var": value.var}
-    members |= {name: dict(getattr(value, name)) for name in _MAPPINGS}
+    members |= {name: _annotation(getattr(value, name)) for name in ("obs", "var")}
+    members |= {name: _mapping_members(getattr(value, name)) for name in _MAPPINGS}
     return {**members, "raw": value.raw}
+
+
+def _mapping_members(mapping: Any) -> dict[str, Any]:
+    """The members of a mapping of AnnData but X, which is a layer by the name None since 0.13."""
+    return {name: one for name, one in mapping.items() if name is not None}
 
 
 def is_raw(value: Any) -> bool:
@@ -40,7 +49,44 @@ def is_raw(value: Any) -> bool:
 
 
 def raw_members(value: Any) -> dict[str, Any]:
-    return {"X": value.X, "var": value.var, "varm": dict(value.varm)}
+    return {"X": value.X, "var": _annotation(value.var), "varm": dict(value.varm)}
+
+
+def _annotation(frame: Any) -> Any:
+    """obs or var as anndata writes it: a column of objects in which strings are missing becomes a categorical."""
+    natsort = sys.modules.get("natsort")  # anndata needs it, so it is loaded where there is an AnnData object
+    return with_categories(frame, sorted if natsort is None else natsort.natsorted)
+
+
+def backed_matrix(value: Any) -> Any | None:
+    """The sparse matrix of an AnnData object that is backed by a file, read; None when this is none."""
+    anndata = sys.modules.get("anndata")
+    if anndata is None or not isinstance(value, (anndata.abc.CSRDataset, anndata.abc.CSCDataset)):
+        return None
+    return value.to_memory()
+
+
+def array_of_api(value: Any) -> Any | None:
+    """An array of another library that follows the array API (JAX), as NumPy's; None when this is none."""
+    if isinstance(value, np.generic) or not callable(getattr(value, "__array_namespace__", None)):
+        return None
+    return np.asarray(value)
+
+
+def dask_array(value: Any) -> Any | None:
+    """A dask array to be computed block by block; computed at once if it is sparse or holds objects; None: no dask."""
+    dask = sys.modules.get("dask.array")
+    if dask is None or not isinstance(value, dask.Array):
+        return None
+    is_plain = isinstance(value._meta, np.ndarray) and value.dtype.kind in "biufc"
+    if not is_plain or not value.shape or np.isnan(value.shape).any():  # the lengths of blocks may be unknown
+        return value.compute(scheduler=_SCHEDULER)
+
+    def blocks() -> Iterator[tuple[tuple[slice, ...], Any]]:
+        for part in dask.core.slices_from_chunks(value.chunks):
+            yield part, np.asarray(value[part].compute(scheduler=_SCHEDULER))
+
+    return StreamedArray(tuple(value.shape), value.dtype, blocks)
 
 
 def awkward_buffers(value: Any) -> AwkwardBuffers | None:
@@ -48,6 +94,8 @@ def awkward_buffers(value: Any) -> AwkwardBuffers | None:
     awkward = sys.modules.get("awkward")
     if awkward is None or not isinstance(value, awkward.Array):
         return None
+    if type(value).__name__ == "AwkwardArrayView":  # its form names the memory address of the object it is a view of
+        value = copy(value)
     form, length, buffers = awkward.to_buffers(awkward.to_packed(value))
     return AwkwardBuffers(form.to_json(), int(length), {name: np.asarray(one) for name, one in buffers.items()})
 
@@ -67,7 +115,9 @@ def arrow_frame(value: Any, where: str) -> FrameParts | None:
     if not isinstance(value, pa.Table):
         return None
     name = next((label for label in labels if label in value.column_names), None)
-    index = np.arange(value.num_rows) if name is None else arrow_column(value[name], f"{where}/{name}")
+    index: Any = np.arange(value.num_rows)
+    if name is not None:
+        index = _nullable(arrow_column(value[name], f"{where}/{name}"), masked.get(name))
     names = [one for one in value.column_names if one != name or one in both]
     columns = [(one, _nullable(arrow_column(value[one], f"{where}/{one}"), masked.get(one))) for one in names]
     return FrameParts(columns, index, None if name == "_index" else name)

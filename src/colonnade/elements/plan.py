@@ -16,12 +16,23 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.dataclass import dataclass
-from colonnade.elements.objects import anndata_members, arrow_column, arrow_frame, awkward_buffers, is_raw, raw_members
+from colonnade.elements.objects import (
+    anndata_members,
+    array_of_api,
+    arrow_column,
+    arrow_frame,
+    awkward_buffers,
+    backed_matrix,
+    dask_array,
+    is_raw,
+    raw_members,
+)
+from colonnade.elements.read import read_element
 from colonnade.elements.sparse_matrix import SparseMatrix
 from colonnade.elements.values import AwkwardBuffers, Categorical, Members, Nullable
 from colonnade.errors import DataError, UsageError
 from colonnade.exchange.pandas_arrays import CategoricalParts, FrameParts, NullableParts, split_array, split_frame
-from colonnade.h5.nodes import Array
+from colonnade.h5.nodes import Array, StreamedArray, dtype_of, is_dataset, is_null, read_array, shape_of, streamed
 from colonnade.model import is_utf8
 
 DEEPEST = 64
@@ -32,7 +43,7 @@ UNNAMED = "_index"  # the dataset of an index that has no name
 class PlannedArray:
     """A dataset: its elements, None for the dataset that holds nothing; `growable` for those of sparse matrices."""
 
-    data: Array | None
+    data: Array | StreamedArray | None
     attributes: Mapping[str, object] = field(default_factory=dict)
     growable: bool = False
 
@@ -216,6 +227,28 @@ def _planned_records(value: Array, where: str) -> Array:
     return records
 
 
+def _plan_dataset(value: Any, where: str, depth: int) -> Planned | None:
+    """A dataset of h5py: numbers are copied block by block, anything else is read first."""
+    if not is_dataset(value):
+        return None
+    if is_null(value):
+        return plan(None, where, depth)
+    kind = dtype_of(value)
+    if shape_of(value) and kind.names is None and kind.kind in "biufc":
+        return PlannedArray(streamed(value), _marks("array", "0.2.0"))
+    return plan(read_array(value) if kind.kind == "S" else read_element(value), where, depth + 1)
+
+
+def _plan_lazy(value: Any, where: str, depth: int) -> Planned | None:
+    """Dask arrays, matrices of an AnnData object that is backed by a file, and arrays that follow the array API."""
+    array = dask_array(value)
+    if isinstance(array, StreamedArray):
+        return PlannedArray(array, _marks("array", "0.2.0"))
+    for read in (backed_matrix, array_of_api):
+        array = read(value) if array is None else array
+    return None if array is None else plan(array, where, depth + 1)
+
+
 # -- what has parts --
 
 
@@ -355,12 +388,14 @@ def _length(planned: Planned, where: str) -> int:
         return _length(inner, where)
     if planned.data is None or planned.data.ndim != 1:
         raise DataError(f"{where}: a column has rank 1", where=where)
-    return len(planned.data)
+    return planned.data.shape[0]
 
 
 def _are_equal(one: Planned, other: Planned) -> bool:
     if isinstance(one, PlannedArray) and isinstance(other, PlannedArray):
-        return one.data is not None and other.data is not None and np.array_equal(one.data, other.data)
+        if not isinstance(one.data, np.ndarray) or not isinstance(other.data, np.ndarray):
+            return False
+        return np.array_equal(one.data, other.data)
     if isinstance(one, PlannedGroup) and isinstance(other, PlannedGroup) and one.members.keys() == other.members.keys():
         return all(_are_equal(part, other.members[name]) for name, part in one.members.items())
     return False
@@ -376,7 +411,7 @@ def _plan_arrow(value: Any, where: str, depth: int) -> Planned | None:
 def _plan_refused(value: Any, where: str, _depth: int) -> Planned | None:
     if isinstance(value, (bytes, bytearray)):
         raise DataError(f"{where}: bytes are read here, and not written: AnnData writes none", where=where)
-    if callable(getattr(value, "compute", None)):
+    if callable(getattr(value, "compute", None)):  # a frame of dask, which anndata refuses too
         raise UsageError(f"{where}: {_kind(value)} is not computed yet: call compute() first", where=where)
     return None
 
@@ -393,6 +428,8 @@ _PLANNERS: tuple[Callable[[Any, str, int], Planned | None], ...] = (
     _plan_list,
     _plan_sparse,
     _plan_awkward,
+    _plan_dataset,
+    _plan_lazy,
     _plan_anndata,
     _plan_refused,
 )

@@ -17,7 +17,7 @@ from colonnade.elements.values import AwkwardBuffers, Categorical, Nullable
 from colonnade.errors import DataError, FormatError, UsageError
 from colonnade.exchange.pandas_arrays import make_frame
 from colonnade.h5 import attributes
-from colonnade.h5.nodes import dtype_of, find_member, kind_of, member, path_of, shape_of
+from colonnade.h5.nodes import dtype_of, find_member, is_null, kind_of, member, path_of, shape_of
 from colonnade.h5.parts import Rows, read_cells
 from colonnade.model import ColumnInfo
 from colonnade.selection import integers
@@ -46,6 +46,8 @@ def read_rows(node: Any, rows: Rows | None, columns: Rows | None = None) -> Any:
 
 
 def _array_rows(dataset: Any, rows: Rows | None, columns: Rows | None) -> Any:
+    if is_null(dataset):
+        return None
     shape = shape_of(dataset)
     if encoding_of(dataset) not in ARRAYS or len(shape) < (1 if columns is None else 2):
         raise FormatError(f"{path_of(dataset)} is no array of {'columns' if columns is not None else 'rows'}")
@@ -64,8 +66,6 @@ def frame_rows(group: Any, table: Table, rows: Rows | None) -> Any:
     refuse_broken(table)
     if rows is None:
         return read_element(group, pandas=True)
-    if len(rows) == 0 and len(table):  # of one row Arrow knows the categories, of none it does not
-        return frame_rows(group, table, np.zeros(1, np.int64)).iloc[:0]
     read = table.take(rows).to_arrow(dictionaries=True)
     made = {column.name: _column_rows(group, column, read[column.name], rows) for column in table.info.members}
     name = table.info.index_name

@@ -6,7 +6,7 @@ An object can only be one of pandas' if pandas has been imported, so recognising
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,6 +91,22 @@ def split_frame(value: Any) -> FrameParts | None:
         raise DataError("AnnData cannot hold a frame with an index of several levels: reset_index() first")
     columns = [(name, value.iloc[:, place].array) for place, name in enumerate(value.columns)]
     return FrameParts(columns, value.index.array, value.index.name)
+
+
+def with_categories(frame: Any, order: Callable[[Any], list[str]]) -> Any:
+    """A frame in which columns of objects are categorical if their values are strings and some are missing."""
+    pd = _pandas()
+    made = {}
+    for place in range(len(frame.columns)):
+        column = frame.iloc[:, place]
+        if column.dtype == object and column.isna().any() and pd.api.types.infer_dtype(column) == "string":
+            made[place] = pd.Categorical(column, categories=order(column.dropna().unique()))
+    if not made:
+        return frame
+    found = frame.copy(deep=False)
+    for place, categories in made.items():
+        found.isetitem(place, categories)
+    return found
 
 
 def split_array(value: Any) -> CategoricalParts | NullableParts | Array | None:

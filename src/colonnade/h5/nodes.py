@@ -6,7 +6,7 @@ A dataset that claims far more than is stored for it is not read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import product
 from math import prod
@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5i, h5s
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.boxes import read_box
@@ -335,14 +336,74 @@ def make_null(parent: Any, name: str) -> Any:
     return parent.create_dataset(name, data=h5py.Empty("f"))
 
 
-def make_array(parent: Any, name: str, data: Array, growable: bool = False, compression: str | None = None) -> Any:
+@dataclass(frozen=True)
+class StreamedArray:
+    """An array that is read block by block while it is written; every block comes with its place."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    blocks: Callable[[], Iterator[tuple[tuple[slice, ...], Array]]]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+@dataclass(frozen=True)
+class ArrayOptions:
+    """How new datasets are stored. `chunks` is for arrays of its rank: an integer for rank 1; True: h5py's choice."""
+
+    compression: str | None = None
+    compression_opts: int | None = None
+    chunks: bool | int | tuple[int, ...] | None = None
+
+    def of(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        """The arguments of h5py for a dataset of this shape; a scalar takes none."""
+        found: dict[str, Any] = {}
+        if shape and self.compression is not None:
+            found = {"compression": self.compression, "compression_opts": self.compression_opts}
+        if shape and self.chunks is True:
+            found["chunks"] = True
+        elif self.chunks is not None and not isinstance(self.chunks, bool) and min(shape, default=0) > 0:
+            chunks = (self.chunks,) if isinstance(self.chunks, int) else self.chunks
+            if len(chunks) == len(shape):
+                found["chunks"] = tuple(min(one, length) for one, length in zip(chunks, shape, strict=True))
+        return found
+
+
+def is_dataset(value: object) -> bool:
+    """Whether this is a dataset of h5py."""
+    return isinstance(value, h5py.Dataset)
+
+
+def streamed(dataset: Any, most_bytes: int = 8 << 20) -> StreamedArray:
+    """A dataset of numbers that is read a few MiB at a time."""
+    check_readable(dataset, prod(shape_of(dataset)))
+
+    def blocks() -> Iterator[tuple[tuple[slice, ...], Array]]:
+        for part in boxes(dataset, most_bytes):
+            yield part, read_checked(dataset, part)
+
+    return StreamedArray(shape_of(dataset), dtype_of(dataset), blocks)
+
+
+def make_array(
+    parent: Any,
+    name: str,
+    data: Array | StreamedArray,
+    growable: bool = False,
+    options: ArrayOptions = ArrayOptions(),  # noqa: B008 - it is frozen
+) -> Any:
     """A new dataset of these elements; `object` arrays are texts, of variable length."""
-    options: dict[str, Any] = {}
-    if data.ndim and compression is not None:
-        options["compression"] = compression
+    chosen = options.of(data.shape)
     if growable:
-        options["maxshape"] = (None,) * data.ndim
-    return parent.create_dataset(name, data=data, dtype=stored_dtype(data.dtype), **options)
+        chosen["maxshape"] = (None,) * data.ndim
+    if not isinstance(data, StreamedArray):
+        return parent.create_dataset(name, data=data, dtype=stored_dtype(data.dtype), **chosen)
+    made = parent.create_dataset(name, shape=data.shape, dtype=stored_dtype(data.dtype), **chosen)
+    for part, block in data.blocks():
+        made[part] = block
+    return made
 
 
 def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -366,3 +427,15 @@ def remove(group: Any, name: str) -> None:
     """Unlink an object if it is there."""
     if exists(group.id, name):
         unlink(group.id, name)
+
+
+def replace_members(group: Any, aside: str) -> None:
+    """Unlink all members of a group but one, whose members take their place; the attributes of the group go too."""
+    for child in children(group.id):
+        if child.name != aside:
+            unlink(group.id, child.name)
+    for name in member_names(group[aside]):
+        group.move(f"{aside}/{name}", name)
+    unlink(group.id, aside)
+    for name in list(group.attrs):
+        del group.attrs[name]

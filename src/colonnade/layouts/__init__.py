@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.layouts import index_home
+from colonnade.layouts.anndata import axes as anndata_axes
 from colonnade.layouts.anndata import describe as anndata_describe
 from colonnade.layouts.anndata import names as anndata_names
 from colonnade.layouts.anndata import search as anndata_search
@@ -36,11 +37,12 @@ if TYPE_CHECKING:
 
     from colonnade.columns.writer import WrittenColumn
 
+check_axes = anndata_axes.check_axes
 located = artifactdb_metadata.located
 BASIC_COLUMNS, DIRECTORY_GROUP = artifactdb_names.BASIC_COLUMNS, artifactdb_names.DIRECTORY_GROUP
 __all__ = [
     "BASIC_COLUMNS", "DIRECTORY_GROUP", "LAYOUTS", "Layout", "NewWriter", "PlacedIndex", "ResumedWriter", "TableText",
-    "follow_file", "layout_of", "located", "new_layout",
+    "check_axes", "follow_file", "layout_of", "located", "new_layout",
 ]  # fmt: skip
 
 

@@ -55,6 +55,8 @@ def read_column(reader: ColumnReader, rows: Rows | Parts) -> pa.ChunkedArray:
     """One column's values for these rows."""
     asked = rows if isinstance(rows, Parts) else Parts.of(rows)
     _check_memory([reader], asked.rows)
+    if not len(asked.rows) and pa.types.is_dictionary(reader.kind):  # no rows, but all categories
+        return pa.chunked_array([reader.read(0, 0)], type=reader.kind)
     n_threads = _threads(reader, asked.rows)
     return pa.chunked_array(list(in_order(lambda read: read(), _pieces(reader, asked), n_threads)), type=reader.kind)
 

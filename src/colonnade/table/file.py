@@ -22,7 +22,7 @@ from colonnade.h5.links import join_path, open_dataset, open_group, unlink, walk
 from colonnade.h5.locks import Locking
 from colonnade.h5.outside import Links
 from colonnade.indexing import Indexes
-from colonnade.layouts import Layout, follow_file, layout_of, located
+from colonnade.layouts import Layout, check_axes, follow_file, layout_of, located
 from colonnade.model import Progress, TableInfo
 from colonnade.table.table import Table
 from colonnade.threads import default_threads
@@ -86,6 +86,7 @@ class File:
         self._trust: Trust = trust
         self._in_transaction = False
         self._spoiled = False
+        self._resized: set[str] = set()  # tables whose number of rows has changed since the last commit
         self._receipts: Receipts = {}
         self._receipts_of: int | None = None
         self._beside: dict[str, Beside] = {}
@@ -244,7 +245,7 @@ class File:
         from colonnade.sparse.draft import put_drafts
         from colonnade.writing import create
 
-        with self._change():
+        with self._change(resized=self._absolute(table)):
             path = self._absolute(table)
             self._note_beside(draft, path)
             if draft.has_sparse and not self._handle.is_journaled:
@@ -359,8 +360,11 @@ class File:
             self._receipts_now()  # what was written past us inside it
 
     @contextmanager
-    def _change(self) -> Iterator[None]:
-        """One commit for what is done inside, or a part of a transaction; nothing of it stays if that fails."""
+    def _change(self, resized: str | None = None) -> Iterator[None]:
+        """One commit for what is done inside, or a part of a transaction; nothing of it stays if that fails.
+
+        resized: the path of a table whose number of rows changes.
+        """
         self._check_writable()
         part_of_more = self._in_transaction
         if not part_of_more:
@@ -369,7 +373,11 @@ class File:
         try:
             with told_of_damage(self.name):
                 yield
+                if resized is not None:
+                    self._resized.add(resized)
                 if not part_of_more:
+                    for table in self._resized:
+                        check_axes(self._handle.root, table)
                     self._handle.commit()
         except BaseException:
             if part_of_more:
@@ -380,6 +388,9 @@ class File:
                     self._handle.roll_back()
                 self._note_changes()
             raise
+        finally:
+            if not part_of_more:
+                self._resized.clear()
         if part_of_more:
             self._handle.generation += 1
             self._note_changes()

@@ -47,7 +47,7 @@ class Table(Readable):
         """Add rows: anything `colonnade.write` takes, also streamed. One commit. Says how many rows were added."""
         from colonnade import changes
 
-        with self._file._change():
+        with self._file._change(resized=self.path):
             opened = self._opened_for_change()
             kept = self._writers if self._writers_of == self._generation else None
             added, info, writers = changes.append(opened, data, progress, kept)
@@ -62,7 +62,7 @@ class Table(Readable):
         """Keep the first `n_rows` rows only. One commit."""
         from colonnade import changes
 
-        with self._file._change():
+        with self._file._change(resized=self.path):
             changes.truncate(self._opened_for_change(), n_rows)
 
     def update(self, column: str, rows: Sequence[int] | np.ndarray[Any, Any], values: Any) -> None:

@@ -93,14 +93,17 @@ def raw_has_its_members(one: SeenElement) -> Iterator[Breach]:
     if var is None or var.type != names.DATAFRAME:
         yield Breach("error", one.path, "raw has no data frame var", "no such member", "a data frame")
     elif matrix is not None:
-        yield from _agreeing(matrix, (1,), (None, _frame_length(var)), first=1)
+        yield from _agreeing(matrix, (1,), (None, frame_length(var)), first=1)
 
 
 def axes_agree(one: SeenElement) -> Iterator[Breach]:
     """A2: X, layers, obsm and the others are as long as obs and var."""
-    if one.type != "anndata" and not is_old_anndata(one):
-        return
-    lengths = tuple(_frame_length(one.member(name)) for name in ("obs", "var"))
+    if one.type == "anndata" or is_old_anndata(one):
+        yield from disagreeing(one, tuple(frame_length(one.member(name)) for name in ("obs", "var")))
+
+
+def disagreeing(one: SeenElement, lengths: tuple[int | None, ...]) -> Iterator[Breach]:
+    """The members of an AnnData object whose axes are not as long as obs and var; None: a length that is not asked."""
     yield from _agreeing(one.member("X"), (0, 1), lengths)
     raw = one.member("raw")
     if raw is not None and raw.type == "raw":
@@ -126,7 +129,7 @@ def _agreeing(
         yield Breach("error", one.path, f"its {which} must be {words} long", f"shape {found}", words)
 
 
-def _frame_length(one: SeenElement | None) -> int | None:
+def frame_length(one: SeenElement | None) -> int | None:
     if one is None or one.type != names.DATAFRAME:
         return None
     try:
@@ -144,7 +147,7 @@ def shape_of(one: SeenElement) -> tuple[int, ...] | None:
     if one.type == "awkward-array":
         held = one.attribute("length")
         return (int(held.values[0]),) if held is not None and held.is_integer and len(held.values) == 1 else None
-    length = _frame_length(one)
+    length = frame_length(one)
     return None if length is None else (length,)
 
 
