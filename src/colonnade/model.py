@@ -377,6 +377,13 @@ class TableInfo:
         object.__setattr__(self, "members", members)
         object.__setattr__(self, "by_name", {column.name: column for column in members})
 
+    @property
+    def row_labels(self) -> list[str]:
+        """What names the rows in a pandas frame: the labels, and first a plain column that `_index` names (5.3)."""
+        labels = [label.name for label in self.labels]
+        named = self.index_name if self.index_name in self.by_name and self.index_name not in labels else None
+        return labels if named is None else [named, *labels]
+
 
 @dataclass(frozen=True, slots=True)
 class TableText:

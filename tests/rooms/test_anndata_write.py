@@ -32,7 +32,7 @@ def write_as(how: str, path: Path, df: pd.DataFrame) -> Path:
     if how == "ours":
         cn.write(path, df, "obs", layout="anndata")
     else:
-        write_theirs(path, df, "gzip" if "gzip" in how else None)
+        write_theirs(path, with_plain_strings(df), "gzip" if "gzip" in how else None)
     return path
 
 

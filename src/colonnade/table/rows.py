@@ -108,7 +108,7 @@ class Readable:
         query = self._query()
         return to_pandas(
             query.to_arrow(dictionaries=dictionaries),
-            [label.name for label in query._table.info.labels if label.name in query._names],
+            [name for name in query._table.info.row_labels if name in query._names],
         )
 
     def to_polars(self, *, dictionaries: bool = False) -> polars.DataFrame:
