@@ -1,4 +1,4 @@
-"""`_index` and `column-order` of tables that others wrote: a plain column that names the rows, categories in the order."""
+"""`_index` and `column-order` as others write them: a plain column that names the rows, categories in the order."""
 
 from __future__ import annotations
 
