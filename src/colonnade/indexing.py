@@ -15,6 +15,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError
+from colonnade.h5.datasets import can_grow
 from colonnade.h5.links import address, open_group
 from colonnade.indexes import KINDS, WORDS, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
@@ -27,11 +28,16 @@ from colonnade.trust import Receipts
 
 @dataclass(frozen=True)
 class OpenIndex:
-    """A search index of a table, with its receipt if it has one. `index` is None for a kind that is not known here."""
+    """A search index of a table, with its receipt if it has one.
+
+    `index` is None for one that cannot be used: it is wrong, or legal and of a kind or for a column that is not
+    supported here (`is_foreign`).
+    """
 
     placed: PlacedIndex
     info: IndexInfo
     index: Index | None
+    is_foreign: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,12 +62,14 @@ class Indexes:
         receipt = self.receipts.get(self._place(placed.column or "", placed.name))
         if receipt is not None and column is not None and receipt.get("rows") != [str(column.n_rows)]:
             receipt = None
-        index, problem = None, placed.problem
-        if word not in KINDS:
-            problem = problem or f"its kind, {placed.kind}, is not known here"
-        elif column is not None and problem is None:
+        index, problem, unsupported = None, placed.problem, None
+        if problem is None and word not in KINDS:
+            unsupported = f"its kind, {placed.kind}, is not known here"
+        elif problem is None and column is not None:
             index = KINDS[word].open(placed.dataset, column, receipt)
-            problem = refusal(column) or _problem(index)
+            unsupported = refusal(column)
+            problem = _problem(index) if unsupported is None else None
+        is_foreign, problem = unsupported is not None, problem or unsupported
         info = IndexInfo(
             column=placed.column or "",
             kind=word,
@@ -71,7 +79,7 @@ class Indexes:
             bytes=stored_bytes(placed),
             problem=problem,
         )
-        return OpenIndex(placed, info, index if problem is None else None)
+        return OpenIndex(placed, info, index if problem is None else None, is_foreign)
 
     def reader(self, column: ColumnInfo) -> ColumnReader:
         return open_reader(column, *self.layout.open_column(self.group, column))
@@ -114,7 +122,8 @@ class Indexes:
             for name, (word, builder) in list(builders.items()):
                 dataset = builder.finish()
                 self.layout.attach_index(self.group, column.name, KINDS[word].name, dataset)
-                self.receipts[self._place(column.name, name)] = _receipt(KINDS[word].open(dataset, column, None))
+                digests = builder.digests() or KINDS[word].open(dataset, column, None).digests()
+                self.receipts[self._place(column.name, name)] = _receipt(digests, column)
                 del builders[name]
         finally:
             for name, (_, builder) in builders.items():  # none is left unless this has failed
@@ -136,6 +145,9 @@ class Indexes:
         """Every index with what is wrong with it; one that is right gets a receipt, one that is not loses it."""
         for one in self.open():
             place = self._place(one.info.column, one.info.name)
+            if one.is_foreign:
+                yield one.info, []
+                continue
             if one.index is None:
                 yield one.info, [Wrong("index", one.info.problem, "an index that suits its column")]
                 continue
@@ -144,7 +156,7 @@ class Indexes:
             if wrong:
                 self.receipts.pop(place, None)
             else:
-                self.receipts[place] = _receipt(fresh)
+                self.receipts[place] = _receipt({**fresh.digests(), **fresh.claims()}, fresh.column)
             yield replace(one.info, trusted=not wrong), wrong
 
     # -- in step with changes --
@@ -181,15 +193,18 @@ class Indexes:
     def _refresh(self, one: OpenIndex, column: ColumnInfo, touched: Selection, n_before: int) -> None:
         place = self._place(column.name, one.info.name)
         kind = KINDS[one.info.kind]
-        index = kind.open(one.placed.dataset, one.index.column if one.index is not None else column, None)
+        assert one.index is not None  # or it would have been removed
+        index = kind.open(one.placed.dataset, one.index.column, one.index.receipt)
         try:
-            dataset = index.refresh(self.reader(column), touched, n_before, index.options())
+            has_room = all(map(can_grow, index.datasets()))
+            dataset = index.refresh(self.reader(column), touched, n_before, index.options()) if has_room else None
         except BAD_INDEX:
             dataset = None
         if dataset is None:
             self._rebuild(one, column)
         elif place in self.receipts:
-            self.receipts[place] = _receipt(kind.open(dataset, column, None))
+            digests = kind.open(dataset, column, None).digests()
+            self.receipts[place] = _receipt({**digests, **index.claims()}, column)
 
     def _rebuild(self, one: OpenIndex, column: ColumnInfo) -> None:
         options = one.index.options() if one.index is not None else Options()
@@ -204,7 +219,7 @@ class Indexes:
         """Build again every index of a known kind that no longer suits its column."""
         for one in self.open():
             column = self.info.by_name.get(one.info.column)
-            if one.info.kind in KINDS and not one.info.fresh and column is not None:
+            if not one.is_foreign and not one.info.fresh and one.info.kind in KINDS and column is not None:
                 self._rebuild(one, column)
 
 
@@ -245,9 +260,9 @@ def _verified(index: Index, reader: ColumnReader, options: Options) -> list[Wron
         return [Wrong("index", str(error), "an index and a column that can be read")]
 
 
-def _receipt(index: Index) -> Digests:
-    """What vouches for an index as it is now, for a column of so many rows."""
-    return {**index.digests(), "rows": [str(index.column.n_rows)]}
+def _receipt(digests: Digests, column: ColumnInfo) -> Digests:
+    """What vouches for an index as it is now, for a column of this many rows."""
+    return {**digests, "rows": [str(column.n_rows)]}
 
 
 def _problem(index: Index) -> str | None:

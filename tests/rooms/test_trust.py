@@ -803,8 +803,8 @@ def tampered(path: Path, original: bytes, tamper: Callable[[h5py.File], None]) -
 
 
 def is_noticed(message: str) -> bool:
-    """Whether a finding of verify_indexes names what is wrong, not only that something is."""
-    return "_search_indexes" not in message and "wrong in" in message
+    """Whether a finding of verify_indexes names what is wrong, or a kind that is unknown: that is legal, and not used."""
+    return "_search_indexes" not in message and ("wrong in" in message or "was not verified: its kind" in message)
 
 
 @pytest.mark.parametrize("column", SMALL_COLUMNS)

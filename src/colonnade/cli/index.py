@@ -176,7 +176,7 @@ def _verified(table: Table) -> Facts:
 def _wrong(table: Table, index: Facts, findings: list[Finding]) -> list[str]:
     """What was found wrong with an index."""
     path = f"{table.path.rstrip('/')}/_search_indexes/{index['name']}"
-    return [finding.message for finding in findings if finding.path == path]
+    return [finding.message for finding in findings if finding.path == path and finding.severity != "note"]
 
 
 def _show_verified(facts: Facts) -> None:

@@ -73,6 +73,10 @@ class Keys(ABC):
         """The keys at these places."""
 
     @abstractmethod
+    def part(self, start: int, stop: int) -> Keys:
+        """The keys from one place up to but without another; they share memory."""
+
+    @abstractmethod
     def ordered(self) -> Places:
         """The places of the present keys in increasing order, equal ones by place."""
 
@@ -225,6 +229,9 @@ class NumberKeys(Keys):
     def take(self, places: Places) -> NumberKeys:
         return NumberKeys(self.values[places], self.missing[places])
 
+    def part(self, start: int, stop: int) -> NumberKeys:
+        return NumberKeys(self.values[start:stop], self.missing[start:stop])
+
     def ordered(self) -> Places:
         present = self.present
         if present.all():
@@ -314,6 +321,9 @@ class ByteKeys(Keys):
 
     def take(self, places: Places) -> ByteKeys:
         return ByteKeys(self._array.take(pa.array(places)))
+
+    def part(self, start: int, stop: int) -> ByteKeys:
+        return ByteKeys(self._array.slice(start, stop - start))
 
     def ordered(self) -> Places:
         places = np.flatnonzero(~self.missing)

@@ -239,6 +239,9 @@ class ColumnReader:
         return decode_numbers(raw, column.type, column.fill)
 
     def _decode_keys(self, raw: Raw) -> Keys:
+        if self.has_numbers and self.column.categories is not None and self.column.kept is None:
+            codes, missing = self._decode_numbers(raw)
+            return NumberKeys(codes, np.zeros(len(codes), dtype=bool) if missing is None else missing)
         array = self._key_array(raw)
         return decimal_keys(array) if pa.types.is_decimal(array.type) else keys_of(array)
 

@@ -537,10 +537,11 @@ def write_rows(dataset: Any, stored: StoredType, start: int, image: Image, count
 
 
 def can_grow(dataset: Any) -> bool:
-    """Whether rows can be added to a dataset without end."""
+    """Whether a dataset can be made longer without end, in every dimension."""
     space = dataset.get_space()
     limits = space.get_simple_extent_dims(maxdims=True) if space.get_simple_extent_type() == h5s.SIMPLE else ()
-    return dataset.get_create_plist().get_layout() == h5d.CHUNKED and limits[:1] == (h5s.UNLIMITED,)
+    is_chunked = dataset.get_create_plist().get_layout() == h5d.CHUNKED
+    return is_chunked and bool(limits) and all(limit == h5s.UNLIMITED for limit in limits)
 
 
 def resize(dataset: Any, n_rows: int) -> None:

@@ -20,11 +20,12 @@ import numpy as np
 from colonnade.columns.keys import Keys, Numbers, Places
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
+from colonnade.h5 import attributes
 from colonnade.h5.chunks import open_source, raw_dtype
 from colonnade.h5.datasets import Image, describe_dataset, follow_pointers, reading, with_length
 from colonnade.h5.matrices import matrix_shape, read_matrix
 from colonnade.leaf import BoundLeaf, Key
-from colonnade.model import ColumnInfo
+from colonnade.model import ChunkGrid, ColumnInfo
 from colonnade.selection import Selection
 
 Digests = dict[str, list[str]]
@@ -70,15 +71,39 @@ class KeySource(Protocol):
     def is_open_to_rows(self) -> bool: ...
 
 
-def chunk_keys(source: KeySource, chunks: Iterator[int] | range) -> Iterator[tuple[int, Keys]]:
-    """The keys of these chunks, one after another."""
+def chunk_keys(source: KeySource, grid: ChunkGrid, chunks: Iterator[int] | range) -> Iterator[tuple[int, Keys]]:
+    """The keys of these chunks of the grid, one after another."""
     for chunk in chunks:
-        start, stop = source.column.grid.bounds(chunk)
+        start, stop = grid.bounds(chunk)
         yield chunk, source.keys(start, stop - start)
 
 
+def stride_grid(dataset: Any, column: ColumnInfo) -> ChunkGrid:
+    """The rows that each entry of an index stands for: a chunk, or what `chunk_shape` says where there are none."""
+    if column.chunk_rows is None:
+        stride = attributes.read_integers(dataset, "chunk_shape") or []
+        if len(stride) == 1 and stride[0] > 0:
+            return ChunkGrid(column.n_rows, stride[0])
+    return column.grid
+
+
+class Hasher:
+    """The digest of bytes that come in parts."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, data: bytes | Image) -> None:
+        self._hash.update(data)
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()[:32]
+
+
 def digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:32]
+    hasher = Hasher()
+    hasher.add(data)
+    return hasher.digest()
 
 
 class Part:
@@ -172,6 +197,10 @@ class Builder(ABC):
     def finish(self) -> Any:
         """Write what is left; gives the index's dataset."""
 
+    def digests(self) -> Digests | None:
+        """The digests of all bytes it wrote; None where they must be read again for it. After `finish`."""
+        return None
+
     def abandon(self) -> None:  # noqa: B027 - most have nothing of the kind
         """Let go of what is kept outside the file: the index will not be finished."""
 
@@ -204,6 +233,10 @@ class Index(ABC):
     def problem(self) -> str | None:
         """Why the index does not suit its column by its shape and attributes; None when it does."""
 
+    def datasets(self) -> list[Any]:
+        """What the index is made of: all of it must grow with the column."""
+        return [self.dataset]
+
     @abstractmethod
     def digests(self) -> Digests:
         """The digests of all its bytes, as they are now."""
@@ -223,6 +256,10 @@ class Index(ABC):
     @abstractmethod
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
         """Every entry that does not match the column: one pass over it."""
+
+    def claims(self) -> Digests:
+        """What a pass over the column has shown that the bytes of the index alone do not: part of its receipt."""
+        return {}
 
     def options(self) -> Options:
         """How it was built, as far as it shows: to build it again."""

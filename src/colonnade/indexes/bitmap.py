@@ -3,7 +3,7 @@
 In: a column, some rows at a time. Out: exactly the rows for which a leaf is true.
 Bit r % 8 of byte r // 8, counted from the least significant, is row r. Missing rows have no bit; NaN is one value.
 Always: a value that is not among the values proves nothing, unless every row that is not missing has its bit. That is
-so in an index built here or verified; of others it is found out by counting.
+so in an index built here; verifying finds it out of others, which may be of some values only, or else counting does.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.columns.key_images import image_to_keys, keys_to_image
-from colonnade.columns.keys import Keys, Places, join
+from colonnade.columns.keys import Keys, NumberKeys, Numbers, Places, join
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import DatasetPlan, create_dataset, describe_dataset, reading, resize, write_rows
 from colonnade.h5.links import dereference, is_dataset
-from colonnade.h5.matrices import Bytes, create_matrix, matrix_shape, read_matrix, resize_matrix, write_matrix
+from colonnade.h5.matrices import Bytes, create_matrix, matrix_shape, read_matrix, resize_matrix, write_lines
 from colonnade.indexes.base import (
     Builder,
     ChangedError,
     Digests,
     Found,
+    Hasher,
     Index,
     KeySource,
     Options,
@@ -42,7 +43,8 @@ from colonnade.selection import Selection
 
 KIND = "BITMAP"
 WINDOW = 1 << 19  # rows whose bits are made together
-STRIPE = 1 << 16  # bytes of one value's bits in a chunk of the dataset
+STRIPE = WINDOW // 8  # bytes of one value's bits in a chunk of the dataset
+MOST_NEAR = 256  # integers from the least to the greatest, among which each has its line at once
 
 
 class Values:
@@ -54,22 +56,44 @@ class Values:
     def __len__(self) -> int:
         return 0 if self.keys is None else len(self.keys)
 
-    def codes(self, keys: Keys) -> Places:
-        """For each row the number of its value, -1 for a missing one; new values are added behind the others."""
+    def codes(self, keys: Keys, grow: bool = True) -> Places:
+        """For each row the number of its value, -1 for a missing one; new values are added after the others.
+
+        Where they may not `grow`, a row with a value that has no number has -1 as well.
+        """
         found, codes = keys.distinct()
+        numbers = self.numbers(found, grow)
+        return np.where(codes < 0, -1, numbers[codes]) if len(numbers) else codes
+
+    def numbers(self, found: Keys, grow: bool = True) -> Places:
+        """The number of each of these distinct values; new ones are added after the others, or have -1."""
         if self.keys is None:
-            self.keys = found
-            return codes
-        whole, places = join([self.keys, found]).distinct()
-        del whole
+            if grow:
+                self.keys = found
+            return np.arange(len(found)) if grow else np.full(len(found), -1)
+        _, places = join([self.keys, found]).distinct()
         known = np.full(int(places.max(initial=-1)) + 1, -1, dtype=np.int64)
         known[places[: len(self.keys)]] = np.arange(len(self.keys))
-        mine = known[places[len(self.keys) :]]
-        new = np.flatnonzero(mine < 0)
-        if len(new):
-            mine[new] = len(self.keys) + np.arange(len(new))
+        numbers = known[places[len(self.keys) :]]
+        new = np.flatnonzero(numbers < 0)
+        if len(new) and grow:
+            numbers[new] = len(self.keys) + np.arange(len(new))
             self.keys = join([self.keys, found.take(new)])
-        return np.where(codes < 0, -1, mine[codes]) if len(mine) else codes
+        return numbers
+
+    def lines(self, keys: Keys, grow: bool = True) -> tuple[list[int], Bytes]:
+        """The bits of these rows, which begin at a whole byte: the numbers of values, and a line of each."""
+        near = _near_codes(keys)
+        if near is None:
+            codes = self.codes(keys, grow)
+            return list(range(len(self))), bits_of(codes, len(self))
+        least, codes, dtype = near
+        bits = bits_of(codes, int(codes.max(initial=-1)) + 1)
+        words = bits if bits.shape[1] % 8 else bits.view(np.uint64)
+        held = np.flatnonzero(words.any(axis=1))
+        numbers = self.numbers(NumberKeys((held + least).astype(dtype), np.zeros(len(held), dtype=bool)), grow)
+        known = numbers >= 0
+        return numbers[known].tolist(), bits if len(held) == len(bits) and known.all() else bits[held[known]]
 
     @property
     def is_ordered(self) -> bool:
@@ -81,10 +105,31 @@ class Values:
         return bool((whole == np.arange(len(self.keys))).all())
 
 
-def bits_of(codes: Places, n_values: int) -> Bytes:
-    """The bits of some rows, which begin at a whole byte: one line a value."""
+def _near_codes(keys: Keys) -> tuple[int, Numbers, np.dtype[Any]] | None:
+    """Integers that lie near each other, as codes from their least on: that, the codes, -1 where missing, their type.
+
+    So no row must be looked up. None for all other keys.
+    """
+    if not isinstance(keys, NumberKeys) or keys.values.dtype.kind not in "iu" or not len(keys):
+        return None
+    missing = keys.missing if keys.missing.any() else None
+    least, greatest, _, _ = kernels.least_greatest(np.ascontiguousarray(keys.values), missing)
+    if least is None or greatest - least >= MOST_NEAR:
+        return None
+    if 0 <= least and greatest < MOST_NEAR:
+        least = 0
+    width = np.int8 if greatest - least < 2**7 else np.int16
+    codes = keys.values if keys.values.itemsize > 1 or least == 0 else keys.values.astype(np.int16)
+    codes = (codes if least == 0 else codes - codes.dtype.type(least)).astype(width, copy=False)
+    if missing is not None and (codes[missing] >= 0).any():
+        codes = np.where(missing, width(-1), codes)
+    return least, codes, keys.values.dtype
+
+
+def bits_of(codes: Numbers, n_values: int) -> Bytes:
+    """The bits of some rows, which begin at a whole byte: one line per value."""
     bits = np.empty((n_values, -(-len(codes) // 8)), dtype=np.uint8)
-    kernels.code_bits(codes, n_values, bits)
+    kernels.code_bits(np.ascontiguousarray(codes), n_values, bits)
     return bits
 
 
@@ -97,33 +142,53 @@ class BitmapBuilder(Builder):
         self._waiting: list[Keys] = []
         self._n_waiting = 0
         self._first = 0
+        self._hashers: list[Hasher] = []
         n_bytes = -(-column.n_rows // 8)
         self._dataset = create_matrix(group, name, (0, n_bytes), (1, min(STRIPE, max(n_bytes, 1))), "deflate:1")
 
     def add(self, first_row: int, keys: Keys) -> None:
-        self._waiting.append(keys)
-        self._n_waiting += len(keys)
-        if self._n_waiting >= WINDOW:
-            self._flush(self._n_waiting // 8 * 8)
+        start = 0
+        while start < len(keys):
+            stop = min(len(keys), start + WINDOW - self._n_waiting)
+            self._waiting.append(keys.part(start, stop))
+            self._n_waiting += stop - start
+            start = stop
+            if self._n_waiting == WINDOW:
+                self._flush()
 
-    def _flush(self, count: int) -> None:
-        if not count:
-            return
-        whole = join(self._waiting)
-        write_bits(self._dataset, self._values, self._first, whole.take(np.arange(count)), self._column, self._options)
-        self._first += count
-        self._n_waiting = len(whole) - count
-        self._waiting = [whole.take(np.arange(count, len(whole)))] if self._n_waiting else []
+    def _flush(self) -> None:
+        if self._n_waiting:
+            numbers, bits = self._values.lines(join(self._waiting))
+            make_room(self._dataset, self._values, self._column, self._options)
+            write_lines(self._dataset, numbers, self._first // 8, bits, new=True)
+            self._hash(dict(zip(numbers, bits, strict=True)), np.zeros(bits.shape[1], dtype=np.uint8))
+            self._first += self._n_waiting
+            self._waiting, self._n_waiting = [], 0
+
+    def _hash(self, lines: dict[int, Bytes], empty: Bytes) -> None:
+        """Add the bits of these rows to the digest of each value; before it was met, none of its bits is set."""
+        for number in range(len(self._values)):
+            if number == len(self._hashers):
+                self._hashers.append(Hasher())
+                for first in range(0, self._first // 8, STRIPE):
+                    self._hashers[number].add(bytes(min(STRIPE, self._first // 8 - first)))
+            self._hashers[number].add(lines.get(number, empty))
+
+    def digests(self) -> Digests:
+        return {
+            "attributes": [digest(b"")],
+            "": [hasher.digest() for hasher in self._hashers],
+            "values": [digest_pointing(BitmapIndex(self._dataset, self._column).values_dataset())],
+        }
 
     def finish(self) -> Any:
-        self._flush(self._n_waiting)
+        self._flush()
         write_values(self._group, f"{self._name}__values", self._dataset, self._values, self._column)
         return self._dataset
 
 
-def write_bits(dataset: Any, values: Values, first: int, keys: Keys, column: ColumnInfo, options: Options) -> None:
-    """Write the bits of rows from `first` on, a multiple of 8, for all values."""
-    codes = values.codes(keys)
+def make_room(dataset: Any, values: Values, column: ColumnInfo, options: Options) -> None:
+    """Make the matrix as large as it must be for these values, unless there are too many."""
     if len(values) > options.max_values:
         raise UsageError(
             f"column {column.name!r} has more than {options.max_values:,} distinct values, too many for a bitmap: use "
@@ -131,7 +196,6 @@ def write_bits(dataset: Any, values: Values, first: int, keys: Keys, column: Col
             column=column.name,
         )
     resize_matrix(dataset, (len(values), -(-column.n_rows // 8)))
-    write_matrix(dataset, 0, first // 8, bits_of(codes, len(values)))
 
 
 def write_values(group: Any, name: str, dataset: Any, values: Values, column: ColumnInfo) -> None:
@@ -212,11 +276,14 @@ class BitmapIndex(Index):
     def _is_complete(self) -> bool:
         """Whether every row that is not missing has its bit: so it is in one that was verified, else it is counted."""
         if self._complete is None:
-            self._complete = self.receipt is not None or (
-                self.column.fill is None
-                and self.column.categories is None
-                and _popcount(self._mask(np.ones(len(self.values()), dtype=bool))) == self.column.n_rows
-            )
+            if self.receipt is not None:
+                self._complete = not self._is_of_some_values
+            else:
+                self._complete = (
+                    self.column.fill is None
+                    and self.column.categories is None
+                    and _popcount(self._mask(np.ones(len(self.values()), dtype=bool))) == self.column.n_rows
+                )
         return self._complete
 
     def cost(self, leaf: BoundLeaf) -> int:
@@ -252,10 +319,16 @@ class BitmapIndex(Index):
         touched = changed | Selection.of(min(n_before, column.n_rows) // 8 * 8, column.n_rows)
         for start, stop in touched.windows(WINDOW):
             first, last = _hull(touched.within(start, stop), column.n_rows)
+            numbers, bits = values.lines(source.keys(first, last - first), grow=not self._is_of_some_values)
+            if len(values) > n_values and not self._is_complete():
+                return None  # rows that hold a new value already may be without their bit
             try:
-                write_bits(self.dataset, values, first, source.keys(first, last - first), column, options)
+                make_room(self.dataset, values, column, options)
             except UsageError:
                 return None  # too many values now: it is no use any more
+            block = np.zeros((len(values), bits.shape[1]), dtype=np.uint8)
+            block[numbers] = bits
+            write_lines(self.dataset, range(len(values)), first // 8, block)
         if len(values) != n_values:
             resize(node, len(values))
             assert values.keys is not None  # there are values
@@ -263,8 +336,20 @@ class BitmapIndex(Index):
             image, _kept = keys_to_image(values.keys, stored)
             write_rows(node, stored, 0, image, len(values))
         attributes.write_flag(self.dataset, "ordered", values.is_ordered)
-        self._values = self._part = self._complete = None
+        self._values = self._part = None
         return self.dataset
+
+    @property
+    def _is_of_some_values(self) -> bool:
+        """Whether it is known that some values have no bitmap: it stays so."""
+        return self.receipt is not None and "complete" in self.receipt
+
+    def claims(self) -> Digests:
+        return {"complete": ["no"]} if self._complete is False or self._is_of_some_values else {}
+
+    def datasets(self) -> list[Any]:
+        values = self.values_dataset()
+        return [self.dataset] if values is None else [self.dataset, values]
 
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
         stored = self.values()
@@ -277,12 +362,9 @@ class BitmapIndex(Index):
             yield Wrong("ordered", True, False)
         for start in range(0, self.column.n_rows, WINDOW):
             stop = min(start + WINDOW, self.column.n_rows)
-            codes = values.codes(source.keys(start, stop - start))
-            if len(values) > len(stored):
-                row = start + int(np.argmax(codes >= len(stored)))
-                assert values.keys is not None  # a value was added
-                yield Wrong(f"row {row}", "no bitmap for its value", values.keys.key(len(stored)))
-                return
+            keys = source.keys(start, stop - start)
+            codes = values.codes(keys, grow=False)
+            self._complete = self._complete is not False and not ((codes < 0) & ~keys.missing).any()
             yield from self._compare(start, stop, codes)
 
     def _compare(self, start: int, stop: int, codes: Places) -> Iterator[Wrong]:

@@ -29,9 +29,10 @@ from colonnade.indexes.base import (
     Wrong,
     chunk_keys,
     digest,
+    stride_grid,
 )  # fmt: skip
 from colonnade.leaf import BoundLeaf
-from colonnade.model import ColumnInfo
+from colonnade.model import ChunkGrid, ColumnInfo
 from colonnade.selection import Selection
 
 KIND = "CHUNK_BLOOM"
@@ -132,6 +133,13 @@ class BloomIndex(Index):
     def __post_init__(self) -> None:
         self.kind = KIND
         self._part: Part | None = None
+        self._known_grid: ChunkGrid | None = None
+
+    @property
+    def _grid(self) -> ChunkGrid:
+        if self._known_grid is None:
+            self._known_grid = stride_grid(self.dataset, self.column)
+        return self._known_grid
 
     @property
     def _sizes(self) -> tuple[int, int]:
@@ -140,7 +148,7 @@ class BloomIndex(Index):
         return k[0], m_bits[0]
 
     def problem(self) -> str | None:
-        grid = self.column.grid
+        grid = self._grid
         shape = matrix_shape(self.dataset)
         k, m_bits = self._sizes
         if shape is None:
@@ -156,7 +164,8 @@ class BloomIndex(Index):
         return None
 
     def _attributes_digest(self) -> str:
-        return digest(repr(self._sizes).encode())
+        sizes = self._sizes if self.column.chunk_rows is not None else (*self._sizes, self._grid.chunk_rows)
+        return digest(repr(sizes).encode())
 
     def _filters(self) -> Part:
         if self._part is None:
@@ -171,7 +180,7 @@ class BloomIndex(Index):
         points = leaf.points
         if points is None or len(points) > MOST_POINTS:
             return None
-        grid = self.column.grid
+        grid = self._grid
         may = np.zeros(grid.n_chunks, dtype=bool)
         if points:
             k, m_bits = self._sizes
@@ -196,7 +205,7 @@ class BloomIndex(Index):
         if not resize_matrix(self.dataset, (grid.n_chunks, m_bits // 8)):
             return None
         touched = changed | Selection.of(min(n_before, grid.n_rows) // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
-        for chunk, keys in chunk_keys(source, iter(touched.chunks(grid.chunk_rows).tolist())):
+        for chunk, keys in chunk_keys(source, grid, iter(touched.chunks(grid.chunk_rows).tolist())):
             write_matrix(self.dataset, chunk, 0, make_filter(keys, key_type(source.column).size, k, m_bits)[None])
         return self.dataset
 
@@ -204,7 +213,7 @@ class BloomIndex(Index):
         """A filter must be exactly that of its chunk: a bit too few loses rows, a bit too many is not ours."""
         k, m_bits = self._sizes
         filters = Part(self.dataset, 1)
-        for chunk, keys in chunk_keys(source, range(self.column.grid.n_chunks)):
+        for chunk, keys in chunk_keys(source, self._grid, range(self._grid.n_chunks)):
             truth, found = make_filter(keys, key_type(self.column).size, k, m_bits), filters.read(chunk, chunk + 1)[0]
             for byte in np.flatnonzero(truth != found)[:1].tolist():
                 yield Wrong(f"chunk {chunk}, byte {byte}", int(found[byte]), int(truth[byte]))

@@ -47,9 +47,10 @@ from colonnade.indexes.base import (
     chunk_keys,
     digest,
     digest_pointing,
+    stride_grid,
 )  # fmt: skip
 from colonnade.leaf import Among, BoundLeaf, Interval, Missing, NotANumber
-from colonnade.model import ColumnInfo, StoredField, StoredType
+from colonnade.model import ChunkGrid, ColumnInfo, StoredField, StoredType
 from colonnade.selection import Selection
 
 KIND = "CHUNK_MINMAX"
@@ -134,10 +135,17 @@ class MinMaxIndex(Index):
     def __post_init__(self) -> None:
         self.kind = KIND
         self._read: tuple[Keys, Keys, dict[str, Any]] | None = None
+        self._known_grid: ChunkGrid | None = None
+
+    @property
+    def _grid(self) -> ChunkGrid:
+        if self._known_grid is None:
+            self._known_grid = stride_grid(self.dataset, self.column)
+        return self._known_grid
 
     def problem(self) -> str | None:
         info = describe_dataset(self.dataset)
-        grid = self.column.grid
+        grid = self._grid
         wanted = entry_type(self.column)
         if info.type.kind != "compound" or [f.name for f in info.type.fields] != [f.name for f in wanted.fields]:
             return "it does not hold min, max, nan_count, fill_count and n"
@@ -150,15 +158,20 @@ class MinMaxIndex(Index):
         return None
 
     def digests(self) -> Digests:
-        return {"attributes": [digest(b"")], "": [digest_pointing(self.dataset)]}
+        return {"attributes": [self._attributes_digest()], "": [digest_pointing(self.dataset)]}
+
+    def _attributes_digest(self) -> str:
+        """Of the stride, where the column has no chunks to compare it with."""
+        return digest(b"" if self.column.chunk_rows is not None else str(self._grid.chunk_rows).encode())
 
     def bounds(self) -> tuple[Keys, Keys, dict[str, Any]]:
         """The least and the greatest key of each chunk, which mean nothing where it has no value, and its counts."""
         if self._read is None:
+            self._check_attributes(self._attributes_digest())
             if self.receipt is not None and self.receipt.get("") != self.digests()[""]:
                 raise ChangedError("its bytes are not those that were verified")
             info = describe_dataset(self.dataset)
-            with reading(self.dataset, info, 0, self.column.grid.n_chunks) as image:
+            with reading(self.dataset, info, 0, self._grid.n_chunks) as image:
                 low = image_to_keys(image["min"], key_type(self.column))
                 high = image_to_keys(image["max"], key_type(self.column))
                 counts = {name: image[name].astype("i8") for name in _COUNTS}
@@ -169,7 +182,7 @@ class MinMaxIndex(Index):
         return self._read
 
     def _check_counts(self, counts: dict[str, Any]) -> None:
-        grid = self.column.grid
+        grid = self._grid
         lengths = np.full(grid.n_chunks, grid.chunk_rows, dtype="i8")
         if len(lengths):
             lengths[-1] = grid.n_rows - (grid.n_chunks - 1) * grid.chunk_rows
@@ -210,14 +223,14 @@ class MinMaxIndex(Index):
         return np.ones(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
 
     def _rows(self, chosen: Mask) -> Selection:
-        return Selection.from_chunks(chosen, self.column.grid.chunk_rows, self.column.n_rows)
+        return Selection.from_chunks(chosen, self._grid.chunk_rows, self.column.n_rows)
 
     def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
         grid = source.column.grid
         self._read = None
         resize(self.dataset, grid.n_chunks)
         touched = changed | Selection.of(min(n_before, grid.n_rows) // grid.chunk_rows * grid.chunk_rows, grid.n_rows)
-        for chunk, keys in chunk_keys(source, iter(touched.chunks(grid.chunk_rows).tolist())):
+        for chunk, keys in chunk_keys(source, grid, iter(touched.chunks(grid.chunk_rows).tolist())):
             entry = _Entries(source.column)
             entry.add(keys)
             entry.write(self.dataset, chunk)
@@ -229,7 +242,7 @@ class MinMaxIndex(Index):
         except ChangedError as error:
             yield Wrong("counts", str(error), "counts that add up")
             return
-        for chunk, keys in chunk_keys(source, range(self.column.grid.n_chunks)):
+        for chunk, keys in chunk_keys(source, self._grid, range(self._grid.n_chunks)):
             truth = {"nan_count": int(keys.nan.sum()), "fill_count": int(keys.missing.sum()), "n": len(keys)}
             for name, expected in truth.items():
                 if counts[name][chunk] != expected:

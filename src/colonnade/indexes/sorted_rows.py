@@ -246,7 +246,7 @@ class SortedRowsIndex(Index):
         self._part = self._read_tails = None
         resize(self.dataset, source.column.n_rows)
         with sorter(options.memory) as order:
-            for chunk, keys in chunk_keys(source, range(source.column.grid.n_chunks)):
+            for chunk, keys in chunk_keys(source, source.column.grid, range(source.column.grid.n_chunks)):
                 order.add(source.column.grid.bounds(chunk)[0], keys)
             write_order(self.dataset, order, source.column)
         return self.dataset
@@ -278,7 +278,7 @@ class SortedRowsIndex(Index):
 
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
         with sorter(options.memory) as order:
-            for chunk, keys in chunk_keys(source, range(self.column.grid.n_chunks)):
+            for chunk, keys in chunk_keys(source, self.column.grid, range(self.column.grid.n_chunks)):
                 order.add(self.column.grid.bounds(chunk)[0], keys)
             truth = order.n_missing, order.n_nan
             if self._tails != truth:

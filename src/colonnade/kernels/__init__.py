@@ -30,3 +30,13 @@ if _wanted != "numpy":
         REASON = f"the C form cannot be loaded: {error}"
 if FORM == "numpy":
     from colonnade.kernels.plain import *  # noqa: F403
+
+
+def __getattr__(name: str) -> object:
+    """A function that an extension compiled before the last update of the sources lacks, in its NumPy form."""
+    from importlib import import_module
+
+    plain = import_module("colonnade.kernels.plain") if not name.startswith("_") and name != "plain" else None
+    if plain is not None and name in plain.__all__:
+        return getattr(plain, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -28,6 +28,7 @@ typedef struct { uint8_t symbol[MOST_HEAD], extra[MOST_HEAD]; int n; } Head;
 typedef struct {
     Run runs[MOST_RUNS];
     Py_ssize_t n_runs;
+    uint32_t bytes[256]; /* how often each occurs in the block */
     Codes codes, head_codes;
     Head head;
 } State;
@@ -185,8 +186,10 @@ static void find_runs(State *s, const uint8_t *p, Py_ssize_t n)
     }
 }
 
-static void count_literals(const uint8_t *p, Py_ssize_t n, uint32_t counts[4][256])
+/* How often each byte occurs in a block. */
+static void count_bytes(State *s, const uint8_t *p, Py_ssize_t n)
 {
+    uint32_t counts[4][256] = {{0}};
     Py_ssize_t i = 0;
     for (; i + 4 <= n; i += 4) {
         counts[0][p[i]]++;
@@ -196,19 +199,19 @@ static void count_literals(const uint8_t *p, Py_ssize_t n, uint32_t counts[4][25
     }
     for (; i < n; i++)
         counts[0][p[i]]++;
+    for (int j = 0; j < 256; j++)
+        s->bytes[j] = counts[0][j] + counts[1][j] + counts[2][j] + counts[3][j];
 }
 
-/* The counts of all symbols of a block; answers the extra bits of its runs. */
-static int64_t count_block(State *s, const uint8_t *p, Py_ssize_t n)
+/* The counts of all symbols of a block, whose bytes are counted; answers the extra bits of its runs. */
+static int64_t count_block(State *s, const uint8_t *p)
 {
-    uint32_t counts[4][256] = {{0}};
     int64_t n_extra_bits = 0;
-    Py_ssize_t at = 0;
     memset(s->codes.count, 0, sizeof s->codes.count);
+    memcpy(s->codes.count, s->bytes, sizeof s->bytes);
     for (Py_ssize_t i = 0; i < s->n_runs; i++) {
         unsigned left = s->runs[i].length, part;
-        count_literals(p + at, s->runs[i].start - at, counts);
-        at = s->runs[i].start + left;
+        s->codes.count[p[s->runs[i].start]] -= left;
         for (; left; left -= part) {
             int n_extra;
             unsigned extra;
@@ -217,9 +220,6 @@ static int64_t count_block(State *s, const uint8_t *p, Py_ssize_t n)
             n_extra_bits += n_extra + 1; /* and one for the distance */
         }
     }
-    count_literals(p + at, n - at, counts);
-    for (int i = 0; i < 256; i++)
-        s->codes.count[i] = counts[0][i] + counts[1][i] + counts[2][i] + counts[3][i];
     s->codes.count[END] = 1;
     return n_extra_bits;
 }
@@ -331,9 +331,9 @@ static void store_block(Writer *w, const uint8_t *p, Py_ssize_t n, int is_last)
 }
 
 /* The codes of a block with the runs that it has; answers the bits it takes. */
-static int64_t plan_block(State *s, const uint8_t *p, Py_ssize_t n, int *n_lengths, int *n_head)
+static int64_t plan_block(State *s, const uint8_t *p, int *n_lengths, int *n_head)
 {
-    int64_t n_bits = 3 + 14 + count_block(s, p, n);
+    int64_t n_bits = 3 + 14 + count_block(s, p);
     make_codes(&s->codes, SYMBOLS, LONGEST);
     *n_lengths = SYMBOLS, *n_head = HEAD_SYMBOLS;
     while (*n_lengths > 257 && !s->codes.length[*n_lengths - 1])
@@ -354,14 +354,15 @@ static int write_block(State *s, Writer *w, const uint8_t *p, Py_ssize_t n, int 
 {
     int n_lengths, n_head;
     find_runs(s, p, n);
-    int64_t n_bits = plan_block(s, p, n, &n_lengths, &n_head);
+    count_bytes(s, p, n);
+    int64_t n_bits = plan_block(s, p, &n_lengths, &n_head);
     Py_ssize_t n_runs = s->n_runs;
     if (n_runs * SHORT > n) { /* runs that are short and many take more than literals of a bit or two */
         s->n_runs = 0;
-        int64_t without = plan_block(s, p, n, &n_lengths, &n_head);
+        int64_t without = plan_block(s, p, &n_lengths, &n_head);
         if (without > n_bits) {
             s->n_runs = n_runs;
-            n_bits = plan_block(s, p, n, &n_lengths, &n_head);
+            n_bits = plan_block(s, p, &n_lengths, &n_head);
         }
         else
             n_bits = without;
@@ -377,16 +378,14 @@ static int write_block(State *s, Writer *w, const uint8_t *p, Py_ssize_t n, int 
     return 0;
 }
 
-/* Bytes of the stream, or 0 where it does not fit. */
-static Py_ssize_t deflate_stream(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room)
+/* Blocks of at most `part` bytes. Bytes of the stream, or 0 where it does not fit. */
+static Py_ssize_t write_stream(State *s, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room, Py_ssize_t part)
 {
-    State *s = state;
     Writer w = {out + 2, out + room, 0, 0, 0};
     if (room < 32)
         return 0;
     out[0] = 0x78, out[1] = 0x01;
-    Py_ssize_t at = 0, part = n / PARTS;
-    part = part < SMALLEST ? SMALLEST : part > BLOCK ? BLOCK : part;
+    Py_ssize_t at = 0;
     do {
         Py_ssize_t some = n - at < part ? n - at : part;
         if (write_block(s, &w, in + at, some, at + some == n) < 0)
@@ -402,13 +401,35 @@ static Py_ssize_t deflate_stream(void *state, const uint8_t *in, Py_ssize_t n, u
     return w.out + 4 - out;
 }
 
+static Py_ssize_t deflate_stream(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room)
+{
+    Py_ssize_t part = n / PARTS;
+    return write_stream(state, in, n, out, room, part < SMALLEST ? SMALLEST : part > BLOCK ? BLOCK : part);
+}
+
+static Py_ssize_t deflate_even_stream(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room)
+{
+    return write_stream(state, in, n, out, room, BLOCK);
+}
+
+static PyObject *deflate_with(PyObject *arguments, Coder *work)
+{
+    Py_ssize_t room, answer = code_stream(arguments, sizeof(State), work, &room);
+    return answer == PY_SSIZE_T_MIN ? NULL : PyLong_FromSsize_t(answer);
+}
+
 static PyObject *deflate(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
-    Py_ssize_t room, answer = code_stream(arguments, sizeof(State), deflate_stream, &room);
-    return answer == PY_SSIZE_T_MIN ? NULL : PyLong_FromSsize_t(answer);
+    return deflate_with(arguments, deflate_stream);
+}
+
+static PyObject *deflate_even(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    return deflate_with(arguments, deflate_even_stream);
 }
 
 PyMethodDef deflate_functions[] = {
     {"deflate", deflate, METH_VARARGS, NULL},
+    {"deflate_even", deflate_even, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

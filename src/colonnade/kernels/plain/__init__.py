@@ -34,7 +34,7 @@ from colonnade.kernels.plain.compare import (
     range_rows,
     ranges_rows,
 )
-from colonnade.kernels.plain.deflate import deflate
+from colonnade.kernels.plain.deflate import deflate, deflate_even
 from colonnade.kernels.plain.filters import fletcher32, lookup3, lookup3_each, shuffle, unshuffle
 from colonnade.kernels.plain.hashing import (
     bloom_add_items,
@@ -88,6 +88,7 @@ __all__ = [
     "decode_scaleoffset_chunks",
     "decode_scaleoffset_rows",
     "deflate",
+    "deflate_even",
     "encode_scaleoffset",
     "fixed_to_arrow",
     "fletcher32",

@@ -19,3 +19,8 @@ def deflate(source: Readable, out: Readable, /) -> int:
         return 0
     made[: len(stream)] = np.frombuffer(stream, dtype=np.uint8)
     return len(stream)
+
+
+def deflate_even(source: Readable, out: Readable, /) -> int:
+    """The same for bytes that are of one kind throughout: one set of codes does for many of them."""
+    return deflate(source, out)

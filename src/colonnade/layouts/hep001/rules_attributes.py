@@ -31,13 +31,6 @@ def flag_of(held: Attribute | None) -> bool | None:
     return bool(held.values[0])
 
 
-def integers_of(held: Attribute | None) -> list[int] | None:
-    """The integers that an attribute holds; None when it holds something else."""
-    if held is None or not held.is_integer:
-        return None
-    return [int(value) for value in held.values]
-
-
 def stored_as(held: Attribute) -> str:
     """How an attribute is stored, in words."""
     shape = "no elements" if held.shape is None else "a scalar" if held.shape == () else f"an array {held.shape}"

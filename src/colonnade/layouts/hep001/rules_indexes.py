@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 
 from colonnade.columns.keys import domain_of
@@ -17,7 +16,6 @@ from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.rules_attributes import (
     count_breaches,
     flag_breaches,
-    integers_of,
     reference_breaches,
     text_breaches,
     text_of,
@@ -145,7 +143,7 @@ def _suits(table: SeenTable, one: SeenDataset, word: str, attributes: Iterator[B
         message = f"column {column.name!r} cannot have an index: its values cannot be compared"
         yield Breach("error", one.path, message, str(info.type), "a type whose values have an order")
         return
-    reason = refusal(info) or _other_stride(one, info)
+    reason = refusal(info)
     if reason is not None:
         message = f"this index of column {column.name!r} is not used here: {reason}"
         yield Breach("note", one.path, message, reason, "a column whose index can be used")
@@ -161,19 +159,6 @@ def _problem(one: SeenDataset, column: ColumnInfo, word: str) -> str | None:
         return KINDS[word].open(one.dataset, column, None).problem()
     except BAD_INDEX as error:
         return str(error)
-
-
-def _other_stride(one: SeenDataset, column: ColumnInfo) -> str | None:
-    """Of a column without chunks, the builder of an index chose the stride; here only one is looked for."""
-    stride = integers_of(one.attributes.get("chunk_shape"))
-    if column.storage == "chunked" or stride is None or stride == [column.grid.chunk_rows]:
-        return None
-    word = word_of(one)
-    if word is None or len(stride) != 1 or stride[0] < 1:
-        return None
-    if _problem(one, replace(column, chunk_rows=stride[0]), word) is not None:
-        return None
-    return f"it has an entry for every {stride[0]:,} rows of a column without chunks"
 
 
 def minmax_suits(table: SeenTable) -> Iterator[Breach]:
