@@ -35,6 +35,12 @@ def test_the_c_form_is_built_where_it_must_be() -> None:
         assert functions == {name for name in dir(native) if not name.startswith("_")}
 
 
+def test_an_extension_that_is_older_than_the_sources_lacks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(kernels, "deflate_even")
+    assert kernels.deflate_even is plain.deflate_even
+    assert not hasattr(kernels, "no_such_kernel")
+
+
 def test_the_environment_chooses() -> None:
     code = "from colonnade import kernels; print(kernels.FORM)"
     environment = {**os.environ, "COLONNADE_KERNELS": "numpy"}

@@ -803,7 +803,7 @@ def tampered(path: Path, original: bytes, tamper: Callable[[h5py.File], None]) -
 
 
 def is_noticed(message: str) -> bool:
-    """Whether a finding of verify_indexes names what is wrong, or a kind that is unknown: that is legal, and not used."""
+    """Whether a finding of verify_indexes names what is wrong, or a kind that is not known, which is legal."""
     return "_search_indexes" not in message and ("wrong in" in message or "was not verified: its kind" in message)
 
 

@@ -91,7 +91,8 @@ class Values:
         bits = bits_of(codes, int(codes.max(initial=-1)) + 1)
         words = bits if bits.shape[1] % 8 else bits.view(np.uint64)
         held = np.flatnonzero(words.any(axis=1))
-        numbers = self.numbers(NumberKeys((held + least).astype(dtype), np.zeros(len(held), dtype=bool)), grow)
+        found = held.astype(dtype) + dtype.type(least)  # what is cut off here comes back there
+        numbers = self.numbers(NumberKeys(found, np.zeros(len(held), dtype=bool)), grow)
         known = numbers >= 0
         return numbers[known].tolist(), bits if len(held) == len(bits) and known.all() else bits[held[known]]
 
@@ -116,7 +117,7 @@ def _near_codes(keys: Keys) -> tuple[int, Numbers, np.dtype[Any]] | None:
     least, greatest, _, _ = kernels.least_greatest(np.ascontiguousarray(keys.values), missing)
     if least is None or greatest - least >= MOST_NEAR:
         return None
-    if 0 <= least and greatest < MOST_NEAR:
+    if least >= 0 and greatest < MOST_NEAR:
         least = 0
     width = np.int8 if greatest - least < 2**7 else np.int16
     codes = keys.values if keys.values.itemsize > 1 or least == 0 else keys.values.astype(np.int16)

@@ -9,6 +9,7 @@ The environment decides otherwise with COLONNADE_KERNELS=numpy, or =c, which is 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from colonnade.kernels.rules import *  # noqa: F403
 
@@ -32,11 +33,13 @@ if FORM == "numpy":
     from colonnade.kernels.plain import *  # noqa: F403
 
 
-def __getattr__(name: str) -> object:
-    """A function that an extension compiled before the last update of the sources lacks, in its NumPy form."""
-    from importlib import import_module
+if not TYPE_CHECKING:
 
-    plain = import_module("colonnade.kernels.plain") if not name.startswith("_") and name != "plain" else None
-    if plain is not None and name in plain.__all__:
-        return getattr(plain, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        """A function that an extension compiled before the last update of the sources lacks, in its NumPy form."""
+        from importlib import import_module
+
+        plain = import_module("colonnade.kernels.plain") if not name.startswith("_") and name != "plain" else None
+        if plain is not None and name in plain.__all__:
+            return getattr(plain, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
