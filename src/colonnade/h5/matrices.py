@@ -103,7 +103,7 @@ def _stripe_to_pack(dataset: Any, column: int, width: int) -> int:
 def _deflated(line: Bytes) -> Any:
     made = np.empty(len(line), dtype=np.uint8)
     size = kernels.deflate_even(line, made)
-    return made[:size] if size else zlib.compress(line, 0)
+    return made[:size] if size else zlib.compress(line.data, 0)
 
 
 def resize_matrix(dataset: Any, shape: tuple[int, int]) -> bool:

@@ -94,7 +94,7 @@ class Hasher:
         self._hash = hashlib.sha256()
 
     def add(self, data: bytes | Image) -> None:
-        self._hash.update(data)
+        self._hash.update(data if isinstance(data, bytes) else data.data)
 
     def digest(self) -> str:
         return self._hash.hexdigest()[:32]
