@@ -9,7 +9,7 @@ are those of the standard library. A class extends one dataclass at most.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass
+from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -28,15 +28,17 @@ class _Unset:
 UNSET = _Unset()
 
 
-class _StandardFields:
-    """What the functions of the standard library ask for, made when the first of them asks."""
+class _Standard:
+    """An attribute that the standard library's functions, and other libraries, look for; made when one of them asks."""
 
-    def __get__(self, record: object, cls: type) -> Members:
+    def __init__(self, name: str, frozen: bool, slots: bool, eq: bool) -> None:
+        self._name, self._options = name, {"frozen": frozen, "slots": slots, "eq": eq}
+
+    def __get__(self, record: object, cls: type) -> Any:
         named = [(name, one.type, one) for name, one in cls.__members__.items()]  # type: ignore[attr-defined]
-        made: Any = make_dataclass(cls.__name__, named, init=False, repr=False, eq=False)
-        fields: Members = made.__dataclass_fields__
-        cls.__dataclass_fields__ = fields  # type: ignore[attr-defined]
-        return fields
+        value = getattr(make_dataclass(cls.__name__, named, **self._options), self._name)  # type: ignore[arg-type]
+        setattr(cls, self._name, value)
+        return value
 
 
 def quick_dataclass(cls: type | None = None, *, frozen: bool = False, slots: bool = False, eq: bool = True) -> Any:
@@ -49,7 +51,7 @@ def quick_dataclass(cls: type | None = None, *, frozen: bool = False, slots: boo
 def _made(cls: type, frozen: bool, slots: bool, eq: bool) -> type:
     own = {name: _member(cls, name, annotation) for name, annotation in cls.__annotations__.items()}
     members: Members = {**getattr(cls, "__members__", {}), **own}
-    methods: dict[str, object] = {"__init__": _init_of(cls, members, frozen), "__repr__": _repr}
+    methods: dict[str, object] = {"__init__": _init_of(cls, members, frozen), "__repr__": _repr, "__replace__": replace}
     if eq:
         methods |= {"__eq__": _equal, "__hash__": _hash if frozen else None}
     if frozen:
@@ -60,7 +62,7 @@ def _made(cls: type, frozen: bool, slots: bool, eq: bool) -> type:
     given["__members__"] = members
     given["__match_args__"] = tuple(name for name, one in members.items() if one.init)
     given["__compared__"] = attrgetter("__class__", *(name for name, one in members.items() if one.compare))
-    given["__dataclass_fields__"] = _StandardFields()
+    given |= {name: _Standard(name, frozen, slots, eq) for name in ("__dataclass_fields__", "__dataclass_params__")}
     if slots:
         return _slotted(cls, own, given)
     for name, value in given.items():

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from colonnade.dataclass import dataclass as typed_dataclass
+from colonnade.predicate import col
 
 quick: Any = typed_dataclass
 Maker = Callable[..., Any]
@@ -147,6 +148,31 @@ def test_functions_of_the_standard_library(make: Maker) -> None:
     assert dataclasses.is_dataclass(more)
     with pytest.raises(TypeError):
         replace(more, z=1)
+
+
+def test_everything_a_standard_dataclass_has_is_there() -> None:
+    """Other libraries look for more than the fields: dask for __dataclass_params__, copy.replace for __replace__."""
+    mine, standard = shapes(quick), shapes(dataclasses.dataclass)
+    for name, one in mine.items():
+        assert set(dir(standard[name])) <= set(dir(one)), name
+        assert set(dir(standard[name](*[1] * (name != "Empty")))) <= set(dir(one(*[1] * (name != "Empty")))), name
+        params, truth = one.__dataclass_params__, standard[name].__dataclass_params__
+        assert repr(params) == repr(truth), name
+        assert [(f.name, f.type, f.init, f.kw_only) for f in fields(one)] == [
+            (f.name, f.type, f.init, f.kw_only) for f in fields(standard[name])
+        ], name
+
+
+@both
+def test_replace_is_found_by_copy(make: Maker) -> None:
+    if hasattr(copy, "replace"):  # since Python 3.13
+        assert copy.replace(shapes(make)["Base"](1), b=7).b == 7
+
+
+def test_dask_makes_tokens_of_predicates() -> None:
+    tokenize = pytest.importorskip("dask.base").tokenize
+    one, same = ((col("a") > 1) & ~(col("b") == "x") for _ in range(2))
+    assert tokenize(one) == tokenize(same) != tokenize((col("a") > 2) & ~(col("b") == "x"))
 
 
 def test_signatures_are_the_standard_ones() -> None:

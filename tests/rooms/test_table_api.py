@@ -19,6 +19,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ColumnNotFound, UsageError
+from colonnade.h5.outside import links_of
 from colonnade.layouts.hep001 import describe as description
 
 N = 25
@@ -186,6 +187,46 @@ def test_a_table_of_a_group_knows_its_path(tmp_path: Path) -> None:
         table = cn.open(h5["sub"])["t"]
         assert table.path == "/sub/t"
         assert pickle.loads(pickle.dumps(table))["x"][:].tolist() == [1, 2]
+
+
+def test_a_pickled_table_is_opened_as_it_was(tmp_path: Path) -> None:
+    """Trust, links and threads decide what is read and how: none of them may become the default."""
+    path = tmp_path / "f.h5"
+    cn.write(path, {"x": [1, 2]}, table="t")
+    file = cn.open(path, "r+", trust="never", links="any", n_threads=3, timeout=2.5, locking="none")
+    for pickled in (file["t"], file["t"].where("x > 1")):
+        again = pickle.loads(pickle.dumps(pickled))._file
+        assert (again._trust, again._n_threads, links_of(again.h5.id)) == ("never", 3, "any")
+        assert again._asked == file._asked and not again._handle.writable
+        twice = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(pickled))))
+        assert twice._file._asked == file._asked
+        assert pickle.loads(pickle.dumps(pickled)).to_arrow() == pickled.to_arrow()
+
+
+def test_threads_that_were_not_asked_for_are_those_of_the_machine_that_unpickles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cn.write(tmp_path / "f.h5", {"x": [1, 2]}, table="t")
+    pickled = pickle.dumps(cn.open_table(tmp_path / "f.h5"))
+    monkeypatch.setenv("COLONNADE_THREADS", "7")
+    assert pickle.loads(pickled)._file._n_threads == 7
+
+
+def test_a_relative_path_is_pickled_as_an_absolute_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cn.write(tmp_path / "f.h5", {"x": [1, 2]}, table="t")
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("f.h5") as h5:
+        pickled = pickle.dumps(cn.open(h5)["t"])
+    monkeypatch.chdir("/")
+    assert pickle.loads(pickled)["x"][:].tolist() == [1, 2]
+
+
+def test_a_table_of_a_file_object_cannot_be_pickled(tmp_path: Path) -> None:
+    cn.write(tmp_path / "f.h5", {"x": [1, 2]}, table="t")
+    table = cn.open(io.BytesIO((tmp_path / "f.h5").read_bytes()))["t"]
+    for pickled in (table, table.head(1)):
+        with pytest.raises(cn.errors.UsageError, match="cannot pickle table '/t'"):
+            pickle.dumps(pickled)
 
 
 def test_open_a_group_that_is_the_table(path: Path) -> None:

@@ -62,7 +62,9 @@ def open(  # noqa: A001 - the name is the public contract
         raise UsageError(f"n_threads must be at least 1, not {n_threads}")
     if trust not in ("verified", "always", "never"):
         raise UsageError(f"trust must be 'verified', 'always' or 'never', not {trust!r}")
-    return File(open_file(located(target), mode, care=Care(durability, timeout, locking, links)), trust, n_threads)
+    file = File(open_file(located(target), mode, care=Care(durability, timeout, locking, links)), trust, n_threads)
+    file._asked = {"timeout": timeout, "locking": locking, "trust": trust, "links": links, "n_threads": n_threads}
+    return file
 
 
 def _told_of_passes(progress: Progress | None, n_passes: int) -> Progress | None:
@@ -84,6 +86,7 @@ class File:
         self._handle = handle
         self._n_threads = n_threads if n_threads is not None else default_threads()
         self._trust: Trust = trust
+        self._asked: dict[str, Any] = {}  # how `open` was called: a pickled table is opened again in the same way
         self._in_transaction = False
         self._spoiled = False
         self._resized: set[str] = set()  # tables whose number of rows has changed since the last commit

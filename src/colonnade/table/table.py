@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -389,9 +390,26 @@ class Table(Readable):
         return table_text(self.info, self.info.members, self.info.n_rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from colonnade.table.at_once import open_table
+        name = self._file.name
+        place = name if "://" in name else str(Path(name).absolute())
+        if self._file._handle.is_foreign_stream and place != name and not Path(place).is_file():
+            raise UsageError(
+                f"cannot pickle table {self.path!r}: its file was opened from a file object, which another process "
+                f"does not have. Open the file by its path"
+            )
+        return _opened_again, (place, self.path, self._file._asked)
 
-        return open_table, (self._file.name, self.path)
+
+def _opened_again(name: str, table: str, asked: dict[str, Any]) -> Table:
+    """The table that was pickled, from its file, which is opened to read and otherwise as it was."""
+    from colonnade.table.file import open
+
+    file = open(name, **asked)
+    try:
+        return file[table]
+    except BaseException:
+        file.close()
+        raise
 
 
 def _as_field(column: ColumnInfo) -> pa.Field:
