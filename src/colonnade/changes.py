@@ -24,7 +24,6 @@ from colonnade.errors import DataError, FormatError, UnsupportedError, UsageErro
 from colonnade.exchange.arrays import array_from
 from colonnade.exchange.sources import Source, family, source_from
 from colonnade.faces.show import Recipe, Touched, faced_options, follow_face, recipe_of
-from colonnade.h5.datasets import resize
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import exists, join_path, open_dataset, open_group, rename, unlink
 from colonnade.indexing import Indexes, OpenIndex
@@ -275,14 +274,11 @@ def truncate(table: OpenTable, n_rows: int) -> None:
         raise UsageError(f"a table of {table.info.n_rows} rows cannot be cut to {n_rows}")
     table.check_is_whole()
     indexes = table.indexes.open()
-    written = [table.resume(column).finish() for column in table.info.members]
+    writers = [table.resume(column) for column in table.info.members]
+    for writer in writers:
+        writer.truncate(n_rows)
+    written = [writer.finish() for writer in writers]
     table.layout.extend(table.group, table.info, written)
-    for column in written:
-        if isinstance(column.dataset, SparseDraft):
-            column.dataset.n_rows = n_rows
-            continue
-        for dataset in column.row_datasets:
-            resize(dataset, n_rows)
     table.layout.count_rows(table.group, n_rows)
     _follow(table, indexes, {}, written)
     _follow_face(table, {})

@@ -12,6 +12,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.h5.copying import CopyDataset, copy_file
 from colonnade.h5.datasets import (
+    DatasetInfo,
     DatasetPlan,
     create_dataset,
     default_chunk_rows,
@@ -20,8 +21,9 @@ from colonnade.h5.datasets import (
     reading,
     write_rows,
 )
-from colonnade.h5.filters import filters_text, known_filters, parse_filters
-from colonnade.h5.links import address, holds_large_attributes, open_group, walk_groups
+from colonnade.h5.direct import CannotSkipFilter
+from colonnade.h5.filters import filters_text, known_filters, parse_filters, without_scale_offset
+from colonnade.h5.links import address, holds_large_attributes, open_group, unlink, walk_groups
 from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import ColumnInfo, Progress, TableInfo
@@ -110,6 +112,13 @@ class _Rewriting:
         plan, info = self.plan, describe_dataset(dataset)
         if self.choose:
             plan = self._with_filters(dataset)
+        try:
+            self._copy(dataset, info, group, name, plan)
+        except CannotSkipFilter:
+            unlink(group, name)
+            self._copy(dataset, info, group, name, replace(plan, filters=without_scale_offset(plan.filters)))
+
+    def _copy(self, dataset: Any, info: DatasetInfo, group: Any, name: str, plan: DatasetPlan) -> None:
         made = create_dataset(group, name, plan, self.column.n_rows)
         assert plan.chunk_rows is not None  # by _plan
         for start, stop in cut(0, self.column.n_rows, plan.chunk_rows, plan.type):

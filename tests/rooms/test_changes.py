@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -513,6 +514,45 @@ def test_a_chunk_that_skips_a_filter_is_changed_again(tmp_path: Path) -> None:
         table.append({"x": pa.array([255], pa.uint8())})  # the fill: all rows are copied into another form
     assert cn.read(path).column("x").to_pylist() == [*rows, 255]
     assert cn.check(path, deep=True) == []
+
+
+def _decimals(hundredths: Any) -> pa.Array:
+    return pa.array([Decimal(int(one)).scaleb(-2) for one in hundredths], pa.decimal128(9, 2))
+
+
+def test_decimals_that_were_noise_are_quiet_again_and_cut(tmp_path: Path) -> None:
+    """HDF5 remembered that the last chunk had skipped deflate, and cut its deflated bytes as if they were rows:
+    2186123.44 where 0.01 was written (its lowest byte is the first one of every zlib stream), or a crash."""
+    path, noise = tmp_path / "x.h5", np.random.default_rng(0).integers(-999_999_999, 999_999_999, 63)
+    options = {"x": {"chunk_rows": 64, "filters": "shuffle+deflate"}}
+    cn.write(path, {"x": _decimals([1] * 64)}, "t", columns=options)
+    with cn.open(path, "r+") as file:
+        table, held = file["t"], file.h5["t/x"]
+        table.append({"x": _decimals(noise)})
+        table.update("x", range(64, 127), _decimals([1] * 63))
+        assert held[64:].tolist() == [1] * 63
+        table.update("x", range(64, 127), _decimals(noise))
+        table.update("x", range(64, 127), _decimals([1] * 63))
+        table.truncate(124)
+        assert held[...].tolist() == [1] * 124
+    assert cn.read(path, "t").column("x").to_pylist() == [Decimal("0.01")] * 124
+
+
+def test_a_quiet_column_with_noise_behind_is_appended_updated_and_cut(tmp_path: Path) -> None:
+    """No options at all: a tenth of the rows became garbage, for good."""
+    path, rng = tmp_path / "x.h5", np.random.default_rng(0)
+    rows = np.concatenate([np.zeros(60_000, "i8"), rng.integers(-(2**63), 2**63 - 1, 136_600)])
+    cn.write(path, {"x": rows[:-5]}, "t")
+    with cn.open(path, "r+") as file:
+        table = file["t"]
+        assert table.info.by_name["x"].filters, "a column without filters shows nothing"
+        table.append({"x": rows[-5:]})
+        rows[-20_000:] = 0
+        table.update("x", np.arange(len(rows) - 20_000, len(rows)), rows[-20_000:])
+        table.truncate(len(rows) - 500)
+    assert np.array_equal(cn.read(path, "t")["x"].to_numpy(), rows[:-500])
+    with h5py.File(path) as h5:
+        assert np.array_equal(h5["t/x"][...], rows[:-500])
 
 
 @pytest.mark.parametrize(

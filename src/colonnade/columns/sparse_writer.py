@@ -81,6 +81,10 @@ class SparseColumnWriter:
         self._draft.erase(rows[erased])
         self._draft.set(rows[places], image)
 
+    def truncate(self, n_rows: int) -> None:
+        """Keep the first rows only."""
+        self._draft.n_rows = self._n_taken = n_rows
+
     def _cells(self, array: pa.Array, first_row: int) -> tuple[RowNumbers, Any]:
         """Where the rows are that are not missing, and these as elements."""
         values = plain_array(array, self._given)

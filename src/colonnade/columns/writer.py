@@ -49,7 +49,6 @@ from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
     RowSink,
-    can_grow,
     create_dataset,
     default_chunk_rows,
     describe_dataset,
@@ -60,7 +59,8 @@ from colonnade.h5.datasets import (
     written_rows,
 )
 from colonnade.h5.datatypes import memory_dtype
-from colonnade.h5.filters import known_filters, parse_filters
+from colonnade.h5.direct import CannotSkipFilter, can_grow
+from colonnade.h5.filters import cuts_off_bits, known_filters, parse_filters, without_scale_offset
 from colonnade.h5.links import move, rename, unlink
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name
 from colonnade.threads import default_threads
@@ -91,11 +91,6 @@ class WrittenColumn:
     replaced: bool = False
     mask: Any = None
     link: str | None = None
-
-    @property
-    def row_datasets(self) -> list[Any]:
-        """The datasets that have as many rows as the table."""
-        return [self.dataset] if self.mask is None else [self.dataset, self.mask]
 
 
 class ColumnWriter:
@@ -151,7 +146,7 @@ class ColumnWriter:
         writer._group, writer._dataset = group, dataset
         writer._n_taken = writer._n_written = column.n_rows
         writer._resumed = True
-        if column.storage != "chunked" or not can_grow(dataset):
+        if column.storage != "chunked" or not can_grow(dataset) or cuts_off_bits(column.filters):
             writer._copy_into(writer._form)
         return writer
 
@@ -274,10 +269,27 @@ class ColumnWriter:
         values = self._as_values(array, 0)
         self._make_fit(values, 0)
         if len(values):
-            encoded, sink = self._encode(values), self._open_sink()
-            sink.write_at(rows, encoded.image)
-            sink.drain()
+            encoded = self._encode(values)
+            try:
+                self._write_at(rows, encoded.image)
+            except CannotSkipFilter:
+                self._copy_without_scale_offset()
+                self._write_at(rows, encoded.image)
         self._has_missing = self._has_missing or self._holds_missing(values)
+
+    def _write_at(self, rows: np.ndarray[Any, np.dtype[np.int64]], image: Any) -> None:
+        sink = self._open_sink()
+        sink.write_at(rows, image)
+        sink.drain()
+
+    def truncate(self, n_rows: int) -> None:
+        """Keep the first rows only."""
+        try:
+            resize(self._dataset, n_rows)
+        except CannotSkipFilter:
+            self._n_written = n_rows
+            self._copy_without_scale_offset()
+        self._n_taken = self._n_written = n_rows
 
     @property
     def n_rows(self) -> int:
@@ -328,10 +340,17 @@ class ColumnWriter:
             with rows_as(lambda place: self._n_written + place):
                 encoded = self._encode(values)
             self._has_missing = self._has_missing or self._holds_missing(values)
-        resize(self._dataset, self._n_written + len(values))
-        self._open_sink().write(self._n_written, encoded.image, len(values))
+        try:
+            self._write_behind(encoded.image, len(values))
+        except CannotSkipFilter:
+            self._copy_without_scale_offset()
+            self._write_behind(encoded.image, len(values))
         self._refuse_dangling(encoded.image)
         self._n_written += len(values)
+
+    def _write_behind(self, image: Any, count: int) -> None:
+        resize(self._dataset, self._n_written + count)
+        self._open_sink().write(self._n_written, image, count)
 
     def _drain(self) -> None:
         """Make sure that what was written is in the dataset."""
@@ -517,6 +536,12 @@ class ColumnWriter:
         unlink(self._group, self._link)
         rename(self._group, aside, self._link)
         self._dataset, self._form = dataset, form
+
+    def _copy_without_scale_offset(self) -> None:
+        """Copy the rows, fewer than a chunk, into a dataset whose filters hold every value."""
+        assert self._plan is not None  # it has rows
+        self._plan = replace(self._plan, filters=without_scale_offset(self._plan.filters))
+        self._copy_into(self._form)
 
     def _cast(self, values: pa.Array, kind: pa.DataType) -> pa.Array:
         """Rows that are in the file as another type, which takes them all unless the file is not what it says."""

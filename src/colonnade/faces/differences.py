@@ -13,7 +13,8 @@ from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.faces.show import Beside, Others, Rows, frame_around, may_miss, shown_columns
 from colonnade.h5 import attributes
-from colonnade.h5.datasets import can_grow, claims_too_much, describe_dataset, stored_bytes
+from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
+from colonnade.h5.direct import can_grow
 from colonnade.h5.links import address, exists, hard_kind, join_path, open_dataset, open_group, unlink
 from colonnade.layouts import Layout
 from colonnade.layouts.anndata import names

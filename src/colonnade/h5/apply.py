@@ -1,7 +1,8 @@
 """Byte filters applied outside the HDF5 library, and so outside its lock: the other way of `undo`.
 
-What comes out is what the library would write, or what it reads as the same. A filter that does not make a chunk
-smaller, or cannot hold it, is skipped for that chunk: its bit in the mask says so.
+What comes out is what the library would write, or what it reads as the same. A filter that cannot hold a chunk is
+skipped for that chunk: its bit in the mask says so. On request, so is one that does not make it smaller; in datasets
+that HDF5 reads, masks are better avoided (see `direct`).
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ import pyarrow as pa
 from colonnade import kernels
 from colonnade.h5.chunks import raw_dtype
 from colonnade.h5.codecs import Data, as_view
-from colonnade.h5.undo import SCALE_OFFSET, is_copy, scale_offset_form
+from colonnade.h5.undo import SCALE_OFFSET, SCALE_OFFSET_HEAD, is_copy, scale_offset_form
 from colonnade.model import FilterInfo, StoredType
 
-DEFLATE, SHUFFLE = 1, 2
+DEFLATE, SHUFFLE, ZSTD = 1, 2, 32015
+COMPRESSORS = (DEFLATE, SCALE_OFFSET, ZSTD)
 Image = np.ndarray[Any, np.dtype[Any]]
 WORTH_MATCHING = 1.03  # times longer may be what took half the time
 TRIED_EVERY = 32  # chunks
@@ -45,7 +47,8 @@ class Habit:
 class Packer:
     """The filters of a dataset, applied to whole chunks. Safe to be used by several threads."""
 
-    def __init__(self, filters: Sequence[FilterInfo]) -> None:
+    def __init__(self, filters: Sequence[FilterInfo], skip_useless: bool = False) -> None:
+        self._skips_useless = skip_useless
         self._steps = [(step.id, APPLY.get(step.id), step.options) for step in filters]
 
     @property
@@ -56,7 +59,7 @@ class Packer:
     def is_known(self) -> bool:
         """Whether every filter can be applied here."""
         return all(
-            apply is not None and (number != SCALE_OFFSET or _is_whole(options))
+            apply is not None and (number != SCALE_OFFSET or _is_packed(options))
             for number, apply, options in self._steps
         )
 
@@ -80,8 +83,10 @@ class Packer:
         for place, (number, apply, options) in enumerate(self._steps):
             assert apply is not None  # asked before, by is_known
             by_runs = runs and number == DEFLATE and _level(options) <= QUICK_LEVEL
-            made = _deflate_runs(data) if by_runs else apply(data, options)
+            made = _deflate_runs(data) if by_runs else None
             if made is None:
+                made = apply(data, options)
+            if made is None or (self._skips_useless and number in COMPRESSORS and len(made) >= len(data)):
                 mask |= 1 << place
             else:
                 data = made
@@ -123,6 +128,7 @@ def _add_fletcher32(data: Data, options: Sequence[int]) -> Data | None:
     return bytes(data) + kernels.fletcher32(data).to_bytes(4, "little")
 
 
+FLOATS = 1  # class of the datatype, in the options of scale-offset
 HIGHEST_LEVEL, QUICK_LEVEL = 9, 3
 _LOADING = Lock()
 
@@ -154,30 +160,71 @@ def _deflate_runs(data: Data) -> Data | None:
 def _deflate(data: Data, options: Sequence[int]) -> Data | None:
     level = _level(options)
     fast = _fast_zlib() if 1 <= level <= QUICK_LEVEL else None
-    made = zlib.compress(as_view(data), level) if fast is None else fast.compress(data, 1)
-    return made if len(made) < len(data) else None
+    made: bytes = zlib.compress(as_view(data), level) if fast is None else fast.compress(data, 1)
+    return made
 
 
 def _pack_zstd(data: Data, options: Sequence[int]) -> Data | None:
     level = options[0] if options else 3
-    made = memoryview(pa.Codec("zstd", compression_level=level).compress(pa.py_buffer(data)))
-    return made if len(made) < len(data) else None
+    return memoryview(pa.Codec("zstd", compression_level=level).compress(pa.py_buffer(data)))
 
 
-def _is_whole(options: Sequence[int]) -> bool:
-    """Whether scale-offset packs integers, to as few bits as they need, or keeps them as they are."""
-    return len(options) > 7 and options[3] == 0 and (options[1] == 0 or is_copy(options))
+def _is_packed(options: Sequence[int]) -> bool:
+    """Whether scale-offset keeps integers, in as few bits as they need or as they are, or some decimals of floats.
+
+    Not so where it was told how many bits integers have: it cuts off what needs more.
+    """
+    if len(options) < 8:
+        return False
+    return options[0] == 0 if options[3] == FLOATS else options[1] == 0 or is_copy(options)
 
 
 def _pack_scale_offset(data: Data, options: Sequence[int]) -> Data | None:
-    """Integers alone. Those that need all bits of their type are not packed: recent libraries could not read them."""
+    """Values that need all bits of their type are not packed: recent libraries could not read them."""
     if is_copy(options):
         return data
-    dtype, fill, _ = scale_offset_form(tuple(options))
+    dtype, fill, decimals = scale_offset_form(tuple(options))
     values = np.frombuffer(data, dtype=dtype).astype(dtype.newbyteorder("="), copy=False)
-    made = np.empty(values.nbytes + 22, dtype=np.uint8)
+    if dtype.kind == "f":
+        return _pack_decimals(values, fill, decimals)
+    made = np.empty(values.nbytes + SCALE_OFFSET_HEAD + 1, dtype=np.uint8)
     size = kernels.encode_scaleoffset(values, made, fill)
-    return made[:size] if 0 < size < values.nbytes else None
+    return made[:size] if size else None
+
+
+def _pack_decimals(values: np.ndarray[Any, np.dtype[Any]], fill: bytes | None, decimals: int) -> Data | None:
+    """Floats rounded to some decimals; None where one would become another value, missing, or no number.
+
+    The library rounds to steps from the smallest value of the chunk: rows would change whenever that changes. Here the
+    smallest value is rounded first, so that rows that are packed again stay as they are.
+    """
+    width = values.itemsize
+    mark = None if fill is None else np.frombuffer(fill, dtype=f"<f{width}")[0]
+    is_fill = np.zeros(len(values), bool) if mark is None else np.isnan(values) if np.isnan(mark) else values == mark
+    with np.errstate(all="ignore"):  # what overflows is found to be no number
+        steps = np.rint(values[~is_fill].astype("f8") * 10.0**decimals)
+        low = steps.min(initial=np.inf) if len(steps) else 0.0
+        if not np.isfinite(low) or not (steps - low < 2.0 ** (8 * width - 1)).all():
+            return None
+    whole = np.full(len(values), -1, dtype=f"i{width}").view(f"u{width}")
+    whole[~is_fill] = (steps - low).astype(whole.dtype)
+    made = np.empty(values.nbytes + SCALE_OFFSET_HEAD + 1, dtype=np.uint8)
+    size = kernels.encode_scaleoffset(whole, made, None if fill is None else b"\xff" * width)
+    if not size:
+        return None
+    made[5 : 5 + width] = np.array([low / 10.0**decimals], dtype=f"<f{width}").view(np.uint8)
+    return made[:size] if _are_near(values, is_fill, made[:size], fill, decimals) else None
+
+
+def _are_near(values: Any, is_fill: Any, made: Any, fill: bytes | None, decimals: int) -> bool:
+    """Whether values come back rounded, and no others missing than were."""
+    back = np.empty_like(values)
+    kernels.decode_scaleoffset(made, back, fill, decimals)
+    if fill is not None and (back[~is_fill] == np.frombuffer(fill, dtype=f"<f{values.itemsize}")[0]).any():
+        return False
+    given, found = values[~is_fill], back[~is_fill]
+    step = 0.5 * 10.0**-decimals + 4 * np.spacing(np.abs(given).max(initial=0)).astype("f8")
+    return bool((np.abs(given.astype("f8") - found.astype("f8")) <= step).all())
 
 
 APPLY: dict[int, Apply] = {
@@ -185,5 +232,5 @@ APPLY: dict[int, Apply] = {
     SHUFFLE: _shuffle,
     3: _add_fletcher32,
     SCALE_OFFSET: _pack_scale_offset,
-    32015: _pack_zstd,
+    ZSTD: _pack_zstd,
 }

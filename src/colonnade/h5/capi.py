@@ -42,6 +42,7 @@ _WRITE = _bind("H5Dwrite", _HID, _HID, _HID, _HID, _HID, ctypes.c_void_p)
 _SET_FILL = _bind("H5Pset_fill_value", _HID, _HID, ctypes.c_void_p)
 _GET_FILL = _bind("H5Pget_fill_value", _HID, _HID, ctypes.c_void_p)
 _CHUNK_OPTIONS = _bind("H5Pget_chunk_opts", _HID, ctypes.POINTER(ctypes.c_uint))
+_CHUNK_SIZE = _bind("H5Dget_chunk_storage_size", _HID, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64))
 _RECLAIM = _bind("H5Dvlen_reclaim", _HID, _HID, _HID, ctypes.c_void_p)
 _READ_ATTRIBUTE = _bind("H5Aread", _HID, _HID, ctypes.c_void_p)
 _WRITE_ATTRIBUTE = _bind("H5Awrite", _HID, _HID, ctypes.c_void_p)
@@ -193,3 +194,11 @@ def skips_partial_chunks(creation: Any) -> bool:
     options = ctypes.c_uint(0)
     with phil:
         return _CHUNK_OPTIONS(creation.id, ctypes.byref(options)) < 0 or bool(options.value & 2)
+
+
+def chunk_size(dataset: Any, first: int) -> int:
+    """Bytes of the chunk of a one-dimensional dataset that begins with this row; 0 where there is none."""
+    size = ctypes.c_uint64(0)
+    with phil:
+        found = _CHUNK_SIZE(dataset.id, ctypes.byref(ctypes.c_uint64(first)), ctypes.byref(size))
+        return int(size.value) if found >= 0 else 0

@@ -49,3 +49,18 @@ def decompress(codec: str, data: Data, out: Bytes) -> None:
     except (OSError, pa.ArrowException) as error:
         raise ValueError(f"{codec} bytes cannot be unpacked: {error}") from error
     out[...] = np.frombuffer(made, dtype=np.uint8)
+
+
+def zstd_size(data: Data) -> int | None:
+    """How many bytes a Zstandard frame says it unpacks to; None where it does not say (RFC 8878, 3.1.1.1)."""
+    view = as_view(data)
+    if len(view) < 5 or bytes(view[:4]) != b"\x28\xb5\x2f\xfd":
+        return None
+    flags = view[4]
+    is_single, size_flag = bool(flags & 0x20), flags >> 6
+    at = 5 + (not is_single) + (0, 1, 2, 4)[flags & 3]
+    width = 1 << size_flag if size_flag or is_single else 0
+    if not width or len(view) < at + width:
+        return None
+    size = int.from_bytes(view[at : at + width], "little") + (256 if width == 2 else 0)
+    return size if size <= LIMIT else None

@@ -29,6 +29,7 @@ from colonnade.h5.chunks import MOST_AT_ONCE, ChunkSource, RowNumbers, by_chunk,
 from colonnade.h5.codecs import Data
 from colonnade.h5.collections import check_collections
 from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
+from colonnade.h5.direct import Held, cut_rows, find_chunk, write_chunk
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
 from colonnade.h5.lengths import check_rows_claimed
 from colonnade.h5.links import encode_name, link_list
@@ -389,9 +390,8 @@ class RowSink:
         self._stored = stored
         self._filters = filters = describe_filters(creation)
         self._dataset = dataset
-        self._in_memory = memory_type(dataset.get_type(), stored, writing=True)
         self._n_threads = n_threads
-        self._waiting: deque[tuple[int, Future[tuple[Data, int]]]] = deque()
+        self._waiting: deque[tuple[int, Held | None, Future[tuple[Data, int]]]] = deque()
         self._packer = Packer(filters)
         self._habit = Habit()
         self._dtype = raw_dtype(replace(stored, padding="null") if stored.padding == "terminated" else stored)
@@ -427,17 +427,26 @@ class RowSink:
 
     def _send(self, start: int, image: Image) -> None:
         """A whole chunk."""
-        data = np.ascontiguousarray(image).astype(self._dtype, copy=False).view(np.uint8)
         if self._packer.is_empty:
-            self._dataset.write_direct_chunk((start,), data)
+            self._dataset.write_direct_chunk((start,), self._as_stored(image))
             return
+        if any(start == other for other, _, _ in self._waiting):
+            self.drain()
+        self._pack(start, self._as_stored(image), find_chunk(self._dataset, start))
+
+    def _as_stored(self, image: Image) -> Data:
+        """The bytes of a chunk before it is filtered."""
+        return np.ascontiguousarray(image).astype(self._dtype, copy=False).view(np.uint8)
+
+    def _pack(self, start: int, data: Data, held: Held | None) -> None:
+        """A chunk to be filtered, and what is in its place now."""
         if self._packer.deflates_quickly and self._habit.is_due():  # in the order of the chunks, whatever threads do
             packed, self._habit.runs = self._packer.pack_either(data)
             self.drain()
-            self._write_packed(start, *packed)
+            write_chunk(self._dataset, self._chunk_rows, start, *packed, held)
             return
         n_threads = self._n_threads if len(data) >= SMALL else 1
-        self._waiting.append((start, begin(partial(self._packer.pack, data, self._habit.runs), n_threads)))
+        self._waiting.append((start, held, begin(partial(self._packer.pack, data, self._habit.runs), n_threads)))
         while len(self._waiting) > 2 * self._n_threads:
             self._put(*self._waiting.popleft())
 
@@ -446,30 +455,42 @@ class RowSink:
         while self._waiting:
             self._put(*self._waiting.popleft())
 
-    def _put(self, start: int, packed: Future[tuple[Data, int]]) -> None:
-        self._write_packed(start, *packed.result())
-
-    def _write_packed(self, start: int, data: Data, mask: int) -> None:
-        self._dataset.write_direct_chunk((start,), data, filter_mask=mask)
+    def _put(self, start: int, held: Held | None, packed: Future[tuple[Data, int]]) -> None:
+        write_chunk(self._dataset, self._chunk_rows, start, *packed.result(), held)
 
     def _change(self, start: int, places: slice | RowNumbers, image: Image) -> None:
-        """Some rows of a chunk, counted from `start`; the others stay. Behind the last row it holds the fill."""
+        """Some rows of a chunk, counted from `start`; the others stay."""
         self.drain()
         first = start // self._chunk_rows * self._chunk_rows
-        whole = self._unwritten(image.dtype)
-        count = min(self._chunk_rows, self._dataset.shape[0] - first)
-        held = self._dataset.get_chunk_info_by_coord((first,))
-        if held.byte_offset is not None:
-            whole[:count] = self._unpacked(first, held.filter_mask)[:count]
+        held = find_chunk(self._dataset, first)
+        whole = self._loaded(first, self._dataset.shape[0], held, image.dtype)
         whole[start - first :][places] = image
-        self._send(first, whole)
+        self._pack(first, self._as_stored(whole), held)
+        if self._dataset.shape[0] < self._chunk_rows:
+            self.drain()  # the only chunk, which may have to be copied into another dataset: to be told at once
+
+    def cut(self, n_rows: int) -> None:
+        """Keep the first rows only."""
+        self.drain()
+        count = n_rows % self._chunk_rows if self._packs else 0
+        held = find_chunk(self._dataset, n_rows - count) if count else None
+        if held is None:
+            self._dataset.set_extent((n_rows,))
+            return
+        assert self._dtype is not None  # parts are packed here only if it is known
+        edge = self._loaded(n_rows - count, n_rows, held, self._dtype.newbyteorder("="))
+        cut_rows(self._dataset, self._chunk_rows, n_rows, *self._packer.pack(self._as_stored(edge)))
+
+    def _loaded(self, first: int, n_rows: int, held: Held | None, dtype: np.dtype[Any]) -> Image:
+        """The chunk that begins with row `first`, in memory form; behind the last row it holds the fill."""
+        whole = self._unwritten(dtype)
+        count = min(self._chunk_rows, n_rows - first)
+        if held is not None:
+            whole[:count] = self._unpacked(first, held.mask)[:count]
+        return whole
 
     def read(self, start: int, count: int, dtype: np.dtype[Any]) -> Image | None:
-        """Rows that are in the file, in memory form; None where the library itself reads them rightly.
-
-        Of the chunk that was written last as it is, HDF5 remembers which filters it had skipped *before*: H5Dread of
-        it fails, or takes filtered bytes for elements.
-        """
+        """Rows that are in the file, in memory form; None where the library is to read them."""
         if not self._packs:
             return None
         self.drain()
@@ -508,7 +529,8 @@ class RowSink:
         self._check_chunk(start)
         file_space = self._dataset.get_space()
         file_space.select_hyperslab((start,), (len(image),))
-        capi.write(self._dataset, self._in_memory, h5s.create_simple((len(image),)), file_space, image.ctypes.data)
+        in_memory = memory_type(self._dataset.get_type(), self._stored, writing=True)
+        capi.write(self._dataset, in_memory, h5s.create_simple((len(image),)), file_space, image.ctypes.data)
 
     def _check_chunk(self, row: int) -> None:
         """Refuse to write into a chunk that does not unpack to its length: the library would write behind its end."""
@@ -536,17 +558,12 @@ def write_rows(dataset: Any, stored: StoredType, start: int, image: Image, count
         sink.drain()
 
 
-def can_grow(dataset: Any) -> bool:
-    """Whether a dataset can be made longer without end, in every dimension."""
-    space = dataset.get_space()
-    limits = space.get_simple_extent_dims(maxdims=True) if space.get_simple_extent_type() == h5s.SIMPLE else ()
-    is_chunked = dataset.get_create_plist().get_layout() == h5d.CHUNKED
-    return is_chunked and bool(limits) and all(limit == h5s.UNLIMITED for limit in limits)
-
-
 def resize(dataset: Any, n_rows: int) -> None:
-    """Set the number of rows of a chunked dataset."""
-    dataset.set_extent((n_rows,))
+    """Set the number of rows of a chunked dataset; CannotSkipFilter where it must be copied for that."""
+    if n_rows < dataset.shape[0] and dataset.get_create_plist().get_nfilters():
+        RowSink(dataset, describe_type(dataset.get_type())).cut(n_rows)
+    else:
+        dataset.set_extent((n_rows,))
 
 
 @contextmanager

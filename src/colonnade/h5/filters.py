@@ -82,7 +82,8 @@ def _set_built_in(creation: Any, name: str, options: tuple[str, ...], stored: St
                 )
             creation.set_scaleoffset(h5z.SO_FLOAT_DSCALE, _number(name, options, 0, -30, 30))
         else:
-            creation.set_scaleoffset(h5z.SO_INT, _number(name, options, 0, 0, stored.size * 8))
+            _number(name, options, 0, 0, stored.size * 8)
+            creation.set_scaleoffset(h5z.SO_INT, 0)  # as many bits as are needed: HDF5 cuts off those above a number
 
 
 def _require_kind(name: str, stored: StoredType, kinds: tuple[str, ...]) -> None:
@@ -161,6 +162,23 @@ def _step_text(step: FilterInfo) -> str:
         lossy = step.options[0] == h5z.SO_FLOAT_DSCALE
         return f"{step.name}:{step.options[1]}" if lossy or step.options[1] else step.name
     return step.name
+
+
+def cuts_off_bits(filters: tuple[FilterInfo, ...]) -> bool:
+    """Whether HDF5 would cut off bits of integers that are written: scale-offset was told how many they have."""
+    return any(
+        step.name == "scale-offset"
+        and len(step.options) > 4
+        and step.options[0] == h5z.SO_INT
+        and step.options[1] not in (0, 8 * step.options[4])
+        for step in filters
+    )
+
+
+def without_scale_offset(text: str) -> str:
+    """The filters of a text that hold values of any size."""
+    steps = [step for step in text.split("+") if parse_filters(step)[0][0] != "scale-offset"]
+    return "+".join(steps) or "shuffle+deflate"
 
 
 def known_filters(filters: tuple[FilterInfo, ...]) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.h5.blosc import unpack_blosc, unpack_frame
-from colonnade.h5.codecs import LIMIT, Bytes, Data, LeftToLibrary, as_view, decompress, inflate_all
+from colonnade.h5.codecs import LIMIT, Bytes, Data, LeftToLibrary, as_view, decompress, inflate_all, zstd_size
 from colonnade.model import FilterInfo
 
 Undo = Callable[[Data, Sequence[int], Bytes | None, int | None], Data]
@@ -139,7 +139,7 @@ def _inflate(data: Data, options: Sequence[int], out: Bytes | None, size: int | 
 
 def _unpack(codec: str) -> Undo:
     def unpack(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
-        if size is None:
+        if size is None and (size := zstd_size(data)) is None:
             raise LeftToLibrary("it is not known how many bytes this unpacks to")
         made = np.empty(size, dtype=np.uint8) if out is None else out
         decompress(codec, data, made)

@@ -96,7 +96,7 @@ def _filter(info: SparseInfo, number: int, whole: Section) -> tuple[Section, int
 
 @lru_cache(maxsize=64)
 def _packer(filters: tuple[FilterInfo, ...]) -> Packer:
-    packer = Packer(filters)
+    packer = Packer(filters, skip_useless=True)
     if not packer.is_known:
         names = ", ".join(step.name for step in filters)
         raise UnsupportedError(f"sections cannot be filtered with {names} here", feature=names)

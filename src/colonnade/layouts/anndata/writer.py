@@ -118,6 +118,12 @@ class FrameWriter:
             self._mask.finish()  # all of its rows are there
             self._mask.overwrite(rows, _flags(missing, len(values)))
 
+    def truncate(self, n_rows: int) -> None:
+        """Keep the first rows only."""
+        self._rows.truncate(n_rows)
+        if self._mask is not None:
+            self._mask.truncate(n_rows)
+
     def finish(self) -> WrittenColumn:
         """Write what is left, and say how the column is stored."""
         written = self._rows.finish()

@@ -85,6 +85,10 @@ class VlsWriter:
         """Put values into rows that are there already; what they held stays in the heap."""
         self._pointers.overwrite(rows, self._stored(text, 0))
 
+    def truncate(self, n_rows: int) -> None:
+        """Keep the first rows only; what the others held stays in the heap."""
+        self._pointers.truncate(n_rows)
+
     def finish(self) -> WrittenColumn:
         """Write what is left, and say how the column is stored."""
         heap, written = self._heap.finish(), self._pointers.finish()

@@ -294,6 +294,10 @@ class ArtifactWriter:
         """Put values into rows that are there already, given in increasing order; errors count the values."""
         self._rows.overwrite(rows, self._values(array, 0))
 
+    def truncate(self, n_rows: int) -> None:
+        """Keep the first rows only."""
+        self._rows.truncate(n_rows)
+
     def finish(self) -> WrittenColumn:
         """Write what is left, and say how the column is stored."""
         written: WrittenColumn = self._rows.finish()
