@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from colonnade.elements import Members, SparseMatrix, read_element, write_elements
 from colonnade.elements.rows import increasing, read_rows
+from colonnade.elements.sparse_matrix import as_sparse_array
 from colonnade.errors import FormatError, UsageError
 from colonnade.h5.files import Target
 from colonnade.h5.links import join_path
@@ -141,9 +142,7 @@ def _scipy(value: Any) -> Any:
     kind = getattr(value, "format", None)
     if kind not in ("csr", "csc") or not _anndata().settings.use_sparse_array_on_read:
         return value
-    import scipy.sparse
-
-    return getattr(scipy.sparse, f"{kind}_array")(value)
+    return as_sparse_array(value)
 
 
 def in_memory(value: Any) -> Any:

@@ -224,3 +224,10 @@ def _range(item: Any, length: int) -> range:
     if not -length <= item < length:
         raise UsageError(f"there is no row or column {item}: there are {length}")
     return range(int(item) % length, int(item) % length + 1)
+
+
+def as_sparse_array(matrix: Any) -> Any:
+    """A CSR or CSC matrix of SciPy as the sparse array of the same elements."""
+    import scipy.sparse
+
+    return getattr(scipy.sparse, f"{matrix.format}_array")(matrix)

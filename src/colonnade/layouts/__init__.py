@@ -19,6 +19,7 @@ from colonnade.layouts.anndata import describe as anndata_describe
 from colonnade.layouts.anndata import names as anndata_names
 from colonnade.layouts.anndata import search as anndata_search
 from colonnade.layouts.anndata import write as anndata_write
+from colonnade.layouts.artifactdb import annotations as artifactdb_annotations
 from colonnade.layouts.artifactdb import describe as artifactdb_describe
 from colonnade.layouts.artifactdb import metadata as artifactdb_metadata
 from colonnade.layouts.artifactdb import names as artifactdb_names
@@ -38,11 +39,12 @@ if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn
 
 check_axes = anndata_axes.check_axes
+annotations_file, moved_rows = artifactdb_annotations.annotations_file, artifactdb_annotations.moved_rows
 located = artifactdb_metadata.located
 BASIC_COLUMNS, DIRECTORY_GROUP = artifactdb_names.BASIC_COLUMNS, artifactdb_names.DIRECTORY_GROUP
 __all__ = [
     "BASIC_COLUMNS", "DIRECTORY_GROUP", "LAYOUTS", "Layout", "NewWriter", "PlacedIndex", "ResumedWriter", "TableText",
-    "check_axes", "follow_file", "layout_of", "located", "new_layout",
+    "annotations_file", "check_axes", "follow_file", "layout_of", "located", "moved_rows", "new_layout",
 ]  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from colonnade.h5.outside import Links
 from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, check_axes, follow_file, layout_of, located
 from colonnade.model import Progress, TableInfo
+from colonnade.table.annotations import follow_annotations
 from colonnade.table.table import Table
 from colonnade.threads import default_threads
 from colonnade.trust import Receipts, Trust, file_state, load_receipts, save_receipts
@@ -487,6 +488,7 @@ class File:
             beside.publish(path, table, len(self._beside) == 1)
         if not self._beside:
             follow_file(path)
+        follow_annotations(path)
         save_receipts(path, receipts)
 
     def __enter__(self) -> File:

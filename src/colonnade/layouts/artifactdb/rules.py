@@ -171,7 +171,8 @@ RULES: tuple[Rule, ...] = (
         "Save the column as an object there, or write it into the file.", (directories.other_columns_are_objects,),
     ),
     Rule(
-        "DO4", "takane data_frame", "column_annotations, if there, is a data frame, other_annotations a list.",
+        "DO4", "takane data_frame",
+        "column_annotations, if there, is a data frame of one row per column, other_annotations a list.",
         "Save them anew, or take them out.", (directories.annotations_are_objects,),
     ),
     Rule(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from colonnade.errors import FormatError
 from colonnade.layouts.artifactdb import names
+from colonnade.layouts.artifactdb.annotations import described_annotations
 from colonnade.layouts.artifactdb.metadata import ObjectFile, read_object_file
 from colonnade.layouts.artifactdb.rules_groups import MOST_TOLD, VERSION
 from colonnade.layouts.artifactdb.seen import SeenFrame
@@ -64,10 +65,16 @@ def _entries(folder: Path) -> set[str]:
 
 
 def annotations_are_objects(frame: SeenFrame) -> Iterator[Breach]:
-    """DO4: annotations, where there are any, are objects: a data frame, and a list."""
+    """DO4: annotations, where there are any, are objects: a data frame with one row per column, and a list."""
     for name, kind in ANNOTATIONS.items() if frame.folder is not None else ():
         if frame.folder is not None and os.path.lexists(frame.folder / name):
             yield from _object(frame.folder, name, kind)
+    annotations = None if frame.folder is None else described_annotations(frame.folder)
+    if annotations is None or frame.names is None or annotations.n_rows == len(frame.names):
+        return
+    message = "there is not one row of annotations per column"
+    wanted = f"{len(frame.names)} rows"
+    yield Breach("error", names.COLUMN_ANNOTATIONS, message, f"{annotations.n_rows} rows", wanted)
 
 
 def _object(folder: Path, name: str, kind: str | None) -> Iterator[Breach]:

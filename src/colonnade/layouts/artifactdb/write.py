@@ -25,6 +25,7 @@ from colonnade.h5 import attributes
 from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, write_rows
 from colonnade.h5.links import create_group, exists, open_group, rename, unlink
 from colonnade.layouts.artifactdb import names
+from colonnade.layouts.artifactdb.annotations import note_columns, note_new_name
 from colonnade.layouts.artifactdb.describe import describe, generation_of, position_of, read_texts, rows_of
 from colonnade.layouts.artifactdb.metadata import metadata_of
 from colonnade.layouts.artifactdb.names import Generation
@@ -234,6 +235,7 @@ def attach_column(group: Any, info: TableInfo, column: WrittenColumn) -> None:
     """Make what was just written a column, behind the others."""
     _complete_column(group, column)
     listed = all_names(group)
+    note_columns(group, listed)
     write_texts(group, names.COLUMN_NAMES, [*listed, column.name])
     if not info.members:
         count_rows(group, column.n_rows)
@@ -262,6 +264,7 @@ def detach_column(group: Any, info: TableInfo, name: str) -> None:
             column=name,
         )
     data, listed, gone = open_group(group, names.DATA), all_names(group), position_of(column)
+    note_columns(group, listed)
     unlink(data, str(gone))
     for position in range(gone + 1, len(listed)):
         rename(data, str(position), str(position - 1))
@@ -277,6 +280,7 @@ def rename_column(group: Any, info: TableInfo, name: str, new_name: str) -> None
     listed = all_names(group)
     if new_name in listed:
         raise UsageError(f"{info.path} has a column {new_name!r} already: choose another name", column=new_name)
+    note_new_name(group, listed, name, new_name)
     listed[position_of(column)] = new_name
     write_texts(group, names.COLUMN_NAMES, listed)
 
