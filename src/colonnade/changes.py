@@ -77,7 +77,10 @@ class OpenTable:
             raise UsageError(f"{self.info.path} has an object {name!r} already: choose another name", column=name)
 
     def check_is_whole(self) -> None:
-        """Refuse another number of rows where some columns are kept elsewhere, and would not have it."""
+        """Refuse another number of rows where a column would not have it: it cannot be read, or is kept elsewhere."""
+        for column in self.info.members:
+            if column.problem is not None:
+                raise self.unreadable(column)
         if self.info.others:
             kept = ", ".join(repr(other.name) for other in self.info.others)
             raise UnsupportedError(
@@ -87,6 +90,16 @@ class OpenTable:
                 path=self.info.path,
             )
 
+    def unreadable(self, column: ColumnInfo) -> FormatError:
+        """The error of a change that a column cannot follow."""
+        name = column.name
+        return FormatError(
+            f"cannot change the rows of {self.info.path}: column {name!r} cannot be read: {column.problem}. Restore "
+            "the file from a copy, or write the other columns, which select(...) takes, to a new file",
+            column=name,
+            path=self.info.path,
+        )
+
     def reopened(self) -> OpenTable:
         """The same after handles of the file have become void."""
         return replace(self, group=open_group(self.journaled().root, self.info.path))
@@ -94,7 +107,7 @@ class OpenTable:
     def resume(self, column: ColumnInfo) -> ResumedWriter:
         """A writer for the rows behind those that a column has."""
         if column.problem is not None:
-            raise FormatError(f"column {column.name!r} cannot be changed: {column.problem}", column=column.name)
+            raise self.unreadable(column)
         if column.storage == "sectioned":
             self.journaled()
         return self.layout.resume_column(self.group, column)
@@ -288,6 +301,8 @@ def truncate(table: OpenTable, n_rows: int) -> None:
 def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
     """Put values into cells of one column; None makes a cell missing."""
     column = table.info.by_name[name]
+    if column.problem is not None:
+        raise table.unreadable(column)
     numbers = row_numbers(rows, table.info.n_rows)
     array = _joined(array_from(values, name))
     if len(array) != len(numbers):

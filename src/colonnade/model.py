@@ -253,6 +253,15 @@ class ColumnInfo:
         return ChunkGrid(self.n_rows, self.chunk_rows or DEFAULT_CHUNK_ROWS)
 
 
+UNREADABLE = StoredType("unknown", 1, tag="unreadable")
+"""The datatype of a column whose header cannot be read."""
+
+
+def unreadable_column(name: str, problem: str, link: str | None = None, is_label: bool = False) -> ColumnInfo:
+    """A column that is named in the file and cannot be described: it stays a column, and reading it raises."""
+    return ColumnInfo(name, UNREADABLE, 0, "contiguous", link=link, is_label=is_label, problem=problem)
+
+
 @dataclass(frozen=True, slots=True)
 class OtherColumn:
     """A column of a table whose values are kept elsewhere, in something that is no column: its name, and where."""

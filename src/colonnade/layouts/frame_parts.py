@@ -9,12 +9,23 @@ from typing import Any
 
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
-from colonnade.h5.links import hard_kind, open_dataset
-from colonnade.model import ColumnInfo, Finding, Severity
+from colonnade.h5.links import NodeKind, hard_kind, open_dataset
+from colonnade.model import UNREADABLE, ColumnInfo, Finding, Severity
 
 
 class Unfit(Exception):
     """Why a member of a frame is no column."""
+
+
+class Absent(Unfit):
+    """A name that leads to nothing at all: there is no column to lose."""
+
+
+def not_a_column(kind: NodeKind | None) -> Unfit:
+    """Why a link of this kind leads to no column."""
+    if kind is None:
+        return Absent("it is not there")
+    return Unfit("it cannot be opened" if kind == "broken" else f"it is a {kind}")
 
 
 def member_of(group: Any, name: str) -> Any:
@@ -45,7 +56,7 @@ def column_of(name: str, info: DatasetInfo, n_rows: int) -> ColumnInfo:
 
 def common_length(columns: Iterable[ColumnInfo]) -> int | None:
     """The length that most of these have; None of none."""
-    votes = Counter(column.n_rows for column in columns)
+    votes = Counter(column.n_rows for column in columns if column.type != UNREADABLE)
     return max(votes, key=lambda n_rows: (votes[n_rows], n_rows), default=None)
 
 
@@ -65,8 +76,8 @@ class FrameDescription:
 
     def of_length(self, column: ColumnInfo, n_rows: int) -> ColumnInfo:
         """The column as one of a frame of so many rows; one of another length cannot be read."""
-        if column.n_rows == n_rows:
-            return column
+        if column.n_rows == n_rows or column.type == UNREADABLE:
+            return replace(column, n_rows=n_rows)
         problem = f"it has {column.n_rows} rows, the table has {n_rows}"
         self.note("error", problem, column.link or column.name)
         return replace(column, n_rows=n_rows, problem=problem)

@@ -15,7 +15,7 @@ from colonnade.columns.readers import open_reader
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.indexes.base import Options
 from colonnade.indexing import Indexes, OpenIndex
-from colonnade.model import ColumnInfo, Finding, IndexInfo, Progress, TableInfo, shown_name
+from colonnade.model import UNREADABLE, ColumnInfo, Finding, IndexInfo, Progress, TableInfo, shown_name
 from colonnade.show import table_text
 from colonnade.table.column import Column
 from colonnade.table.rows import Query, Readable
@@ -353,6 +353,13 @@ class Table(Readable):
         reader = self._opened.get((name, dictionaries))
         if reader is None:
             column = self._column(name)
+            if column.type == UNREADABLE:
+                raise FormatError(
+                    f"cannot read column {name!r} of {self.path}: {column.problem}. Leave it out with "
+                    "columns=[...] or select(...)",
+                    column=name,
+                    path=self.path,
+                )
             if column.storage == "virtual" and self._file._handle.is_journaled:
                 raise UnsupportedError(
                     f"column {name!r} is virtual (its rows are in other files), which can be read only from a file "
@@ -369,6 +376,8 @@ class Table(Readable):
         def read() -> int:
             self._look()
             column = self._column(name)
+            if column.type == UNREADABLE:
+                return 0
             return open_reader(column, *self._layout.open_column(self._group, column)).stored_bytes
 
         return self._file._consistent(read)

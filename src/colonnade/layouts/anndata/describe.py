@@ -15,8 +15,17 @@ from colonnade.h5 import attributes
 from colonnade.h5.datasets import DatasetInfo
 from colonnade.h5.links import dereference, hard_kind, is_dataset, open_dataset, open_group, open_in_place
 from colonnade.layouts.anndata import names
-from colonnade.layouts.frame_parts import FrameDescription, Unfit, column_of, common_length, header_of, member_of
-from colonnade.model import CategoriesInfo, ColumnInfo, TableInfo
+from colonnade.layouts.frame_parts import (
+    Absent,
+    FrameDescription,
+    Unfit,
+    column_of,
+    common_length,
+    header_of,
+    member_of,
+    not_a_column,
+)
+from colonnade.model import CategoriesInfo, ColumnInfo, TableInfo, unreadable_column
 
 
 @dataclass(frozen=True)
@@ -95,30 +104,30 @@ class _Description(FrameDescription):
         return list(dict.fromkeys(order))
 
     def _column(self, name: str) -> ColumnInfo | None:
-        """One member as a column; None, and a problem, when it is none."""
+        """One member as a column, with a problem when it cannot be read as one; None when there is nothing."""
         try:
             if "/" in name and names.is_link_name(name):
                 self.note("warning", "column-order holds a path, where a name belongs", name)
             return _described(name, _parts(self.group, name))
         except Unfit as error:
             self.note("error", f"this is no column: {error}", name)
-            return None
+            return None if isinstance(error, Absent) else unreadable_column(name, str(error))
 
 
 def _parts(group: Any, name: str) -> _Parts:
     """The datasets that a column is made of."""
     if not names.is_link_name(name):
-        raise Unfit(f"{name!r} is no name of a member of the frame")
+        raise Absent(f"{name!r} is no name of a member of the frame")
     *folders, last = name.split("/")
     for folder in folders:
         group = open_group(group, folder) if hard_kind(group, folder) == "group" else None
         if group is None:
-            raise Unfit("it is not there")
+            raise not_a_column(None)
     kind = hard_kind(group, last)
     if kind == "dataset":
         return _dataset_parts(group, last)
     if kind != "group":
-        raise Unfit("it is not there" if kind is None else f"it is a {kind}")
+        raise not_a_column(kind)
     return _group_parts(open_group(group, last), last)
 
 
@@ -197,7 +206,7 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
     try:
         parts = _parts(group, column.name)
     except Unfit as error:
-        raise FormatError(f"column {column.name!r} is not in the file any more: {error}", column=column.name) from None
+        raise FormatError(f"cannot open column {column.name!r}: {error}", column=column.name) from None
     beside = parts.mask if parts.categories is None else parts.categories
     plain = beside is None and not column.filters and "/" not in column.name
     return (open_in_place(group, column.name) or parts.rows if plain else parts.rows), beside

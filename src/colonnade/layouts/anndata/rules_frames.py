@@ -11,7 +11,7 @@ from colonnade.h5.links import children, join_path, open_dataset
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.seen import SeenElement, SeenFrame
 from colonnade.layouts.seen_node import stored_as
-from colonnade.model import Breach
+from colonnade.model import UNREADABLE, Breach
 
 HEP001_CATEGORIES = "_categories"  # by which a HEP001 table refers to the labels of a column of codes
 
@@ -61,14 +61,15 @@ def columns_are_there(one: SeenElement) -> Iterator[Breach]:
     if not isinstance(one, SeenFrame):
         return
     known = one.info.by_name
-    for name in dict.fromkeys(_order(one)):
-        if name not in known and names.is_link_name(name):
+    listed = dict.fromkeys(_order(one))
+    for name in listed:
+        if (name not in known or known[name].type == UNREADABLE) and names.is_link_name(name):
             problem = next((each.message for each in one.info.problems if each.path.endswith(f"/{name}")), "no column")
             yield Breach(
                 "error", join_path(one.path, name), problem, "no column", "an array of rank 1, or a group of two"
             )
     for column in one.info.members:
-        if column.problem is not None:
+        if column.problem is not None and not (column.type == UNREADABLE and column.name in listed):
             yield Breach("error", join_path(one.path, column.name), column.problem, column.problem, "one length")
 
 

@@ -24,8 +24,16 @@ from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.levels import count_levels, read_levels
 from colonnade.layouts.artifactdb.metadata import ColumnClaim, Metadata, directory_of, metadata_of, read_object_file
 from colonnade.layouts.artifactdb.names import Generation
-from colonnade.layouts.frame_parts import FrameDescription, Unfit, column_of, common_length, header_of, member_of
-from colonnade.model import CategoriesInfo, ColumnInfo, Kept, OtherColumn, StoredType, TableInfo
+from colonnade.layouts.frame_parts import (
+    FrameDescription,
+    Unfit,
+    column_of,
+    common_length,
+    header_of,
+    member_of,
+    not_a_column,
+)
+from colonnade.model import CategoriesInfo, ColumnInfo, Kept, OtherColumn, StoredType, TableInfo, unreadable_column
 
 TEXT = StoredType("text", 8)
 INT32_MIN = -(2**31)
@@ -91,8 +99,8 @@ class _Description(FrameDescription):
         for position, name in enumerate(self._names()):
             if hard_kind(data, str(position)) is None:
                 others.append(OtherColumn(name, self._elsewhere(position, name)))
-            elif (column := self._column(data, position, name)) is not None:
-                found.append(column)
+            else:
+                found.append(self._column(data, position, name))
         label = self._row_names({column.name for column in found} | {other.name for other in others})
         n_rows = self._length([*found, *([label] if label is not None else [])])
         found = [self.of_length(column, n_rows) for column in found]
@@ -154,15 +162,15 @@ class _Description(FrameDescription):
             self.note("error", f"column {name!r} is not in the file, and no metadata say where else", names.DATA)
         return resource or ""
 
-    def _column(self, data: Any, position: int, name: str) -> ColumnInfo | None:
-        """One member as a column; None, and a problem, when it is none."""
+    def _column(self, data: Any, position: int, name: str) -> ColumnInfo:
+        """One member as a column, with a problem when it cannot be read as one."""
         link = f"{names.DATA}/{position}"
         try:
             parts = _parts(data, str(position), self.generation, self._claim(position))
             column, problem = self._described(name, link, parts)
         except Unfit as error:
             self.note("error", f"this is no column: {error}", link)
-            return None
+            return unreadable_column(name, str(error), link)
         if problem is not None:
             self.note("error", problem, link)
         return column
@@ -225,13 +233,14 @@ class _Description(FrameDescription):
     def _row_names(self, taken: set[str]) -> ColumnInfo | None:
         """The row names as labels, which get a name that no column has."""
         declared = self.metadata is None or self.generation.family != "legacy" or self.metadata.row_names
-        if hard_kind(self.group, names.ROW_NAMES) != "dataset" or not declared:
+        if hard_kind(self.group, names.ROW_NAMES) not in ("dataset", "broken") or not declared:
             return None
         try:
             info, n_rows = header_of(open_dataset(self.group, names.ROW_NAMES), "it")
         except Unfit as error:
             self.note("error", f"these are no row names: {error}", names.ROW_NAMES)
-            return None
+            name = _free_name(names.ROW_NAMES, taken)[0] if names.ROW_NAMES in taken else names.ROW_NAMES
+            return unreadable_column(name, str(error), names.ROW_NAMES, is_label=True)
         problem = None if info.type.kind in ("string", "text") else f"row names are {info.type}, not text"
         if problem is not None:
             self.note("error", problem, names.ROW_NAMES)
@@ -269,7 +278,7 @@ def _parts(data: Any, link: str, generation: Generation, claim: ColumnClaim) -> 
     if kind == "dataset":
         return _dataset_parts(open_dataset(data, link), generation, claim)
     if kind != "group":
-        raise Unfit("it is not there" if kind is None else f"it is a {kind}")
+        raise not_a_column(kind)
     return _group_parts(open_group(data, link))
 
 
@@ -377,7 +386,7 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
     try:
         parts = _parts(open_group(group, names.DATA), str(position), generation, claim)
     except Unfit as error:
-        raise FormatError(f"column {column.name!r} is not in the file any more: {error}", column=column.name) from None
+        raise FormatError(f"cannot open column {column.name!r}: {error}", column=column.name) from None
     if parts.type != names.FACTOR or parts.beside is not None or column.problem is not None:
         return parts.rows, parts.beside
     assert metadata is not None and parts.levels is not None  # by describe, which found its levels

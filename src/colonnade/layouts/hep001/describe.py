@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from colonnade.columns.fills import missing_line
@@ -27,7 +28,16 @@ from colonnade.h5.links import (
     open_in_place,
 )
 from colonnade.layouts.hep001 import names
-from colonnade.model import CategoriesInfo, ColumnInfo, Finding, Severity, TableInfo, shown_name
+from colonnade.model import (
+    UNREADABLE,
+    CategoriesInfo,
+    ColumnInfo,
+    Finding,
+    Severity,
+    TableInfo,
+    shown_name,
+    unreadable_column,
+)
 
 if TYPE_CHECKING:
     from colonnade.sparse.rows import SparseRows
@@ -44,6 +54,7 @@ class _Member:
     n_rows: int
     attributes: frozenset[str]
     texts: dict[str, str] | None = None  # those of a sparse column, whose attributes HDF5 cannot read
+    problem: str | None = None  # why nothing more than its name is known
 
     def text(self, name: str) -> str | None:
         if self.texts is not None:
@@ -83,6 +94,7 @@ class _Description:
         self.used: set[int | None] = set()
         self.vocabulary = attributes.read_text(group, names.UNITS_VOCABULARY)
         self.order = attributes.read_texts(group, names.COLUMN_ORDER)
+        self.index = attributes.read_text(group, names.INDEX)
 
     def note(self, rule: str, severity: Severity, message: str, name: str | None = None) -> None:
         path = self.path if name is None else f"{self.path.rstrip('/')}/{name}"
@@ -94,6 +106,9 @@ class _Description:
         by_address = {member.address: member for member in members}
         targets = self._category_targets(members)
         self.used = {address(target) for target in targets.values() if target is not None}
+        members = [
+            member for member in members if member.problem is None or not self._is_lost_categories(member, members)
+        ]
         in_order = set(self.order or ())
         n_rows = self._length(members, in_order)
         columns: list[ColumnInfo] = []
@@ -103,7 +118,7 @@ class _Description:
                 if member.name in in_order:
                     self.note("T4", "warning", "a categories dataset is listed in column-order", member.name)
                 continue
-            is_label = names.COLUMNS_LIST in member.attributes
+            is_label = names.COLUMNS_LIST in member.attributes or self._is_lost_label(member, members)
             column = self._column(member, by_address, targets, n_rows, is_label)
             if is_label:
                 labels.append(column)
@@ -156,16 +171,13 @@ class _Description:
             rows = open_rows(self.group, child.name)
             texts = _texts_of(rows) if rows is not None else {}
         except (FormatError, UnsupportedError) as error:
-            self.note("C1", "error", f"the header of this sparse column cannot be read: {error}", child.name)
-            return None
+            return self._unreadable(child, f"the header of this column cannot be read: {error}")
         if rows is None:
             broken = "this link leads nowhere, or to an object that cannot be opened"
             text = broken if child.kind == "broken" else "this dataset cannot be opened"
-            self.note("T7", "warning", text, child.name)
-            return None
+            return self._unreadable(child, text)
         if len(rows.info.space.shape) != 1:
-            self.note("C1", "note", f"a dataset of rank {len(rows.info.space.shape)} is no column", child.name)
-            return None
+            return self._of_other_rank(child, f"rank {len(rows.info.space.shape)}")
         (n_rows,), (chunk_rows,) = rows.info.space.shape, rows.info.layout.chunk
         filters = rows.info.pipelines[rows.info.layout.values_section]
         info = DatasetInfo(rows.info.type, (n_rows,), "sectioned", chunk_rows, filters, None)
@@ -178,13 +190,42 @@ class _Description:
         try:
             info = describe_dataset(dataset)
         except BROKEN as error:
-            self.note("C1", "error", f"the header of this dataset cannot be read: {error}", child.name)
-            return None
+            return self._unreadable(child, f"the header of this dataset cannot be read: {error}")
         if info.shape is None or len(info.shape) != 1:
-            rank = "no shape" if info.shape is None else f"rank {len(info.shape)}"
+            return self._of_other_rank(child, "no shape" if info.shape is None else f"rank {len(info.shape)}")
+        return _Member(child.name, child.address, dataset, info, info.shape[0], frozenset(attributes.names(dataset)))
+
+    def _unreadable(self, child: Child, problem: str) -> _Member | None:
+        """A child of which no more than its name is known; None for an object that nothing makes a column."""
+        listed = self.order is None or child.name in self.order or self.index == child.name
+        if child.kind == "broken" and not listed:
+            self.note("T7", "warning", problem, child.name)
+            return None
+        self.note("C1", "error", problem, child.name)
+        where = child.address or hard_address(self.group, child.name) or -1
+        info = DatasetInfo(UNREADABLE, None, "contiguous", None, (), None)
+        return _Member(child.name, where, None, info, -1, frozenset(), problem=problem)
+
+    def _of_other_rank(self, child: Child, rank: str) -> _Member | None:
+        """A dataset that is not a column by its rank; one that column-order names is a column that cannot be read."""
+        if self.order is None or child.name not in self.order:
             self.note("C1", "note", f"a dataset of {rank} is no column", child.name)
             return None
-        return _Member(child.name, child.address, dataset, info, info.shape[0], frozenset(attributes.names(dataset)))
+        return self._unreadable(child, f"it has {rank}, a column has rank 1 (rule C1)")
+
+    def _is_lost_categories(self, lost: _Member, members: list[_Member]) -> bool:
+        """Whether a dataset that cannot be read holds the categories of a column, which has the problem then."""
+        return lost.name not in (self.order or ()) and self._refers(names.CATEGORIES, lost, members)
+
+    def _is_lost_label(self, lost: _Member, members: list[_Member]) -> bool:
+        """Whether a dataset that cannot be read is a label, by what refers to it."""
+        if lost.problem is None:
+            return False
+        return self.index == lost.name or self._refers(names.INDEXES, lost, members)
+
+    def _refers(self, attribute: str, lost: _Member, members: list[_Member]) -> bool:
+        held = (member.dataset for member in members if attribute in member.attributes)
+        return any(lost.address in attributes.read_addresses(dataset, attribute) for dataset in held)
 
     def _category_targets(self, members: list[_Member]) -> dict[str, Any]:
         """For each column with `_categories`: the dataset that it refers to, None when it refers to none."""
@@ -199,7 +240,7 @@ class _Description:
 
     def _length(self, members: list[_Member], in_order: set[str]) -> int:
         """The table's length: what most of its columns have (C1). Those that HDF5 can read decide, if there are any."""
-        counted = [member for member in members if member.address not in self.used]
+        counted = [member for member in members if member.address not in self.used and member.problem is None]
         counted = [member for member in counted if member.info.storage != "sectioned"] or counted
         listed = [m for m in counted if m.name in in_order] or counted
         votes = Counter(member.n_rows for member in listed)
@@ -215,6 +256,8 @@ class _Description:
         self, member: _Member, by_address: dict[int, _Member], targets: dict[str, Any], n_rows: int, is_label: bool
     ) -> ColumnInfo:
         info = member.info
+        if member.problem is not None:
+            return replace(unreadable_column(member.name, member.problem, is_label=is_label), n_rows=n_rows)
         problem = member.dataset.problem if info.storage == "sectioned" else None
         if member.n_rows != n_rows:
             problem = f"it has {member.n_rows} rows, the table has {n_rows} (rule C1)"
@@ -309,8 +352,7 @@ class _Description:
 
     def _ordered_labels(self, labels: list[ColumnInfo], columns: list[ColumnInfo]) -> tuple[ColumnInfo, ...]:
         """Labels by precedence: `_index` first, then the order in the columns' `_indexes` (I2)."""
-        index = attributes.read_text(self.group, names.INDEX)
-        precedence = [index] if index else []
+        precedence = [self.index] if self.index else []
         precedence += [name for column in columns for name in column.labels]
         rank: dict[str, int] = {}
         for name in precedence:
@@ -318,7 +360,7 @@ class _Description:
         return tuple(sorted(labels, key=lambda label: rank.get(label.name, len(rank))))
 
     def _index_name(self, known: set[str]) -> str | None:
-        name = attributes.read_text(self.group, names.INDEX)
+        name = self.index
         if name is not None and name not in known:
             self.note("T5", "error", f"_index names {name!r}, which is neither a column nor a label of this table")
         return name
@@ -353,7 +395,8 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
         return rows, None
     dataset = open_dataset(group, column.name) if column.filters else open_in_place(group, column.name)
     if dataset is None:
-        raise FormatError(f"column {column.name!r} is not in the file any more", column=column.name)
+        why = column.problem or "it is not in the file any more"
+        raise FormatError(f"cannot open column {column.name!r}: {why}", column=column.name)
     if column.categories is None:
         return dataset, None
     references = attributes.read_references(dataset, names.CATEGORIES)

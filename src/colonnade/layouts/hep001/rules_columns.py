@@ -24,7 +24,7 @@ def columns_have_rank_one(table: SeenTable) -> Iterator[Breach]:
 def columns_have_one_length(table: SeenTable) -> Iterator[Breach]:
     """C1: all columns are as long as the table."""
     for one in table.columns:
-        if one.n_rows != table.info.n_rows:
+        if one.is_flat and one.n_rows != table.info.n_rows:
             message = f"this column has {one.n_rows:,} rows, the table has {table.info.n_rows:,}"
             yield Breach("error", one.path, message, f"{one.n_rows} rows", f"{table.info.n_rows} rows")
 
