@@ -11,6 +11,7 @@ from colonnade.columns.read import cut
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.h5.copying import CopyDataset, copy_file
+from colonnade.h5.creation import has_lost_fill
 from colonnade.h5.datasets import (
     DatasetInfo,
     DatasetPlan,
@@ -26,7 +27,7 @@ from colonnade.h5.filters import filters_text, known_filters, parse_filters, wit
 from colonnade.h5.links import address, holds_large_attributes, open_group, unlink, walk_groups
 from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, layout_of
-from colonnade.model import ColumnInfo, Progress, TableInfo
+from colonnade.model import DEFAULT_CHUNK_ROWS, UNREADABLE, ColumnInfo, Progress, TableInfo
 from colonnade.trust import Receipts
 
 Auto = Literal["auto"]
@@ -64,6 +65,8 @@ def repack(
     shifted: list[str] = []
     for path, group, layout, info in _tables(source):
         for column in info.members:
+            if column.type == UNREADABLE:
+                continue  # copied as it is, or refused
             dataset, _ = layout.open_column(group, column)
             where = None if dataset is None else address(dataset)
             plan = None if where is None else _plan(column, dataset, storage)
@@ -90,12 +93,14 @@ def _plan(column: ColumnInfo, dataset: Any, storage: NewStorage) -> DatasetPlan 
     if column.problem is not None or column.storage in ("virtual", "external") or not is_plain_type(dataset):
         return None
     if storage == NewStorage() or (column.storage != "chunked" and storage.chunk_rows is None):
-        return None
+        if not has_lost_fill(dataset):
+            return None
+        return DatasetPlan(column.type, column.chunk_rows, known_filters(column.filters), column.fill)
     rows = storage.chunk_rows if storage.chunk_rows is not None else column.chunk_rows
     if not isinstance(rows, int):
         rows = default_chunk_rows(column.n_rows, column.type)
     filters = storage.filters or known_filters(column.filters)
-    if rows == column.chunk_rows and filters == filters_text(column.filters):
+    if rows == column.chunk_rows and filters == filters_text(column.filters) and not has_lost_fill(dataset):
         return None
     return DatasetPlan(column.type, rows, filters, column.fill, holds_large_attributes(dataset))
 
@@ -120,8 +125,7 @@ class _Rewriting:
 
     def _copy(self, dataset: Any, info: DatasetInfo, group: Any, name: str, plan: DatasetPlan) -> None:
         made = create_dataset(group, name, plan, self.column.n_rows)
-        assert plan.chunk_rows is not None  # by _plan
-        for start, stop in cut(0, self.column.n_rows, plan.chunk_rows, plan.type):
+        for start, stop in cut(0, self.column.n_rows, plan.chunk_rows or DEFAULT_CHUNK_ROWS, plan.type):
             with reading(dataset, info, start, stop - start) as image:
                 write_rows(made, plan.type, start, image, stop - start)
 

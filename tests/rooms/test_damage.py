@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import time
+import os
+import struct
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import colonnade as cn
 from colonnade.errors import CorruptError
-from colonnade.h5 import attributes
-from colonnade.h5.collections import check_collections
+from colonnade.h5 import attributes, collections
 from colonnade.h5.damage import told_of_damage
+from colonnade.h5.datasets import describe_dataset, follow_pointers, reading
 
 
 def test_errors_of_h5py_come_out_as_ours(tmp_path: Path) -> None:
@@ -73,12 +76,18 @@ def heap_file(path: Path) -> int:
     return at
 
 
+def rows_of(dataset: Any) -> list[bytes]:
+    info = describe_dataset(dataset)
+    with reading(dataset, info, 0, dataset.shape[0]) as image:
+        return [follow_pointers(element, info.type) for element in image]
+
+
 def test_a_collection_that_never_ends_is_not_given_to_the_library(tmp_path: Path) -> None:
     """HDF5 2.0 would not come back from any of these."""
     path = tmp_path / "x.h5"
     free = heap_file(path)
     with h5py.File(path) as file:
-        check_collections(file.id)
+        assert rows_of(file["x"].id) == [b"abc", b"de"]
         assert attributes.read(file["/"].id, "t") == "text"
     for index, size in ((0, 0), (1, 2**64 - 16)):
         data = bytearray(path.read_bytes())
@@ -88,7 +97,7 @@ def test_a_collection_that_never_ends_is_not_given_to_the_library(tmp_path: Path
         spoiled.write_bytes(data)
         with h5py.File(spoiled) as file:
             with pytest.raises(OSError, match="its end is never reached"):
-                check_collections(file["x"].id)
+                rows_of(file["x"].id)
             assert attributes.read(file["/"].id, "t") is None
 
 
@@ -118,28 +127,122 @@ def test_references_are_not_in_the_global_heap(tmp_path: Path) -> None:
         assert isinstance(attributes.read(file["/"].id, "r"), h5py.Reference)
 
 
-def test_text_that_looks_like_a_collection_is_no_reason_to_refuse_a_file(tmp_path: Path) -> None:
+LOOKS_LIKE_ONE = {
+    "no size": b"GCOL\x01\0\0\0" + bytes(5000),
+    "never ends": b"GCOL\x01\0\0\0" + (4096).to_bytes(8, "little") + bytes(5000),
+    "overlapping": (b"GCOL\x01\0\0\0" + (1 << 16).to_bytes(8, "little")) * 5000,
+}
+
+
+@pytest.mark.parametrize("looks", LOOKS_LIKE_ONE)
+def test_bytes_that_look_like_a_collection_are_bytes(tmp_path: Path, looks: str) -> None:
+    """Only what is referred to is a collection: no value of a column decides about the others."""
+    path, value = tmp_path / "x.h5", LOOKS_LIKE_ONE[looks]
+    rows = {"raw": [value, b"x"], "text": ["abc", "de"], "more": [value.decode("latin-1").encode(), b""]}
+    cn.write(path, rows, columns={"text": cn.column(strings="variable")})
+    with h5py.File(path, "r+") as file:
+        file["words"] = np.frombuffer(value, "u1")
+    assert cn.read(path).to_pydict() == rows
+    with cn.open(path, "r+") as file:
+        file.tables()
+        (table,) = (file[name] for name in file.tables())
+        table.append({"raw": [value], "text": ["f"], "more": [b"z"]})
+    assert cn.read(path)["text"].to_pylist() == ["abc", "de", "f"]
+    assert cn.read(path)["raw"].to_pylist() == [value, b"x", value]
+
+
+def test_no_byte_is_read_of_what_is_not_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening a table of text costs what its description takes, however long the file is."""
+    seen: list[int] = []
+
+    def counted(n_rows: int) -> int:
+        path = tmp_path / f"{n_rows}.h5"
+        cn.write(path, {"s": [f"row {i}" for i in range(n_rows)]}, columns={"s": cn.column(strings="variable")})
+        seen.clear()
+        original = collections.Vetted._read
+        monkeypatch.setattr(collections.Vetted, "_read", lambda self, at, n: (seen.append(n), original(self, at, n))[1])
+        pread = os.pread
+        monkeypatch.setattr(os, "pread", lambda fd, n, at: (seen.append(n), pread(fd, n, at))[1])
+        with cn.open(path) as file:
+            assert file["table"].columns == ["s"]
+        monkeypatch.undo()
+        return sum(seen)
+
+    assert counted(40_000) <= counted(1_000) + 4096
+
+
+def overlapping(path: Path, n_heads: int) -> None:
+    """A dataset whose rows refer to heads of collections that lie over each other, each as long as half the file."""
+    with h5py.File(path, "w") as file:
+        texts = file.create_dataset("x", (n_heads,), h5py.string_dtype(), chunks=(n_heads,))
+        texts[:] = ["abc"] * n_heads
+        size = n_heads * 32
+        blob = file.create_dataset("blob", data=np.zeros(2 * size, "u1"))
+        place, where = blob.id.get_offset(), texts.id.get_chunk_info(0).byte_offset
+    data = bytearray(path.read_bytes())
+    step = (1).to_bytes(2, "little") + bytes(6) + bytes(8)  # an object of no bytes: 16 on
+    for number in range(n_heads):
+        at = place + 32 * number
+        data[at : at + 32] = b"GCOL\x01\0\0\0" + size.to_bytes(8, "little") + step
+        data[where + 16 * number : where + 16 * number + 16] = struct.pack("<IQI", 3, at, 1)
+    for at in range(place + size, place + 2 * size, 16):
+        data[at : at + 16] = step
+    path.write_bytes(data)
+
+
+def test_collections_that_claim_the_same_bytes_over_and_over_are_not_walked(tmp_path: Path) -> None:
+    """Each would be walked as far as it claims to reach: 4 times the heads would cost 16 times the work."""
+    for n_heads in (1000, 4000):
+        path = tmp_path / f"{n_heads}.h5"
+        overlapping(path, n_heads)
+        with h5py.File(path) as file, pytest.raises(OSError, match="more bytes than the file"):
+            rows_of(file["x"].id)
+
+
+def test_a_fill_in_a_collection_that_never_ends_is_not_asked_for(tmp_path: Path) -> None:
+    """The library reads it when it is asked for the properties of a dataset."""
     path = tmp_path / "x.h5"
-    heap_file(path)
-    with h5py.File(path, "r+") as file:
-        file["words"] = np.frombuffer(b"GCOL\x01\0\0\0" + bytes(5000), "u1")
-        file["more"] = np.frombuffer(b"GCOL\x01\0\0\0" + (2**60).to_bytes(8, "little") + bytes(5000), "u1")
-    with h5py.File(path) as file:
-        check_collections(file.id)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (3,), h5py.string_dtype(), chunks=(3,), fillvalue="nothing")
+    data = bytearray(path.read_bytes())
+    at = data.index(b"GCOL") + 16
+    data[at : at + 16] = bytes(16)
+    path.write_bytes(data)
+    with h5py.File(path) as file, pytest.raises(OSError, match="its end is never reached"):
+        describe_dataset(h5py.h5d.open(file.id, b"x"))
 
 
-def test_collections_that_claim_the_file_over_and_over_are_not_looked_at(tmp_path: Path) -> None:
-    """Each would be read as far as it claims to reach: 16 heads in 256 bytes cost 16 times the file, and so on."""
-    path, n_bytes = tmp_path / "x.h5", 1 << 20
-    heap_file(path)
-    with h5py.File(path, "r+") as file:
-        head = b"GCOL\x01\0\0\0" + (n_bytes // 2).to_bytes(8, "little")
-        file["blob"] = np.frombuffer(head * (n_bytes // 16), "u1")
+def test_an_attribute_kept_apart_in_a_collection_that_never_ends_is_not_read(tmp_path: Path) -> None:
+    """Very many attributes are not in the header of their object: they are read from a guarded file first."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        for number in range(20):
+            file.attrs.create(f"a{number}", "text", dtype=h5py.string_dtype())
     with h5py.File(path) as file:
-        begin = time.process_time()
-        with pytest.raises(OSError, match="more bytes than the file"):
-            check_collections(file["x"].id)
-        assert time.process_time() - begin < 1
+        assert attributes.read(file["/"].id, "a7") == "text"
+    data = bytearray(path.read_bytes())
+    at = data.index(b"GCOL") + 16
+    data[at : at + 16] = bytes(16)
+    path.write_bytes(data)
+    with h5py.File(path) as file:
+        assert attributes.read(file["/"].id, "a7") is None
+
+
+def test_sequences_of_text_are_followed_to_the_end(tmp_path: Path) -> None:
+    """The first collection is sound, and leads to one that never ends."""
+    path = tmp_path / "x.h5"
+    rows = [[f"text {number} " * 500 for number in range(60)]]
+    cn.write(path, {"x": pa.array(rows, pa.list_(pa.string()))}, columns={"x": cn.column(filters="none")})
+    assert cn.read(path).to_pydict() == {"x": rows}
+    with h5py.File(path) as file:
+        chunk = file["table/x"].id.read_direct_chunk((0,))[1]
+    lists = set(np.frombuffer(chunk, collections.REFERENCE)["address"].tolist())
+    data = bytearray(path.read_bytes())
+    texts = next(at for at in range(len(data)) if data.startswith(b"GCOL\x01", at) and at not in lists)
+    data[texts + 16 : texts + 32] = bytes(16)
+    path.write_bytes(data)
+    with pytest.raises(CorruptError, match="never reached"):
+        cn.read(path)
 
 
 def test_an_attribute_that_claims_too_much_counts_as_absent(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import random
 import zlib
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ from h5py import h5d, h5p, h5s, h5t
 
 import colonnade as cn
 from colonnade.errors import ColonnadeError, CorruptError, FormatError, UnsupportedError
-from colonnade.h5 import collections
 from colonnade.h5.nodes import read_array
 from colonnade.h5.parts import read_cells
 from colonnade.sparse.convert import convert
@@ -222,18 +219,3 @@ def test_a_matrix_to_convert_leads_to_no_other_file(tmp_path: Path) -> None:
     with pytest.raises(ColonnadeError):
         convert(str(tmp_path / "in" / "a.h5ad"), str(tmp_path / "b.h5"), name="Y")
     assert not (tmp_path / "b.h5").exists()
-
-
-def test_collections_are_found_at_every_edge_of_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is looked through by windows: each collection is seen once."""
-    monkeypatch.setattr(collections, "_WINDOW", 64)
-    chance = random.Random(3)
-    for _ in range(300):
-        data = bytearray(chance.randbytes(chance.randrange(20, 400)))
-        for _ in range(chance.randrange(4)):
-            at = chance.randrange(0, len(data) - 8)
-            data[at : at + 5] = b"GCOL\x01"
-            data[at + 8 : at + 16] = chance.choice([16, 40, 100, 10**6]).to_bytes(8, "little")[: len(data) - at - 8]
-        places = [at for at in range(len(data)) if data[at : at + 5] == b"GCOL\x01"]
-        sizes = [int.from_bytes(data[at + 8 : at + 16], "little") for at in places]
-        assert list(collections._collections(io.BytesIO(data))) == list(zip(places, sizes, strict=True))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
+
 import numpy as np
 
 from colonnade.columns.decode import decode
 from colonnade.columns.mapping import default_type
+from colonnade.h5.datasets import with_length
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.model import ColumnInfo, StoredType
 
@@ -30,6 +34,27 @@ def column_fill(column: ColumnInfo) -> object:
 def missing_line(stored: StoredType, fill: bytes) -> str:
     """The line of a description that names the fill (C6)."""
     return f"Missing value: {_fill_text(stored, fill)}."
+
+
+def lost_fill(description: str | None, stored: StoredType) -> bytes | None:
+    """The fill that the line of a description names, where the dataset has lost it; None where there is no line."""
+    found = re.search(r'(?:^|\n)Missing value: (?:"(.*)"|0x([0-9a-f]+)|(\[.*\]))\.$', description or "", re.DOTALL)
+    if found is None:
+        return None
+    if found[3] is not None:
+        return _list_fill(found[3], stored) if stored.kind == "sequence" else None
+    return bytes.fromhex(found[2]) if found[2] else found[1].encode("utf-8", "surrogateescape")
+
+
+def _list_fill(text: str, stored: StoredType) -> bytes | None:
+    """The fill of a column of lists, as `fill_value` shows it."""
+    try:
+        items = ast.literal_eval(text)
+        if stored.item.kind == "text":
+            return b"".join(with_length(item.encode()) for item in items)
+        return np.array(items, dtype=memory_dtype(stored.item)).tobytes()
+    except (ValueError, TypeError, SyntaxError, AttributeError, OverflowError):
+        return None
 
 
 def _fill_text(stored: StoredType, fill: bytes) -> str:

@@ -436,8 +436,8 @@ class ColumnWriter:
         if form.fill is not None and list(fills_that_do_not_occur(form, values, [form.fill], self.name)):
             return form
         has_missing = self._has_missing or values.null_count > 0 or (self._resumed and self._form.fill is not None)
-        if form.fill is None and self._plan is not None and not has_missing:
-            return form  # it could spare no value when it began, and needs none yet
+        if form.fill is None and not has_missing and (self._plan is not None or form.stored.has_pointers):
+            return form  # it could spare no value when it began, or H5Ocopy would lose it, and needs none yet
         found = self._find_fill(form, values)
         if found is None and has_missing:
             if form.stored.kind == "string" and form.stored.size < ROOM_FOR_FILL:

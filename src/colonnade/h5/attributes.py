@@ -19,7 +19,6 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.h5 import capi
 from colonnade.h5.claims import check_attribute
-from colonnade.h5.collections import check_collections
 from colonnade.h5.datatypes import describe_type, make_type, memory_dtype, memory_type
 from colonnade.model import Charset, StoredType
 
@@ -172,8 +171,7 @@ def elements(attribute: Any) -> Iterator[np.ndarray[Any, Any]]:
     if n_elements * stored.size > LARGEST_ATTRIBUTE:
         capi.refuse("read the attribute", f"{n_elements} elements are more than an attribute can hold")
     if stored.has_pointers:
-        check_collections(attribute)
-        check_attribute(attribute, attribute.name, n_elements)
+        check_attribute(attribute)
     image = np.zeros(n_elements, dtype=memory_dtype(stored))
     in_memory = memory_type(type_id, stored)
     if n_elements:
@@ -246,8 +244,7 @@ def read(node: Any, name: str) -> object:
             return None
         dtype = attribute.dtype
         if dtype.hasobject and h5py.check_ref_dtype(dtype) is not h5py.Reference:  # an address is not in the heap
-            check_collections(node)
-            check_attribute(node, key, space.get_simple_extent_npoints())
+            check_attribute(attribute)
         if space.get_simple_extent_npoints() * dtype.itemsize > LARGEST_ATTRIBUTE:
             return None
         value = np.zeros(space.get_simple_extent_dims(), dtype=dtype)
@@ -385,8 +382,7 @@ def look(node: Any, name: str) -> Attribute | None:
         if claimed > LARGEST_ATTRIBUTE:
             return Attribute(stored, shape, problem=f"it claims {claimed:,} bytes")
         if stored.has_pointers:
-            check_collections(attribute)
-            check_attribute(attribute, attribute.name, space.get_simple_extent_npoints())
+            check_attribute(attribute)
         image = np.zeros(shape, dtype=attribute.dtype)
         attribute.read(image)
         return Attribute(stored, shape, tuple(image.reshape(-1).tolist()))

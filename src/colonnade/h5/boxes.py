@@ -18,19 +18,20 @@ from colonnade.errors import CorruptError
 from colonnade.h5 import capi
 from colonnade.h5.chunks import raw_dtype
 from colonnade.h5.codecs import LeftToLibrary
+from colonnade.h5.collections import stored_size
+from colonnade.h5.creation import creation_of
 from colonnade.h5.datatypes import describe_type
 from colonnade.h5.headers import FARTHEST
-from colonnade.h5.lengths import check_lengths, has_lengths
+from colonnade.h5.lengths import check_image, has_references_to_heap
 from colonnade.h5.raw_bytes import RawBytes, raw_bytes
 from colonnade.h5.undo import Pipeline
-from colonnade.model import FilterInfo, StoredType
+from colonnade.model import FilterInfo
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Box = Sequence[range]
 MOST_ASKED = 4096  # chunks that are asked for one by one, without knowing how many there are
 FLETCHER32 = 3
 SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
-POINTER_BYTES = 16  # what an element of variable length takes where its bytes are not
 _BYTE = np.dtype(np.uint8)
 
 
@@ -40,12 +41,12 @@ def read_box(dataset: Any, dtype: np.dtype[Any], filters: Sequence[FilterInfo], 
     A chunk that does not unpack to what it must hold, or whose elements claim more than the file has, is a
     CorruptError, in both cases.
     """
-    creation, stored = dataset.get_create_plist(), describe_type(dataset.get_type())
-    is_claiming = has_lengths(dataset, stored)
+    creation, stored = creation_of(dataset), describe_type(dataset.get_type())
+    is_claiming = has_references_to_heap(dataset, stored)
     if not (filters or is_claiming) or creation.get_layout() != h5d.CHUNKED or capi.skips_partial_chunks(creation):
         return None
     shape, chunk = tuple(dataset.shape), tuple(creation.get_chunk())
-    item = _stored_bytes(stored)
+    item = stored_size(stored)
     pipeline = Pipeline(filters, prod(chunk) * item)
     if not item or not pipeline.is_known or not shape:
         return None
@@ -63,7 +64,7 @@ def read_box(dataset: Any, dtype: np.dtype[Any], filters: Sequence[FilterInfo], 
             return None
         n_read += 1
         if is_claiming:
-            check_lengths(whole, stored, most, path)
+            check_image(dataset, stored, whole, path)
         if out is not None:
             _place(whole.view(dtype).reshape(chunk), offset, out, box)
     if n_read < prod(len(numbers) for numbers in _grid(chunk, box)):  # some are the fill
@@ -82,13 +83,6 @@ def check_sizes(dataset: Any, filters: Sequence[FilterInfo], path: str) -> None:
         dataset.chunk_iter(lambda info: sizes.append(info.size))
         if min(sizes, default=SHORTEST_CHECKED) < SHORTEST_CHECKED:
             raise CorruptError(f"{path}: a chunk has {min(sizes)} bytes", path=path)
-
-
-def _stored_bytes(stored: StoredType) -> int:
-    """What an element takes in a chunk; 0 where that is not told by its type."""
-    if not stored.has_pointers:
-        return stored.size
-    return POINTER_BYTES if stored.kind in ("text", "binary", "sequence") else 0
 
 
 def _grid(chunk: Sequence[int], box: Box) -> list[range]:

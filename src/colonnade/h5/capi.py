@@ -50,6 +50,7 @@ _CREATE_ATTRIBUTE = _bind("H5Acreate2", _HID, ctypes.c_char_p, _HID, _HID, _HID,
 _ATTRIBUTE_CREATION = _bind("H5Aget_create_plist", _HID, gives=_HID)
 _SET_LINK_CALLBACK = _bind("H5Pset_elink_cb", _HID, ctypes.c_void_p, ctypes.c_void_p)
 _CLOSE_LIST = _bind("H5Pclose", _HID)
+_OPEN_AT = _bind("H5Oopen_by_addr", _HID, ctypes.c_uint64, gives=_HID)
 _OPEN_REFERENCE = _bind("H5Rdereference2", _HID, _HID, ctypes.c_int, ctypes.c_void_p, gives=_HID)
 _GET_REGION = _bind("H5Rget_region", _HID, ctypes.c_int, ctypes.c_void_p, gives=_HID)
 _CREATE_REFERENCE = _bind("H5Rcreate", ctypes.c_void_p, _HID, ctypes.c_char_p, ctypes.c_int, _HID)
@@ -152,6 +153,15 @@ def create_attribute_like(attribute: Any, target: Any, type_id: Any) -> Any:
         if made < 0:
             raise _failure("create the attribute")
         return h5i.wrap_identifier(made)
+
+
+def open_at(file: Any, address: int) -> Any:
+    """The object whose header is at an address of a file."""
+    with phil:
+        found = _OPEN_AT(file.id, address)
+        if found < 0:
+            raise _failure("open the object")
+        return h5i.wrap_identifier(found)
 
 
 def open_region(node: Any, reference: bytes) -> tuple[Any, Any]:

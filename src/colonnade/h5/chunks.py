@@ -24,6 +24,7 @@ from colonnade.errors import CorruptError
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.codecs import Bytes, LeftToLibrary
+from colonnade.h5.creation import creation_of
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.headers import FARTHEST
 from colonnade.h5.journal import JOURNALED, JournaledFile
@@ -318,7 +319,7 @@ class ChunkSource:
 
     def _fill(self) -> Image:
         """What rows hold that were never written: the library would look for each of their chunks."""
-        creation = self._dataset.get_create_plist()
+        creation = creation_of(self._dataset)
         if self._dtype.kind not in "iufS" or creation.get_fill_time() == h5d.FILL_TIME_NEVER:
             raise ValueError("only the library knows what rows hold that were never written")
         if creation.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
@@ -541,7 +542,7 @@ def open_source(
 
     look: an element, as it is stored, that `read_and_look` tells of while it has the rows at hand.
     """
-    creation = dataset.get_create_plist()
+    creation = creation_of(dataset)
     if dtype is None or len(dataset.shape) != 1:
         return None
     if creation.get_layout() == h5d.CONTIGUOUS and not creation.get_external_count():

@@ -23,6 +23,7 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5p, h5s, h5t
 from colonnade.errors import UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN, elements, open_attributes, write_elements
+from colonnade.h5.creation import check_fill, creation_of, has_lost_fill
 from colonnade.h5.datasets import is_shown_as_stored
 from colonnade.h5.datatypes import describe_type, memory_dtype, memory_type
 from colonnade.h5.filters import creation_list
@@ -228,7 +229,7 @@ class _Copy:
     def _copy_by_elements(self, node: Any, target: Any, name: bytes, how: Any) -> None:
         """HDF5 copies the fill value of variable-length elements as an address in the old file."""
         kind, space = self._new_type(node.get_type()), node.get_space()
-        _copy_elements(node, h5d.create(target, name, kind, space, dcpl=node.get_create_plist(), lcpl=how))
+        _copy_elements(node, h5d.create(target, name, kind, space, dcpl=creation_of(node), lcpl=how))
 
     def _copy_options(self, node: Any) -> Any:
         """How HDF5 copies a dataset: its committed datatypes are those of the new file.
@@ -300,8 +301,10 @@ def _refusal(where: str, why: str) -> UnsupportedError:
 
 def _has_pointing_fill(dataset: Any) -> bool:
     """Whether the dataset's fill value is kept elsewhere in the file than in its header."""
-    defined = dataset.get_create_plist().fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
-    return defined and describe_type(dataset.get_type()).has_pointers
+    if not describe_type(dataset.get_type()).has_pointers:
+        return False
+    check_fill(dataset)
+    return has_lost_fill(dataset) or creation_of(dataset).fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
 
 
 def _copy_elements(source: Any, target: Any, places: NewPlaces | None = None) -> None:
@@ -330,7 +333,7 @@ def _parts(dataset: Any, stored: StoredType) -> Iterator[Any]:
         if space.get_simple_extent_type() == h5s.SCALAR:
             yield space
         return
-    creation = dataset.get_create_plist()
+    creation = creation_of(dataset)
     if creation.get_layout() == h5d.CHUNKED:
         chunk = creation.get_chunk()
         starts: list[tuple[int, ...]] = []

@@ -10,7 +10,7 @@ import ctypes
 import itertools
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,10 +27,11 @@ from colonnade.h5.attributes import BROKEN
 from colonnade.h5.boxes import FLETCHER32, SHORTEST_CHECKED, check_sizes
 from colonnade.h5.chunks import MOST_AT_ONCE, ChunkSource, RowNumbers, by_chunk, open_source, raw_dtype
 from colonnade.h5.codecs import Data
-from colonnade.h5.collections import check_collections
+from colonnade.h5.creation import check_fill, creation_of, has_lost_fill
 from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
 from colonnade.h5.direct import Held, cut_rows, find_chunk, write_chunk
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
+from colonnade.h5.guarded import guarded
 from colonnade.h5.lengths import check_rows_claimed
 from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
@@ -72,6 +73,7 @@ class DatasetInfo:
     chunk_rows: int | None
     filters: tuple[FilterInfo, ...]
     fill: bytes | None
+    has_lost_fill: bool = False  # one was set, and a copy of the file has lost it
 
 
 def describe_dataset(dataset: Any) -> DatasetInfo:
@@ -79,8 +81,8 @@ def describe_dataset(dataset: Any) -> DatasetInfo:
     type_id = dataset.get_type()
     stored = describe_type(type_id)
     if stored.has_pointers:
-        check_collections(dataset)  # asked for its properties, the library reads a fill of variable length
-    creation = dataset.get_create_plist()
+        check_fill(dataset, stored)
+    creation = creation_of(dataset)
     space = dataset.get_space()
     simple = space.get_simple_extent_type() == h5s.SIMPLE
     if is_shown_as_stored(stored):
@@ -95,6 +97,7 @@ def describe_dataset(dataset: Any) -> DatasetInfo:
         chunk_rows=creation.get_chunk()[0] if storage == "chunked" else None,
         filters=describe_filters(creation),
         fill=None if is_shown_as_stored(stored) else _read_fill(creation, type_id, stored),
+        has_lost_fill=stored.has_pointers and has_lost_fill(dataset),
     )
 
 
@@ -107,7 +110,7 @@ def stored_bytes(dataset: Any) -> int:
 def written_rows(dataset: Any) -> int:
     """Rows that have a place in the file, as far as that can be told; looks at every chunk."""
     n_rows = int(dataset.shape[0])
-    creation = dataset.get_create_plist()
+    creation = creation_of(dataset)
     if creation.get_layout() == h5d.CHUNKED:
         return min(n_rows, int(dataset.get_num_chunks()) * int(creation.get_chunk()[0]))
     if creation.get_layout() == h5d.VIRTUAL:
@@ -232,12 +235,12 @@ def fill_element(stored: StoredType, fill: bytes) -> tuple[Image, list[Any]]:
     element = np.zeros(1, dtype=memory_dtype(stored))
     if stored.kind not in ("text", "binary", "sequence"):
         return np.frombuffer(fill, dtype="u1"), []
+    if not fill:
+        return element, []  # a pointer to nothing, which H5Ocopy copies; what others lead to, it loses (see creation)
     if stored.kind == "text":
         kept = ctypes.create_string_buffer(fill)
         element[0] = ctypes.addressof(kept)
         return element, [kept]
-    if not fill:
-        return element, []
     if stored.item.kind == "text":  # a list of one text, led by its length
         text = ctypes.create_string_buffer(fill[8:])
         pointer = ctypes.c_void_p(ctypes.addressof(text))
@@ -276,20 +279,18 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
         yield image
         return
     load_filters(info.filters)
-    check_rows_claimed(dataset, stored, info.filters, range(start, start + (count - 1) * step + 1))
+    was_seen = check_rows_claimed(dataset, stored, info.filters, range(start, start + (count - 1) * step + 1))
     _check_sums(dataset, info.filters, start, count * step)
     owned = np.ones(count, dtype=bool)
     try:
-        _load(dataset, stored, in_memory, range(start, start + count * step, step), image)
+        with nullcontext() if was_seen else guarded(dataset) as twin:
+            rows = range(start, start + count * step, step)
+            _load(dataset if twin is None else twin, creation_of(dataset), stored, in_memory, rows, image)
     except OSError as error:
-        if not (
-            stored.has_pointers and info.fill is not None and dataset.get_create_plist().get_layout() == h5d.CHUNKED
-        ):
+        if not (stored.has_pointers and info.fill is not None and creation_of(dataset).get_layout() == h5d.CHUNKED):
             raise _unreadable(error, dataset, info.filters, start, start + (count - 1) * step) from error
-        creation = dataset.get_create_plist()  # the fill's text lies in it, so it must outlive the image
-        owned = _read_written_chunks(
-            dataset, info, creation, in_memory, range(start, start + count * step, step), image
-        )
+        creation = creation_of(dataset)  # the fill's text lies in it, so it must outlive the image
+        owned = _read_written_chunks(dataset, info, creation, in_memory, rows, image)
     try:
         yield image
     finally:
@@ -304,7 +305,7 @@ def _check_sums(dataset: Any, filters: tuple[FilterInfo, ...], start: int, count
     """
     if not any(step.id == FLETCHER32 for step in filters):
         return
-    chunk_rows = int(dataset.get_create_plist().get_chunk()[0])
+    chunk_rows = int(creation_of(dataset).get_chunk()[0])
     firsts = range(start // chunk_rows * chunk_rows, start + count, chunk_rows)
     found = [dataset.get_chunk_info_by_coord((first,)) for first in firsts]
     sizes = [one.size for one in found if one.byte_offset is not None]
@@ -317,9 +318,8 @@ def _check_sums(dataset: Any, filters: tuple[FilterInfo, ...], start: int, count
         )
 
 
-def _load(dataset: Any, stored: StoredType, in_memory: Any, rows: range, image: Image) -> None:
+def _load(dataset: Any, creation: Any, stored: StoredType, in_memory: Any, rows: range, image: Image) -> None:
     """These rows, of so many chunks at a time: the library takes some KiB for each, whether it was written or not."""
-    creation = dataset.get_create_plist()
     most = len(rows)
     if creation.get_layout() == h5d.CHUNKED:
         most = max(1, MOST_CHUNKS * creation.get_chunk()[0] // rows.step)
@@ -386,7 +386,7 @@ class RowSink:
 
     def __init__(self, dataset: Any, stored: StoredType, n_threads: int = 1) -> None:
         check_rows(dataset)
-        creation = dataset.get_create_plist()
+        creation = creation_of(dataset)
         self._stored = stored
         self._filters = filters = describe_filters(creation)
         self._dataset = dataset
@@ -546,7 +546,7 @@ class RowSink:
             return None
         else:
             width = self._dataset.get_type().get_size()
-        filters = describe_filters(self._dataset.get_create_plist())
+        filters = describe_filters(creation_of(self._dataset))
         return open_source(self._dataset, np.dtype((np.void, width)), filters)
 
 
@@ -585,7 +585,7 @@ def is_touched(dataset: Any, written: list[tuple[int, int]]) -> bool:
     A chunk that was moved was written where it is now. Where it cannot be told (rows in the object's header, in other
     files, behind a user block, or in chunks that are not there) they may.
     """
-    creation = dataset.get_create_plist()
+    creation = creation_of(dataset)
     if h5i.get_file_id(dataset).get_create_plist().get_userblock():
         return True
     if creation.get_layout() == h5d.CONTIGUOUS and not creation.get_external_count():

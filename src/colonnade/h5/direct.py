@@ -21,6 +21,7 @@ from colonnade.dataclass import dataclass
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.codecs import Data
+from colonnade.h5.creation import creation_of, has_lost_fill
 
 
 class CannotSkipFilter(Exception):
@@ -93,5 +94,6 @@ def can_grow(dataset: Any) -> bool:
     """Whether a dataset can be made longer without end, in every dimension."""
     space = dataset.get_space()
     limits = space.get_simple_extent_dims(maxdims=True) if space.get_simple_extent_type() == h5s.SIMPLE else ()
-    is_chunked = dataset.get_create_plist().get_layout() == h5d.CHUNKED
-    return is_chunked and bool(limits) and all(limit == h5s.UNLIMITED for limit in limits)
+    if not limits or any(limit != h5s.UNLIMITED for limit in limits) or has_lost_fill(dataset):
+        return False
+    return bool(creation_of(dataset).get_layout() == h5d.CHUNKED)

@@ -14,7 +14,7 @@ from typing import Any
 from h5py import h5g, h5l
 
 from colonnade.h5 import capi
-from colonnade.h5.collections import check_collections
+from colonnade.h5.collections import check_addresses
 from colonnade.h5.headers import (
     FARTHEST,
     LAYOUT,
@@ -91,7 +91,7 @@ def _is_circle(read_at: ReadAt, address: int) -> bool:
 
 
 def check_object(group: Any, name: bytes) -> None:
-    """Refuse a virtual dataset in a file with a collection that never ends; soft links are not followed."""
+    """Refuse a virtual dataset whose map is in a collection that never ends; soft links are not followed."""
     read_at = bytes_of(group)
     if read_at is None:
         return
@@ -100,4 +100,4 @@ def check_object(group: Any, name: bytes) -> None:
         return
     for kind, message in messages(read_at, int(link.u)):
         if kind == LAYOUT and message[:1] >= b"\4" and message[1:2] == bytes((_VIRTUAL,)):
-            check_collections(group)
+            check_addresses(group, [_number(message, 2)])

@@ -23,7 +23,7 @@ from h5py import h5f, h5fd, h5g, h5i
 from colonnade.h5.journal import JOURNALED
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"  # of a file
-ATTRIBUTE, LAYOUT, SYMBOL_TABLE = 0x0C, 0x08, 0x11
+OLD_FILL, FILL, EXTERNAL, LAYOUT, PIPELINE, ATTRIBUTE, SYMBOL_TABLE = 0x04, 0x05, 0x07, 0x08, 0x0B, 0x0C, 0x11
 _CONTINUATION = 0x10
 _MOST_BYTES = 1 << 19  # of a header that are looked at: its parts may form a circle
 _EIGHT_BYTES = (8, 8)
@@ -56,19 +56,20 @@ def is_frozen(node: Any) -> bool:
 
 def _reader_of(file_id: Any) -> ReadAt | None:
     creation = file_id.get_create_plist()
-    if file_id.get_intent() != h5f.ACC_RDONLY or creation.get_userblock() or creation.get_sizes() != _EIGHT_BYTES:
+    if file_id.get_intent() != h5f.ACC_RDONLY or creation.get_sizes() != _EIGHT_BYTES:
         return None
+    begin = int(creation.get_userblock())
     if file_id.get_access_plist().get_driver() == h5fd.SEC2:
         descriptor = int(file_id.get_vfd_handle())
-        return lambda at, n_bytes: os.pread(descriptor, n_bytes, at)
+        return lambda at, n_bytes: os.pread(descriptor, n_bytes, begin + at)
     path = Path(os.fsdecode(h5f.get_name(file_id)))
-    return partial(_read_by_path, path) if path.is_file() else None
+    return partial(_read_by_path, path, begin) if path.is_file() else None
 
 
-def _read_by_path(path: Path, at: int, n_bytes: int) -> bytes:
+def _read_by_path(path: Path, begin: int, at: int, n_bytes: int) -> bytes:
     try:
         with path.open("rb") as file:
-            return os.pread(file.fileno(), n_bytes, at)
+            return os.pread(file.fileno(), n_bytes, begin + at)
     except OSError:
         return b""
 

@@ -17,7 +17,7 @@ from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5t
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5.attributes import BROKEN
-from colonnade.h5.collections import check_collections
+from colonnade.h5.creation import creation_of
 from colonnade.h5.hazards import check_links, check_object
 from colonnade.h5.headers import address_in, address_of
 from colonnade.h5.outside import REFUSED, access_of, know_links, links_of
@@ -223,7 +223,7 @@ def link_again(group: Any, name: str, node: Any) -> None:
 
 def holds_large_attributes(group: Any) -> bool:
     """Whether the group was made so that its attributes may exceed 64 KiB."""
-    return bool(group.get_create_plist().get_attr_creation_order())
+    return bool(creation_of(group).get_attr_creation_order())
 
 
 def address(node: Any) -> int | None:
@@ -244,9 +244,9 @@ def is_shared(node: Any) -> bool:
 
 def dereference(node: Any, reference: Any) -> Any | None:
     """The object an object reference leads to, or None when it leads nowhere."""
+    if isinstance(reference, h5r.RegionReference):
+        return None
     try:
-        if isinstance(reference, h5r.RegionReference):
-            check_collections(node)  # where regions are kept
         return h5r.dereference(reference, node) if reference else None
     except BROKEN:
         return None

@@ -6,7 +6,7 @@ A dataset that claims far more than is stored for it is not read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
 from math import prod
@@ -20,14 +20,17 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.boxes import read_box
-from colonnade.h5.collections import check_collections
+from colonnade.h5.creation import check_fill, creation_of
 from colonnade.h5.datasets import claims_too_much
 from colonnade.h5.datatypes import can_be_converted, describe_type
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
+from colonnade.h5.guarded import guarded
 from colonnade.h5.hazards import check_object
 from colonnade.h5.lengths import check_run_claimed
 from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
+from colonnade.h5.undo import Pipeline
+from colonnade.model import FilterInfo
 
 TEXT_BYTES = 64  # that a text takes in memory, at least
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -85,9 +88,8 @@ def find_member(group: Any, name: str) -> Any | None:
 
 
 def _check_heap(dataset: Any) -> None:
-    """Of elements of variable length: no collection may be without end. All of the file is looked through for that."""
-    if describe_type(dataset.get_type()).has_pointers:
-        check_collections(dataset)
+    """Of elements of variable length: the library must be able to read the fill."""
+    check_fill(dataset)
 
 
 def object_at(opened: Any) -> Any:
@@ -186,10 +188,10 @@ def check_readable(dataset: Any, count: int) -> None:
     claimed = count * max(dtype.itemsize, TEXT_BYTES if dtype.kind in "SO" else 1)
     with _header_of(dataset):
         _check_heap(dataset.id)
-        if dataset.id.get_create_plist().get_layout() != h5d.CHUNKED:
+        if creation_of(dataset.id).get_layout() != h5d.CHUNKED:
             check_rows(dataset.id)
             check_run_claimed(dataset.id, describe_type(dataset.id.get_type()))
-        stored, filters = _stored_bytes(dataset.id), describe_filters(dataset.id.get_create_plist())
+        stored, filters = _stored_bytes(dataset.id), describe_filters(creation_of(dataset.id))
         if dataset.chunks and stored:  # of a chunk that is stored, the library makes all
             claimed = max(claimed, prod(dataset.chunks) * max(dtype.itemsize, 1))
             _check_chunks(dataset, count)
@@ -215,15 +217,23 @@ def read_checked(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
     """As `read_array`, of a dataset that `check_readable` has let pass: for those that are read by many parts."""
     dtype, box = dtype_of(dataset), _box(dataset, part)
     with _header_of(dataset):
-        filters = describe_filters(dataset.id.get_create_plist())
+        filters = describe_filters(creation_of(dataset.id))
     load_filters(filters)
     try:
         own = read_box(dataset.id, dtype, filters, box, path_of(dataset)) if _is_plain(box) else None
-        read = np.asarray(dataset[part if part else ()]) if own is None else own
+        read = _read_by_library(dataset, part, filters) if own is None else own
     except BROKEN as error:
         require_filters(filters, path_of(dataset))
         raise CorruptError(f"{path_of(dataset)} cannot be read: {error}", path=path_of(dataset)) from error
     return with_texts(read, dtype, path_of(dataset))
+
+
+def _read_by_library(dataset: Any, part: tuple[slice, ...], filters: Sequence[FilterInfo]) -> Array:
+    """A part as h5py reads it; elements of variable length behind filters that we do not know from a guarded file."""
+    if not dtype_of(dataset).hasobject or Pipeline(filters, 1).is_known:
+        return np.asarray(dataset[part])
+    with guarded(dataset.id) as twin:
+        return np.asarray((dataset if twin is None else h5py.Dataset(twin))[part])
 
 
 def _box(dataset: Any, part: tuple[slice, ...]) -> list[range]:
@@ -235,7 +245,7 @@ def _box(dataset: Any, part: tuple[slice, ...]) -> list[range]:
 
 def _stored_bytes(dataset: Any) -> int:
     """What is stored of a dataset, in a file of its size. The library counts what is claimed, written or not."""
-    claimed, creation = int(dataset.get_storage_size()), dataset.get_create_plist()
+    claimed, creation = int(dataset.get_storage_size()), creation_of(dataset)
     layout, most = creation.get_layout(), h5i.get_file_id(dataset).get_filesize()
     if layout != h5d.CONTIGUOUS:
         mapped = mapped_elements(dataset) * int(dataset.get_type().get_size()) if layout == h5d.VIRTUAL else None

@@ -21,8 +21,7 @@ from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
-from colonnade.h5.collections import check_collections
-from colonnade.h5.datatypes import describe_type
+from colonnade.h5.creation import check_fill, creation_of
 
 Links = Literal["folder", "none", "any"]
 LINKS = ("folder", "none", "any")
@@ -65,9 +64,8 @@ def _number(node: Any) -> tuple[int, int] | None:
 
 def check_rows(dataset: Any) -> None:
     """Refuse a dataset whose rows are, at the end of any way, where they may not be read or written."""
-    if describe_type(dataset.get_type()).has_pointers:
-        check_collections(dataset)  # before its properties are asked for: a fill may lie in one
-    creation = dataset.get_create_plist()
+    check_fill(dataset)
+    creation = creation_of(dataset)
     layout = creation.get_layout()
     is_elsewhere = layout == h5d.VIRTUAL or (layout == h5d.CONTIGUOUS and creation.get_external_count())
     if is_elsewhere and links_of(dataset) != "any":
@@ -75,8 +73,8 @@ def check_rows(dataset: Any) -> None:
 
 
 def _check(dataset: Any, home: Path | None, links: Links, behind: tuple[str, ...], left: list[int]) -> None:
-    check_collections(dataset)
-    creation = dataset.get_create_plist()
+    check_fill(dataset)
+    creation = creation_of(dataset)
     layout = creation.get_layout()
     name = (h5i.get_name(dataset) or b"?").decode("utf-8", "replace")
     if layout == h5d.VIRTUAL:

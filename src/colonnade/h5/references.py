@@ -13,13 +13,13 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5o, h5r, h5s
+from h5py import h5d, h5o, h5r, h5s, h5t
 
 from colonnade.errors import ColonnadeError, CorruptError, UsageError
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.chunks import MOST_AT_ONCE
-from colonnade.h5.collections import check_collections
+from colonnade.h5.collections import check_addresses
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.links import encode_name
 from colonnade.h5.outside import check_rows
@@ -74,7 +74,7 @@ class NewPlaces:
     def _turned_region(self, reference: bytes) -> np.void:
         turned = ctypes.create_string_buffer(len(reference))
         try:
-            check_collections(self._source)  # where regions are kept
+            check_addresses(self._source, [int.from_bytes(reference[:8], "little")])  # where regions are kept
             node, region = capi.open_region(self._source, reference) if any(reference) else (None, None)
         except OSError:
             node = None  # it led nowhere before
@@ -109,7 +109,7 @@ def _follow(dataset: Any, row: int, column: str) -> Any | None:
     if not reference:
         return None
     if isinstance(reference, h5py.RegionReference):
-        check_collections(dataset.id)  # where regions are kept
+        _check_region(dataset.id, row)
     opened = h5r.dereference(reference, dataset.id)
     if not isinstance(opened, h5d.DatasetID):
         raise UsageError(f"column {column!r}, row {row}: the reference leads to a group, not to an array", row=row)
@@ -119,6 +119,15 @@ def _follow(dataset: Any, row: int, column: str) -> Any | None:
         return _read_region(target, h5r.get_region(reference, target.id))
     _check_size(target, target.size or 0)
     return target[()]
+
+
+def _check_region(dataset: Any, row: int) -> None:
+    """Refuse a region reference whose region is in a collection that never ends: its address comes first."""
+    element = np.zeros(1, dtype="V12")
+    space = dataset.get_space()
+    space.select_hyperslab((row,), (1,))
+    capi.read(dataset, h5t.STD_REF_DSETREG, h5s.create_simple((1,)), space, element.ctypes.data)
+    check_addresses(dataset, [int.from_bytes(element.tobytes()[:8], "little")])
 
 
 def _check_size(target: Any, count: int) -> None:

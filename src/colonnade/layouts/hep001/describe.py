@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from colonnade.columns.fills import missing_line
+from colonnade.columns.fills import lost_fill, missing_line
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5 import attributes
@@ -34,6 +34,7 @@ from colonnade.model import (
     ColumnInfo,
     Finding,
     Severity,
+    StoredType,
     TableInfo,
     shown_name,
     unreadable_column,
@@ -74,11 +75,11 @@ def describe(group: Any, path: str) -> TableInfo:
     return _Description(group, path).table()
 
 
-def strip_missing_line(description: str | None, info: DatasetInfo) -> str | None:
+def strip_missing_line(description: str | None, stored: StoredType, fill: bytes | None) -> str | None:
     """A column's description without the line that names its fill (C6); the user's own words stay."""
-    if description is None or info.fill is None:
+    if description is None or fill is None:
         return description
-    line = missing_line(info.type, info.fill)
+    line = missing_line(stored, fill)
     if description == line:
         return None
     return description.removesuffix("\n" + line)
@@ -266,6 +267,10 @@ class _Description:
         if member.name in targets:
             categories, trouble = self._categories(member, targets[member.name], by_address)
             problem = problem or trouble
+        fill = info.fill
+        if info.has_lost_fill:
+            fill = lost_fill(member.text(names.DESCRIPTION), info.type)
+            self.note("C6", "warning", "its fill was lost when it was copied (by a defect of H5Ocopy)", member.name)
         text = {
             name: member.text(name)
             for name in (names.UNITS, names.UNITS_VOCABULARY, names.DESCRIPTION, names.ARROW_TYPE)
@@ -277,11 +282,11 @@ class _Description:
             storage=info.storage,
             chunk_rows=info.chunk_rows,
             filters=info.filters,
-            fill=info.fill,
+            fill=fill,
             categories=categories,
             units=text[names.UNITS],
             units_vocabulary=text[names.UNITS_VOCABULARY] or self.vocabulary,
-            description=strip_missing_line(text[names.DESCRIPTION], info),
+            description=strip_missing_line(text[names.DESCRIPTION], info.type, fill),
             arrow_type=text[names.ARROW_TYPE],
             labels=self._labels_of(member, by_address),
             is_label=is_label,
