@@ -210,7 +210,7 @@ def _follow_face(table: OpenTable, touched: Touched) -> None:
 
 def _check_columns(info: TableInfo, source: Source) -> None:
     given = set(source.schema.names) | set(source.ranges)
-    known = {column.name for column in info.members}
+    known = set(info.by_name)
     lacking, odd = sorted(known - given), sorted(given - known)
     if lacking or odd:
         parts = [f"it lacks {', '.join(map(repr, lacking))}"] if lacking else []
@@ -387,7 +387,7 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
     old = f"{link}\x01old"
     rename(table.group, link, old)
     try:
-        is_label = any(label.name == name for label in table.info.labels)
+        is_label = name in table.info.label_names
         written = _write_whole(table, name, array, options, is_label)
     except BaseException:  # where there is no journal, this is what takes it back
         if exists(table.group, link):

@@ -24,9 +24,9 @@ A `StoredType` is an HDF5 datatype written down as data. The kinds:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
@@ -358,40 +358,162 @@ class Repair:
     do: Callable[[], bool] = field(compare=False, repr=False)
 
 
+class LazyColumns(Sequence[ColumnInfo]):
+    """Columns whose names are known, and which are described one by one when they are asked for."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        describe: Callable[[str], ColumnInfo],
+        known: dict[str, ColumnInfo] | None = None,
+    ) -> None:
+        self.names = tuple(names)
+        self._describe = describe
+        self._known = {} if known is None else known
+
+    def followed_by(self, more: Sequence[ColumnInfo]) -> LazyColumns:
+        """These columns, then those, which are described already."""
+        self._known.update({column.name: column for column in more})
+        return LazyColumns((*self.names, *(column.name for column in more)), self._describe, self._known)
+
+    def named(self, name: str) -> ColumnInfo:
+        """The column of this name, which is one of `names`."""
+        if name not in self._known:
+            self._known[name] = self._describe(name)
+        return self._known[name]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, place: int) -> ColumnInfo: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[ColumnInfo, ...]: ...
+    def __getitem__(self, place: int | slice) -> ColumnInfo | tuple[ColumnInfo, ...]:
+        if isinstance(place, slice):
+            return tuple(self.named(name) for name in self.names[place])
+        return self.named(self.names[place])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (LazyColumns, tuple)) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (tuple(self),)
+
+
+class ColumnsByName(Mapping[str, ColumnInfo]):
+    """Lazy columns by their names: to list the names describes none of them."""
+
+    def __init__(self, columns: LazyColumns) -> None:
+        self._columns = columns
+        self._names = dict.fromkeys(columns.names)
+
+    def __getitem__(self, name: str) -> ColumnInfo:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._columns.named(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+class LazyFindings(Sequence[Finding]):
+    """Findings that are looked for when somebody asks."""
+
+    def __init__(self, find: Callable[[], Sequence[Finding]]) -> None:
+        self._find = find
+        self._found: tuple[Finding, ...] | None = None
+
+    def _all(self) -> tuple[Finding, ...]:
+        if self._found is None:
+            self._found = tuple(self._find())
+        return self._found
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    @overload
+    def __getitem__(self, place: int) -> Finding: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Finding, ...]: ...
+    def __getitem__(self, place: int | slice) -> Finding | tuple[Finding, ...]:
+        return self._all()[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (LazyFindings, tuple)) and self._all() == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self._all(),)
+
+
 @dataclass(frozen=True)
 class TableInfo:
     """One table, described once. `columns` are in their logical order; `labels` stand apart.
 
-    `members` are the columns, then the labels that are not columns too.
+    `members` are the columns, then the labels that are not columns too. Of a wide table, columns and problems are
+    lazy: `column_names` and the keys of `by_name` describe no column.
     """
 
     path: str
     layout: str
     n_rows: int
-    columns: tuple[ColumnInfo, ...] = ()
-    labels: tuple[ColumnInfo, ...] = ()
+    columns: Sequence[ColumnInfo] = ()
+    labels: Sequence[ColumnInfo] = ()
     title: str | None = None
     description: str | None = None
     units_vocabulary: str | None = None
     index_name: str | None = None
     version: str | None = None
     others: tuple[OtherColumn, ...] = ()
-    problems: tuple[Finding, ...] = ()
-    members: tuple[ColumnInfo, ...] = field(init=False, repr=False, compare=False)
-    by_name: dict[str, ColumnInfo] = field(init=False, repr=False, compare=False)
+    problems: Sequence[Finding] = ()
+    members: Sequence[ColumnInfo] = field(init=False, repr=False, compare=False)
+    by_name: Mapping[str, ColumnInfo] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        names = {column.name for column in self.columns}
-        members = self.columns + tuple(label for label in self.labels if label.name not in names)
+        names = set(self.column_names)
+        labels = [label for label in self.labels if label.name not in names]
+        if isinstance(self.columns, LazyColumns):
+            lazy = self.columns.followed_by(labels)
+            object.__setattr__(self, "members", lazy)
+            object.__setattr__(self, "by_name", ColumnsByName(lazy))
+            return
+        members = (*self.columns, *labels)
         object.__setattr__(self, "members", members)
         object.__setattr__(self, "by_name", {column.name: column for column in members})
 
     @property
     def row_labels(self) -> list[str]:
         """What names the rows in a pandas frame: the labels, and first a plain column that `_index` names (5.3)."""
-        labels = [label.name for label in self.labels]
+        labels = self.label_names
         named = self.index_name if self.index_name in self.by_name and self.index_name not in labels else None
         return labels if named is None else [named, *labels]
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        """The names of the columns, in their order."""
+        if isinstance(self.columns, LazyColumns):
+            return self.columns.names
+        return [column.name for column in self.columns]
+
+    @property
+    def label_names(self) -> list[str]:
+        """The names of the labels, the first one first."""
+        return [label.name for label in self.labels]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from colonnade.columns.mapping import arrow_type
 from colonnade.columns.values import python_values
-from colonnade.model import ColumnInfo, TableInfo
+from colonnade.model import ColumnInfo, LazyColumns, TableInfo
 
 _WIDEST = 40
 _MOST_COLUMNS = 30
@@ -42,9 +43,10 @@ def size_text(n_bytes: float) -> str:
     return ""
 
 
-def columns_text(columns: tuple[ColumnInfo, ...]) -> str:
-    """How many columns, and how many labels beside them."""
-    labels = sum(column.is_label for column in columns)
+def columns_text(info: TableInfo, columns: Sequence[ColumnInfo]) -> str:
+    """How many of these columns there are, and how many labels beside them."""
+    names = set(columns.names if isinstance(columns, LazyColumns) else (column.name for column in columns))
+    labels = len(names.intersection(info.label_names))
     count = len(columns) - labels
     text = f"{count:,} column" + ("" if count == 1 else "s")
     return text + (f", {labels} label" + ("" if labels == 1 else "s") if labels else "")
@@ -54,9 +56,9 @@ def rows_text(n_rows: int) -> str:
     return f"{n_rows:,} row" + ("" if n_rows == 1 else "s")
 
 
-def table_text(info: TableInfo, columns: tuple[ColumnInfo, ...], n_rows: int, word: str = "Table") -> str:
+def table_text(info: TableInfo, columns: Sequence[ColumnInfo], n_rows: int, word: str = "Table") -> str:
     """What repr shows: one line a column."""
-    head = f"<{word} {info.path} ({info.layout}): {rows_text(n_rows)}, {columns_text(columns)}>"
+    head = f"<{word} {info.path} ({info.layout}): {rows_text(n_rows)}, {columns_text(info, columns)}>"
     if info.title:
         head += f"  {info.title}"
     shown = columns[:_MOST_COLUMNS]
@@ -78,7 +80,7 @@ def cell_text(value: Any) -> str:
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
 
 
-def table_html(info: TableInfo, columns: tuple[ColumnInfo, ...], n_rows: int, first: pa.Table) -> str:
+def table_html(info: TableInfo, columns: Sequence[ColumnInfo], n_rows: int, first: pa.Table) -> str:
     """What a notebook shows: the first rows under names, types and units."""
     from html import escape
 
@@ -92,7 +94,7 @@ def table_html(info: TableInfo, columns: tuple[ColumnInfo, ...], n_rows: int, fi
         for row in zip(*values, strict=True)
     )
     more = f" (first {len(shown)} shown)" if len(columns) > len(shown) else ""
-    foot = f"{rows_text(n_rows)}, {columns_text(columns)}{more}, layout {escape(info.layout)}"
+    foot = f"{rows_text(n_rows)}, {columns_text(info, columns)}{more}, layout {escape(info.layout)}"
     return (
         f"<div>{title}<table><thead><tr>{names}</tr><tr>{kinds}</tr></thead><tbody>{rows}</tbody></table>"
         f"<small>{foot}</small></div>"

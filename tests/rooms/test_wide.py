@@ -14,7 +14,12 @@ import pytest
 from h5py import h5a, h5f
 
 import colonnade as cn
+from colonnade.h5.links import walk_groups
+from colonnade.layouts import layout_of
+from colonnade.layouts.hep001 import describe as description
+from colonnade.model import TableInfo
 
+FILES = sorted((Path(__file__).parent.parent / "conformance" / "files").glob("*.h5"))
 ROWS = 600  # enough for filters to be tried
 
 
@@ -126,3 +131,107 @@ def test_attributes_are_listed_in_one_pass(tmp_path: Path, libver: str, monkeypa
         attrs = dict(table.attrs)
     assert {attrs[f"note {number}"] for number in range(300)} == set(range(300))
     assert opened and not any(opened)
+
+
+class Described:
+    """How many datasets were described."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.n_datasets = 0
+        self._describe = description.describe_dataset
+        monkeypatch.setattr(description, "describe_dataset", self)
+
+    def __call__(self, dataset: Any) -> Any:
+        self.n_datasets += 1
+        return self._describe(dataset)
+
+    def of(self, work: Any) -> int:
+        before = self.n_datasets
+        work()
+        return self.n_datasets - before
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("wide") / "wide.h5"
+    cn.write(path, {**columns(200), "id": np.arange(ROWS)}, table="t", labels=["id"], index={"c00000": "chunk_minmax"})
+    return path
+
+
+def test_one_column_of_many_describes_few(wide: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    described = Described(monkeypatch)
+
+    def read() -> None:
+        with cn.open(wide) as file:
+            table = file["t"]
+            assert len(table.columns) == 200
+            assert table.labels == ["id"]
+            assert len(table["c00005"][:]) == ROWS
+            assert table.where("c00000 < 500 and c00002 == 'muon'").select("c00003").count() > 0
+            assert "c00199" in table and "c00200" not in table
+            assert "200 columns, 1 label" in repr(table)
+
+    assert described.of(read) < 100
+
+
+@pytest.mark.parametrize("change", ["update", "add", "rename", "drop"])
+def test_a_change_of_one_column_describes_few(
+    wide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    path = tmp_path / "changed.h5"
+    path.write_bytes(wide.read_bytes())
+    described = Described(monkeypatch)
+
+    def work() -> None:
+        with cn.open(path, "r+") as file:
+            table = file["t"]
+            if change == "update":
+                table.update("c00000", rows=[3, 5], values=[7, None])
+            elif change == "add":
+                table.add_column("new", np.arange(ROWS))
+            elif change == "rename":
+                table.rename_column("c00000", "first")
+            else:
+                table.drop_column("c00001")
+
+    assert described.of(work) < 120
+    assert cn.check(path, deep=True) == []
+    with cn.open(path) as file:
+        names = {"add": ["new"], "rename": ["first"], "drop": []}.get(change, ["c00000"])
+        assert set(names) <= set(file["t"].columns)
+        assert ("c00001" in file["t"]) == (change != "drop")
+        assert file["t"].to_arrow().num_rows == ROWS
+    with h5py.File(path) as file:  # the label still lists every column, and each lists the label
+        listed = {file[reference].name for reference in file["t/id"].attrs["_columns_list"]}
+        order = [name.decode() if isinstance(name, bytes) else name for name in file["t"].attrs["column-order"]]
+        assert listed == {f"/t/{name}" for name in order}
+        assert all(file[file["t"][name].attrs["_indexes"][0]].name == "/t/id" for name in order)
+
+
+def described_both_ways(group: Any, path: str, monkeypatch: pytest.MonkeyPatch) -> tuple[TableInfo, TableInfo]:
+    monkeypatch.setattr(description, "WIDE", 1 << 30)
+    whole = description.describe(group, path)
+    monkeypatch.setattr(description, "WIDE", 1)
+    return whole, description.describe(group, path)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_lazy_and_whole_descriptions_are_equal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every table of the kit, right or wrong, a column described alone is what it is among the others."""
+    n_tables = 0
+    with h5py.File(path) as file:
+        for place, group in walk_groups(file.id):
+            layout = layout_of(group)
+            if layout is None or layout.name != "hep001":
+                continue
+            n_tables += 1
+            try:
+                whole, lazy = described_both_ways(group, place, monkeypatch)
+            except cn.errors.UnsupportedError:
+                continue
+            for column in whole.members:
+                assert lazy.by_name[column.name] == column
+            if path.stem.endswith("good"):
+                assert (lazy.column_names, lazy.label_names) == (tuple(whole.column_names), whole.label_names)
+                assert lazy == whole
+    assert n_tables or path.stem in ("T1-missing", "T1-number", "T1-other-letters", "T2-later-revision")

@@ -123,10 +123,27 @@ def write_references(node: Any, name: str, targets: Iterable[Any]) -> None:
     _write_references(node, name, listed, h5s.create_simple((len(listed),)))
 
 
+def add_reference(node: Any, name: str, target: Any) -> None:
+    """Write one more object reference behind those that an attribute has; where they lead is not looked at."""
+    listed = [*(read_references(node, name) or ()), h5r.create(target, b".", h5r.OBJECT)]
+    _write_listed(node, name, listed, h5s.create_simple((len(listed),)))
+
+
+def remove_reference(node: Any, name: str, gone: int | None) -> None:
+    """Take the references to the object at this address out of an attribute; the others are not looked at."""
+    listed = zip(read_references(node, name) or (), read_addresses(node, name), strict=True)
+    left = [reference for reference, where in listed if where != gone]
+    _write_listed(node, name, left, h5s.create_simple((len(left),)))
+
+
 def _write_references(node: Any, name: str, targets: list[Any], space: Any) -> None:
-    value = np.empty(len(targets), dtype=h5py.ref_dtype)
-    for position, target in enumerate(targets):
-        value[position] = h5r.create(target, b".", h5r.OBJECT)
+    _write_listed(node, name, [h5r.create(target, b".", h5r.OBJECT) for target in targets], space)
+
+
+def _write_listed(node: Any, name: str, references: list[Any], space: Any) -> None:
+    value = np.empty(len(references), dtype=h5py.ref_dtype)
+    for position, reference in enumerate(references):
+        value[position] = reference
     if space.get_simple_extent_type() == h5s.SCALAR:
         value = value.reshape(())
     key = name.encode()

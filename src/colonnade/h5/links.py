@@ -52,12 +52,25 @@ def decode_name(name: bytes) -> str:
 
 def children(group: Any) -> list[Child]:
     """The links of a group in the order of their names; those that lead nowhere are `broken`."""
+    return [_child(group, name) for name in _link_names(group)]
+
+
+def link_names(group: Any) -> list[str]:
+    """The names of the links of a group, in their order; where they lead is not looked at."""
+    return [decode_name(name) for name in _link_names(group)]
+
+
+def _link_names(group: Any) -> list[bytes]:
     try:
         check_links(group)
-        names = list(group)
+        return list(group)
     except BROKEN as error:
         raise CorruptError(f"the links of group {_name(group)} cannot be listed: {error}", path=_name(group)) from error
-    return [_child(group, name) for name in names]
+
+
+def child_of(group: Any, name: str) -> Child:
+    """One link of a group, which is there."""
+    return _child(group, encode_name(name))
 
 
 def names_in_order(group: Any) -> list[bytes]:

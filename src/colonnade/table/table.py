@@ -15,7 +15,7 @@ from colonnade.columns.readers import open_reader
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.indexes.base import Options
 from colonnade.indexing import Indexes, OpenIndex
-from colonnade.model import UNREADABLE, ColumnInfo, Finding, IndexInfo, Progress, TableInfo, shown_name
+from colonnade.model import UNREADABLE, ColumnInfo, ColumnsByName, Finding, IndexInfo, Progress, TableInfo, shown_name
 from colonnade.show import table_text
 from colonnade.table.column import Column
 from colonnade.table.rows import Query, Readable
@@ -184,7 +184,7 @@ class Table(Readable):
         """
         from colonnade.query.stats import column_stats
 
-        names = [column.name for column in self.info.members] if columns is None else list(columns)
+        names = list(self.info.by_name) if columns is None else list(columns)
 
         def read() -> dict[str, ColumnStats | ColonnadeError]:
             found: dict[str, ColumnStats | ColonnadeError] = {}
@@ -285,12 +285,12 @@ class Table(Readable):
     @property
     def columns(self) -> list[str]:
         """The names of the columns, in their order."""
-        return [column.name for column in self.info.columns]
+        return list(self.info.column_names)
 
     @property
     def labels(self) -> list[str]:
         """The names of the row labels, the first one first."""
-        return [label.name for label in self.info.labels]
+        return self.info.label_names
 
     @property
     def attrs(self) -> dict[str, object]:
@@ -305,7 +305,7 @@ class Table(Readable):
     @property
     def problems(self) -> tuple[Finding, ...]:
         """What was found wrong with the table while it was described; it is read all the same."""
-        return self.info.problems
+        return self._file._consistent(lambda: tuple(self.info.problems))
 
     @property
     def schema(self) -> pa.Schema:
@@ -333,10 +333,13 @@ class Table(Readable):
         return self._query()[item]
 
     def _column(self, name: str) -> ColumnInfo:
-        try:
-            return self.info.by_name[name]
-        except KeyError:
-            raise ColumnNotFound(name, f"table {self.path}", self.info.by_name) from None
+        known = self.info.by_name
+        if name not in known:
+            raise ColumnNotFound(name, f"table {self.path}", known)
+        if not isinstance(known, ColumnsByName):
+            return known[name]
+        found: ColumnInfo = self._file._consistent(lambda: self.info.by_name[name])  # it may be described now
+        return found
 
     def _field(self, name: str, dictionaries: bool = False) -> pa.Field:
         """A column as a field of Arrow, with its units and description."""
@@ -383,7 +386,7 @@ class Table(Readable):
         return self._file._consistent(read)
 
     def _query(self) -> Query:
-        return Query(self, tuple(column.name for column in self.info.members))
+        return Query(self, tuple(self.info.by_name))
 
     def close(self) -> None:
         """Close the file the table is in."""

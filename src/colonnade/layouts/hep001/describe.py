@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Container
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +21,12 @@ from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import (
     Child,
     address,
+    child_of,
     children,
     dereference,
     hard_address,
     is_dataset,
+    link_names,
     open_dataset,
     open_in_place,
 )
@@ -33,6 +36,8 @@ from colonnade.model import (
     CategoriesInfo,
     ColumnInfo,
     Finding,
+    LazyColumns,
+    LazyFindings,
     Severity,
     StoredType,
     TableInfo,
@@ -42,6 +47,10 @@ from colonnade.model import (
 
 if TYPE_CHECKING:
     from colonnade.sparse.rows import SparseRows
+
+
+WIDE = 64  # columns from which on a table is described column by column
+SAMPLED = 8  # columns that tell the length of a wide table
 
 
 @dataclass
@@ -72,7 +81,10 @@ def is_table(group: Any) -> bool:
 
 def describe(group: Any, path: str) -> TableInfo:
     """The table as plain data. A MAJOR version above ours is an UnsupportedError."""
-    return _Description(group, path).table()
+    found = _Description(group, path)
+    if len(found.order or ()) < WIDE:
+        return found.table()
+    return _WideDescription(found).table() or _Description(group, path).table()
 
 
 def strip_missing_line(description: str | None, stored: StoredType, fill: bytes | None) -> str | None:
@@ -85,6 +97,103 @@ def strip_missing_line(description: str | None, stored: StoredType, fill: bytes 
     return description.removesuffix("\n" + line)
 
 
+class _WideDescription:
+    """A table of many columns: each is described when it is asked for, and costs nothing before.
+
+    Only where all else is plain: column-order names the columns, and what it does not name are labels and categories.
+    The length is that of most of a few columns. `problems` are looked for in all columns, when somebody asks for them.
+    """
+
+    def __init__(self, whole: _Description) -> None:
+        self.whole = whole
+        self.group = whole.group
+        self.labels: dict[int, _Member] = {}
+        self.n_rows = 0
+
+    def table(self) -> TableInfo | None:
+        """The table, or None where every column must be looked at to know what is one."""
+        whole, there = self.whole, dict.fromkeys(link_names(self.group))
+        version = whole._version()
+        listed = [name for name in dict.fromkeys(whole.order or ()) if name in there]
+        known = set(listed)
+        self.unlisted = [name for name in there if name not in known]
+        if len(listed) < WIDE or not self._find_labels(known):
+            return None
+        sample = [self._member(name) for name in listed[:: max(1, len(listed) // SAMPLED)]]
+        if any(member is None or names.COLUMNS_LIST in member.attributes for member in sample):
+            return None
+        self.n_rows = whole._length([member for member in sample if member is not None], known)
+        columns = LazyColumns(listed, self._column)
+        first = [self._column(member.name) for member in sample if member is not None]
+        labels = [self._described(member, is_label=True) for member in self.labels.values()]
+        if whole.index is not None and not self._is_plain_index(whole.index, there):
+            return None
+        return TableInfo(
+            path=whole.path,
+            layout="hep001",
+            n_rows=self.n_rows,
+            columns=columns,
+            labels=whole._ordered_labels(labels, first),
+            title=attributes.read_text(self.group, names.TITLE),
+            description=attributes.read_text(self.group, names.DESCRIPTION),
+            units_vocabulary=whole.vocabulary,
+            index_name=whole.index,
+            version=version,
+            problems=LazyFindings(lambda: _Description(self.group, whole.path).table().problems),
+        )
+
+    def _find_labels(self, listed: set[str]) -> bool:
+        """Keep the labels among what column-order does not name; False when something else is among it."""
+        for name in self.unlisted:
+            if name.removesuffix("_categories") in listed:
+                continue
+            child = child_of(self.group, name)
+            if child.kind == "broken":
+                return False
+            member = self.whole._member(child) if child.kind == "dataset" else None
+            if member is None:
+                continue
+            if names.COLUMNS_LIST in member.attributes:
+                self.labels[member.address] = member
+            elif member.problem or member.text(names.ENCODING_TYPE) != "categorical":
+                return False
+        return True
+
+    def _is_plain_index(self, name: str, there: Container[str]) -> bool:
+        """Whether `_index` names a label that was found, or a column that is not a label too."""
+        if name not in there:
+            return False
+        member = self._member(name)
+        return member is not None and (member.address in self.labels or names.COLUMNS_LIST not in member.attributes)
+
+    def _member(self, name: str) -> _Member | None:
+        child = child_of(self.group, name)
+        return self.whole._member(child) if child.kind in ("dataset", "broken") else None
+
+    def _column(self, name: str) -> ColumnInfo:
+        member = self._member(name)
+        if member is None:
+            return replace(unreadable_column(name, f"it is a {child_of(self.group, name).kind}"), n_rows=self.n_rows)
+        return self._described(member, is_label=names.COLUMNS_LIST in member.attributes)
+
+    def _described(self, member: _Member, is_label: bool) -> ColumnInfo:
+        targets = self.whole._category_targets([member])
+        near = dict(self.labels)
+        if targets.get(member.name) is not None:
+            where = _address(targets[member.name])
+            categories = self._categories_at(where, member.name)
+            near |= {where: categories} if categories is not None else {}
+        return self.whole._column(member, near, targets, self.n_rows, is_label)
+
+    def _categories_at(self, where: int, column: str) -> _Member | None:
+        """The categories of a column, which most often have its name."""
+        likely = f"{column}_categories"
+        for name in [likely, *(name for name in self.unlisted if name != likely)]:
+            if hard_address(self.group, name) == where:
+                return self.whole._member(child_of(self.group, name))
+        return None
+
+
 class _Description:
     """One walk over a table group, collecting what is wrong on the way."""
 
@@ -95,6 +204,7 @@ class _Description:
         self.used: set[int | None] = set()
         self.vocabulary = attributes.read_text(group, names.UNITS_VOCABULARY)
         self.order = attributes.read_texts(group, names.COLUMN_ORDER)
+        self.listed = set(self.order or ())
         self.index = attributes.read_text(group, names.INDEX)
 
     def note(self, rule: str, severity: Severity, message: str, name: str | None = None) -> None:
@@ -110,20 +220,19 @@ class _Description:
         members = [
             member for member in members if member.problem is None or not self._is_lost_categories(member, members)
         ]
-        in_order = set(self.order or ())
-        n_rows = self._length(members, in_order)
+        n_rows = self._length(members, self.listed)
         columns: list[ColumnInfo] = []
         labels: list[ColumnInfo] = []
         for member in members:
             if self._is_categories(member, targets, n_rows):
-                if member.name in in_order:
+                if member.name in self.listed:
                     self.note("T4", "warning", "a categories dataset is listed in column-order", member.name)
                 continue
             is_label = names.COLUMNS_LIST in member.attributes or self._is_lost_label(member, members)
             column = self._column(member, by_address, targets, n_rows, is_label)
             if is_label:
                 labels.append(column)
-            if not is_label or member.name in in_order:
+            if not is_label or member.name in self.listed:
                 columns.append(column)
         return TableInfo(
             path=self.path,
@@ -198,7 +307,7 @@ class _Description:
 
     def _unreadable(self, child: Child, problem: str) -> _Member | None:
         """A child of which no more than its name is known; None for an object that nothing makes a column."""
-        listed = self.order is None or child.name in self.order or self.index == child.name
+        listed = self.order is None or child.name in self.listed or self.index == child.name
         if child.kind == "broken" and not listed:
             self.note("T7", "warning", problem, child.name)
             return None
@@ -209,14 +318,14 @@ class _Description:
 
     def _of_other_rank(self, child: Child, rank: str) -> _Member | None:
         """A dataset that is not a column by its rank; one that column-order names is a column that cannot be read."""
-        if self.order is None or child.name not in self.order:
+        if child.name not in self.listed:
             self.note("C1", "note", f"a dataset of {rank} is no column", child.name)
             return None
         return self._unreadable(child, f"it has {rank}, a column has rank 1 (rule C1)")
 
     def _is_lost_categories(self, lost: _Member, members: list[_Member]) -> bool:
         """Whether a dataset that cannot be read holds the categories of a column, which has the problem then."""
-        return lost.name not in (self.order or ()) and self._refers(names.CATEGORIES, lost, members)
+        return lost.name not in self.listed and self._refers(names.CATEGORIES, lost, members)
 
     def _is_lost_label(self, lost: _Member, members: list[_Member]) -> bool:
         """Whether a dataset that cannot be read is a label, by what refers to it."""

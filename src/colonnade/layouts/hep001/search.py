@@ -6,6 +6,7 @@ Found by reference, never by name: an index lists its column in `_columns_list`,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from colonnade.h5 import attributes
@@ -20,15 +21,28 @@ def search_indexes(group: Any, info: TableInfo) -> list[PlacedIndex]:
     datasets = index_datasets(group)
     if not datasets:
         return []
-    columns = _Columns(group, info)
+    likely = {_named_after(name, info) for name in datasets} - {None}
+    columns = _Columns(group, [name for name in likely if name is not None])
+    if not all(columns.by_address.keys() >= set(_listed(node)) for node in datasets.values()):
+        columns = _Columns(group, list(info.by_name))
     return [_placed(name, node, columns) for name, node in datasets.items()]
 
 
-class _Columns:
-    """The columns of a table by their addresses, and which indexes each refers to."""
+def _named_after(index: str, info: TableInfo) -> str | None:
+    """The column that an index is called after, if it is: `<column>__<kind>`."""
+    column = index.rpartition("__")[0]
+    return column if column in info.by_name else None
 
-    def __init__(self, group: Any, info: TableInfo) -> None:
-        nodes = {member.name: open_dataset(group, member.name) for member in info.members}
+
+def _listed(dataset: Any) -> list[int]:
+    return attributes.read_addresses(dataset, names.COLUMNS_LIST)
+
+
+class _Columns:
+    """Columns of a table by their addresses, and which indexes each refers to."""
+
+    def __init__(self, group: Any, columns: Sequence[str]) -> None:
+        nodes = {name: open_dataset(group, name) for name in columns}
         self.by_address = {address(node): name for name, node in nodes.items() if node is not None}
         self.referring: dict[int | None, list[str]] = {}
         for name, node in nodes.items():
@@ -38,7 +52,7 @@ class _Columns:
 
 def _placed(name: str, dataset: Any, columns: _Columns) -> PlacedIndex:
     kind = attributes.read_text(dataset, KIND) or ""
-    listed = attributes.read_addresses(dataset, names.COLUMNS_LIST)
+    listed = _listed(dataset)
     targets = [columns.by_address.get(where) for where in listed]
     referring = columns.referring.get(address(dataset), [])
     column = targets[0] if targets and targets[0] is not None else (referring[0] if referring else None)

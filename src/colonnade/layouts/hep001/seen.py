@@ -6,6 +6,7 @@ stored. What cannot be read has a `problem`. No element of a column is read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
@@ -110,7 +111,7 @@ class SeenTable:
             one for one in self.datasets.values() if one.address in targets and one.name not in shown and one.is_flat
         ]
 
-    def _placed(self, columns: tuple[ColumnInfo, ...]) -> list[SeenDataset]:
+    def _placed(self, columns: Sequence[ColumnInfo]) -> list[SeenDataset]:
         known = (one.name for one in columns if one.name not in self.misplaced)
         return [self.datasets[name] for name in known if name in self.datasets]
 

@@ -22,7 +22,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import LARGEST_IN_HEADER
-from colonnade.h5.links import create_group, exists, open_dataset, rename, unlink
+from colonnade.h5.links import create_group, exists, hard_address, open_dataset, rename, unlink
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe, open_column
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, TableInfo, TableText
@@ -210,28 +210,36 @@ def link_labels(group: Any, info: TableInfo) -> None:
 def attach_column(group: Any, info: TableInfo, column: WrittenColumn) -> None:
     """Make a dataset that was just written a column of the table, the last one, with the labels of the others."""
     _write_column_attributes(group, column)
-    labels = [open_dataset(group, label.name) for label in info.labels]
+    labels = [open_dataset(group, name) for name in info.label_names]
     if labels and not _is_draft(column.dataset):
         attributes.write_references(column.dataset, names.INDEXES, labels)
-        for label, dataset in zip(info.labels, labels, strict=True):
-            listed = [open_dataset(group, c.name) for c in info.members if label.name in c.labels]
-            attributes.write_references(dataset, names.COLUMNS_LIST, [*listed, column.dataset])
-    attributes.write_texts(group, names.COLUMN_ORDER, [*(c.name for c in info.columns), column.name])
+        for label in labels:
+            attributes.add_reference(label, names.COLUMNS_LIST, column.dataset)
+    attributes.write_texts(group, names.COLUMN_ORDER, [*info.column_names, column.name])
 
 
 def detach_column(group: Any, info: TableInfo, name: str) -> None:
     """Remove a column or label, its categories, and every reference to it."""
+    gone = hard_address(group, name)
+    for label in info.by_name[name].labels:
+        attributes.remove_reference(open_dataset(group, label), names.COLUMNS_LIST, gone)
     unlink(group, name)
     _unlink_categories(group, info, name)
+    labels = [label for label in info.label_names if label != name]
+    if name in info.label_names:
+        _unlabel(group, info, name)
+    _write_order(group, [column for column in info.column_names if column != name])
+    if info.index_name == name:
+        _write_index(group, labels[0] if labels else None)
+
+
+def _unlabel(group: Any, info: TableInfo, name: str) -> None:
+    """Take a label that is gone out of the references of its columns."""
     columns = tuple(replace(c, labels=tuple(n for n in c.labels if n != name)) for c in info.columns if c.name != name)
-    labels = tuple(label for label in info.labels if label.name != name)
     for column in columns:
         if name in info.by_name[column.name].labels and not column.labels:
             attributes.delete(open_dataset(group, column.name), names.INDEXES)
-    link_labels(group, replace(info, columns=columns, labels=labels))
-    _write_order(group, columns)
-    if info.index_name == name:
-        _write_index(group, labels[0].name if labels else None)
+    link_labels(group, replace(info, columns=columns, labels=[label for label in info.labels if label.name != name]))
 
 
 def rename_column(group: Any, info: TableInfo, name: str, new_name: str) -> None:
@@ -240,7 +248,7 @@ def rename_column(group: Any, info: TableInfo, name: str, new_name: str) -> None
     column = info.by_name[name].categories
     if column is not None and column.name == f"{name}_categories" and not exists(group, f"{new_name}_categories"):
         rename(group, column.name, f"{new_name}_categories")
-    _write_order(group, tuple(replace(c, name=new_name) if c.name == name else c for c in info.columns))
+    _write_order(group, [new_name if column == name else column for column in info.column_names])
     if info.index_name == name:
         _write_index(group, new_name)
 
@@ -261,14 +269,15 @@ def replace_column(group: Any, info: TableInfo, column: WrittenColumn, old: Any)
 def _unlink_categories(group: Any, info: TableInfo, name: str) -> None:
     """Remove the categories of a column, unless other columns use them too."""
     gone = info.by_name[name].categories
-    used = {c.categories.name for c in info.members if c.categories is not None and c.name != name}
-    if gone is not None and gone.name and gone.name not in used and exists(group, gone.name):
+    if gone is None or not gone.name or not exists(group, gone.name):
+        return
+    if not any(c.categories is not None and c.categories.name == gone.name for c in info.members if c.name != name):
         unlink(group, gone.name)
 
 
-def _write_order(group: Any, columns: tuple[ColumnInfo, ...]) -> None:
+def _write_order(group: Any, columns: Sequence[str]) -> None:
     if columns:
-        attributes.write_texts(group, names.COLUMN_ORDER, [column.name for column in columns])
+        attributes.write_texts(group, names.COLUMN_ORDER, columns)
     else:
         attributes.delete(group, names.COLUMN_ORDER)
 
