@@ -259,8 +259,8 @@ def replace_column(group: Any, info: TableInfo, column: WrittenColumn, old: Any)
     Attributes of others, and the vocabulary of the units, come from the old one.
     """
     _unlink_categories(group, info, column.name)
-    if info.by_name[column.name].categories is not None:
-        _write_order(group, info.columns)  # others may have listed the categories there (6.6)
+    if (gone := info.by_name[column.name].categories) is not None:  # others may have listed them as a column (6.6)
+        _write_order(group, [name for name in info.column_names if name != gone.name])
     _write_column_attributes(group, column)
     attributes.copy_attributes(old, column.dataset, without=names.VALUE_ATTRIBUTES)
     link_labels(group, info)
