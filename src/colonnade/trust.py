@@ -59,17 +59,20 @@ def _receipt_path_as(path: Path, asked: tuple[str | None, ...]) -> Path:
     return cache_folder() / "receipts" / f"{name}.json"
 
 
-def file_state(path: Path) -> list[int]:
+def file_state(file: Path | os.stat_result) -> list[int]:
     """Numbers that are others as soon as a file was changed or replaced: ctime cannot be set back."""
-    status = path.stat()
+    status = file.stat() if isinstance(file, Path) else file
     return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
-def load_receipts(path: Path) -> Receipts:
-    """The receipts that hold for the file as it is now; none when there is no way to know."""
+def load_receipts(path: Path, status: os.stat_result | None = None) -> Receipts:
+    """The receipts that hold for the file as it is now; none when there is no way to know.
+
+    status: of the file that is open, which may not be the one at its path any more.
+    """
     try:
         kept = json.loads(_receipt_path(path).read_bytes())
-        if kept["version"] != _VERSION or kept["state"] != file_state(path):
+        if kept["version"] != _VERSION or kept["state"] != file_state(status or path):
             return {}
         return {tuple(place): _checked(digests) for place, digests in kept["receipts"]}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -80,16 +83,16 @@ def _checked(digests: Any) -> dict[str, list[str]]:
     return {str(part): [str(one) for one in listed] for part, listed in digests.items()}
 
 
-def save_receipts(path: Path, receipts: Receipts, state: list[int] | None = None) -> None:
-    """Keep receipts for the file as it is now, if that is the state given.
+def save_receipts(path: Path, receipts: Receipts, state: list[int]) -> None:
+    """Keep receipts for the state of the file that was open, if the file at its path is in that state.
 
     Where no cache can be written, they last as long as the process.
     """
-    if state is not None and state != file_state(path):
-        return
-    content = {"version": _VERSION, "file": str(path), "state": file_state(path),
+    content = {"version": _VERSION, "file": str(path), "state": state,
                "receipts": [[list(place), digests] for place, digests in receipts.items()]}  # fmt: skip
     try:
+        if state != file_state(path):
+            return
         target = _receipt_path(path)
         if not receipts and not target.exists():
             return

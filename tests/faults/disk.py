@@ -4,12 +4,13 @@
 leaves is worked out from the log: data written since the last sync of that file is not durable, nor are names
 made, changed or removed since the last sync of the folder. A dead process writes nothing, so what happens after
 a `Crash` (handles being closed, locks released) goes to the real files and not into the log; laying out
-overwrites it. Each file keeps its inode (a hard link in `vault`), because a journal names the file it belongs to.
+overwrites it. Each file keeps its inode as long as it has a name: a journal tells by it whether a file was copied.
 """
 
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -194,18 +195,15 @@ class FaultyDisk(Disk):
                 self._contents[self._names[path.name]] = path.read_bytes()
 
     def _know(self, path: Path) -> int:
-        """The number of a file, new or known; its inode is kept."""
-        status = path.stat()
-        key = (status.st_dev, status.st_ino)
+        """The number of a file, new or known; its inode is kept from being given to another."""
+        key = _inode(path)
         if key not in self._numbers:
             self._numbers[key] = len(self._numbers)
-            kept = self._kept(self._numbers[key])
-            kept.unlink(missing_ok=True)
-            os.link(path, kept)
+            self._pin(path)
         return self._numbers[key]
 
-    def _kept(self, node: int) -> Path:
-        return self._vault / f"{self._folder.name}-{node}"
+    def _pin(self, path: Path) -> None:
+        weakref.finalize(self, os.close, os.open(path, os.O_RDONLY))
 
     def _log(self, call: Call) -> None:
         """Count a call, or stop before it."""
@@ -297,12 +295,28 @@ class FaultyDisk(Disk):
 
     def lay_out(self, remains: Remains) -> None:
         """Make the real folder what the crash left, every file with its own inode."""
-        for path in self._folder.iterdir():
-            path.unlink()
+        there: dict[int, Path] = {}
+        for path in list(self._folder.iterdir()):
+            node = self._numbers.get(_inode(path))
+            if node is None or node not in remains.contents:
+                path.unlink()
+            else:
+                there[node] = path.rename(self._vault / str(node))
         for name, node in remains.names.items():
-            kept = self._kept(node)
+            kept = there.pop(node, self._vault / str(node))
+            is_new = not kept.exists()
             kept.write_bytes(remains.contents[node])
-            os.link(kept, self._folder / name)
+            kept.rename(self._folder / name)
+            if is_new:
+                self._numbers[_inode(self._folder / name)] = node
+                self._pin(self._folder / name)
+        for kept in there.values():
+            kept.unlink()
+
+
+def _inode(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 _SURVIVALS: dict[str, Callable[[Node], bytes]] = {

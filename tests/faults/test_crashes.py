@@ -20,10 +20,13 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
-from colonnade.errors import ColonnadeError
+from colonnade.errors import ColonnadeError, ConflictError
 from colonnade.h5 import files, journal
+from colonnade.h5.disk import Disk
 from colonnade.h5.journal import Durability, journal_path
 from colonnade.h5.locks import lock_path
+from colonnade.h5.marks import find_mark
+from colonnade.h5.recovery import roll_back
 from tests.faults.changes import ACTS, CHANGES, Act, Change, make_file, rows
 from tests.faults.disk import Crash, FaultyDisk, Remains
 from tests.faults.states import State, tables_state, whole_state
@@ -133,6 +136,7 @@ class Trial:
     new: State
     disk: FaultyDisk
     seen: set[tuple[int, bool, bool]] = field(default_factory=set)
+    n_marked: int = 0
 
     @classmethod
     def of(cls, world: World, act: Act) -> Trial:
@@ -148,8 +152,10 @@ class Trial:
 
     @property
     def moment(self) -> int:
-        """The call that commits: the journal removed, or a new file named."""
-        return next(i for i, call in enumerate(self.disk.calls) if call.kind in ("unlink", "rename"))
+        """The call that commits: the mark cut off, after which the journal is removed; or a new file named."""
+        kinds = [call.kind for call in self.disk.calls]
+        end = next(i for i, kind in enumerate(kinds) if kind in ("unlink", "rename"))
+        return end if kinds[end] == "rename" else max(i for i, kind in enumerate(kinds[:end]) if kind == "truncate")
 
     def check(self, remains: Remains, may_be_old: bool, may_be_new: bool, note: str) -> None:
         """Lay out what a crash left, open it, and look at everything."""
@@ -157,6 +163,7 @@ class Trial:
         if key in self.seen:
             return
         self.seen.add(key)
+        self.check_without_journal(remains, may_be_old, may_be_new, note)
         self.disk.lay_out(remains)
         leave_stale_lock(self.world.path)
         found = self.world.state()
@@ -167,6 +174,34 @@ class Trial:
         assert not list(self.world.folder.glob("*-journal")), f"{note}: the journal stayed"
         if len(self.seen) % FOLLOW_EVERY == 0:
             check_following_write(self.world, found)
+
+    def check_without_journal(self, remains: Remains, may_be_old: bool, may_be_new: bool, note: str) -> None:
+        """The file is moved away without its journal: it is whole, or every opener says that it holds half a commit."""
+        if "run.h5-journal" not in remains.names:
+            return
+        self.disk.lay_out(remains)
+        journal_path(self.world.path).unlink()
+        content = self.world.path.read_bytes()
+        if find_mark(self.world.path, Disk()) is None:
+            found = self.world.state()
+            assert found in [self.old] * may_be_old + [self.new] * may_be_new, f"{note}: half a commit without a mark"
+            return
+        self.n_marked += 1
+        for opening in OPENINGS[self.n_marked % len(OPENINGS) :][:1]:
+            with pytest.raises(ConflictError, match=r"half a commit.*'run.h5-journal'"):
+                opening(self.world.path)
+        assert self.world.path.read_bytes() == content
+
+
+OPENINGS: list[Callable[[Path], object]] = [
+    cn.open,
+    lambda path: cn.open(path, "r+"),
+    lambda path: cn.open(path, "a"),
+    lambda path: cn.read(path, "events"),
+    lambda path: cn.open_sparse(path, "sparse"),
+    lambda path: cn.write(path, {"x": [1]}, "more"),
+    lambda path: cn.open_table(path, "events"),
+]
 
 
 def leave_stale_lock(path: Path) -> None:
@@ -315,8 +350,8 @@ def test_crash_while_rolling_back(world: World, spill: int) -> None:
             continue
         undone += 1
         rolling = FaultyDisk(world.folder, world.vault.parent)
-        assert journal.roll_back(world.path, rolling)
-        assert not journal.roll_back(world.path, rolling)
+        assert roll_back(world.path, rolling)
+        assert not roll_back(world.path, rolling)
         again = Trial(world, trial.act, trial.old, trial.new, rolling)
         for k in range(len(rolling.calls) + 1):
             again.check(rolling.after_kill(k), True, False, f"killed before call {k} of rolling back")

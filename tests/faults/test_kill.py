@@ -254,23 +254,6 @@ def test_journal_beside_a_file_that_may_not_be_written(path: Path, where: str) -
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("mode", ["r", "r+", "a"])
-def test_journal_of_another_file_is_refused(path: Path, mode: str) -> None:
-    """The file was replaced after the crash: its bytes are not to be overwritten with pages of another."""
-    leave_journal(path)
-    other = path.with_name("other.h5")
-    make_file(other)
-    other.replace(path)
-    before, told = path.read_bytes(), journal_path(path).read_bytes()
-    with pytest.raises(ConflictError, match="journal of another file") as caught:
-        cn.open(path, mode)
-    assert caught.value.path == str(path)
-    assert path.read_bytes() == before
-    assert journal_path(path).read_bytes() == told
-    journal_path(path).unlink()
-    assert cn.read(path, "events").num_rows == len(rows(1))
-
-
 def test_journal_is_found_through_a_symbolic_link(path: Path) -> None:
     before = leave_journal(path)
     link = path.with_name("link.h5")

@@ -30,9 +30,17 @@ class Disk:
         return os.fstat(descriptor).st_size
 
     def identity(self, descriptor: int) -> tuple[int, int]:
-        """Numbers that tell this file from every other on the machine."""
+        """Device and inode number of an open file."""
         status = os.fstat(descriptor)
         return status.st_dev, status.st_ino
+
+    def is_at(self, descriptor: int, path: Path) -> bool:
+        """Whether an open file is the one at a path."""
+        try:
+            there = path.lstat()
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(os.fstat(descriptor), there)
 
     def read(self, descriptor: int, n_bytes: int, offset: int) -> bytes:
         """Up to `n_bytes` from `offset`; fewer only at the end of the file."""

@@ -25,12 +25,15 @@ from colonnade.h5.chunks import know_journaled
 from colonnade.h5.damage import as_damage
 from colonnade.h5.disk import Disk
 from colonnade.h5.hazards import check_root
-from colonnade.h5.journal import Durability, JournaledFile, discard_journal, journal_path, roll_back
+from colonnade.h5.journal import Durability, JournaledFile, journal_path
 from colonnade.h5.locks import NO_LOCKS, Locking, Wish, WriterLock, has_writer, lock_path, read_stamp, share
+from colonnade.h5.marks import find_mark
 from colonnade.h5.outside import LINKS, Links, know_links
+from colonnade.h5.recovery import clear_place, half_commit, roll_back
 from colonnade.safe_files import part_path
 
 Mode = Literal["r", "r+", "w", "a"]
+HardLinks = Literal["refuse", "allow"]
 Target = str | os.PathLike[str] | IO[bytes] | Any
 _BOUNDS = ("earliest", "latest")
 DISK = Disk()
@@ -45,6 +48,7 @@ class Care:
     timeout: float = 10.0
     locking: Locking = "auto"
     links: Links = "folder"
+    hard_links: HardLinks = "refuse"
 
     def __post_init__(self) -> None:
         if self.durability not in ("full", "fast"):
@@ -53,6 +57,8 @@ class Care:
             raise UsageError(f"locking must be 'auto' or 'none', not {self.locking!r}")
         if self.links not in LINKS:
             raise UsageError(f"links must be 'folder', 'none' or 'any', not {self.links!r}")
+        if self.hard_links not in ("refuse", "allow"):
+            raise UsageError(f"hard_links must be 'refuse' or 'allow', not {self.hard_links!r}")
 
 
 class FileHandle:
@@ -77,7 +83,7 @@ class FileHandle:
         self._lock = lock
         self._aside = aside
         self._stream = stream
-        self.when_closed: Callable[[], None] | None = None
+        self.when_closed: Callable[[os.stat_result], None] | None = None
         self._place = Path(name)
         self._watched: Path | None = None
         self._closed = False
@@ -128,6 +134,12 @@ class FileHandle:
     def is_journaled(self) -> bool:
         """Whether changes can be rolled back: not so for an h5py file or a file object that the caller opened."""
         return self._journaled is not None
+
+    def status(self) -> os.stat_result:
+        """The status of the file that is open for changes, whatever lies at its path by now."""
+        if self._journaled is None:
+            raise UsageError(f"{self.name} was not opened from a path for changes")
+        return os.fstat(self._journaled.descriptor)
 
     def take_written(self, flush: bool = True) -> list[tuple[int, int]]:
         """What was written to the file since this was last asked: from byte to byte."""
@@ -265,18 +277,28 @@ class FileHandle:
             whole = keep
         finally:
             try:
-                if self._journaled is not None:
-                    self._journaled.close()
+                status = self._end_changes()
                 self._end_aside(whole)
-                if self._lock is not None:
-                    self._lock.renew_time()
                 if whole and self.when_closed is not None:
-                    self.when_closed()  # while nobody else may write yet
+                    there = self._place.stat()
+                    if status is not None and os.path.samestat(status, there):
+                        self.when_closed(there)  # while nobody else may write yet
             finally:
                 if self._lock is not None:
                     self._lock.release()
                 if self._stream is not None:
                     self._stream.close()
+
+    def _end_changes(self) -> os.stat_result | None:
+        """Close the file that was open for changes; gives its last status, by which it is known again."""
+        if self._journaled is None or self._journaled.closed:
+            return None
+        try:
+            if self._lock is not None:
+                self._lock.renew_time(self._journaled.descriptor)
+            return os.fstat(self._journaled.descriptor)
+        finally:
+            self._journaled.close()
 
     def _stop_watching(self) -> bool:
         """Look out for commits no longer; says whether other readers still use the same handle of HDF5."""
@@ -400,7 +422,7 @@ def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
     deadline = time.monotonic() + care.timeout
     with Wish(path if care.locking != "none" else None) as wish:
         while True:
-            _wait_for_journal(path, care)
+            _wait_for_commit(path, care)
             stamp = read_stamp(path)
             _let_go(path, stamp)
             try:
@@ -450,35 +472,52 @@ def _open_h5_to_read(path: Path, care: Care, driver: str | None = None) -> h5py.
 
 def settle(path: Path, care: Care | None = None) -> None:
     """To be called before a file is read without HDF5: afterwards it stands between two commits."""
-    _wait_for_journal(path, care or Care())
+    _wait_for_commit(path, care or Care())
 
 
-def _wait_for_journal(path: Path, care: Care) -> None:
-    """A journal beside the file: wait while its writer lives and commits; undo the change of one that died."""
+def _wait_for_commit(path: Path, care: Care) -> None:
+    """A file in the middle of a commit: wait while its writer lives; undo the commit of one that died."""
     deadline = time.monotonic() + care.timeout
-    while journal_path(path).exists():
-        if has_writer(path):
-            if time.monotonic() >= deadline:
-                raise ConflictError(f"{path} has been in the middle of a commit for too long", path=str(path))
-            time.sleep(0.005)
+    while True:
+        if journal_path(path).exists():
+            _pass_journal(path, deadline)
             continue
-        if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-            raise ConflictError(
-                f"{path} was left in the middle of a change by a writer that died, and must be put right first: open "
-                "it once where it and its folder may be written",
-                path=str(path),
-            )
-        try:
-            lock = WriterLock(path, 0)
-        except ConflictError:  # another was faster: it puts the file right, and may then keep its lock
-            if time.monotonic() >= deadline:
-                raise
-            time.sleep(0.005)
-            continue
-        try:
-            roll_back(path, DISK)
-        finally:
-            lock.release()
+        mark = find_mark(path, DISK)
+        if mark is None:
+            return
+        if not has_writer(path) and not journal_path(path).exists() and find_mark(path, DISK) is not None:
+            raise half_commit(path, mark)
+        _pause(path, deadline)
+
+
+def _pause(path: Path, deadline: float) -> None:
+    if time.monotonic() >= deadline:
+        raise ConflictError(f"{path} has been in the middle of a commit for too long", path=str(path))
+    time.sleep(0.005)
+
+
+def _pass_journal(path: Path, deadline: float) -> None:
+    """A journal is next to the file: wait a moment for its writer, or recover if that died."""
+    if has_writer(path):
+        _pause(path, deadline)
+        return
+    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        raise ConflictError(
+            f"{path} was left in the middle of a change by a writer that died, and must be put right first: open "
+            "it once where it and its folder may be written",
+            path=str(path),
+        )
+    try:
+        lock = WriterLock(path, 0)
+    except ConflictError:  # another was faster: it puts the file right, and may then keep its lock
+        if time.monotonic() >= deadline:
+            raise
+        time.sleep(0.005)
+        return
+    try:
+        roll_back(path, DISK)
+    finally:
+        lock.release()
 
 
 def _open_to_change(path: Path, mode: Mode, care: Care) -> FileHandle:
@@ -503,6 +542,7 @@ def _open_journaled(path: Path, care: Care, lock: WriterLock | None) -> tuple[Jo
     count, wait = (lock.count_commit, lock.wait_for_readers) if lock is not None else (None, None)
     journaled = JournaledFile(path, DISK, care.durability, count=count, wait=wait)
     try:
+        _check_names(journaled.descriptor, path, care)
         if care.locking != "none":
             share(journaled.descriptor, path)
         return journaled, _open_through(journaled, str(path), h5f.ACC_RDWR, care.links)
@@ -514,6 +554,17 @@ def _open_journaled(path: Path, care: Care, lock: WriterLock | None) -> tuple[Jo
         if told is not error:
             raise told from error
         raise
+
+
+def _check_names(descriptor: int, path: Path, care: Care) -> None:
+    """Refuse to change a file that has other names: who uses those sees neither our lock nor our journal."""
+    n_names = os.fstat(descriptor).st_nlink
+    if n_names > 1 and care.hard_links == "refuse":
+        raise ConflictError(
+            f"cannot open {path} for changes: it has {n_names} names (hard links), and would change under all of them. "
+            "Copy it, or open it with hard_links='allow' if nobody uses the others",
+            path=str(path),
+        )
 
 
 def _access_list(stream: JournaledFile) -> Any:
@@ -552,10 +603,7 @@ def _create_aside(path: Path, large_root: bool, care: Care) -> FileHandle:
 
 def _create(path: Path, large_root: bool, care: Care, lock: WriterLock | None) -> FileHandle:
     """A new file aside. What a dead writer left of the old one is undone, so that its journal is not taken for ours."""
-    if path.exists():
-        roll_back(path, DISK)
-    else:
-        discard_journal(path, DISK)
+    clear_place(path, DISK)
     aside = part_path(path)
     creation = h5p.create(h5p.FILE_CREATE)
     if large_root:

@@ -7,35 +7,39 @@ HDF5 writes through a `JournaledFile`. Since the last commit:
 So until a commit the old file stands untouched, with something behind it that no reader looks at.
 
 Commit, in this order (each step is on the disk before the next begins, with durability "full"):
-1. sync the file: what the new pages will refer to is there;
-2. write the journal: the old length, and every page about to be overwritten as it is now; sync it and its folder;
-3. overwrite the pages; sync the file;
-4. remove the journal; sync the folder. **This is the moment of the commit.**
-5. cut the file if it has become shorter; a crash before this leaves bytes that nobody looks at.
+1. write the journal: the old length, every page about to be overwritten as it is now, and digests of what it is to be;
+2. write the mark (see `marks`) behind the last byte: from here on the file itself says which journal undoes it;
+3. overwrite the pages;
+4. cut the file to its new length, and so the mark off. **This is the moment of the commit.**
+5. remove the journal; one that comes back after a power cut is known by its digests (see `recovery`).
 
-A journal found when a file is opened means that its writer died in 2, 3 or 4: `roll_back` puts the old
-pages and the old length back, and removes it. Doing that twice, or dying in it, does no harm.
+The file is opened by its path, and must still be there under it when it is committed to.
 
 | journal | bytes | what |
 | --- | --- | --- |
-| header | 8 | `COLJRNL1` |
+| header | 8 | `COLJRNL2` |
 | | 4 | page size |
 | | 8 | the file's old length |
-| | 8 + 8 | the file's identity (device, number) |
+| | 16 | the id of the journal, chosen at random: the mark names it |
+| | 8 + 8 | device and inode number of the file: what has others was copied |
 | | 4 | CRC-32 of the header so far |
-| record, one a page | 8 | page number |
+| record, one per page | 8 | page number |
 | | 4 | bytes of the page: the last page of a file may be short |
 | | 4 | CRC-32 of number, length and bytes |
 | | ... | the page as it was |
+| digests, the last record | 8 + 4 + 4 | the number 2^64 - 1, length and CRC-32 as above |
+| | 8 + 4 each | page number, and CRC-32 of the page as it is to be |
 
 Invariants:
-1. A page below the old end is overwritten only when its record is synced.
+1. A page below the old end is overwritten only when its record is synced, and after it the mark.
 2. A record that was not synced belongs to a page that was not overwritten; so reading stops at the first bad one.
+3. A file without a mark is whole.
 """
 
 from __future__ import annotations
 
 import io
+import secrets
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,13 +50,16 @@ from weakref import WeakValueDictionary
 
 from colonnade.errors import ConflictError
 from colonnade.h5.disk import Disk
+from colonnade.h5.marks import Mark, pack_mark
 
 Durability = Literal["full", "fast"]
 PAGE = 4096
-MAGIC = b"COLJRNL1"
-_HEADER = struct.Struct("<8sIQQQ")
-_RECORD = struct.Struct("<QI")
-_CHECK = struct.Struct("<I")
+MAGIC = b"COLJRNL2"
+DIGESTS = (1 << 64) - 1  # the page number of the record that holds digests
+HEADER = struct.Struct("<8sIQ16sQQ")
+RECORD = struct.Struct("<QI")
+CHECK = struct.Struct("<I")
+DIGEST = struct.Struct("<QI")
 MOST_HELD = 64 << 20  # bytes of pages, old and new, kept in memory before they are journaled and written early
 MOST_AT_ONCE = 256  # pages written with one call
 JOURNALED: WeakValueDictionary[tuple[int, int], JournaledFile] = WeakValueDictionary()
@@ -94,8 +101,11 @@ class JournaledFile(io.RawIOBase):
         self._pages: dict[int, bytearray] = {}
         self._old_pages: dict[int, bytes] = {}  # the same pages as the file has them
         self._saved: set[int] = set()
+        self._digests: dict[int, int] = {}  # of pages that were overwritten, as they are now
         self._journal: int | None = None
         self._journal_end = 0
+        self._journal_id = b""
+        self._mark_at: int | None = None  # while pages are being overwritten
         self._grown = False
         self.written: list[tuple[int, int]] = []  # what was written: from byte to byte; emptied by whoever has looked
         self.is_untouched = True  # since it was opened
@@ -161,7 +171,7 @@ class JournaledFile(io.RawIOBase):
         if self._failure is None:
             try:
                 self._note(self._length, stop)
-                self._grown = True
+                self._make_room(stop)
                 self._disk.write_parts(self._file, parts, self._length)
             except BaseException as error:  # noqa: BLE001 - as in write
                 self._failure = error
@@ -182,15 +192,16 @@ class JournaledFile(io.RawIOBase):
         if edge > start:
             self._change(start, view[: edge - start])
         if stop > edge:
-            self._grown = True
+            self._make_room(stop)
             self._disk.write(self._file, view[edge - start :], edge)
 
     def truncate(self, length: int | None = None) -> int:
         wanted = self._position if length is None else length
         if wanted > self._old_length or self._length > self._old_length:
-            self._grown = True
             try:
-                self._disk.truncate(self._file, max(wanted, self._old_length))
+                self._make_room(wanted)
+                if self._mark_at is None:  # else a commit cuts it, with the mark
+                    self._disk.truncate(self._file, max(wanted, self._old_length))
             except BaseException as error:  # noqa: BLE001 - as above
                 self._failure = self._failure or error
         self._length = wanted
@@ -253,6 +264,7 @@ class JournaledFile(io.RawIOBase):
         """Make everything written since the last commit part of the file, at once."""
         if self._failure is not None:
             raise self._failure
+        self._check_place()
         self._forget_unchanged()
         if not self.is_changed:
             return
@@ -260,21 +272,35 @@ class JournaledFile(io.RawIOBase):
             self._put_pages()
             self._pages.clear()
         if self._pages or self._journal is not None:
-            self._write_pages()
+            self._write_pages(last=True)
             if self._count is not None:
                 self._count()  # before the journal goes: a reader that sees no journal must see the new count
-            self._disk.unlink(self._journal_path)
-            self._close_journal()
-            old_length = self._old_length
-            self._begin_anew()  # committed: whatever fails from here on, there is nothing to roll back
-            if self._full:
-                self._disk.sync_folder(self._path.parent)
+            self._check_place()
+            self._finish()
         else:
             self._sync()
             old_length = self._old_length
             self._begin_anew()
-        if self._length < old_length:
-            self._disk.truncate(self._file, self._length)
+            if self._length < old_length:
+                self._disk.truncate(self._file, self._length)
+
+    def _finish(self) -> None:
+        """Steps 4 and 5."""
+        self._disk.truncate(self._file, self._length)
+        self._begin_anew()  # committed: whatever fails from here on, there is nothing to roll back
+        try:
+            self._sync()
+        finally:
+            self._remove_journal()
+
+    def _check_place(self) -> None:
+        """Refuse to commit to a file that is not at its path any more: nobody would find what is written to it."""
+        if not self._disk.is_at(self._file, self._path):
+            raise ConflictError(
+                f"cannot commit to {self._path}: it was replaced, moved or removed while it was open for changes. What "
+                "is at that path now was not changed; open it again and repeat the change",
+                path=str(self._path),
+            )
 
     def _forget_unchanged(self) -> None:
         """Let go of pages that were written as they were: HDF5 does so when a file is merely opened and closed."""
@@ -285,10 +311,11 @@ class JournaledFile(io.RawIOBase):
     def roll_back(self) -> None:
         """Forget everything written since the last commit."""
         if self._journal is not None:
-            self._close_journal()
             if self._count is not None:
                 self._count()  # pages were overwritten: a reader that saw some of them must look again
-            roll_back(self._path, self._disk)
+            content = self._disk.read(self._journal, self._journal_end, 0)
+            restore(self._disk, self._file, records(content), self._old_length)
+            self._remove_journal()
         elif self._grown:
             self._disk.truncate(self._file, self._old_length)
         self._length = self._old_length
@@ -299,26 +326,51 @@ class JournaledFile(io.RawIOBase):
         self._pages.clear()
         self._old_pages.clear()
         self._saved.clear()
+        self._digests.clear()
+        self._mark_at = None
         self._grown = False
         self._failure = None
 
-    def _write_pages(self) -> None:
-        """Steps 1 to 3: the held pages go to the file, their old content to the journal before."""
-        self._sync()
-        if self._journal is None:
+    def _write_pages(self, last: bool = False) -> None:
+        """Steps 1 to 3: the held pages go to the file, their old content to the journal before.
+
+        last: nothing is written until the commit; else the mark is set with room before it.
+        """
+        is_new = self._journal is None
+        if is_new:
             if self._wait is not None:
                 self._wait()  # from here on the file is not to be read
             self._start_journal()
         pages = sorted(self._pages.keys() - self._saved)
         for at in range(0, len(pages), MOST_AT_ONCE):
             self._append_records(pages[at : at + MOST_AT_ONCE])
+        self._digests.update((page, zlib.crc32(content)) for page, content in self._pages.items())
+        if last:
+            self._append_digests()
         if self._full and self._journal is not None:
             self._disk.sync(self._journal)
-            self._disk.sync_folder(self._path.parent)
+            if is_new:
+                self._disk.sync_folder(self._path.parent)
+        if self._mark_at is None:
+            self._put_mark(max(self._length, self._old_length) + (0 if last else MOST_HELD))
+        self._sync()
         self._put_pages()
         self._sync()
         self._pages.clear()
         self._old_pages.clear()
+
+    def _put_mark(self, offset: int) -> None:
+        """Let the file end with the mark of half a commit."""
+        mark = Mark(self._journal_id, self._journal_end, self._journal_path.name)
+        self._disk.write(self._file, pack_mark(mark, offset), offset)
+        self._mark_at = offset
+
+    def _make_room(self, stop: int) -> None:
+        """Before bytes are written behind the old end: they may not touch the mark, which moves on first."""
+        self._grown = True
+        if self._mark_at is not None and stop > self._mark_at:
+            self._put_mark(stop + MOST_HELD)
+            self._sync()
 
     def _put_pages(self) -> None:
         """Write the held pages into the file."""
@@ -331,23 +383,38 @@ class JournaledFile(io.RawIOBase):
 
     def _start_journal(self) -> None:
         self._journal = self._disk.open(self._journal_path, create=True)
-        head = _HEADER.pack(MAGIC, PAGE, self._old_length, *self._disk.identity(self._file))
-        head += _CHECK.pack(zlib.crc32(head))
+        self._journal_id = secrets.token_bytes(16)
+        head = HEADER.pack(MAGIC, PAGE, self._old_length, self._journal_id, *self._disk.identity(self._file))
+        head += CHECK.pack(zlib.crc32(head))
         self._disk.write(self._journal, head, 0)
         self._journal_end = len(head)
 
     def _append_records(self, pages: Sequence[int]) -> None:
         """Add pages to the journal, as the file has them now."""
-        assert self._journal is not None  # started by the caller
-        parts: list[bytes] = []
-        for page in pages:
-            old = self._old_pages[page]
-            lead = _RECORD.pack(page, len(old))
-            parts += (lead, _CHECK.pack(zlib.crc32(old, zlib.crc32(lead))), old)
-        records = b"".join(parts)
-        self._disk.write(self._journal, records, self._journal_end)
-        self._journal_end += len(records)
+        self._append_to_journal(b"".join([_record(page, self._old_pages[page]) for page in pages]))
         self._saved.update(pages)
+
+    def _append_digests(self) -> None:
+        """Add to the journal what all pages in it are to be, as far as the file is to have them."""
+        for page in self._saved:
+            left = self._length - page * PAGE
+            if left < self._page_length(page):
+                content = self.read_at(page * PAGE, max(left, 0))
+                self._digests[page] = zlib.crc32(content)
+        digests = b"".join([DIGEST.pack(page, self._digests[page]) for page in sorted(self._saved)])
+        self._append_to_journal(_record(DIGESTS, digests))
+
+    def _append_to_journal(self, content: bytes) -> None:
+        assert self._journal is not None  # started by the caller
+        self._disk.write(self._journal, content, self._journal_end)
+        self._journal_end += len(content)
+
+    def _remove_journal(self) -> None:
+        if self._journal is not None:
+            is_there = self._disk.is_at(self._journal, self._journal_path)
+            self._close_journal()
+            if is_there:
+                self._disk.unlink(self._journal_path)
 
     def _close_journal(self) -> None:
         if self._journal is not None:
@@ -379,84 +446,34 @@ def _runs(pages: Iterable[int]) -> Iterator[range]:
         yield range(start, stop)
 
 
-def roll_back(path: Path, disk: Disk) -> bool:
-    """Undo what a writer that died left of a change; True when there was something to undo."""
-    content = _read_journal(path, disk)
-    if content is None:
-        return False
-    header = _parse_header(content)
-    if header is not None:
-        _restore(path, disk, content, *header)
-    disk.unlink(journal_path(path))
-    disk.sync_folder(path.parent)
-    return True
+def _record(page: int, content: bytes) -> bytes:
+    """A record of a journal."""
+    lead = RECORD.pack(page, len(content))
+    return b"".join((lead, CHECK.pack(zlib.crc32(content, zlib.crc32(lead))), content))
 
 
-def discard_journal(path: Path, disk: Disk) -> None:
-    """Remove the journal of a file that is not there any more."""
-    if _read_journal(path, disk) is not None:
-        disk.unlink(journal_path(path))
-
-
-def _read_journal(path: Path, disk: Disk) -> bytes | None:
-    """The content of a journal that is there; a ConflictError where another file has its name."""
-    journal = journal_path(path)
-    if not disk.exists(journal):
-        return None
-    descriptor = disk.open(journal, write=False)
-    try:
-        content = disk.read(descriptor, disk.length(descriptor), 0)
-    finally:
-        disk.close(descriptor)
-    begin = content[: len(MAGIC)].rstrip(b"\0")  # what was never synced may be short, or zeros
-    if not MAGIC.startswith(begin):
-        raise ConflictError(
-            f"cannot open {path}: {journal} is not a journal of colonnade. Move that file away", path=str(path)
-        )
-    return content
-
-
-def _parse_header(content: bytes) -> tuple[int, tuple[int, int]] | None:
-    """The old length and the file's identity; None for a header that was never finished."""
-    head = content[: _HEADER.size]
-    check = content[_HEADER.size : _HEADER.size + _CHECK.size]
-    if len(check) < _CHECK.size or _CHECK.unpack(check)[0] != zlib.crc32(head):
-        return None
-    magic, page_size, length, device, number = _HEADER.unpack(head)
-    if magic != MAGIC or page_size != PAGE:
-        return None
-    return length, (device, number)
-
-
-def _restore(path: Path, disk: Disk, content: bytes, length: int, identity: tuple[int, int]) -> None:
-    descriptor = disk.open(path)
-    try:
-        if disk.identity(descriptor) != identity:
-            raise ConflictError(
-                f"{journal_path(path)} is the journal of another file than {path} (which was copied or replaced "
-                "after a crash): put the two together again, or remove the journal if the file is known to be whole",
-                path=str(path),
-            )
-        for page, old in _records(content):
-            disk.write(descriptor, old, page * PAGE)
-        disk.truncate(descriptor, length)
-        disk.sync(descriptor)
-    finally:
-        disk.close(descriptor)
-
-
-def _records(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Page numbers and old pages, up to the first record that is not whole."""
-    at = _HEADER.size + _CHECK.size
+def records(content: bytes) -> Iterator[tuple[int, bytes, int]]:
+    """Page numbers, old pages and where each ends in the journal, up to the first record that is not whole."""
+    at = HEADER.size + CHECK.size
     while True:
-        lead = content[at : at + _RECORD.size]
-        check = content[at + _RECORD.size : at + _RECORD.size + _CHECK.size]
-        if len(check) < _CHECK.size:
+        lead = content[at : at + RECORD.size]
+        check = content[at + RECORD.size : at + RECORD.size + CHECK.size]
+        if len(check) < CHECK.size:
             return
-        page, n_bytes = _RECORD.unpack(lead)
-        begin = at + _RECORD.size + _CHECK.size
+        page, n_bytes = RECORD.unpack(lead)
+        begin = at + RECORD.size + CHECK.size
         old = content[begin : begin + n_bytes]
-        if n_bytes > PAGE or len(old) != n_bytes or _CHECK.unpack(check)[0] != zlib.crc32(old, zlib.crc32(lead)):
+        if len(old) != n_bytes or CHECK.unpack(check)[0] != zlib.crc32(old, zlib.crc32(lead)):
             return
-        yield page, old
         at = begin + n_bytes
+        yield page, old, at
+
+
+def restore(disk: Disk, file: int, saved: Iterable[tuple[int, bytes, int]], length: int) -> None:
+    """Put old pages and the old length back. The pages first: the mark that is cut off says that they are not there."""
+    for page, old, _ in saved:
+        if page != DIGESTS:
+            disk.write(file, old, page * PAGE)
+    disk.sync(file)
+    disk.truncate(file, length)
+    disk.sync(file)

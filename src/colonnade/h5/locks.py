@@ -141,10 +141,10 @@ class WriterLock:
         finally:
             os.close(descriptor)
 
-    def renew_time(self) -> None:
-        """Before the end: give a file that was changed a time of its own."""
+    def renew_time(self, file: int) -> None:
+        """Before the end: give a file that was changed, by its descriptor, a time of its own."""
         if self._descriptor >= 0 and self._holder["commits"] and self._holder["stamp"]:
-            _renew(self._path, self._holder["stamp"])
+            _renew(file, self._holder["stamp"])
 
     def release(self) -> None:
         """Give the right back."""
@@ -198,26 +198,24 @@ def _now() -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def file_stamp(path: Path | str) -> list[int]:
+def file_stamp(path: Path | str | int) -> list[int]:
     """Numbers that change whenever a file is changed."""
     status = os.stat(path)  # noqa: PTH116 - asked before and after everything that is read, and quicker than Path.stat
     return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
 
 
-def _renew(path: Path, old: list[int]) -> None:
+def _renew(file: int, old: list[int]) -> None:
     """Give a changed file a time of its own: its clock may tick too slowly to tell it from what it was."""
     try:
         for step in (1, 1_000, 1_000_000, 1_000_000_000, 2_000_000_000):
-            os.utime(path, ns=(path.stat().st_atime_ns, max(time.time_ns(), old[3] + step)))
-            if file_stamp(path) != old:
+            os.utime(file, ns=(os.fstat(file).st_atime_ns, max(time.time_ns(), old[3] + step)))
+            if file_stamp(file) != old:
                 return
     except PermissionError:  # only the owner may choose the time; everyone else waits for the next tick
         deadline = time.monotonic() + 3
-        while file_stamp(path) == old and time.monotonic() < deadline:
+        while file_stamp(file) == old and time.monotonic() < deadline:
             time.sleep(0.001)
-            os.utime(path)
-    except FileNotFoundError:
-        return
+            os.utime(file)
 
 
 def read_stamp(path: Path, names: tuple[str, str] | None = None) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,7 +16,7 @@ from colonnade.errors import ConflictError, FormatError, TableNotFound, Unsuppor
 from colonnade.h5.attributes import read_text, storage_of
 from colonnade.h5.damage import as_damage, told_of_damage
 from colonnade.h5.datasets import is_touched, object_name
-from colonnade.h5.files import Care, FileHandle, Target, open_file
+from colonnade.h5.files import Care, FileHandle, HardLinks, Target, open_file
 from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.journal import Durability
 from colonnade.h5.links import join_path, open_dataset, open_group, unlink, walk_groups
@@ -46,6 +47,7 @@ def open(  # noqa: A001 - the name is the public contract
     locking: Locking = "auto",
     trust: Trust = "verified",
     links: Links = "folder",
+    hard_links: HardLinks = "refuse",
     n_threads: int | None = None,
 ) -> File:
     """Open an HDF5 file: a path, an open h5py.File or group, a binary file object, or an fsspec URL.
@@ -57,13 +59,16 @@ def open(  # noqa: A001 - the name is the public contract
     trust: which search indexes queries believe: "verified" those built here or verified, "always" all, "never" none.
     links: which other files this one may lead to, by external links, external storage and virtual sources:
     "folder" those in its own folder or below, "none", or "any". Of several handles of a file, the last wish holds.
+    hard_links: whether a file that has several names (hard links) may be changed: "refuse" or "allow". The lock and the
+    journal are next to the name that was opened, and the change is seen under the others, backups perhaps.
     n_threads: threads that read and unpack chunks; as many as there are cores, or as $COLONNADE_THREADS says.
     """
     if n_threads is not None and n_threads < 1:
         raise UsageError(f"n_threads must be at least 1, not {n_threads}")
     if trust not in ("verified", "always", "never"):
         raise UsageError(f"trust must be 'verified', 'always' or 'never', not {trust!r}")
-    file = File(open_file(located(target), mode, care=Care(durability, timeout, locking, links)), trust, n_threads)
+    care = Care(durability, timeout, locking, links, hard_links)
+    file = File(open_file(located(target), mode, care=care), trust, n_threads)
     file._asked = {"timeout": timeout, "locking": locking, "trust": trust, "links": links, "n_threads": n_threads}
     return file
 
@@ -413,7 +418,10 @@ class File:
             return {} if handle.writable else self._receipts
         if handle.is_journaled:
             if self._receipts_of is None:
-                self._receipts, self._receipts_of = ({} if handle.is_new else load_receipts(handle.path)), 0
+                self._receipts, self._receipts_of = (
+                    ({} if handle.is_new else load_receipts(handle.path, handle.status())),
+                    0,
+                )
                 self._note_changes()
             elif self._receipts:
                 self._forget_touched(handle.take_written())
@@ -449,7 +457,7 @@ class File:
         """After a commit: the receipts hold for the file as it is now."""
         self._note_changes()
         if self._handle.path is not None and not self._handle.is_new:
-            save_receipts(self._handle.path, self._receipts)
+            save_receipts(self._handle.path, self._receipts, file_state(self._handle.status()))
 
     def _save_verified(self, state: list[int] | None) -> None:
         """After a verification by a reader: keep the receipts, if the file has not changed meanwhile."""
@@ -482,14 +490,14 @@ class File:
         with told_of_damage(self.name):
             handle.close(keep)
 
-    def _settle(self, path: Path, receipts: Receipts) -> None:
+    def _settle(self, path: Path, receipts: Receipts, status: os.stat_result) -> None:
         """After the file was closed: what is kept about it, and what stands beside it."""
         for table, beside in self._beside.items():
             beside.publish(path, table, len(self._beside) == 1)
         if not self._beside:
             follow_file(path)
         follow_annotations(path)
-        save_receipts(path, receipts)
+        save_receipts(path, receipts, file_state(status))
 
     def __enter__(self) -> File:
         return self
