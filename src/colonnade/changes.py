@@ -21,7 +21,9 @@ from colonnade.columns.values import python_values
 from colonnade.columns.writer import WrittenColumn
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
-from colonnade.exchange.arrays import array_from
+from colonnade.exchange.arrays import array_from, column_from, declares_strings
+from colonnade.exchange.pandas_in import is_series
+from colonnade.exchange.pandas_notes import Note, meaning, read_note, write_note
 from colonnade.exchange.sources import Source, family, source_from
 from colonnade.faces.show import Recipe, Touched, faced_options, follow_face, recipe_of
 from colonnade.h5.files import FileHandle
@@ -135,8 +137,9 @@ def append(
     source = _source_for(table, data)
     if writers is None or writers.checked is None or source.ranges or not source.schema.equals(writers.checked):
         _check_columns(table.info, source)
+    table, defined = _defined(table, {f.name: f.type for f in source.schema}, source.notes)
     indexes = table.indexes.open()  # before a column without chunks is copied into chunks
-    if writers is None:
+    if writers is None or defined:
         writers = Writers([(table.resume(column), arrow_type(column)) for column in table.info.members])
     writers.checked = None if source.ranges else source.schema
     first = table.info.n_rows
@@ -154,6 +157,24 @@ def append(
     _follow_face(table, {})
     holds = not table.put(written) and holds
     return done, _grown(table.info, written, first + done) if holds else None, writers
+
+
+def _defined(table: OpenTable, kinds: Mapping[str, pa.DataType], notes: Mapping[str, str]) -> tuple[OpenTable, bool]:
+    """The table with a type for columns that had none, all rows being missing, and now get values of one."""
+    undefined = [c.name for c in table.info.members if _has_no_type(arrow_type(c)) and c.name in kinds]
+    undefined = [name for name in undefined if not _has_no_type(kinds[name])]
+    for name in undefined:
+        indexed = [one.info.kind for one in table.indexes.open() if one.info.column == name]
+        values = pa.nulls(table.info.n_rows, kinds[name])
+        replace_column(table, name, values, ColumnOptions(), read_note(notes.get(name)))
+        table = replace(table, info=table.layout.describe(table.group, table.info.path))
+        if indexed:
+            table.indexes.build({name: indexed})
+    return table, bool(undefined)
+
+
+def _has_no_type(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_null(_values_type(kind)))
 
 
 def _source_for(table: OpenTable, data: Any) -> Source:
@@ -219,15 +240,30 @@ def _check_columns(info: TableInfo, source: Source) -> None:
             f"the rows do not have the columns of {info.path}: {'; '.join(parts)}", lacking=lacking, odd=odd
         )
     for given_field in source.schema:
-        _check_family(info.by_name[given_field.name], given_field.type)
+        column = info.by_name[given_field.name]
+        _check_family(column, given_field.type)
+        note = read_note(source.notes.get(column.name))
+        if note or source.is_pandas:
+            _check_meaning(column, given_field.type, note)
 
 
 def _check_family(column: ColumnInfo, given: pa.DataType) -> None:
     """Refuse values of a type that cannot stand for the column's."""
     wanted = arrow_type(column)
-    if family(_values_type(given)) not in (family(_values_type(wanted)), "null"):
+    if family(_values_type(given)) not in (family(_values_type(wanted)), "null") and not _has_no_type(wanted):
         raise DataError(
             f"column {column.name!r} holds {wanted}, the rows given have {given}: cast them first", column=column.name
+        )
+
+
+def _check_meaning(column: ColumnInfo, kind: pa.DataType, note: Note) -> None:
+    """Refuse values of pandas that are stored as those of the column are, but stand for something else."""
+    kept, given = meaning(read_note(column.pandas)), meaning(note)
+    if kept != given and not _has_no_type(arrow_type(column)) and not _has_no_type(kind):
+        told = [f"pandas' {one}" if one else f"{arrow_type(column)}" for one in (kept, given)]
+        raise DataError(
+            f"column {column.name!r} holds {told[0]}, the rows given have {told[1]}: cast them first",
+            column=column.name,
         )
 
 
@@ -304,12 +340,17 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
     if column.problem is not None:
         raise table.unreadable(column)
     numbers = row_numbers(rows, table.info.n_rows)
-    array = _joined(array_from(values, name))
+    given, note = column_from(values, name)
+    array = _joined(given)
     if len(array) != len(numbers):
         raise DataError(f"column {name!r}: {len(numbers)} rows and {len(array)} values were given", column=name)
     if len(np.unique(numbers)) != len(numbers):
         raise UsageError("a row was named twice: its value would depend on the order")
     _check_family(column, array.type)
+    if is_series(values):
+        _check_meaning(column, array.type, note)
+    table, _ = _defined(table, {name: array.type}, {name: write_note(note) or ""})
+    column = table.info.by_name[name]
     indexes = [one for one in table.indexes.open() if one.info.column == name]
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
@@ -334,15 +375,21 @@ def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions,
     """A new column behind the others, as long as the table."""
     table.layout.check_name(name, allow_reserved)
     table.check_is_free(name)
-    array = _joined(array_from(values, name))
+    array, note = _new_column(values, name)
     if table.info.members:
         _check_length(table.info, name, array)
     if options.sparse:
         table.journaled()
     written = _write_whole(table, name, array, _suiting_face(table, name, array, options))
     table.layout.attach_column(table.group, table.info, written)
+    _note_pandas(table, written, note)
     _follow_face(table, {name: None})
     table.put([written])
+
+
+def _new_column(values: Any, name: str) -> tuple[pa.Array, Note]:
+    array, note = column_from(values, name)
+    return _joined(array.cast(pa.string()) if declares_strings(values, array) else array), note
 
 
 def _suiting_face(table: OpenTable, name: str, array: pa.Array, options: ColumnOptions) -> ColumnOptions:
@@ -370,7 +417,7 @@ def _write_whole(
     return writer.finish()
 
 
-def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOptions) -> None:
+def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOptions, note: Note | None = None) -> None:
     """Other values, of any type, for a column or label, in its place; texts that are not given stay."""
     if options.sparse or table.info.by_name[name].storage == "sectioned":
         raise UsageError(
@@ -378,7 +425,7 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
             "add the new one, or use update",
             column=name,
         )
-    array = _joined(array_from(values, name))
+    array, found = _new_column(values, name)
     if len(table.info.members) > 1:
         _check_length(table.info, name, array)
     options = _suiting_face(table, name, array, _with_texts(options, table.info.by_name[name], array.type))
@@ -395,8 +442,15 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
         rename(table.group, old, link)
         raise
     table.layout.replace_column(table.group, table.info, written, open_dataset(table.group, old))
+    _note_pandas(table, written, found if note is None else note)
     unlink(table.group, old)
     _follow_face(table, {name: None})
+
+
+def _note_pandas(table: OpenTable, written: WrittenColumn, note: Note) -> None:
+    """Keep what pandas knows of a new column, where the layout has a place for it."""
+    if table.layout.note_pandas is not None and note:
+        table.layout.note_pandas(written.dataset, write_note(note))
 
 
 def _with_texts(options: ColumnOptions, before: ColumnInfo, kind: pa.DataType) -> ColumnOptions:
@@ -428,6 +482,9 @@ def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bo
     _rename_receipts(table, name, new_name)
     table.layout.rename_indexes(table.group, table.info, name, new_name)
     table.layout.rename_column(table.group, table.info, name, new_name)
+    note = read_note(table.info.by_name[name].pandas)
+    if table.layout.note_pandas is not None and note.pop("name", note) is not note:  # it named the index otherwise
+        table.layout.note_pandas(open_dataset(table.group, new_name), write_note(note))
     _follow_face(table, {new_name: None})
 
 

@@ -216,7 +216,8 @@ class ColumnInfo:
     byte order, strings null-padded), of the text for variable-length strings, of the elements for
     a sequence. None when no fill value was set by the writer. `is_masked`: a dataset of booleans beside the rows says
     which are missing. `link` is the path of its dataset or group below the table's, where that is not its name. `kept`
-    says what rows stand for, where the datatype does not. `problem` says why the column cannot be read, if so.
+    says what rows stand for, where the datatype does not. `pandas` is the note of what pandas knows of it (see
+    `exchange.pandas_notes`). `problem` says why the column cannot be read, if so.
     """
 
     name: str
@@ -236,6 +237,7 @@ class ColumnInfo:
     is_masked: bool = False
     link: str | None = None
     kept: Kept | None = None
+    pandas: str | None = None
     problem: str | None = None
 
     @property
@@ -479,6 +481,7 @@ class TableInfo:
     units_vocabulary: str | None = None
     index_name: str | None = None
     version: str | None = None
+    pandas: str | None = None
     others: tuple[OtherColumn, ...] = ()
     problems: Sequence[Finding] = ()
     members: Sequence[ColumnInfo] = field(init=False, repr=False, compare=False)

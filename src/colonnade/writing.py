@@ -21,7 +21,8 @@ from colonnade.columns.writer import WrittenColumn
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColumnNotFound, DataError, UsageError, nearest_names
 from colonnade.exchange.arrays import array_from
-from colonnade.exchange.sources import Source, source_from
+from colonnade.exchange.pandas_notes import meaning, read_note
+from colonnade.exchange.sources import Source, source_from, with_strings
 from colonnade.faces.show import Wish, check_wish, faced_options, make_face
 from colonnade.h5.links import (
     children,
@@ -95,7 +96,8 @@ def prepare(
         if text is not None and not isinstance(text, str):
             raise UsageError(f"{option} must be a text, not {text!r}", option=option)
     chosen = new_layout(layout, version, directory)
-    source = source_from(data, chosen.unnamed_labels)
+    source = with_strings(source_from(data, chosen.unnamed_labels))
+    _check_meanings(source, chosen)
     label_names, label_arrays = _labels(labels, source)
     needs_labels = chosen.needs_labels or anndata is not False
     numbered = chosen.unnamed_labels if needs_labels and not label_names else None
@@ -137,6 +139,18 @@ def prepare(
         large_attributes=large or len((description or "").encode()) > LONGEST_TEXT,
         index=_index_kinds(index or {}, known),
     )
+
+
+def _check_meanings(source: Source, layout: Layout) -> None:
+    """Refuse values of pandas that a layout without a place for notes would keep as something else."""
+    for name, note in source.notes.items() if layout.note_pandas is None else ():
+        meant = meaning(read_note(note))
+        if meant is not None:
+            raise DataError(
+                f"column {name!r} holds pandas' {meant}, which the layout {layout.name!r} cannot keep: cast it, for "
+                "example to strings",
+                column=name,
+            )
 
 
 def _index_kinds(asked: Mapping[str, str | Sequence[str]], known: Sequence[str]) -> dict[str, list[str]]:
@@ -256,6 +270,7 @@ def create(
     try:
         columns, labels = _fill(place.open(), draft, progress)
         group = place.settle()
+        _note_pandas(group, draft, (*columns, *labels))
         draft.layout.complete_group(group, columns, labels, draft.text)
         table = make_face(group, place.path, draft.layout, draft.face) if draft.face else place.path
         complete = True
@@ -264,6 +279,18 @@ def create(
             place.remove()
     drafts = [(join_path(path, column.name), column.dataset) for column in columns]
     return table, [(where, dataset) for where, dataset in drafts if isinstance(dataset, SparseDraft)]
+
+
+def _note_pandas(group: Any, draft: Draft, columns: Iterable[WrittenColumn]) -> None:
+    """Keep what pandas knows of the columns and the frame, where the layout has a place for it."""
+    note = draft.layout.note_pandas
+    if note is None:
+        return
+    for column in columns:
+        if column.name in draft.source.notes:
+            note(column.dataset, draft.source.notes[column.name])
+    if draft.source.frame_note is not None:
+        note(group, draft.source.frame_note)
 
 
 class Place:

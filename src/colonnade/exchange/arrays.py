@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from colonnade.columns.extension import OBJECT_REFERENCE, REGION_REFERENCE, complex_array
 from colonnade.errors import DataError, UsageError
+from colonnade.exchange.pandas_in import column_of, is_series
+from colonnade.exchange.pandas_notes import Note
 from colonnade.h5.datasets import reference_bytes
 from colonnade.h5.datatypes import is_reference_dtype, reference_array
 
@@ -24,10 +26,26 @@ _UNITS = {
 }  # fmt: skip
 
 
+def column_from(value: Any, name: str) -> tuple[pa.Array | pa.ChunkedArray, Note]:
+    """The values of one column as Arrow, and a note of what pandas knows of them beyond that."""
+    return column_of(value, name) if is_series(value) else (array_from(value, name), {})
+
+
+def declares_strings(value: Any, array: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether a new column of these values is one of strings though no value says so: objects, all of them missing.
+
+    That is what NumPy, h5py and pandas keep as objects most. A list declares nothing: its column has no type yet.
+    """
+    objects = is_series(value) or (isinstance(value, np.ndarray) and value.dtype.kind == "O")
+    return pa.types.is_null(array.type) and objects
+
+
 def array_from(value: Any, name: str) -> pa.Array | pa.ChunkedArray:
     """The values of one column as Arrow."""
     if isinstance(value, (pa.Array, pa.ChunkedArray)):
         return value
+    if is_series(value):
+        return column_of(value, name)[0]
     if isinstance(value, np.ma.MaskedArray):
         return _from_numpy(np.asarray(value.data), name, np.ma.getmaskarray(value))
     if isinstance(value, np.ndarray):
@@ -77,7 +95,7 @@ def _from_numpy(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, A
     if kind == "O":
         return _from_objects(values, name, mask)
     if kind in "UT":
-        return pa.array(values.astype(object), mask=mask, from_pandas=True)
+        return pa.array(values.astype(object), pa.string(), mask=mask, from_pandas=True)
     raise UsageError(
         f"column {name!r}: NumPy's {values.dtype} has no Arrow type: cast it, for example to float64", column=name
     )

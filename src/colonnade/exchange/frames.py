@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.extension import ComplexType, complex_values, plain_storage
+from colonnade.columns.extension import plain_storage
 from colonnade.errors import UsageError
+from colonnade.exchange.pandas_names import columns_from
+from colonnade.exchange.pandas_notes import FRAME_KEY, Note, note_of, read_note
 
 if TYPE_CHECKING:
     import pandas
@@ -17,49 +19,45 @@ if TYPE_CHECKING:
 
 
 def to_pandas(table: pa.Table, labels: Sequence[str]) -> pandas.DataFrame:
-    """A pandas frame with the labels as its index; complex columns stay complex."""
+    """A pandas frame with the labels as its index, and the types that the notes of its columns name."""
     try:
         import pandas  # noqa: F401 - pyarrow needs it
     except ImportError:
         raise UsageError("to_pandas() needs the package pandas (pip install pandas)") from None
-    plain = _plain(table)
-    frame: pandas.DataFrame = plain.to_pandas(ignore_metadata=True)
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if isinstance(column.type, ComplexType):
-            values = np.concatenate([complex_values(chunk) for chunk in column.chunks] or [np.zeros(0, "c16")])
-            values[column.is_null().to_numpy()] = np.nan
-            frame[name] = values
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if column.null_count and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
-            frame[name] = column.to_pandas(types_mapper=_nullable)
-    return _with_index(frame, [name for name in labels if name in table.column_names])
+    from colonnade.exchange.pandas_out import index_from, own_values
+
+    notes = {field.name: note_of(field) for field in table.schema}
+    special = {name: own_values(table.column(name), note) for name, note in notes.items()}
+    special = {name: values for name, values in special.items() if values is not None}
+    rest = [name for name in table.column_names if name not in special]
+    plain: pandas.DataFrame = _plain(table.select(rest)).to_pandas(ignore_metadata=True)
+    index = index_from({name: special.get(name, plain.get(name)) for name in labels}, notes)
+    chosen = [name for name in table.column_names if index is None or name not in labels]
+    frame = _joined(plain, special, chosen, table.num_rows)
+    if index is not None:
+        frame.index = index
+    return _with_frame_note(frame, read_note((table.schema.metadata or {}).get(FRAME_KEY)))
 
 
-def _nullable(kind: pa.DataType) -> Any:
-    """pandas' own types for integers and booleans with missing rows: a float would round large ones."""
-    import pandas
+def _joined(plain: pandas.DataFrame, special: Mapping[str, Any], names: Sequence[str], n_rows: int) -> pandas.DataFrame:
+    """These columns: as pyarrow made them, where it could."""
+    import pandas as pd
 
-    if pa.types.is_boolean(kind):
-        return pandas.BooleanDtype()
-    letter = "Int" if pa.types.is_signed_integer(kind) else "UInt"
-    return pandas.api.types.pandas_dtype(f"{letter}{kind.bit_width}")
-
-
-def _with_index(frame: pandas.DataFrame, index: list[str]) -> pandas.DataFrame:
-    """The frame with these columns as its index; labels that pandas cannot take as an index stay columns."""
-    if not index:
-        return frame
-    try:
-        indexed = frame.set_index(index)
-    except (TypeError, NotImplementedError):
-        return frame
-    indexed.index.names = [None if _is_default(name, index) else name for name in index]
-    return indexed
+    if list(plain.columns) == list(names) and names:
+        return plain
+    columns = {name: special[name] if name in special else plain[name] for name in names}
+    return pd.DataFrame(columns, columns=list(names) or None, index=pd.RangeIndex(n_rows), copy=False)
 
 
-def _is_default(name: str, index: list[str]) -> bool:
-    """The names reset_index gives to an index that has none."""
-    return name == "index" if len(index) == 1 else name.startswith("level_") and name[6:].isdigit()
+def _with_frame_note(frame: pandas.DataFrame, note: Note) -> pandas.DataFrame:
+    with suppress(ValueError, TypeError, LookupError, AttributeError, NotImplementedError):  # it comes from a file
+        columns = columns_from(list(frame.columns), note)
+        if columns is not None:
+            frame.columns = columns
+    attrs = note.get("attrs")
+    if isinstance(attrs, dict):
+        frame.attrs.update(attrs)
+    return frame
 
 
 def to_polars(table: pa.Table) -> polars.DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import chain
 from typing import Any
 
@@ -18,10 +18,11 @@ import pyarrow as pa
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
-from colonnade.exchange.arrays import array_from
+from colonnade.exchange.arrays import column_from, declares_strings
+from colonnade.exchange.pandas_in import is_frame, split
+from colonnade.exchange.pandas_notes import Note, notes_of_arrow, write_note
 
 BATCH_ROWS = 65_536
-FEW_CELLS = 1_000_000
 NULLABLE_TYPES = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "boolean", "string")
 
 
@@ -30,7 +31,9 @@ class Source:
     """A table to be written: its schema, its rows batch by batch, its length where that is known.
 
     `labels` name the columns that are row labels by the data's own account, or its `ranges`; `nullable` those whose
-    type in pandas has a mask of its own.
+    type in pandas has a mask of its own; `notes` say what pandas knows of columns, `frame_note` of the frame, beyond
+    what Arrow does. `untyped` are columns of objects that are all missing: of a new table, they are strings.
+    `is_pandas`: columns without a note are what their Arrow type says to pandas as well.
     """
 
     schema: pa.Schema
@@ -39,6 +42,10 @@ class Source:
     labels: list[str] = field(default_factory=list)
     ranges: dict[str, range] = field(default_factory=dict)
     nullable: frozenset[str] = frozenset()
+    notes: dict[str, str] = field(default_factory=dict)
+    frame_note: str | None = None
+    untyped: frozenset[str] = frozenset()
+    is_pandas: bool = False
 
 
 def source_from(data: Any, unnamed: str = "index") -> Source:
@@ -58,17 +65,19 @@ def _source_from(data: Any, unnamed: str = "index") -> Source:
     if isinstance(data, Source):
         return data
     if isinstance(data, pa.Table):
-        return Source(data.schema, iter(_batches_of(data)), data.num_rows)
+        return _source_from_table(data, unnamed)
     if isinstance(data, pa.RecordBatch):
-        return _source_from(pa.Table.from_batches([data]))
+        return _source_from(pa.Table.from_batches([data]), unnamed)
     if isinstance(data, Mapping):
-        return _source_from(_table_from_columns(data))
+        return _source_from_columns(data)
+    if is_frame(data):
+        return _source_from_frame(data, unnamed)
     if isinstance(data, np.ndarray):
-        return _source_from(_table_from_records(data))
+        return _source_from_columns(_columns_of_records(data))
     if hasattr(data, "__arrow_c_stream__"):
         return _source_from_stream(data, unnamed)
     if hasattr(data, "__arrow_c_array__"):
-        return _source_from(pa.record_batch(data))
+        return _source_from(pa.record_batch(data), unnamed)
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes)):
         return _source_from_iterator(iter(data), unnamed)
     raise UsageError(
@@ -77,8 +86,27 @@ def _source_from(data: Any, unnamed: str = "index") -> Source:
     )
 
 
-def _table_from_columns(data: Mapping[Any, Any]) -> pa.Table:
-    arrays = {str(name): array_from(value, str(name)) for name, value in data.items()}
+def _source_from_table(table: pa.Table, unnamed: str) -> Source:
+    schema, labels, ranges = _pandas_labels(table.schema, unnamed)
+    source = Source(schema, _from_reader(_batches_of(table), schema), table.num_rows, labels, ranges)
+    return _with_arrow_notes(source, table.schema)
+
+
+def _with_arrow_notes(source: Source, schema: pa.Schema) -> Source:
+    """The source with what its Arrow schema says of the pandas frame that it was."""
+    given, source.frame_note = notes_of_arrow(schema)
+    renamed = dict(zip(schema.names, source.schema.names, strict=True))
+    source.notes = {renamed[name]: note for name, note in given.items()}
+    source.nullable = frozenset(renamed[name] for name in _nullable_columns(schema) if name in renamed)
+    return source
+
+
+def _source_from_columns(data: Mapping[Any, Any]) -> Source:
+    arrays: dict[str, pa.Array | pa.ChunkedArray] = {}
+    notes: dict[str, Note] = {}
+    for key, value in data.items():
+        name = str(key)
+        arrays[name], notes[name] = column_from(value, name)
     if len(arrays) != len(data):
         raise DataError("column names must differ as text")
     lengths = {name: len(array) for name, array in arrays.items()}
@@ -87,7 +115,21 @@ def _table_from_columns(data: Mapping[Any, Any]) -> pa.Table:
         raise DataError(
             f"columns must have one length, but {first!r} has {rows} rows and {other!r} has {others}", lengths=lengths
         )
-    return pa.table(arrays)
+    table = pa.table(arrays)
+    source = Source(table.schema, iter(_batches_of(table)), table.num_rows)
+    source.notes = {name: text for name, note in notes.items() if (text := write_note(note)) is not None}
+    source.untyped = frozenset(str(key) for key, value in data.items() if declares_strings(value, arrays[str(key)]))
+    return source
+
+
+def with_strings(source: Source) -> Source:
+    """The source of a new table: columns of objects that are all missing are strings."""
+    if not source.untyped:
+        return source
+    fields = [f.with_type(pa.string()) if f.name in source.untyped else f for f in source.schema]
+    schema = pa.schema(fields, source.schema.metadata)
+    batches = (batch.cast(schema) for batch in source.batches)
+    return replace(source, schema=schema, batches=batches, untyped=frozenset())
 
 
 def _two_lengths(lengths: dict[str, int]) -> tuple[tuple[str, int], tuple[str, int]]:
@@ -95,7 +137,7 @@ def _two_lengths(lengths: dict[str, int]) -> tuple[tuple[str, int], tuple[str, i
     return items[0], next(item for item in items if item[1] != items[0][1])
 
 
-def _table_from_records(data: np.ndarray[Any, Any]) -> pa.Table:
+def _columns_of_records(data: np.ndarray[Any, Any]) -> dict[str, Any]:
     if data.dtype.names is None or data.ndim != 1:
         raise UsageError(
             f"a NumPy array of dtype {data.dtype} and shape {data.shape} is no table: give a 1-D record array, or a "
@@ -106,7 +148,7 @@ def _table_from_records(data: np.ndarray[Any, Any]) -> pa.Table:
     for name in data.dtype.names:
         values = np.asarray(data[name])
         columns[name] = values if masks is None else np.ma.MaskedArray(values, masks[name])
-    return _table_from_columns(columns)
+    return columns
 
 
 def _source_from_stream(data: Any, unnamed: str) -> Source:
@@ -114,35 +156,26 @@ def _source_from_stream(data: Any, unnamed: str) -> Source:
     counts_itself = type(data).__module__.split(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(data, "__len__")
     n_rows = len(data) if counts_itself else None
     try:
-        if _is_small_frame(data):
-            return _source_from_frame(data, unnamed)
         reader = pa.RecordBatchReader.from_stream(data)
     except (ValueError, TypeError, pa.ArrowException) as error:
         raise DataError(f"this {type(data).__name__} cannot be read as an Arrow table: {error}") from error
     schema, labels, ranges = _pandas_labels(reader.schema, unnamed)
-    return Source(schema, _from_reader(reader, schema), n_rows, labels, ranges, _nullable_columns(reader.schema))
-
-
-def _is_small_frame(data: Any) -> bool:
-    """Whether these are few rows of pandas: starting threads to convert them would take longer than that."""
-    kind = type(data)
-    is_frame = kind.__module__.split(".")[0] == "pandas" and kind.__name__ == "DataFrame"
-    return is_frame and len(data) * len(data.columns) < FEW_CELLS
+    return _with_arrow_notes(Source(schema, _from_reader(reader, schema), n_rows, labels, ranges), reader.schema)
 
 
 def _source_from_frame(frame: Any, unnamed: str) -> Source:
-    index = frame.index
-    plain = type(index).__name__ == "RangeIndex" and index.name is None and (index.start, index.step) == (0, 1)
-    if plain and all(type(name) is str for name in frame.columns):  # no labels: pandas need not describe itself
-        columns = {name: _array_of(series) for name, series in frame.items()}
-        if len(columns) == len(frame.columns):
-            source = _source_from(pa.Table.from_arrays(list(columns.values()), names=list(columns)))
-            source.nullable = frozenset(name for name in columns if str(frame[name].dtype) in NULLABLE_TYPES)
-            return source
-    table = pa.Table.from_pandas(frame, nthreads=1)
-    schema, labels, ranges = _pandas_labels(table.schema, unnamed)
-    batches, nullable = _from_reader(_batches_of(table), schema), _nullable_columns(table.schema)
-    return Source(schema, batches, table.num_rows, labels, ranges, nullable)
+    parts = split(frame, unnamed)
+    batches: Iterator[pa.RecordBatch]
+    if parts.columns:
+        table = pa.table(parts.columns)
+        schema, batches = table.schema, iter(_batches_of(table))
+    else:  # Arrow counts no rows where there are no columns
+        schema, batches = pa.schema([]), iter(())
+    untyped = frozenset(one.name for one in schema if pa.types.is_null(one.type))
+    return Source(
+        schema, batches, len(frame), parts.labels, parts.ranges, parts.nullable, parts.notes, parts.frame_note, untyped,
+        is_pandas=True,
+    )  # fmt: skip
 
 
 def _batches_of(table: pa.Table) -> list[pa.RecordBatch]:
@@ -152,16 +185,6 @@ def _batches_of(table: pa.Table) -> list[pa.RecordBatch]:
         return batches
     arrays = [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in table.columns]
     return [pa.RecordBatch.from_arrays(arrays, schema=table.schema)]
-
-
-def _array_of(series: Any) -> pa.Array | pa.ChunkedArray:
-    """The values of a Series; NaN stands for missing ones, as pandas means it."""
-    values = series.array
-    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf":
-        numbers = values.to_numpy()
-        if numbers.dtype.kind != "f" or not np.isnan(numbers).any():
-            return pa.array(numbers)  # a tenth of the time
-    return pa.Array.from_pandas(values)
 
 
 def _from_reader(reader: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -221,10 +244,12 @@ def _source_from_iterator(batches: Iterator[Any], unnamed: str) -> Source:
     first = next(batches, None)
     if first is None:
         raise UsageError("the iterator gave no batch: without one the columns are unknown")
-    start = _batch_source(first, 0, unnamed)
+    start = with_strings(_batch_source(first, 0, unnamed))
     rest = (_batch_source(batch, number, unnamed) for number, batch in enumerate(batches, 1))
     joined = _joined(chain((start,), rest), start.schema)
-    return Source(start.schema, joined, None, start.labels, nullable=start.nullable)
+    source = Source(start.schema, joined, None, start.labels, nullable=start.nullable)
+    source.notes, source.frame_note, source.is_pandas = start.notes, start.frame_note, start.is_pandas
+    return source
 
 
 def _batch_source(batch: Any, number: int, unnamed: str) -> Source:
@@ -291,6 +316,13 @@ def family(kind: pa.DataType) -> str:
 def _cast(array: pa.Array, wanted: pa.Field, number: int) -> pa.Array:
     if array.type == wanted.type or pa.types.is_dictionary(wanted.type):
         return array
+    if pa.types.is_null(wanted.type):
+        raise DataError(
+            f"batch {number}, column {wanted.name!r} is {array.type}, but the first batch, where all of it is missing, "
+            f"says no type: give it one there, for example pyarrow.nulls(n, pyarrow.{array.type}())",
+            batch=number,
+            column=wanted.name,
+        )
     if family(array.type) not in (family(wanted.type), "null"):
         raise DataError(
             f"batch {number}, column {wanted.name!r} is {array.type}, the first batch's is {wanted.type}: cast it",

@@ -108,6 +108,7 @@ class Layout:
     parts: tuple[str, ...] = ()  # members of a table's group that belong to no one column
     names_are_links: bool = True  # a column is a member of the group by its own name
     count_rows: Callable[[Any, int], None] = lambda _group, _n_rows: None
+    note_pandas: Callable[[Any, str | None], None] | None = None  # of a dataset or the group; None: not kept
     beside: Beside | None = None  # of a new table: what is written beside its file
 
 
@@ -145,6 +146,7 @@ HEP001 = Layout(
     rename_indexes=hep001_search.rename_indexes,
     own_objects=hep001_write.own_objects,
     clear=hep001_write.clear,
+    note_pandas=hep001_write.note_pandas,
 )
 ANNDATA = Layout(
     name="anndata",

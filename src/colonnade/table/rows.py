@@ -247,7 +247,12 @@ class Query(Readable):
         return self._schema()
 
     def _schema(self, dictionaries: bool = False) -> pa.Schema:
-        return pa.schema([self._table._field(name, dictionaries) for name in self._names])
+        from colonnade.exchange.pandas_notes import arrow_metadata
+
+        info = self._table.info
+        fields = [self._table._field(name, dictionaries) for name in self._names]
+        labels = [label.name for label in info.labels if label.name in self._names] if info.labels else []
+        return pa.schema(fields, arrow_metadata(fields, labels, info.pandas))
 
     def _with_views(self, found: pa.Table, dictionaries: bool) -> pa.Table:
         """Columns that are text as views."""
@@ -256,7 +261,7 @@ class Query(Readable):
             if pa.types.is_string(self._table._field(name, dictionaries).type):
                 columns[place] = as_views(columns[place], self._file._n_threads)
                 fields[place] = fields[place].with_type(VIEW)
-        return pa.table(columns, schema=pa.schema(fields))
+        return pa.table(columns, schema=pa.schema(fields, found.schema.metadata))
 
     def __len__(self) -> int:
         return self.count()

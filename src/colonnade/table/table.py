@@ -425,6 +425,11 @@ def _opened_again(name: str, table: str, asked: dict[str, Any]) -> Table:
 
 
 def _as_field(column: ColumnInfo) -> pa.Field:
-    said = {"units": column.units, "units_vocabulary": column.units_vocabulary, "description": column.description}
+    said = {
+        "units": column.units,
+        "units_vocabulary": column.units_vocabulary,
+        "description": column.description,
+        "pandas": column.pandas,
+    }
     metadata = {key: value for key, value in said.items() if value is not None}
     return pa.field(shown_name(column.name), arrow_type(column), metadata=metadata or None)

@@ -245,6 +245,7 @@ class _Description:
             units_vocabulary=self.vocabulary,
             index_name=self._index_name({column.name for column in (*columns, *labels)}),
             version=version,
+            pandas=attributes.read_text(self.group, names.PANDAS),
             problems=tuple(self.problems),
         )
 
@@ -382,7 +383,7 @@ class _Description:
             self.note("C6", "warning", "its fill was lost when it was copied (by a defect of H5Ocopy)", member.name)
         text = {
             name: member.text(name)
-            for name in (names.UNITS, names.UNITS_VOCABULARY, names.DESCRIPTION, names.ARROW_TYPE)
+            for name in (names.UNITS, names.UNITS_VOCABULARY, names.DESCRIPTION, names.ARROW_TYPE, names.PANDAS)
         }
         return ColumnInfo(
             name=member.name,
@@ -399,6 +400,7 @@ class _Description:
             arrow_type=text[names.ARROW_TYPE],
             labels=self._labels_of(member, by_address),
             is_label=is_label,
+            pandas=text[names.PANDAS],
             problem=problem,
         )
 

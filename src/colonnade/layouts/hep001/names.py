@@ -25,11 +25,15 @@ SEARCH_INDEXES = "_search_indexes"
 LATER_REVISION = "NROWS"
 ARROW_TYPE = "arrow_type"
 SCALE_FACTOR = "scale_factor"
+PANDAS = "pandas_metadata"  # a note of what pandas knows of a column or a frame
 GROUP_ATTRIBUTES = (
     CLASS, VERSION, TITLE, DESCRIPTION, COLUMN_ORDER, INDEX, UNITS_VOCABULARY, ENCODING_TYPE, "encoding-version",
+    PANDAS,
 )  # fmt: skip
 # What says how the values of a column are stored: void when the values are replaced.
-VALUE_ATTRIBUTES = (UNITS, DESCRIPTION, ARROW_TYPE, SCALE_FACTOR, CATEGORIES, INDEXES, COLUMNS_LIST, SEARCH_INDEXES)
+VALUE_ATTRIBUTES = (
+    UNITS, DESCRIPTION, ARROW_TYPE, SCALE_FACTOR, PANDAS, CATEGORIES, INDEXES, COLUMNS_LIST, SEARCH_INDEXES,
+)  # fmt: skip
 
 
 def check_name(name: str, allow_reserved: bool) -> None:

@@ -100,6 +100,16 @@ def complete_group(
     attributes.write_text(group, names.CLASS, names.CLASS_VALUE, "ascii")
 
 
+def note_pandas(node: Any, note: str | None) -> None:
+    """Write what pandas knows of a column or of the frame beyond what the file says; None removes it."""
+    if note is None:
+        attributes.delete(node, names.PANDAS)
+    elif len(note.encode()) > LARGEST_IN_HEADER and not _is_draft(node):  # one of variable length has no limit
+        attributes.write_variable_text(node, names.PANDAS, note)
+    else:
+        _set(node, names.PANDAS, note)
+
+
 def _write_column_attributes(group: Any, column: WrittenColumn) -> None:
     description = _description(column)
     for name, value in (

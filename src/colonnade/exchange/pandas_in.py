@@ -1,0 +1,264 @@
+"""pandas' frames and Series as Arrow columns, each with a note of what Arrow does not know of it.
+
+An object can only be one of pandas' if pandas has been imported, so recognising one imports nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from datetime import timezone
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.extension import complex_array
+from colonnade.dataclass import dataclass
+from colonnade.errors import DataError
+from colonnade.exchange.pandas_names import names_of_columns, write_name
+from colonnade.exchange.pandas_notes import MASKED_TYPES, Note, label_name, write_note
+
+ArrowArray: TypeAlias = "pa.Array | pa.ChunkedArray"
+_PLAIN_OBJECTS: tuple[Callable[[pa.DataType], bool], ...] = (
+    pa.types.is_binary, pa.types.is_date, pa.types.is_time, pa.types.is_decimal, pa.types.is_nested,
+)  # fmt: skip
+"""Arrow types that pandas has as objects anyway."""
+
+
+@dataclass(frozen=True)
+class FrameColumns:
+    """A frame as Arrow columns. `labels` are the levels of its index; those in `ranges` are kept as a range only."""
+
+    columns: dict[str, ArrowArray]
+    labels: list[str]
+    ranges: dict[str, range]
+    notes: dict[str, str]
+    frame_note: str | None
+    nullable: frozenset[str]
+
+
+def _pandas() -> Any:
+    return sys.modules.get("pandas")
+
+
+def is_frame(data: Any) -> bool:
+    """Whether this is a frame of pandas."""
+    pd = _pandas()
+    return pd is not None and isinstance(data, pd.DataFrame)
+
+
+def is_series(value: Any) -> bool:
+    """Whether this is a column of pandas: a Series, an Index or an array."""
+    pd = _pandas()
+    return pd is not None and isinstance(value, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray))
+
+
+def split(frame: Any, unnamed: str) -> FrameColumns:
+    """The columns and the index of a frame; an index without a name is called `unnamed`."""
+    names, frame_note = names_of_columns(frame.columns)
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) != len(names) else []
+    if twice:
+        raise DataError(f"column names must differ, but {', '.join(map(repr, twice))} is there twice", columns=twice)
+    columns: dict[str, ArrowArray] = {}
+    notes: dict[str, Note] = {}
+    nullable = set()
+    for place, name in enumerate(names):
+        series = frame.iloc[:, place]
+        columns[name], notes[name] = column_of(series, name)
+        if _has_mask(series.dtype):
+            nullable.add(name)
+    labels, ranges = _split_index(frame.index, unnamed, columns, notes)
+    if frame.attrs:
+        frame_note["attrs"] = _plain_attrs(frame.attrs)
+    texts = {name: text for name, note in notes.items() if (text := write_note(note)) is not None}
+    frame_note = {key: value for key, value in frame_note.items() if value}
+    return FrameColumns(columns, labels, ranges, texts, write_note(frame_note), frozenset(nullable))
+
+
+def _has_mask(dtype: Any) -> bool:
+    name = str(dtype)
+    return name == "string" or (name in MASKED_TYPES and not name.startswith("Float"))
+
+
+def _split_index(
+    index: Any, unnamed: str, columns: dict[str, ArrowArray], notes: dict[str, Note]
+) -> tuple[list[str], dict[str, range]]:
+    """The levels of an index added to the columns, under the names that reset_index would give them."""
+    pd = _pandas()
+    if isinstance(index, pd.RangeIndex) and index.name is None and index.start == 0 and index.step == 1:
+        return [], {}
+    n_levels = index.nlevels
+    labels: list[str] = []
+    ranges: dict[str, range] = {}
+    for level in range(n_levels):
+        values, name = index.get_level_values(level), index.names[level]
+        field = _free_name(name, unnamed if n_levels == 1 else f"level_{level}", [*columns, *ranges])
+        if isinstance(index, pd.RangeIndex):
+            ranges[field], note = range(index.start, index.stop, index.step), {"dtype": "range", "step": index.step}
+        else:
+            columns[field], note = column_of(values, field)
+        if type(name) is not str or name != label_name(field, {}, range(n_levels)):
+            note["name"] = write_name(name)
+        known = index if n_levels == 1 else index.levels[level]
+        freq = known.freqstr if isinstance(known, (pd.DatetimeIndex, pd.TimedeltaIndex)) else None
+        notes[field] = {**note, "freq": freq} if freq else note
+        labels.append(field)
+    return labels, ranges
+
+
+def _free_name(name: Any, default: str, taken: Sequence[str]) -> str:
+    wanted = [default if name is None else str(name), default, *(f"{default}_{n}" for n in range(2, len(taken) + 3))]
+    return next(one for one in wanted if one not in taken)
+
+
+def _plain_attrs(attrs: Any) -> dict[str, Any]:
+    """Those of the attributes of a frame that JSON can hold as they are; others are named in a warning."""
+    kept = {key: value for key, value in attrs.items() if isinstance(key, str) and _is_json(value)}
+    lost = [repr(key) for key in attrs if key not in kept]
+    if lost:
+        warnings.warn(
+            f"the frame's attrs {', '.join(lost)} cannot be kept: keys must be strings, values numbers, strings, lists "
+            "or dicts of these",
+            stacklevel=2,
+        )
+    return kept
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return repr(json.loads(json.dumps(value))) == repr(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def column_of(values: Any, name: str) -> tuple[ArrowArray, Note]:
+    """The values of a Series, Index or array of pandas as Arrow, and a note of what pandas knows beyond that."""
+    pd = _pandas()
+    dtype = values.dtype
+    array = values.array if isinstance(values, (pd.Series, pd.Index)) else values
+    if isinstance(dtype, np.dtype):
+        return _from_numpy(array, dtype, name)
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _from_categorical(array, name)
+    if isinstance(dtype, pd.PeriodDtype):
+        return pa.array(np.asarray(array.asi8), mask=np.asarray(array.isna())), {"dtype": str(dtype)}
+    if isinstance(dtype, pd.IntervalDtype):
+        return _from_intervals(array, name)
+    if isinstance(dtype, pd.SparseDtype):
+        return _from_sparse(array, name)
+    if isinstance(dtype, pd.ArrowDtype):
+        found = array.__arrow_array__()
+        return found, {"dtype": "pyarrow", "type": str(found.type)}
+    if isinstance(dtype, pd.StringDtype):
+        return _arrow(array, name, pa.string()), {"dtype": _string_type(pd, dtype)}
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return _arrow(array, name), {"dtype": "tz", "tz": str(dtype.tz)} if isinstance(dtype.tz, timezone) else {}
+    if isinstance(dtype, (pd.Float32Dtype, pd.Float64Dtype)):  # NaN is a value in them, and stays one
+        values = array.to_numpy(dtype.numpy_dtype, na_value=0)
+        return pa.array(values, mask=np.asarray(array.isna())), {"dtype": str(dtype)}
+    return _arrow(array, name), {"dtype": str(dtype)}
+
+
+def _string_type(pd: Any, dtype: Any) -> str:
+    family = "string" if getattr(dtype, "na_value", pd.NA) is pd.NA else "str"
+    return f"{family}[{'python' if dtype.storage == 'python' else 'pyarrow'}]"
+
+
+def _arrow(array: Any, name: str, kind: pa.DataType | None = None) -> ArrowArray:
+    try:
+        return pa.array(array, kind, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError) as error:
+        raise DataError(
+            f"column {name!r} of pandas' type {array.dtype} has no Arrow type that holds it: {error}", column=name
+        ) from error
+
+
+def _from_numpy(array: Any, dtype: np.dtype[Any], name: str) -> tuple[ArrowArray, Note]:
+    if dtype.kind == "O":
+        return _from_objects(array, name)
+    numbers = array.to_numpy()
+    if dtype.kind == "c" and dtype.itemsize <= 16:
+        return complex_array(np.ascontiguousarray(numbers)), {}
+    if dtype.kind in "biu" or (dtype.kind == "f" and not np.isnan(numbers).any()):
+        return pa.array(np.ascontiguousarray(numbers)), {}  # a tenth of the time
+    return _arrow(array, name), {}
+
+
+def _from_objects(array: Any, name: str) -> tuple[ArrowArray, Note]:
+    """Objects of one kind."""
+    pd = _pandas()
+    objects = np.asarray(array, dtype=object)
+    gone = np.asarray(pd.isna(objects)) if objects.ndim == 1 else np.zeros(len(objects), bool)
+    note: Note = {"dtype": "object"}
+    kinds = {_na_name(pd, value) for value in objects[gone][:1000]}
+    if len(kinds) == 1 and kinds != {"None"}:
+        note["na"] = kinds.pop()
+    if gone.all():
+        return pa.nulls(len(objects)), note
+    first = objects[np.argmin(gone)]
+    if isinstance(first, (complex, np.complexfloating)):
+        return _complex_objects(objects, gone, name), note
+    try:
+        found = pa.array(objects, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"column {name!r}: these values have no common type: {error}", column=name) from error
+    default = any(check(found.type) for check in _PLAIN_OBJECTS)
+    default |= pa.types.is_string(found.type) and int(pd.__version__.split(".")[0]) < 3
+    if type(first) in (list, tuple, set):
+        note["items"] = type(first).__name__
+    return found, {} if default and len(note) == 1 else note
+
+
+def _na_name(pd: Any, value: Any) -> str:
+    if value is None:
+        return "None"
+    return "NA" if value is pd.NA else "NaT" if value is pd.NaT else "NaN"
+
+
+def _complex_objects(objects: np.ndarray[Any, Any], gone: np.ndarray[Any, Any], name: str) -> pa.Array:
+    odd = [value for value in objects[~gone] if not isinstance(value, (complex, np.complexfloating))]
+    if odd:
+        raise DataError(f"column {name!r}: these values have no common type: complex and {odd[0]!r}", column=name)
+    return complex_array(np.where(gone, 0j, objects).astype("c16"), gone)
+
+
+def _from_categorical(array: Any, name: str) -> tuple[ArrowArray, Note]:
+    pd = _pandas()
+    if isinstance(array.categories.dtype, pd.IntervalDtype):
+        categories, note = _interval_categories(array.categories)
+    else:
+        categories, note = column_of(pd.Index(array.categories), name)
+    if isinstance(categories, pa.ChunkedArray):
+        categories = pa.concat_arrays(categories.chunks) if categories.num_chunks else pa.nulls(0, categories.type)
+    if pa.types.is_null(categories.type):
+        categories = categories.cast(pa.string())
+    codes = np.asarray(array.codes)
+    found = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), categories, ordered=bool(array.ordered))
+    return found, {"dtype": "category", "categories": note} if note else {}
+
+
+def _interval_categories(categories: Any) -> tuple[pa.Array, Note]:
+    """Intervals as strings, such as "(0, 4]", which categories of a file can be; the note has their ends."""
+    ends = {side: [write_name(end) for end in getattr(categories, side)] for side in ("left", "right")}
+    note = {"dtype": "interval", "closed": categories.closed, "subtype": str(categories.dtype.subtype), **ends}
+    return pa.array([str(category) for category in categories], pa.string()), note
+
+
+def _from_intervals(array: Any, name: str) -> tuple[ArrowArray, Note]:
+    ends = [column_of(end, name)[0] for end in (array.left, array.right)]
+    ends = [pa.concat_arrays(end.chunks) if isinstance(end, pa.ChunkedArray) else end for end in ends]
+    made = pa.StructArray.from_arrays(ends, names=["left", "right"], mask=pa.array(np.asarray(array.isna())))
+    return made, {"dtype": "interval", "closed": array.closed}
+
+
+def _from_sparse(array: Any, name: str) -> tuple[ArrowArray, Note]:
+    pd = _pandas()
+    found, _ = column_of(pd.Series(array.to_dense()), name)
+    fill = array.fill_value
+    note = {"dtype": "Sparse"}
+    if not pd.isna(fill):
+        note["fill"] = fill.item() if isinstance(fill, np.generic) else fill
+    return found, note

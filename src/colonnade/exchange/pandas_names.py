@@ -1,0 +1,194 @@
+"""Column names of pandas that are not strings, as strings and back.
+
+A file names its columns by strings. What the names were is in the frame's note, level by level: by a type, from which
+and from the string the name is found again. A string that is not the canonical form of a value of that type (a column
+that was added or renamed later) is a name as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from colonnade.errors import DataError
+from colonnade.exchange.pandas_notes import Note, read_name
+
+_JSON = (str, int, float, bool, type(None))
+
+
+def write_name(name: Any) -> Any:
+    """The name of an index or a level as JSON has it, tuples as lists; others as strings."""
+    if isinstance(name, tuple):
+        return [write_name(part) for part in name]
+    plain = name.item() if isinstance(name, np.generic) else name
+    return plain if isinstance(plain, _JSON) else str(plain)
+
+
+def names_of_columns(columns: Any) -> tuple[list[str], Note]:
+    """The names as strings, and the note of a frame that says what they were."""
+    levels = [_write_level(columns.get_level_values(level)) for level in range(columns.nlevels)]
+    if len(levels) == 1:
+        names, note = levels[0]
+        return names, {"columns": [note]} if note else {}
+    return [str(name) for name in zip(*(names for names, _ in levels), strict=True)], {
+        "columns": [note for _, note in levels]
+    }
+
+
+def _write_level(values: Any) -> tuple[list[str], Note]:
+    pd = sys.modules["pandas"]
+    dtype = values.dtype
+    note: Note = {} if values.name is None else {"name": write_name(values.name)}
+    if isinstance(values, pd.RangeIndex):
+        note["dtype"] = "range"
+    elif isinstance(dtype, pd.CategoricalDtype):
+        kept = [write_name(category) for category in dtype.categories]
+        note |= {"dtype": "category", "categories": kept, "ordered": bool(dtype.ordered)}
+    elif isinstance(dtype, pd.StringDtype):
+        if dtype.na_value is pd.NA:
+            note["dtype"] = f"string[{dtype.storage}]"
+    elif dtype == np.dtype(object):
+        odd = {str(value): value for value in values if type(value) is not str}
+        if odd:
+            note["values"] = {text: write_name(value) for text, value in odd.items()}
+        elif int(pd.__version__.split(".")[0]) >= 3 and len(values):
+            note["dtype"] = "object"
+    else:
+        note["dtype"] = str(dtype)
+    names = [str(value) for value in values]
+    _check_level(values, names, note)
+    if getattr(values, "freqstr", None) and dtype.kind in "mM":
+        note["freq"] = values.freqstr
+    return names, note
+
+
+def _check_level(values: Any, names: list[str], note: Note) -> None:
+    """Refuse names that could not be found again."""
+    if "dtype" not in note and "values" not in note:
+        return
+    again = _read_level(names, note)
+    wrong = [name for name, one, other in zip(values, values, again, strict=True) if not _same(one, other)]
+    if wrong:
+        raise DataError(
+            f"column name {wrong[0]!r} of type {type(wrong[0]).__name__} cannot be kept: make the names strings, "
+            "df.columns = df.columns.map(str)",
+            column=str(wrong[0]),
+        )
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and bool(one == other)) or (_is_nan(one) and _is_nan(other))
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def columns_from(names: Sequence[str], frame: Note) -> Any:
+    """The names as pandas had them; None where they are strings without a name."""
+    import pandas as pd
+
+    levels = frame.get("columns")
+    if not isinstance(levels, list) or not levels or not all(isinstance(level, dict) for level in levels):
+        return None
+    if len(levels) == 1:
+        return _read_level(names, levels[0])
+    parts = [_split(name, len(levels)) for name in names]
+    if any(part is None for part in parts):
+        return None
+    texts = [[part[level] for part in parts if part is not None] for level in range(len(levels))]
+    indexes = [_read_level(text, level) for text, level in zip(texts, levels, strict=True)]
+    return pd.MultiIndex.from_arrays(indexes, names=[index.name for index in indexes])
+
+
+def _split(name: str, n_levels: int) -> tuple[str, ...] | None:
+    try:
+        found = ast.literal_eval(name)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    if not isinstance(found, tuple) or len(found) != n_levels or not all(isinstance(part, str) for part in found):
+        return None
+    return found if str(found) == name else None
+
+
+def _read_level(names: Sequence[str], note: Note) -> Any:
+    import pandas as pd
+
+    name, dtype = read_name(note.get("name")), str(note.get("dtype", ""))
+    if dtype == "object" or dtype.startswith("string["):
+        return pd.Index(list(names), dtype=dtype, name=name)
+    values = note.get("values")
+    if isinstance(values, dict):
+        return pd.Index([values.get(text, text) for text in names], dtype=object, name=name)
+    read = _reader(dtype, note) if dtype else None
+    if read is None:
+        return pd.Index(list(names), name=name)
+    found = [_canonical(read, text) for text in names]
+    if any(value is None for value in found):
+        mixed = [text if value is None else value for text, value in zip(names, found, strict=True)]
+        return pd.Index(mixed, dtype=object, name=name)
+    return _typed(found, dtype, note, name)
+
+
+def _canonical(read: Callable[[str], Any], text: str) -> Any:
+    """The value of which this is the string; None where it is none."""
+    try:
+        value = read(text)
+    except (ValueError, TypeError, KeyError, OverflowError):
+        return None
+    return value if str(value) == text else None
+
+
+def _reader(dtype: str, note: Note) -> Callable[[str], Any] | None:
+    """What makes a name of a string, for names of one type."""
+    import pandas as pd
+
+    if dtype == "range":
+        return int
+    if dtype == "category":
+        categories = note.get("categories")
+        return {str(one): one for one in categories}.__getitem__ if isinstance(categories, list) else None
+    if dtype.startswith("period["):
+        return lambda text: pd.Period(text, freq=dtype[7:-1])
+    if dtype.startswith("datetime64["):
+        zone = dtype[:-1].partition(", ")[2]
+        return lambda text: pd.Timestamp(text).tz_convert(zone) if zone else pd.Timestamp(text)
+    if dtype.startswith("timedelta64["):
+        return pd.Timedelta
+    if dtype == "bool":
+        return {"True": True, "False": False}.__getitem__
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        return None
+    return kind.type if kind.kind in "iuf" else None
+
+
+def _typed(values: list[Any], dtype: str, note: Note, name: Any) -> Any:
+    import pandas as pd
+
+    if dtype == "category":
+        made: Any = pd.Categorical(values, categories=note["categories"], ordered=bool(note.get("ordered")))
+        return pd.CategoricalIndex(made, name=name)
+    if dtype == "range":
+        step = values[1] - values[0] if len(values) > 1 else 1
+        if values and step and values == list(range(values[0], values[0] + step * len(values), step)):
+            return pd.RangeIndex(values[0], values[0] + step * len(values), step, name=name)
+        return pd.Index(values, dtype="int64", name=name) if values else pd.RangeIndex(0, name=name)
+    index = pd.Index(values, dtype=dtype, name=name)
+    return with_freq(index, note.get("freq"))
+
+
+def with_freq(index: Any, freq: Any) -> Any:
+    """The index with a frequency, if it has it."""
+    if isinstance(freq, str) and hasattr(index, "freq"):
+        try:
+            index.freq = freq
+        except (ValueError, TypeError):
+            return index
+    return index

@@ -1,0 +1,198 @@
+"""Arrow columns as pandas' own arrays, where a note names their type or pyarrow would take another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from colonnade.columns.arrow_text import parse_arrow_type
+from colonnade.columns.extension import ComplexType, complex_values
+from colonnade.exchange.pandas_names import with_freq
+from colonnade.exchange.pandas_notes import MASKED_TYPES, STRING_TYPES, Note, label_name
+
+_CONTAINERS: dict[str, Any] = {"tuple": tuple, "set": set}
+_MISSING = {"NaN": np.nan, "NA": pd.NA, "NaT": pd.NaT}
+
+
+def own_values(column: pa.ChunkedArray, note: Note) -> Any:
+    """The values as an array of pandas or NumPy; None where pyarrow's own conversion is right."""
+    found = _noted(column, note) if note else None
+    if found is not None:
+        return found
+    if isinstance(column.type, ComplexType):
+        return _complex(column)
+    if column.null_count and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+        return column.to_pandas(types_mapper=_nullable).array  # a float would round large ones
+    if column.null_count and pa.types.is_struct(column.type):
+        return _objects(column, note)  # pyarrow would make the integers of all rows floats
+    return None
+
+
+def _complex(column: pa.ChunkedArray) -> Any:
+    values = np.concatenate(
+        [complex_values(chunk) for chunk in column.chunks] or [np.zeros(0, f"c{column.type.bits // 8}")]
+    )
+    values[column.is_null().to_numpy()] = np.nan
+    return values
+
+
+def _nullable(kind: pa.DataType) -> Any:
+    """pandas' own types for integers and booleans with missing rows."""
+    return _type(next(name for name, known in MASKED_TYPES.items() if known == kind))
+
+
+def _noted(column: pa.ChunkedArray, note: Note) -> Any:
+    """The values in the type of the note; None where that does not fit the column."""
+    dtype, kind = str(note.get("dtype")), column.type
+    if dtype in MASKED_TYPES:
+        return _masked(column, dtype) if kind == MASKED_TYPES[dtype] else None
+    if dtype in STRING_TYPES:
+        return _string_type(dtype).__from_arrow__(column) if pa.types.is_string(kind) else None
+    if dtype == "object":
+        return _objects(column, note)
+    if dtype.startswith("period["):
+        return _made(lambda: _type(dtype).__from_arrow__(column)) if kind == pa.int64() else None
+    if dtype == "tz":
+        zoned = pa.types.is_timestamp(kind) and kind.tz is not None
+        return _made(lambda: column.to_pandas().dt.tz_convert(note.get("tz")).array) if zoned else None
+    if dtype == "interval":
+        return _made(lambda: _intervals(column, note))
+    if dtype == "Sparse":
+        return _made(lambda: _sparse(column, note))
+    if dtype == "category":
+        return _made(lambda: _categorical(column, note)) if pa.types.is_dictionary(kind) else None
+    if dtype == "pyarrow":
+        return _arrow_backed(column, str(note.get("type")))
+    return None
+
+
+def _masked(column: pa.ChunkedArray, dtype: str) -> Any:
+    if not dtype.startswith("Float"):
+        return _type(dtype).__from_arrow__(column)
+    values = column.fill_null(0).to_numpy()  # NaN is a value, which some versions of pandas would make missing
+    return pd.arrays.FloatingArray(np.array(values), column.is_null().to_numpy())
+
+
+def _type(name: str) -> Any:
+    return pd.api.types.pandas_dtype(name)
+
+
+def _made(make: Any) -> Any:
+    """What is made, or None where the note does not fit: it comes from a file."""
+    try:
+        return make()
+    except (ValueError, TypeError, KeyError, OverflowError, NotImplementedError, pa.ArrowException):
+        return None
+
+
+def _string_type(dtype: str) -> Any:
+    storage = dtype[:-1].partition("[")[2]
+    return pd.StringDtype(storage) if dtype.startswith("string") else pd.StringDtype(storage, na_value=np.nan)
+
+
+def _objects(column: pa.ChunkedArray, note: Note) -> Any:
+    if isinstance(column.type, ComplexType):
+        values = _complex(column).astype(object)
+    else:
+        values = np.empty(len(column), dtype=object)
+        make = _CONTAINERS.get(str(note.get("items")))
+        for place, value in enumerate(column.to_pylist()):  # at once, lists of one length would be rows of an array
+            values[place] = make(value) if make is not None and isinstance(value, list) else value
+    missing = _MISSING.get(str(note.get("na")))
+    if column.null_count:
+        values[column.is_null().to_numpy()] = missing
+    return values
+
+
+def _intervals(column: pa.ChunkedArray, note: Note) -> Any:
+    if not pa.types.is_struct(column.type) or [f.name for f in column.type] != ["left", "right"]:
+        return None
+    gone = column.is_null().to_numpy()
+    ends = [pa.chunked_array([chunk.field(at) for chunk in column.chunks], column.type.field(at).type) for at in (0, 1)]
+    left, right = (pd.Index(end.to_pandas()) for end in ends)
+    if gone.any():
+        missing = pd.NaT if left.dtype.kind in "mM" else np.nan
+        left, right = (end.where(~gone, missing) for end in (left, right))
+    closed: Any = note.get("closed")
+    return pd.arrays.IntervalArray.from_arrays(left, right, closed=closed)
+
+
+def _sparse(column: pa.ChunkedArray, note: Note) -> Any:
+    dense = own_values(column, {})
+    dense = column.to_pandas() if dense is None else dense
+    return pd.arrays.SparseArray(dense, fill_value=note.get("fill"))
+
+
+def _categorical(column: pa.ChunkedArray, note: Note) -> Any:
+    whole = column.unify_dictionaries().combine_chunks()
+    whole = (
+        whole
+        if isinstance(whole, pa.Array)
+        else pa.concat_arrays(whole.chunks)
+        if whole.num_chunks
+        else pa.nulls(0, column.type)
+    )
+    said = note.get("categories")
+    if not isinstance(said, dict):
+        return None
+    dictionary = pa.chunked_array([whole.dictionary])
+    categories = _interval_categories(dictionary, said) if "left" in said else _noted(dictionary, said)
+    if categories is None:
+        return None
+    codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    kept = pd.Index(categories, dtype=object) if isinstance(categories, np.ndarray) else pd.Index(categories)
+    return pd.Categorical.from_codes(codes, kept, ordered=column.type.ordered)
+
+
+def _interval_categories(strings: pa.ChunkedArray, note: Note) -> Any:
+    """The intervals that these strings name, if the note still has all of them."""
+    left: Any = pd.Index(note["left"]).astype(note["subtype"])
+    right: Any = pd.Index(note["right"]).astype(note["subtype"])
+    found = pd.arrays.IntervalArray.from_arrays(left, right, closed=note["closed"])
+    return found if [str(one) for one in found] == strings.to_pylist() else None
+
+
+def _arrow_backed(column: pa.ChunkedArray, text: str) -> Any:
+    if str(column.type) != text:
+        known = {str(kind): kind for kind in (pa.large_string(), pa.string_view(), pa.large_binary(), pa.binary_view())}
+        kind = known.get(text) or parse_arrow_type(text)
+        column = column if kind is None else _made(lambda: column.cast(kind)) or column
+    return pd.arrays.ArrowExtensionArray(column)
+
+
+def index_from(values: Mapping[str, Any], notes: Mapping[str, Note]) -> pd.Index[Any] | None:
+    """The index of these labels; None without any, or where pandas cannot have them as an index."""
+    names = [label_name(name, notes[name], list(values)) for name in values]
+    try:
+        levels = [_level(one, notes[name]) for name, one in values.items()]
+        if len(levels) > 1:
+            made = pd.MultiIndex.from_arrays(levels, names=names)
+            for at, note in enumerate(notes[name] for name in values):
+                if "freq" in note:
+                    made = made.set_levels(with_freq(made.levels[at], note["freq"]), level=at)
+            return made
+        return levels[0].rename(names[0]) if levels else None
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def _level(values: Any, note: Note) -> Any:
+    if note.get("dtype") == "range":
+        return _range(np.asarray(values), note.get("step"))
+    objects = values.dtype == np.dtype(object)
+    index = pd.Index(values, dtype=object) if objects else pd.Index(values)
+    hash(index[0]) if objects and len(index) else None
+    return with_freq(index, note.get("freq"))
+
+
+def _range(values: np.ndarray[Any, Any], step: Any) -> Any:
+    """A range where the values still are one."""
+    if not isinstance(step, int) or not step or values.dtype.kind != "i":
+        return pd.Index(values)
+    start = int(values[0]) if len(values) else 0
+    found = range(start, start + step * len(values), step)
+    return pd.RangeIndex(found) if np.array_equal(values, np.arange(len(values)) * step + start) else pd.Index(values)
