@@ -72,8 +72,10 @@ def _objects() -> dict[str, pd.DataFrame]:
         "complex as objects": _one(np.array([1j, None, 2 + 1j], dtype=object)),
         "lists": _one([[1, 2], [], [3]]),
         "lists of strings": _one([["a"], ["b", "c"]]),
+        "tuples": _one([(1, 2), (), (3,)]),
+        "sets": _one([{1, 2}, {3}]),
         "arrays": _one([np.array([1.0, 2.0]), np.array([3.0])]),
-        "dicts and None": _one([{"a": 1, "b": "x"}, None]),
+        "dicts and None": _one([{"a": 1, "b": 2.5}, None]),
         "dicts": _one([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]),
     }
 
