@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -18,19 +19,13 @@ from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.dataspace import Dataspace
 from colonnade.sparse.edit import Editor, empty_single, put_dataset
 from colonnade.sparse.fit import fitted
-from colonnade.sparse.layout import SPARSE, VARIABLE, Layout, MapKind
+from colonnade.sparse.layout import LARGEST_CHUNK, MAP_NUMBERS, SPARSE, VARIABLE, Layout, MapKind
 from colonnade.sparse.objects import element_type
 from colonnade.sparse.values import stored_dtype
 
 WriteDialect = Literal["sectioned", "structured", "prototype"]
 Filters = str | Mapping[int, str] | None
 _IDS = {"deflate": 1, "shuffle": 2, "fletcher32": 3, "zstd": 32015}
-MAP_NUMBERS: dict[MapKind, tuple[int, ...]] = {
-    "single": (),
-    "fixed array": (10,),
-    "extensible array": (32, 4, 4, 16, 10),
-    "b-tree": (2048, 100, 40),
-}
 _SELECTION_ITEM = 2  # bytes of the numbers that most selections are made of
 _USUAL_CHUNK = 1024
 Change = Callable[[Callable[[FileHandle], None]], None]
@@ -87,6 +82,10 @@ def plan(
     ):
         raise UsageError(f"chunks {chunk} do not suit an array of {sizes}, at most {limits}")
     stored = element_type(dtype)
+    if prod(chunk) * stored.size > LARGEST_CHUNK:
+        raise UsageError(
+            f"cannot make chunks of {chunk} {stored} elements: they have more than 2^62 bytes. Choose less."
+        )
     if dense and not stored.has_pointers:
         raise UsageError(f"dense=True is for variable-length data, not for {stored}: HDF5 itself keeps that")
     if stored.has_pointers and fill is not None:

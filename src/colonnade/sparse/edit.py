@@ -39,7 +39,7 @@ from colonnade.sparse.headers import (
     PIPELINE,
     encode_header,
 )
-from colonnade.sparse.layout import FILTERED_SINGLE, Layout, encode_layout, record_tail, size_bytes
+from colonnade.sparse.layout import FILTERED_SINGLE, MAP_NUMBERS, Layout, encode_layout, record_tail, size_bytes
 from colonnade.sparse.pack import Packed, Section
 from colonnade.sparse.pipelines import encode_pipelines
 from colonnade.sparse.records import ChunkRecord, RecordForm, Records, encode_records
@@ -55,7 +55,8 @@ _BLOCK_LEAD = 4 + CHECKSUM
 _FILTER_NUMBERS = {"deflate": (0, 9), "shuffle": (1, 1 << 20), "zstd": (0, 22)}
 _MESSAGE_LEAD = 4
 _LONGEST_MESSAGE = 65_535
-_LARGEST_MAP = 1 << 32  # bytes
+_SMALL_MAP = 256 << 10  # bytes of a chunk map that is not looked at again
+_EMPTIEST_MAP = 8  # slots of an array per chunk that is stored
 _NO_ROWS = b"\3\1" + b"\xff" * 8 + bytes(8)  # layout message: contiguous, nowhere, no bytes
 
 
@@ -172,9 +173,10 @@ def put_batches(editor: Editor, header: int, info: SparseInfo, batches: Iterable
     if not n_changed:
         put_messages(editor, header, info)
         return
-    if info.layout.map != "fixed array" or not records:  # that of a fixed array has the same size for ever
+    now = [records[grid] for grid in sorted(records)]
+    if info.layout.map != "fixed array" or not now or _suiting_layout(info, now) != info.layout:
         _give_map(editor, info, before, spare)  # chunks may have been read by way of it until now
-    layout = _put_map(editor, info, [records[grid] for grid in sorted(records)], spare)
+    layout = _put_map(editor, info, now, spare)  # that of a fixed array has the same size for ever
     put_messages(editor, header, replace(info, layout=layout), spare)
 
 
@@ -232,7 +234,7 @@ def _put(editor: Editor, spare: Spare, make: Callable[[int], bytes]) -> int:
 def _give_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], spare: Spare) -> None:
     """Make the place of an old chunk map free, if it is one that was written here: then its length is known."""
     address = info.layout.address
-    if info.layout.map == "single" or address is None or not records:
+    if info.layout.map == "single" or address is None or not records or _suiting_layout(info, records) != info.layout:
         return
     made = _encode_map(info, sorted(records, key=lambda one: one.grid))(address)
     source = editor.source
@@ -312,6 +314,7 @@ def empty_single(info: SparseInfo) -> tuple[int, bytes]:
 
 def _put_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], spare: Spare | None = None) -> Layout:
     """The chunk map of these records, and the layout that leads to it."""
+    info = replace(info, layout=_suiting_layout(info, records))
     layout, form = info.layout, record_form(info)
     if any(record.size >= 1 << 8 * form.size_bytes for record in records):
         raise UnsupportedError(f"{info.name}: a chunk is too large for its record", path=info.name)
@@ -328,6 +331,21 @@ def _put_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], s
     return replace(layout, address=_put(editor, Spare() if spare is None else spare, _encode_map(info, records)))
 
 
+def _suiting_layout(info: SparseInfo, records: Sequence[ChunkRecord]) -> Layout:
+    """The layout with a B-tree in the place of an array that would be mostly empty: its size goes by what is stored.
+
+    An array has a slot for every chunk there can be (of one that can grow: up to the last that is stored).
+    """
+    layout = info.layout
+    if layout.map not in ("fixed array", "extensible array") or not records:
+        return layout
+    slots, n_slots = _slots(info, records)
+    size = (n_slots if layout.map == "fixed array" else max(slots) + 1) * record_form(info).length
+    if size <= max(_SMALL_MAP, _EMPTIEST_MAP * len(records) * record_form(info).length):
+        return layout
+    return replace(layout, map="b-tree", numbers=MAP_NUMBERS["b-tree"], address=None)
+
+
 def _encode_map(info: SparseInfo, records: Sequence[ChunkRecord]) -> Callable[[int], bytes]:
     """The chunk map of these records, in the order of their places, for the address it gets."""
     layout, form = info.layout, record_form(info)
@@ -339,8 +357,6 @@ def _encode_map(info: SparseInfo, records: Sequence[ChunkRecord]) -> Callable[[i
         tree = TreeHeader(version, kind, size, form.length, 0, split, merge, None, 0, 0)
         return lambda at: encode_tree(tree, [row.tobytes() for row in rows], at)
     slots, n_slots = _slots(info, records)
-    if max(n_slots, *slots, 0) * form.length > _LARGEST_MAP:
-        raise UnsupportedError(f"{info.name}: its chunk map would be too large", feature="large chunk maps")
     client = 3 if info.filtered else 2
     if layout.map == "fixed array":
         fixed = FixedArrayHeader(version, client, form.length, layout.numbers[0], n_slots, None)

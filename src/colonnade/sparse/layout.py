@@ -38,13 +38,19 @@ from colonnade.sparse.source import Fields, Source
 
 Dialect = Literal["sectioned", "structured", "structured, short", "prototype"]
 MapKind = Literal["single", "fixed array", "extensible array", "b-tree"]
+MAP_NUMBERS: dict[MapKind, tuple[int, ...]] = {
+    "single": (),
+    "fixed array": (10,),
+    "extensible array": (32, 4, 4, 16, 10),
+    "b-tree": (2048, 100, 40),
+}
 SPARSE, VARIABLE = 1, 2  # bits of the type
 SKIP_EDGES, FILTERED_SINGLE = 1, 2  # bits of the flags
 _CLASS = 4
 _VERSION = 5
 _OFFSET_SIZE = 8
 _MOST_DIMENSIONS = 33
-_MOST_ELEMENTS = 1 << 62
+LARGEST_CHUNK = 1 << 62  # bytes, if all of it were defined
 _MAPS: dict[int, tuple[MapKind, tuple[int, ...]]] = {  # and the bytes of each number that follows
     1: ("single", ()),
     3: ("fixed array", (1,)),
@@ -158,7 +164,7 @@ class _Draft:
         if not 2 <= count <= _MOST_DIMENSIONS or not 1 <= width <= 8 or self.flags > SKIP_EDGES | FILTERED_SINGLE:
             raise fields.wrong(f"has {count} dimensions in {width} bytes each, flags {self.flags}")
         self.sizes = fields.numbers(count, width)
-        if not all(self.sizes) or prod(self.sizes) > _MOST_ELEMENTS:
+        if not all(self.sizes) or prod(self.sizes) > LARGEST_CHUNK:
             raise fields.wrong(f"has chunks of {self.sizes}")
 
     def take_offset_size(self, fields: Fields, n_bytes: int) -> None:
