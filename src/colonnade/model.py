@@ -556,9 +556,10 @@ class ColumnOptions:
     units, units_vocabulary, description: what the values mean, for people.
     fill: the stored value that marks a missing row; None for a column that has no missing rows.
     chunk_rows: rows in a chunk (default: up to 65,536, fewer for small or very wide tables).
-    filters: such as "shuffle+deflate:4", "scale-offset", "zstd:3", or "none"; default: tried on
-        the first rows, with filters that are built into every HDF5 library. scale-offset keeps every integer; of floats it
-        keeps the decimals that you ask for ("scale-offset:3"), NaN, infinities and missing rows.
+    filters: such as "shuffle+deflate:4", "scale-offset", "zstd:3", or "none"; default: tried on the first rows, with
+        filters that are built into every HDF5 library; "portable": the same with those that readers without that
+        library have too (pyfive, jsfive, kerchunk). scale-offset keeps every integer; of floats it keeps the decimals
+        that you ask for ("scale-offset:3"), NaN, infinities and missing rows.
     strings: "fixed" or "variable" length, or by "categories" (it reads as text all the same, unless dictionaries are
         asked for); "auto" takes categories where rows repeat, else fixed where it does not waste space.
     categories: True makes a categorical of text or numbers, which reads as a dictionary; a list names its categories,

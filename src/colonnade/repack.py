@@ -23,7 +23,7 @@ from colonnade.h5.datasets import (
     write_rows,
 )
 from colonnade.h5.direct import CannotSkipFilter
-from colonnade.h5.filters import filters_text, known_filters, parse_filters, without_scale_offset
+from colonnade.h5.filters import PORTABLE, check_filters, filters_text, known_filters, without_scale_offset
 from colonnade.h5.links import address, holds_large_attributes, open_group, unlink, walk_groups
 from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, layout_of
@@ -44,8 +44,13 @@ class NewStorage:
         rows = self.chunk_rows
         if rows not in (None, "auto") and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 1):
             raise UsageError(f"chunk_rows must be a number of rows, or 'auto', not {rows!r}")
-        if self.filters not in (None, "auto"):
-            parse_filters(self.filters)
+        if self.filters != "auto":
+            check_filters(self.filters)
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether filters are to be chosen by trial."""
+        return self.filters in ("auto", PORTABLE)
 
 
 def repack(
@@ -71,7 +76,7 @@ def repack(
             where = None if dataset is None else address(dataset)
             plan = None if where is None else _plan(column, dataset, storage)
             if where is not None and plan is not None:
-                otherwise[where] = _Rewriting(column, plan, storage.filters == "auto")
+                otherwise[where] = _Rewriting(column, plan, storage.is_chosen, storage.filters == PORTABLE)
                 if plan.chunk_rows != column.chunk_rows and path not in shifted:
                     shifted.append(path)
     placeholders = copy_file(source, target, otherwise, progress, unread=unread)
@@ -112,6 +117,7 @@ class _Rewriting:
     column: ColumnInfo
     plan: DatasetPlan
     choose: bool
+    is_portable: bool
 
     def __call__(self, dataset: Any, group: Any, name: str) -> None:
         plan, info = self.plan, describe_dataset(dataset)
@@ -133,4 +139,4 @@ class _Rewriting:
         """The plan with the filters that suit the first chunk."""
         count = min(self.column.n_rows, self.plan.chunk_rows or 0)
         with reading(dataset, describe_dataset(dataset), 0, count) as image:
-            return replace(self.plan, filters=choose_filters(self.plan, image, count))
+            return replace(self.plan, filters=choose_filters(self.plan, image, count, is_portable=self.is_portable))

@@ -30,7 +30,7 @@ Rows = np.ndarray[Any, np.dtype[Any]]
 HISTORIES = int(os.environ.get("COLONNADE_HISTORIES", "0")) or settings().max_examples
 KINDS = ("i1", "u1", "i2", "u4", "i8", "u8", "f4", "f8", "decimal", "timestamp")
 EVERY = (
-    None, None, None, "none", "deflate", "shuffle+deflate", "shuffle+deflate:6", "fletcher32",
+    None, None, None, "none", "portable", "deflate", "shuffle+deflate", "shuffle+deflate:6", "fletcher32",
     "shuffle+deflate+fletcher32", "zstd", "shuffle+zstd:5", "zstd+fletcher32", "lz4", "blosc:lz4", "blosc2",
     "bitshuffle", "bitshuffle:zstd", "n-bit",
 )  # fmt: skip

@@ -131,3 +131,36 @@ def test_floats_that_are_packed_again_stay(tmp_path: Path) -> None:
             file["t"].append({"x": np.array([-0.037 * number])})
         assert [step.name for step in file["t"].info.by_name["x"].filters] == ["scale-offset"]
     assert np.abs(np.array(_rows(path))[:20] - first).max() < 1e-12
+
+
+def test_portable_columns_have_filters_that_every_reader_has(tmp_path: Path) -> None:
+    """By default scale-offset is used; as portable ones shuffle and deflate, in new columns and by `repack`."""
+    path, rng = tmp_path / "x.h5", np.random.default_rng(0)
+    rows: dict[str, Any] = {
+        "sorted": np.arange(20_000),
+        "small": rng.integers(0, 100, 20_000).astype("i4"),
+        "byte": rng.integers(0, 9, 20_000).astype("u1"),
+        "words": np.array(["one", "two", "three"])[rng.integers(0, 3, 20_000)],
+        "long words": [f"a word of its own {number}" for number in range(20_000)],
+        "float": np.round(rng.normal(0, 1, 20_000), 1),
+        "noise": rng.integers(-(2**63), 2**63 - 1, 20_000),
+        "flag": rng.random(20_000) < 0.5,
+    }
+
+    def used(file: cn.File) -> dict[str, tuple[str, ...]]:
+        return {column.name: tuple(step.name for step in column.filters) for column in file["t"].info.columns}
+
+    cn.write(path, rows, "t", columns={name: {"filters": "portable"} for name in rows})
+    with cn.open(path) as file:
+        chosen = used(file)
+    assert {name for steps in chosen.values() for name in steps} == {"shuffle", "deflate"}
+    assert chosen["noise"] == () and chosen["sorted"] and chosen["words"]
+    path.unlink()
+    cn.write(path, rows, "t")
+    with cn.open(path, "r+") as file:
+        assert ("scale-offset",) in used(file).values()
+        file.repack(filters="portable")
+        assert {name for steps in used(file).values() for name in steps} == {"shuffle", "deflate"}
+        file["t"].append({name: values[:10] for name, values in rows.items()})
+        assert {name for steps in used(file).values() for name in steps} == {"shuffle", "deflate"}
+    assert cn.check(path, deep=True) == []

@@ -294,7 +294,11 @@ def convert(
 @command
 @file_argument
 @click.option("--chunk-rows", callback=rows_or_auto, metavar="ROWS|auto", help="Store columns in chunks of so many.")
-@click.option("--filters", metavar="TEXT|auto", help="Store columns with these filters, as shuffle+zstd:5 or none.")
+@click.option(
+    "--filters",
+    metavar="TEXT|auto|portable",
+    help="Store columns with these filters, as shuffle+zstd:5, portable or none.",
+)
 def repack(file: str, chunk_rows: Any, filters: str | None, as_json: bool) -> int:
     """Rewrite FILE to its smallest form, all at once.
 

@@ -214,7 +214,9 @@ MOST_TRIED = 32_768  # rows
 QUICKER = 4  # times larger may be what is undone so much faster: scale-offset against deflate
 
 
-def choose_filters(plan: DatasetPlan, image: Any, count: int, are_codes: bool = False) -> str:
+def choose_filters(
+    plan: DatasetPlan, image: Any, count: int, are_codes: bool = False, is_portable: bool = False
+) -> str:
     """The filters that suit these rows, by trial: small, and quick to undo. None where they save less than a fifth.
 
     The first codes are not a sample of all: new categories come in their order, which only at first compresses well.
@@ -225,7 +227,11 @@ def choose_filters(plan: DatasetPlan, image: Any, count: int, are_codes: bool = 
         return "none"
     if plan.type.has_pointers:
         return "shuffle+deflate"
-    tried = ("scale-offset",) if are_codes and plan.type.kind == "integer" else filters_to_try(plan.type)
+    tried = filters_to_try(plan.type)
+    if is_portable:
+        tried = tuple(text for text in tried if text != "scale-offset")
+    elif are_codes and plan.type.kind == "integer":
+        tried = ("scale-offset",)
     sizes = {text: _tried(plan, text, image, count) for text in tried}
     costs = {text: size if text == "scale-offset" else QUICKER * size for text, size in sizes.items()}
     return min((text for text in costs if sizes[text] <= raw * 0.8), key=lambda text: costs[text], default="none")

@@ -20,6 +20,7 @@ from colonnade.columns.writer import WrittenColumn, checked_units
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.h5.chunks import RowNumbers
 from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.filters import PORTABLE
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.sparse.create import plan
 from colonnade.sparse.draft import SparseDraft
@@ -44,7 +45,7 @@ class SparseColumnWriter:
             self._units = checked_units(self._given, options.units, name)
             info = plan(
                 name, (0,), self._form.stored, (options.chunk_rows or DEFAULT_CHUNK_ROWS,), None,
-                USUAL_FILTERS if options.filters is None else options.filters, (None,), "sectioned",
+                USUAL_FILTERS if options.filters in (None, PORTABLE) else options.filters, (None,), "sectioned",
             )  # fmt: skip
         except UsageError as error:
             error.facts.setdefault("column", name)

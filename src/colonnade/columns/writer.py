@@ -60,7 +60,7 @@ from colonnade.h5.datasets import (
 )
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.direct import CannotSkipFilter, can_grow
-from colonnade.h5.filters import cuts_off_bits, known_filters, parse_filters, without_scale_offset
+from colonnade.h5.filters import PORTABLE, check_filters, cuts_off_bits, known_filters, without_scale_offset
 from colonnade.h5.links import move, rename, unlink
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name
 from colonnade.threads import default_threads
@@ -124,8 +124,7 @@ class ColumnWriter:
         self._sink: tuple[Any, RowSink] | None = None
         self._quick: tuple[Form, AtOnce] | None = None
         self._named: tuple[Form, str | None] | None = None
-        if options.filters is not None:
-            parse_filters(options.filters)
+        check_filters(options.filters)
 
     @classmethod
     def resume(cls, column: ColumnInfo, group: Any, dataset: Any, categories: pa.Array | None, link: str = "") -> Self:
@@ -214,10 +213,11 @@ class ColumnWriter:
         self._dataset = create_dataset(group, self._link, self._plan)
 
     def _choose_filters(self, plan: DatasetPlan, values: pa.Array) -> str:
-        if self._options.filters is not None:
+        is_portable = self._options.filters == PORTABLE
+        if self._options.filters is not None and not is_portable:
             return self._options.filters
         encoded = self._encode(values)  # kept until the trials are over: its image may point into it
-        return choose_filters(plan, encoded.image, len(values), self._coder is not None)
+        return choose_filters(plan, encoded.image, len(values), self._coder is not None, is_portable)
 
     # -- rows --
 

@@ -25,6 +25,15 @@ _SPELLINGS = {"gzip": "deflate", "zlib": "deflate", "scaleoffset": "scale-offset
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
 
 
+PORTABLE = "portable"  # chosen by trial among shuffle and deflate, which readers without the HDF5 library have too
+
+
+def check_filters(text: str | None) -> None:
+    """Refuse a text that is neither a choice nor names filters."""
+    if text not in (None, PORTABLE):
+        parse_filters(text)
+
+
 def parse_filters(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The steps of a filter text: ("shuffle", ()), ("deflate", ("4",)). Empty for "none"."""
     if text.strip().lower() in ("", "none"):

@@ -320,7 +320,8 @@ class File:
 
         Everything beside the tables is kept: groups, arrays, sparse ones too, attributes, links, references. Space
         that dropped and replaced things left is given back.
-        chunk_rows, filters: store the columns of all tables so ("auto": as for new tables); else as they are.
+        chunk_rows, filters: store the columns of all tables so ("auto": as for new tables; filters="portable":
+            by shuffle and deflate, which readers without the HDF5 library know too); else as they are.
         progress: called with the bytes copied so far and the bytes in all.
         Handles into the file (`file.h5` and what came from it) are void afterwards.
         """
