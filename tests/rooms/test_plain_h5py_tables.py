@@ -190,3 +190,43 @@ def test_a_bitmap_of_some_values_is_right_and_stays_so(tmp_path: Path, held: lis
         assert [index.trusted for index in file["my_table"].indexes] == [True]
     check(N + 2)
     assert not [finding for finding in cn.check(path, deep=True) if finding.severity == "error"]
+
+
+# -- categories --
+
+
+@pytest.mark.parametrize("fill", [None, 0, -1, -7], ids=str)
+@pytest.mark.parametrize("chunk_rows", [None, 4], ids=["contiguous", "chunked"])
+@pytest.mark.parametrize("code", ["i1", ">i4", "u1"])
+def test_a_missing_category_can_be_appended_and_set(
+    tmp_path: Path, code: str, chunk_rows: int | None, fill: int | None
+) -> None:
+    """6.6: -1 is a missing category of signed codes, whether a fill is set or not, and whatever it is."""
+    path = tmp_path / "x.h5"
+    make_example(path, chunk_rows, code)
+    expected = [*"abcabcabca"]
+    if fill is not None and np.dtype(code).kind == "i":
+        with h5py.File(path, "r+") as file:
+            old = file["my_table/label"]
+            storage: dict[str, Any] = {} if chunk_rows is None else {"chunks": (chunk_rows,), "maxshape": (None,)}
+            new = file["my_table"].create_dataset("new", data=old[:], fillvalue=fill, **storage)
+            for name, value in old.attrs.items():
+                new.attrs[name] = value
+            del file["my_table/label"]
+            file.move("my_table/new", "my_table/label")
+            file["my_table/row_id"].attrs["_columns_list"] = references(
+                *(file["my_table"][name] for name in ("ts", "energy", "label"))
+            )
+    with cn.open(path, "r+") as file:
+        table = file["my_table"]
+        table.append(row(None))
+        table.append(row("b"))
+        table.update("label", [0, 4], [None, "c"])
+        table.update("label", [0], ["b"])
+        table.update("label", [1], [None])
+    expected[0], expected[1], expected[4] = "b", None, "c"  # type: ignore[call-overload]
+    with cn.open(path) as file:
+        assert file["my_table"].to_arrow()["label"].to_pylist() == [*expected, None, "b"]
+    with h5py.File(path) as file:
+        assert file["my_table/label"][1] == file["my_table/label"][N] == -1
+    assert [str(finding) for finding in cn.check(path, deep=True) if finding.severity == "error"] == []

@@ -82,14 +82,18 @@ def categorical_form(categories: pa.Array, as_enum: bool, has_missing: bool, nam
         stored = stored_enum(_enum_names(categories.to_pylist(), name))
         if has_missing:
             stored = replace(stored, members=(*stored.members, ("MISSING", MISSING_CODE)))
-    dtype = memory_dtype(stored)
-    fill = np.array(MISSING_CODE, dtype=dtype).tobytes() if has_missing or not as_enum else None
-    return Form(stored, pa.from_numpy_dtype(dtype), fill)
+    fill = missing_code(stored) if has_missing or not as_enum else None
+    return Form(stored, pa.from_numpy_dtype(memory_dtype(stored)), fill)
+
+
+def missing_code(stored: StoredType) -> bytes:
+    """The code that marks a missing row, -1, in this signed datatype."""
+    return np.array(MISSING_CODE, dtype=memory_dtype(stored)).tobytes()
 
 
 def holds_codes(stored: StoredType, n_categories: int) -> bool:
     """Whether this datatype can hold the codes of so many categories, with -1 for missing."""
-    return stored.kind == "integer" and stored.signed and n_categories <= 1 << (min(stored.size, 8) * 8 - 1)
+    return stored.kind == "integer" and stored.signed and n_categories <= 1 << (min(stored.precision, 64) - 1)
 
 
 def suit_datatype(form: Form, values: pa.Array, options: ColumnOptions, name: str, first: bool, more: bool) -> Form:

@@ -57,6 +57,7 @@ def new_writer(
 
 def resume_column(group: Any, column: ColumnInfo) -> ColumnWriter | SparseColumnWriter:
     """A writer for the rows behind those that a column has."""
+    from colonnade.columns.forms import missing_code
     from colonnade.columns.sparse_writer import SparseColumnWriter
     from colonnade.columns.writer import ColumnWriter
 
@@ -66,6 +67,8 @@ def resume_column(group: Any, column: ColumnInfo) -> ColumnWriter | SparseColumn
     categories = None
     if column.categories is not None:
         categories = ColumnReader(column, dataset, categories_dataset).categories()
+        if column.type.signed:  # -1 is missing, whatever the fill is (6.6)
+            column = replace(column, fill=missing_code(column.type))
     return ColumnWriter.resume(column, group, dataset, categories)
 
 
