@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from colonnade.columns.carried import CarriedWriter, is_carried
 from colonnade.columns.mapping import arrow_type, implied_units, plain_type
 from colonnade.columns.plain import plain_array
 from colonnade.columns.read import ColumnReader
@@ -112,6 +113,8 @@ class OpenTable:
             raise self.unreadable(column)
         if column.storage == "sectioned":
             self.journaled()
+        if is_carried(column):
+            return CarriedWriter(column, self.group, self.layout.open_column(self.group, column)[0])
         return self.layout.resume_column(self.group, column)
 
 
@@ -146,7 +149,9 @@ def append(
     done = 0
     for batch in source.batches:
         for writer, kind in writers.of_columns:
-            writer.write(_fitting(_values(batch, writer.name, source, done), kind, writer.name, first + done))
+            values = _values(batch, writer.name, source, done)
+            is_plain = not isinstance(writer, CarriedWriter)
+            writer.write(_fitting(values, kind, writer.name, first + done) if is_plain else values)
         done += batch.num_rows
         if progress is not None:
             progress(done, source.n_rows)
@@ -232,7 +237,8 @@ def _follow_face(table: OpenTable, touched: Touched) -> None:
 def _check_columns(info: TableInfo, source: Source) -> None:
     given = set(source.schema.names) | set(source.ranges)
     known = set(info.by_name)
-    lacking, odd = sorted(known - given), sorted(given - known)
+    lacking = sorted(name for name in known - given if not is_carried(info.by_name[name]))
+    odd = sorted(given - known)
     if lacking or odd:
         parts = [f"it lacks {', '.join(map(repr, lacking))}"] if lacking else []
         parts += [f"the table has no {', '.join(map(repr, odd))}"] if odd else []
@@ -249,6 +255,8 @@ def _check_columns(info: TableInfo, source: Source) -> None:
 
 def _check_family(column: ColumnInfo, given: pa.DataType) -> None:
     """Refuse values of a type that cannot stand for the column's."""
+    if is_carried(column):
+        return  # told when they come
     wanted = arrow_type(column)
     if family(_values_type(given)) not in (family(_values_type(wanted)), "null") and not _has_no_type(wanted):
         raise DataError(
@@ -276,7 +284,7 @@ def _values(batch: pa.RecordBatch, name: str, source: Source, done: int) -> pa.A
     if name in source.ranges:
         rows = source.ranges[name][done : done + batch.num_rows]
         return array_from(np.array(rows), name)
-    return batch.column(name)
+    return batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows)
 
 
 def _fitting(array: pa.Array, kind: pa.DataType, name: str, first_row: int) -> pa.Array:
@@ -355,8 +363,10 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
     writer = table.resume(column)
+    array = array.take(pa.array(order))
     with rows_as(lambda place: int(numbers[place])):
-        writer.overwrite(numbers, _fitting(array.take(pa.array(order)), arrow_type(column), name, 0))
+        is_plain = not isinstance(writer, CarriedWriter)
+        writer.overwrite(numbers, _fitting(array, arrow_type(column), name, 0) if is_plain else array)
     written = [writer.finish()]
     table.layout.extend(table.group, table.info, written)
     changed = Selection.from_rows(numbers)

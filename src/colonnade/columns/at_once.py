@@ -29,7 +29,7 @@ def encode_at_once(form: Form) -> AtOnce:
         encode = _strings(dtype, form.fill)
     elif form.stored.kind == "boolean" and pa.types.is_boolean(form.kind):
         encode = _booleans(dtype)
-    elif form.stored.kind in ("integer", "float") and dtype.kind in "iuf" and _is_number(form.kind, dtype):
+    elif form.stored.kind in ("integer", "float") and dtype.kind in "iuf" and _is_number(form, dtype):
         encode = _numbers(dtype, form.fill)
 
     def suiting(values: pa.Array) -> Image | None:
@@ -40,8 +40,11 @@ def encode_at_once(form: Form) -> AtOnce:
     return suiting
 
 
-def _is_number(kind: pa.DataType, dtype: np.dtype[Any]) -> bool:
-    """Whether Arrow keeps these values as the very numbers that are stored."""
+def _is_number(form: Form, dtype: np.dtype[Any]) -> bool:
+    """Whether Arrow keeps these values as the very numbers that are stored, which hold all of them."""
+    kind = form.kind
+    if form.stored.kind == "integer" and form.stored.precision < 8 * dtype.itemsize:
+        return False
     if pa.types.is_temporal(kind):
         return dtype.kind == "i" and bool(kind.bit_width == dtype.itemsize * 8)
     return bool(kind == pa.from_numpy_dtype(dtype))

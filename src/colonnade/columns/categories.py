@@ -22,13 +22,14 @@ Slots = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 class CategoryCoder:
-    """The categories seen so far. `fixed` ones were named by the caller and may not grow."""
+    """The categories seen so far. `fixed` ones may not grow: they were named by the caller, or are `whose` says."""
 
-    def __init__(self, values: pa.Array, ordered: bool, fixed: bool, name: str) -> None:
+    def __init__(self, values: pa.Array, ordered: bool, fixed: bool, name: str, whose: str = "") -> None:
         self.values = values
         self.ordered = ordered
         self._fixed = fixed
         self._name = name
+        self._whose = whose or "the categories given"
         self._last: tuple[pa.Array, pa.Array] | None = None
         self._slots: Slots = np.zeros(0, dtype=np.uint64)
         self._n_slotted = 0  # categories that the slots know
@@ -95,7 +96,7 @@ class CategoryCoder:
             if not used:
                 return
             row = first_row + used[0]
-            why = "is not one of the categories given" if self._fixed else (
+            why = f"is not one of {self._whose}" if self._fixed else (
                 "is not one of the ordered categories so far: name all of them with categories=[...]"
             )  # fmt: skip
             value = python_values(array.slice(used[0], 1))[0]

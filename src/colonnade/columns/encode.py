@@ -21,8 +21,8 @@ from colonnade.columns.values import python_values
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.h5.datasets import Image, fill_element
-from colonnade.h5.datatypes import SEQUENCE_DTYPE, memory_dtype
-from colonnade.model import StoredType
+from colonnade.h5.datatypes import SEQUENCE_DTYPE, integer_bounds, memory_dtype
+from colonnade.model import StoredType, shown_name
 
 
 @dataclass
@@ -64,6 +64,8 @@ def _put_fill(encoded: Encoded, array: pa.Array, stored: StoredType, fill: bytes
 
 def _encode(array: pa.Array, stored: StoredType, name: str) -> Encoded:
     kind = array.type
+    if stored.kind == "enum" and not pa.types.is_integer(kind):
+        return _encode_enum(array, stored, name)
     if stored.kind == "boolean":
         return Encoded(boolean_image(array, memory_dtype(stored)))
     if stored.kind == "string":
@@ -80,7 +82,32 @@ def _encode(array: pa.Array, stored: StoredType, name: str) -> Encoded:
         return _encode_compound(array, stored, name)
     if pa.types.is_decimal(kind):
         return _encode_decimal(array, stored)
-    return Encoded(fixed_image(array, memory_dtype(stored)))
+    image = fixed_image(array, memory_dtype(stored))
+    if stored.kind == "integer" and stored.precision < 8 * image.itemsize:
+        _refuse_too_many_bits(image, array, stored, name)
+    return Encoded(image)
+
+
+def _refuse_too_many_bits(image: Image, array: pa.Array, stored: StoredType, name: str) -> None:
+    """Integers that need more bits than the datatype has; HDF5 would store the nearest that it holds."""
+    low, high = integer_bounds(stored)
+    wide = (image < low) | (image > high)
+    if array.null_count:
+        wide &= array.is_valid().to_numpy(zero_copy_only=False)
+    if wide.any():
+        _refuse_rows(pa.array(wide), array, name, f"does not fit its {stored.precision} bits")
+
+
+def _encode_enum(array: pa.Array, stored: StoredType, name: str) -> Encoded:
+    """The numbers of members that are given by name."""
+    names = array.cast(pa.string()) if pa.types.is_dictionary(array.type) else array
+    members = {shown_name(member): value for member, value in stored.members}
+    places = pc.index_in(names, value_set=pa.array(members, pa.string()))
+    if places.null_count > array.null_count:
+        unknown = pc.and_(pc.is_null(places), pc.is_valid(names))
+        _refuse_rows(unknown, array, name, "is not one of the members of its enum")
+    numbers = np.array(list(members.values()) or [0], dtype=memory_dtype(stored))
+    return Encoded(numbers[places.fill_null(0).to_numpy()])
 
 
 def boolean_image(array: pa.Array, dtype: np.dtype[Any]) -> Image:

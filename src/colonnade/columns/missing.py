@@ -17,7 +17,7 @@ import pyarrow as pa
 from colonnade import kernels
 from colonnade.columns import compute as pc
 from colonnade.h5.datasets import Image, follow_pointers, with_length
-from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.datatypes import integer_bounds, memory_dtype
 from colonnade.h5.heap import Strings
 from colonnade.model import StoredType
 
@@ -105,12 +105,11 @@ def _is_raw_number(stored: StoredType) -> bool:
 def _integer_fills(stored: StoredType) -> Iterator[bytes]:
     """Signed: minimum + 1, minimum, then inward from both ends. Unsigned: maximum downward."""
     dtype = memory_dtype(stored)
-    bounds = np.iinfo(dtype)
-    low, high = int(bounds.min), int(bounds.max)
+    low, high = integer_bounds(stored)
     if low == 0:
         order: Iterable[int] = range(high, max(high - 300, -1), -1)
     else:
-        inward = itertools.chain.from_iterable((low + 1 + i, high + 1 - i) for i in range(1, 128))
+        inward = itertools.chain.from_iterable((low + 1 + i, high + 1 - i) for i in range(1, min(128, -low)))
         order = itertools.chain((low + 1, low), inward, (0,))
     return (np.array(value, dtype=dtype).tobytes() for value in order)
 

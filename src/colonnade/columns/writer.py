@@ -44,7 +44,7 @@ from colonnade.columns.plain import plain_array
 from colonnade.columns.read import cut
 from colonnade.columns.values import python_values
 from colonnade.dataclass import dataclass
-from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
+from colonnade.errors import DataError, FormatError, UsageError, rows_as
 from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
@@ -124,19 +124,24 @@ class ColumnWriter:
         self._sink: tuple[Any, RowSink] | None = None
         self._quick: tuple[Form, AtOnce] | None = None
         self._named: tuple[Form, str | None] | None = None
+        self._numbers: pa.Array | None = None  # of the members of an enum that has numbers of its own
         check_filters(options.filters)
 
     @classmethod
     def resume(cls, column: ColumnInfo, group: Any, dataset: Any, categories: pa.Array | None, link: str = "") -> Self:
         """A writer that goes on behind the rows that a column has. `link` names its dataset, if not its own name."""
         kind = arrow_type(column)
+        kind = kind if pa.types.is_dictionary(kind) else plain_type(kind)  # names of an enum inside others are text
+        numbers = None
         if column.type.kind == "enum":
-            categories = _numbered_names(column)
+            categories, numbers = _names_and_numbers(column)
         options = ColumnOptions(description=column.description, enum=column.type.kind == "enum")
         writer = cls(column.name, kind, options, link=link)
         if categories is not None:
             ordered = bool(pa.types.is_dictionary(kind) and kind.ordered)
-            writer._coder = CategoryCoder(categories, ordered, False, column.name)
+            whose = "" if numbers is None else "the members of its enum"
+            writer._coder = CategoryCoder(categories, ordered, numbers is not None, column.name, whose)
+            writer._numbers = numbers
             kind = pa.from_numpy_dtype(memory_dtype(column.type))
         writer._units = column.units
         writer._form = Form(column.type, kind, column.fill)
@@ -310,7 +315,8 @@ class ColumnWriter:
     def _as_values(self, array: pa.Array, first_row: int) -> pa.Array:
         """The array in its plain type; of a categorical, the codes."""
         if self._coder is not None:
-            return self._coder.encode(array, first_row)
+            codes = self._coder.encode(array, first_row)
+            return codes if self._numbers is None else self._numbers.take(codes)
         return plain_array(array, self._given)
 
     def _flush(self, count: int) -> None:
@@ -412,6 +418,8 @@ class ColumnWriter:
         if self._coder is not None:
             if self._options.fill is None:
                 self._refuse_missing_without_fill(self._form, values)
+            if self._numbers is not None or (self._resumed and self._is_held_by_enum(values)):
+                return self._form
             if self._resumed and holds_codes(self._form.stored, len(self._coder.values)):
                 return self._form
             marked = has_missing or self._form.fill is not None  # by rows that are there already
@@ -423,6 +431,13 @@ class ColumnWriter:
             asked_fill(self._options, form, self.name)
             return form
         return self._suit_fill(form, values)
+
+    def _is_held_by_enum(self, values: pa.Array) -> bool:
+        """Whether the enum of a column that was there has a member for every category, and a mark for missing rows."""
+        form, coder = self._form, self._coder
+        if form.stored.kind != "enum" or coder is None or (values.null_count and form.fill is None):
+            return False
+        return len(coder.values) <= len(form.stored.members) - (form.fill is not None)
 
     def _suit_fill(self, form: Form, values: pa.Array) -> Form:
         if self._options.fill is not AUTO:
@@ -523,7 +538,8 @@ class ColumnWriter:
         aside = f"{self._link}\x01aside"
         chunk_rows = chunk_rows or self._fitting_chunk_rows(form)
         self._plan = replace(self._plan, type=form.stored, fill=self._stored_fill(form), chunk_rows=chunk_rows)
-        dataset = create_dataset(self._group, aside, self._plan)
+        kept_type = self._dataset.get_type() if self._dataset is not None and form.stored == self._form.stored else None
+        dataset = create_dataset(self._group, aside, self._plan, type_id=kept_type)
         resize(dataset, self._n_written)
         at = 0
         for values in self._written_values():
@@ -574,12 +590,14 @@ def checked_units(kind: pa.DataType, asked: str | None, name: str) -> str | None
     return implied or asked
 
 
-def _numbered_names(column: ColumnInfo) -> pa.Array:
-    """The names of an enum whose members are numbered from 0, as this library writes them."""
-    members = [(value, name) for name, value in column.type.members if value >= 0]
-    if [value for value, _ in members] != list(range(len(members))):
-        raise UnsupportedError(
-            f"column {column.name!r} is an enum with numbers of its own, to which no rows can be added yet",
-            feature="enum with own numbers",
-        )
-    return pa.array([shown_name(name) for _, name in members], pa.string())
+def _names_and_numbers(column: ColumnInfo) -> tuple[pa.Array, pa.Array | None]:
+    """The names of an enum in the order of their numbers, and these; None where they count from 0, so that it can grow.
+
+    The member that the fill is marks missing rows, and is no name.
+    """
+    mark = None if column.fill is None else int(np.frombuffer(column.fill, dtype=memory_dtype(column.type))[0])
+    members = sorted((value, name) for name, value in column.type.members if value != mark)
+    names = pa.array([shown_name(name) for _, name in members], pa.string())
+    if [value for value, _ in members] == list(range(len(members))):
+        return names, None
+    return names, pa.array([value for value, _ in members], pa.from_numpy_dtype(memory_dtype(column.type)))

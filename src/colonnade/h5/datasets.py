@@ -207,9 +207,12 @@ class DatasetPlan:
     large_attributes: bool = False
 
 
-def create_dataset(group: Any, name: str, plan: DatasetPlan, n_rows: int = 0) -> Any:
-    """A new one-dimensional dataset that can grow (chunked), or of fixed length (no chunk length)."""
-    type_id = make_type(plan.type)
+def create_dataset(group: Any, name: str, plan: DatasetPlan, n_rows: int = 0, type_id: Any = None) -> Any:
+    """A new one-dimensional dataset that can grow (chunked), or of fixed length (no chunk length).
+
+    type_id: its HDF5 datatype, where that of another dataset is to be kept to the last bit.
+    """
+    type_id = make_type(plan.type) if type_id is None else type_id
     creation = creation_list()
     if plan.chunk_rows is not None:
         creation.set_chunk((plan.chunk_rows,))

@@ -247,6 +247,12 @@ def memory_dtype(stored: StoredType) -> np.dtype[Any]:
     return np.dtype((np.void, min(stored.size, LARGEST_ELEMENT)))
 
 
+def integer_bounds(stored: StoredType) -> tuple[int, int]:
+    """The least and the greatest value that an integer datatype holds."""
+    bits = min(stored.precision, 8 * memory_dtype(stored).itemsize)
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if stored.signed else (0, (1 << bits) - 1)
+
+
 def memory_type(type_id: Any, stored: StoredType, writing: bool = False) -> Any:
     """The HDF5 datatype of one element in memory, for the file's datatype and its description.
 

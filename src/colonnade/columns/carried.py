@@ -1,0 +1,142 @@
+"""Columns of datatypes that nothing given by a caller can be encoded in: carried along while the table changes.
+
+In: raw elements (as such a column is read), or nothing. Out: the same dataset, longer, or a copy of it in chunks with
+the very same datatype. Rows for which nothing is given hold the column's fill, or zeros where none is set.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.forms import Form
+from colonnade.columns.mapping import arrow_type
+from colonnade.columns.read import cut
+from colonnade.columns.writer import WrittenColumn
+from colonnade.errors import DataError, UnsupportedError
+from colonnade.h5.attributes import copy_attributes
+from colonnade.h5.datasets import (
+    DatasetPlan,
+    Image,
+    RowSink,
+    can_grow,
+    create_dataset,
+    default_chunk_rows,
+    is_shown_as_stored,
+    reading,
+    resize,
+    write_rows,
+)
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.filters import known_filters
+from colonnade.h5.links import rename, unlink
+from colonnade.model import ColumnInfo, ColumnOptions, StoredType
+
+
+def is_carried(column: ColumnInfo) -> bool:
+    """Whether values that a caller gives cannot be encoded in the column's datatype."""
+    is_plain = column.categories is None and column.kept is None and not column.is_masked
+    return is_plain and column.storage != "sectioned" and not _can_be_encoded(column.type)
+
+
+def _can_be_encoded(stored: StoredType) -> bool:
+    if stored.kind == "unknown":
+        return False
+    if stored.kind in ("integer", "bitfield", "float"):
+        return memory_dtype(stored).kind != "V"
+    if stored.kind in ("sequence", "array"):
+        return _can_be_encoded(stored.item)
+    return all(_can_be_encoded(field.type) for field in stored.fields)
+
+
+class CarriedWriter:
+    """Goes on after the rows of such a column; in this order: construct, write or overwrite, finish."""
+
+    def __init__(self, column: ColumnInfo, group: Any, dataset: Any) -> None:
+        self.name = column.name
+        self._column, self._dataset = column, dataset
+        self._n_rows = column.n_rows
+        self._replaced = False
+        if column.storage != "chunked" or not can_grow(dataset):
+            self._copy_into_chunks(group)
+
+    def _copy_into_chunks(self, group: Any) -> None:
+        """Copy the rows, element by element as they are, into a dataset that can grow and takes this one's place."""
+        column, old = self._column, self._dataset
+        if is_shown_as_stored(column.type):
+            raise UnsupportedError(
+                f"cannot change the number of rows: column {self.name!r} is of type {column.type}, which cannot be "
+                "copied into chunks. Drop it, or store it in chunks with h5py",
+                feature=str(column.type),
+                column=self.name,
+            )
+        link = column.link or column.name
+        chunk_rows = column.chunk_rows or default_chunk_rows(column.n_rows, column.type)
+        plan = DatasetPlan(column.type, chunk_rows, known_filters(column.filters), column.fill)
+        new = create_dataset(group, f"{link}\x01aside", plan, self._n_rows, old.get_type())
+        for start, stop in cut(0, self._n_rows, chunk_rows, column.type):
+            with reading(old, column, start, stop - start) as image:
+                write_rows(new, column.type, start, image, stop - start)
+        copy_attributes(old, new)
+        self._dataset, self._replaced = new, True
+        unlink(group, link)
+        rename(group, f"{link}\x01aside", link)
+
+    def write(self, array: pa.Array) -> None:
+        """Add rows: raw elements, or nulls, which become the fill."""
+        image = self._image(array, self._n_rows)
+        resize(self._dataset, self._n_rows + len(array))
+        if image is not None:  # else HDF5 itself fills the new rows
+            write_rows(self._dataset, self._column.type, self._n_rows, image, len(array))
+        self._n_rows += len(array)
+
+    def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
+        """Put raw elements into rows that are there, given in increasing order."""
+        if array.null_count and (self._column.fill is None or self._column.type.has_pointers):
+            raise DataError(f"cannot make a row of column {self.name!r} missing: no value marks it", column=self.name)
+        image = self._image(array, 0)
+        if image is not None:
+            sink = RowSink(self._dataset, self._column.type)
+            sink.write_at(rows, image)
+            sink.drain()
+
+    def finish(self) -> WrittenColumn:
+        column = self._column
+        return WrittenColumn(
+            name=self.name,
+            dataset=self._dataset,
+            form=Form(column.type, arrow_type(column), column.fill),
+            options=ColumnOptions(description=column.description),
+            units=column.units,
+            arrow_type=None,
+            has_missing=False,
+            n_rows=self._n_rows,
+            kind=arrow_type(column),
+            replaced=self._replaced,
+        )
+
+    def _image(self, array: pa.Array, first_row: int) -> Image | None:
+        """The elements, the fill or zeros where nothing is given; None where only HDF5 can make them of nothing."""
+        storage = array.storage if isinstance(array, pa.ExtensionArray) else array
+        column, dtype = self._column, memory_dtype(self._column.type)
+        present = array.is_valid().to_numpy(zero_copy_only=False)
+        is_raw = dtype.kind == "V" and not dtype.names and storage.type == pa.binary(dtype.itemsize)
+        if present.any() and not is_raw:
+            row = first_row + int(np.argmax(present))
+            raise UnsupportedError(
+                f"cannot write column {self.name!r}, row {row}: values cannot be encoded as {self._column.type}. Leave "
+                "the column out, and its new rows hold its fill value, or write them with h5py",
+                feature=str(self._column.type),
+                column=self.name,
+                row=row,
+            )
+        if column.type.has_pointers:
+            return None
+        image = np.zeros(len(array), dtype=dtype)
+        if column.fill is not None:
+            image[...] = np.frombuffer(column.fill, dtype=dtype)[0]
+        if present.any():
+            image[present] = np.frombuffer(b"".join(storage.drop_null().to_pylist()), dtype=dtype)
+        return image
