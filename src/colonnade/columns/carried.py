@@ -21,7 +21,6 @@ from colonnade.h5.datasets import (
     DatasetPlan,
     Image,
     RowSink,
-    can_grow,
     create_dataset,
     default_chunk_rows,
     is_shown_as_stored,
@@ -30,6 +29,7 @@ from colonnade.h5.datasets import (
     write_rows,
 )
 from colonnade.h5.datatypes import memory_dtype
+from colonnade.h5.direct import can_grow
 from colonnade.h5.filters import known_filters
 from colonnade.h5.links import rename, unlink
 from colonnade.model import ColumnInfo, ColumnOptions, StoredType
