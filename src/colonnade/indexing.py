@@ -15,7 +15,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError
-from colonnade.h5.direct import can_grow
+from colonnade.h5.direct import CannotSkipFilter, can_grow
 from colonnade.h5.links import address, open_group
 from colonnade.indexes import KINDS, WORDS, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
@@ -198,7 +198,7 @@ class Indexes:
         try:
             has_room = all(map(can_grow, index.datasets()))
             dataset = index.refresh(self.reader(column), touched, n_before, index.options()) if has_room else None
-        except BAD_INDEX:
+        except (*BAD_INDEX, CannotSkipFilter):
             dataset = None
         if dataset is None:
             self._rebuild(one, column)

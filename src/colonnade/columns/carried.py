@@ -102,6 +102,11 @@ class CarriedWriter:
             sink.write_at(rows, image)
             sink.drain()
 
+    def truncate(self, n_rows: int) -> None:
+        """Keep the first rows only."""
+        resize(self._dataset, n_rows)
+        self._n_rows = n_rows
+
     def finish(self) -> WrittenColumn:
         column = self._column
         return WrittenColumn(
