@@ -94,7 +94,8 @@ def save_receipts(path: Path, receipts: Receipts, state: list[int]) -> None:
         if state != file_state(path):
             return
         target = _receipt_path(path)
-        if not receipts and not target.exists():
+        if not receipts:  # every commit comes here: nothing is written where there is nothing to keep
+            target.unlink(missing_ok=True)
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         with written_whole(target) as stream:

@@ -235,3 +235,17 @@ def test_lazy_and_whole_descriptions_are_equal(path: Path, monkeypatch: pytest.M
                 assert (lazy.column_names, lazy.label_names) == (tuple(whole.column_names), whole.label_names)
                 assert lazy == whole
     assert n_tables or path.stem in ("T1-missing", "T1-number", "T1-other-letters", "T2-later-revision")
+
+
+def test_appends_without_indexes_write_no_receipts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a table that lost its indexes, receipts were written again at each commit."""
+    monkeypatch.setenv("COLONNADE_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "x.h5"
+    cn.write(path, {"x": [1, 2, 3]}, table="t", index={"x": "sorted_rows"})
+    receipts = tmp_path / "cache" / "receipts"
+    assert len(list(receipts.iterdir())) == 1
+    with cn.open(path, "r+") as file:
+        file["t"].drop_index("x")
+        assert list(receipts.iterdir()) == []
+        file["t"].append({"x": [4]})
+        assert list(receipts.iterdir()) == []
