@@ -34,7 +34,9 @@ def told_of_damage(name: str) -> Iterator[None]:
 
 def as_damage(error: Exception, name: str) -> Exception:
     """The CorruptError that an error of the library means; any other error as it is."""
-    if isinstance(error, ColonnadeError) or not isinstance(error, _FAILURES) or not _is_of_library(error):
+    if isinstance(error, (ColonnadeError, RecursionError)) or not isinstance(error, _FAILURES):
+        return error
+    if not _is_of_library(error):
         return error
     return CorruptError(f"{name} is damaged: the HDF5 library says: {error}", path=name)
 

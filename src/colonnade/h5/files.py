@@ -12,6 +12,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Literal
 from weakref import WeakSet
@@ -21,10 +22,12 @@ from h5py import h5f, h5fd, h5p
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, CorruptError, FormatError, UsageError
+from colonnade.h5.callbacks import Callbacks
 from colonnade.h5.chunks import know_journaled
 from colonnade.h5.damage import as_damage
 from colonnade.h5.disk import Disk
 from colonnade.h5.hazards import check_root
+from colonnade.h5.interrupts import hold_signals, pause, release_signals, shielded
 from colonnade.h5.journal import Durability, JournaledFile, journal_path
 from colonnade.h5.locks import NO_LOCKS, Locking, Wish, WriterLock, has_writer, lock_path, read_stamp, share
 from colonnade.h5.marks import find_mark
@@ -78,6 +81,7 @@ class FileHandle:
         self.name = name
         self.generation = 0
         self.held = False
+        self.is_changing = False  # a commit or a roll-back will follow
         self._owned = owned
         self._journaled = journaled
         self._lock = lock
@@ -87,6 +91,7 @@ class FileHandle:
         self._place = Path(name)
         self._watched: Path | None = None
         self._closed = False
+        self._is_torn = False  # a roll-back was begun and has not come to its end
         self._is_ahead = False  # of what the journal would roll back to
         self._care = Care()
         self._stamp: list[int] = []
@@ -103,6 +108,8 @@ class FileHandle:
             return self.h5.id
         try:
             return self.h5["/"].id
+        except RecursionError:
+            raise
         except (KeyError, RuntimeError, OSError) as error:
             raise CorruptError(f"{self.name}: the root group cannot be opened: {error}", path=self.name) from error
 
@@ -150,6 +157,7 @@ class FileHandle:
         written, self._journaled.written = self._journaled.written, []
         return written
 
+    @shielded
     def commit(self) -> None:
         """Make what was written part of the file."""
         h5f.flush(self.h5.id)
@@ -158,6 +166,7 @@ class FileHandle:
         self._is_ahead = True
         self.generation += 1
 
+    @shielded
     def hold(self) -> None:
         """Before a change: a new file is committed only when it is closed, but what it has is not to be rolled back."""
         if self._aside is not None and self._journaled is not None and self._is_ahead:
@@ -195,18 +204,43 @@ class FileHandle:
         _WATCHING.setdefault(path, WeakSet()).add(self)
         return self
 
+    def lost_in_hdf5(self, error: Exception | None = None) -> BaseException | None:
+        """What struck inside a callback of HDF5, which lost it or made `error` of it; None where nothing did."""
+        if self._journaled is None or self._journaled.closed:
+            return None
+        return _lost_by(self._journaled, error)
+
+    def take_failure(self, error: Exception | None = None) -> BaseException | None:
+        """The same, where nothing is rolled back yet: it is here, if something was not read or written."""
+        lost = self.lost_in_hdf5(error)
+        if self._journaled is not None and not self._journaled.closed and not self._journaled.latch.is_sound():
+            self.roll_back()
+        return lost
+
+    def make_usable(self) -> None:
+        """Between changes: forget what HDF5 holds after a read or write of it failed, and raise what struck then."""
+        if self._journaled is None or self._journaled.closed or self.is_changing:
+            return
+        if self._is_torn:
+            self.roll_back()
+        elif not self._journaled.latch.is_sound():
+            is_known = self._journaled.latch.failure is not None or self._journaled.is_changed
+            lost = self.take_failure()
+            if is_known and lost is not None:
+                raise lost
+
+    @shielded
     def roll_back(self) -> None:
         """Forget what was written since the last commit; handles of the file are void afterwards."""
         if self._journaled is None:
             return
-        try:
+        self._is_torn = True
+        with suppress(Exception):  # objects of a damaged file stay open: what HDF5 still writes to them is not kept
             self.h5.close()
-        except BaseException:  # objects of a damaged file stay open: what the library still writes is not to be kept
-            self._journaled.close()
-            raise
         self._journaled.roll_back()
         self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR, self._care.links)
         self.generation += 1
+        self._is_torn = False
 
     def bytes_now(self) -> tuple[int, Callable[[int, int], bytes]]:
         """The length of a file open for changes, and what reads its bytes by place and number, committed or not."""
@@ -225,6 +259,9 @@ class FileHandle:
         h5f.flush(self.h5.id)
         self.h5.close()
         try:
+            lost = self._journaled.latch.take()
+            if lost is not None:
+                raise lost
             work(self._journaled)
         finally:
             self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR, self._care.links)
@@ -247,8 +284,9 @@ class FileHandle:
                 _write_aside(aside, source, self._care, fill, finish)
             self._take_place(aside, path)
         finally:
-            aside.unlink(missing_ok=True)
+            _discard(aside)
 
+    @shielded
     def _take_place(self, aside: Path, path: Path) -> None:
         assert self._journaled is not None  # looked at by the caller
         self.h5.close()
@@ -264,14 +302,16 @@ class FileHandle:
         if self._lock is not None:
             self._lock.count_commit()
 
+    @shielded
     def close(self, keep: bool = True) -> None:
         """Close the file and commit it; with keep=False what was written since the last commit is forgotten."""
+        keep = keep and not self._is_torn
         shared = self._stop_watching()
         self._closed = self._owned
         whole = False
         try:
             if self._owned and self.h5 and not shared:
-                self.h5.close()
+                self._close_h5()
             if keep and self._journaled is not None and not self._journaled.closed:
                 self._journaled.commit()
             whole = keep
@@ -288,6 +328,16 @@ class FileHandle:
                     self._lock.release()
                 if self._stream is not None:
                     self._stream.close()
+                release_signals()
+
+    def _close_h5(self) -> None:
+        try:
+            self.h5.close()
+        except Exception as error:
+            lost = self.lost_in_hdf5(error)
+            if lost is None:
+                raise
+            raise lost from error
 
     def _end_changes(self) -> os.stat_result | None:
         """Close the file that was open for changes; gives its last status, by which it is known again."""
@@ -346,6 +396,24 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
     raise UsageError(
         f"cannot open {type(target).__name__}: give a path, an h5py.File or Group, a binary file object, or a URL"
     )
+
+
+def _lost_by(journaled: JournaledFile, error: Exception | None) -> BaseException | None:
+    cause: BaseException | None = error
+    while isinstance(cause, SystemError):  # Python's way to say that a function returned with an exception set
+        cause = cause.__cause__
+    if cause is not error and cause is not None:
+        return cause
+    if error is not None and re.search(r"driver \w+ request failed", str(error)):
+        journaled.latch.is_broken = True  # HDF5 says that a callback failed, which ours do before their first line
+        return journaled.latch.take()
+    is_meant = error is not None and as_damage(error, "") is error  # an error of ours, or of the program
+    return None if is_meant and journaled.latch.failure is None else journaled.latch.take()
+
+
+@shielded
+def _discard(aside: Path) -> None:
+    aside.unlink(missing_ok=True)
 
 
 def is_h5py(target: object) -> bool:
@@ -493,7 +561,7 @@ def _wait_for_commit(path: Path, care: Care) -> None:
 def _pause(path: Path, deadline: float) -> None:
     if time.monotonic() >= deadline:
         raise ConflictError(f"{path} has been in the middle of a commit for too long", path=str(path))
-    time.sleep(0.005)
+    pause(0.005)
 
 
 def _pass_journal(path: Path, deadline: float) -> None:
@@ -507,30 +575,42 @@ def _pass_journal(path: Path, deadline: float) -> None:
             "it once where it and its folder may be written",
             path=str(path),
         )
+    if not _recover(path):
+        _pause(path, deadline)
+
+
+@shielded
+def _recover(path: Path) -> bool:
+    """Undo the commit of a writer that died; False where another is faster, which may then keep its lock."""
+    hold_signals()
+    lock = None
     try:
-        lock = WriterLock(path, 0)
-    except ConflictError:  # another was faster: it puts the file right, and may then keep its lock
-        if time.monotonic() >= deadline:
-            raise
-        time.sleep(0.005)
-        return
-    try:
-        roll_back(path, DISK)
+        with suppress(ConflictError):
+            lock = WriterLock(path, 0)
+        if lock is not None:
+            roll_back(path, DISK)
+        return lock is not None
     finally:
-        lock.release()
+        if lock is not None:
+            lock.release()
+        release_signals()
 
 
+@shielded
 def _open_to_change(path: Path, mode: Mode, care: Care) -> FileHandle:
     if not os.access(path, os.W_OK):
         raise ConflictError(f"{path} is read-only: it cannot be opened with mode {mode!r}", path=str(path))
     path = path.resolve()
-    lock = WriterLock(path, care.timeout) if care.locking != "none" else None
+    hold_signals()
+    lock = None
     try:
+        lock = WriterLock(path, care.timeout) if care.locking != "none" else None
         roll_back(path, DISK)
         journaled, h5 = _open_journaled(path, care, lock)
     except BaseException:
         if lock is not None:
             lock.release()
+        release_signals()
         raise
     handle = FileHandle(h5, str(path), journaled=journaled, lock=lock)
     handle._care = care
@@ -571,7 +651,7 @@ def _access_list(stream: JournaledFile) -> Any:
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
     access.set_fclose_degree(h5f.CLOSE_STRONG)
-    access.set_fileobj_driver(h5fd.fileobj_driver, stream)
+    access.set_fileobj_driver(h5fd.fileobj_driver, Callbacks(stream))
     return access
 
 
@@ -583,6 +663,7 @@ def _open_through(stream: JournaledFile, name: str, flags: int, links: Links) ->
     return h5py.File(file_id)
 
 
+@shielded
 def _create_aside(path: Path, large_root: bool, care: Care) -> FileHandle:
     if path.is_dir():
         raise UsageError(f"{path} is a folder: name a file in it")
@@ -592,12 +673,15 @@ def _create_aside(path: Path, large_root: bool, care: Care) -> FileHandle:
     if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise ConflictError(f"{path} is read-only: it cannot be written", path=str(path))
     path = path.resolve()
-    lock = WriterLock(path, care.timeout) if care.locking != "none" else None
+    hold_signals()
+    lock = None
     try:
+        lock = WriterLock(path, care.timeout) if care.locking != "none" else None
         return _create(path, large_root, care, lock)
     except BaseException:
         if lock is not None:
             lock.release()
+        release_signals()
         raise
 
 
@@ -639,6 +723,11 @@ def _write_aside(
             journaled.write(memoryview(old.read(source.userblock_size)))
         shutil.copymode(source.filename, aside)
         journaled.commit()
+    except Exception as error:
+        lost = _lost_by(journaled, error)
+        if lost is None or lost is error:
+            raise
+        raise lost from error
     finally:
         journaled.close()
 

@@ -49,7 +49,9 @@ from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 from colonnade.errors import ConflictError
+from colonnade.h5.callbacks import Latch
 from colonnade.h5.disk import Disk
+from colonnade.h5.interrupts import OPEN_FOR_CHANGES, shielded
 from colonnade.h5.marks import Mark, pack_mark
 
 Durability = Literal["full", "fast"]
@@ -87,6 +89,8 @@ class JournaledFile(io.RawIOBase):
     ) -> None:
         """aside: nobody knows of this file yet, and a crash leaves nothing of it: commits need no journal."""
         super().__init__()
+        self.latch = Latch()  # of the last HDF5 file that was opened through this one
+        self.is_orphan = False  # in a process that was forked from the one that opened the file
         self.is_aside = aside
         self._count = count
         self._wait = wait
@@ -110,6 +114,7 @@ class JournaledFile(io.RawIOBase):
         self.written: list[tuple[int, int]] = []  # what was written: from byte to byte; emptied by whoever has looked
         self.is_untouched = True  # since it was opened
         self._failure: BaseException | None = None
+        OPEN_FOR_CHANGES.add(self)
 
     @property
     def descriptor(self) -> int:
@@ -152,9 +157,10 @@ class JournaledFile(io.RawIOBase):
         view = memoryview(data).cast("B")
         if self._failure is None:
             try:
-                self._write(view)
-            except BaseException as error:  # noqa: BLE001 - not into HDF5, which loses it or breaks: commit raises it
-                self._failure = error
+                self._write(self._position, view)
+            except BaseException as error:
+                self._failure = error  # a commit raises it as well
+                raise
         self._position += len(view)
         self._length = max(self._length, self._position)
         return len(view)
@@ -173,8 +179,9 @@ class JournaledFile(io.RawIOBase):
                 self._note(self._length, stop)
                 self._make_room(stop)
                 self._disk.write_parts(self._file, parts, self._length)
-            except BaseException as error:  # noqa: BLE001 - as in write
+            except BaseException as error:
                 self._failure = error
+                raise
         self._position = self._length = stop
 
     def _note(self, start: int, stop: int) -> None:
@@ -185,8 +192,13 @@ class JournaledFile(io.RawIOBase):
         else:
             self.written.append((start, stop))
 
-    def _write(self, view: memoryview) -> None:
-        start, stop = self._position, self._position + len(view)
+    def write_at(self, start: int, view: memoryview) -> None:
+        """Write bytes for HDF5, which has no position."""
+        self._write(start, view)
+        self._length = max(self._length, start + len(view))
+
+    def _write(self, start: int, view: memoryview) -> None:
+        stop = start + len(view)
         self._note(start, stop)
         edge = min(max(self._old_length, start), stop)
         if edge > start:
@@ -202,8 +214,9 @@ class JournaledFile(io.RawIOBase):
                 self._make_room(wanted)
                 if self._mark_at is None:  # else a commit cuts it, with the mark
                     self._disk.truncate(self._file, max(wanted, self._old_length))
-            except BaseException as error:  # noqa: BLE001 - as above
+            except BaseException as error:
                 self._failure = self._failure or error
+                raise
         self._length = wanted
         return wanted
 
@@ -260,10 +273,12 @@ class JournaledFile(io.RawIOBase):
         """Whether there is anything to commit."""
         return bool(self._pages) or self._grown or self._journal is not None or self._length != self._old_length
 
+    @shielded
     def commit(self) -> None:
         """Make everything written since the last commit part of the file, at once."""
-        if self._failure is not None:
-            raise self._failure
+        failure = self.latch.take() or self._failure
+        if failure is not None:
+            raise failure
         self._check_place()
         self._forget_unchanged()
         if not self.is_changed:
@@ -308,8 +323,10 @@ class JournaledFile(io.RawIOBase):
             if self._pages[page] == self._old_pages[page]:
                 del self._pages[page], self._old_pages[page]
 
+    @shielded
     def roll_back(self) -> None:
-        """Forget everything written since the last commit."""
+        """Forget everything written since the last commit, and what HDF5 may still write of it."""
+        self.latch = Latch()
         if self._journal is not None:
             if self._count is not None:
                 self._count()  # pages were overwritten: a reader that saw some of them must look again
@@ -421,8 +438,10 @@ class JournaledFile(io.RawIOBase):
             self._disk.close(self._journal)
             self._journal = None
 
+    @shielded
     def close(self) -> None:
         """Close the file; what was not committed is forgotten."""
+        OPEN_FOR_CHANGES.discard(self)
         if not self.closed:
             try:
                 if self.is_changed:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from colonnade.errors import ConflictError
+from colonnade.h5.interrupts import pause, shielded
 from colonnade.safe_files import open_existing, open_or_create
 
 try:
@@ -75,7 +76,7 @@ class WriterLock:
                     path=str(self._path),
                     holder=holder,
                 )
-            time.sleep(_PAUSE * random())
+            pause(_PAUSE * random())
 
     def _try(self) -> int | None:
         """The locked descriptor, or None while another holds it."""
@@ -146,6 +147,7 @@ class WriterLock:
         if self._descriptor >= 0 and self._holder["commits"] and self._holder["stamp"]:
             _renew(file, self._holder["stamp"])
 
+    @shielded
     def release(self) -> None:
         """Give the right back."""
         if self._descriptor >= 0:

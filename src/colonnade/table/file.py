@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -18,14 +18,16 @@ from colonnade.h5.damage import as_damage, told_of_damage
 from colonnade.h5.datasets import is_touched, object_name
 from colonnade.h5.files import Care, FileHandle, HardLinks, Target, open_file
 from colonnade.h5.files import Mode as FileMode
+from colonnade.h5.interrupts import shielded
 from colonnade.h5.journal import Durability
 from colonnade.h5.links import join_path, open_dataset, open_group, unlink, walk_groups
 from colonnade.h5.locks import Locking
 from colonnade.h5.outside import Links
 from colonnade.indexing import Indexes
-from colonnade.layouts import Layout, check_axes, follow_file, layout_of, located
+from colonnade.layouts import Layout, follow_file, layout_of, located
 from colonnade.model import Progress, TableInfo
 from colonnade.table.annotations import follow_annotations
+from colonnade.table.changing import Change, Transaction
 from colonnade.table.table import Table
 from colonnade.threads import default_threads
 from colonnade.trust import Receipts, Trust, file_state, load_receipts, save_receipts
@@ -68,9 +70,14 @@ def open(  # noqa: A001 - the name is the public contract
     if trust not in ("verified", "always", "never"):
         raise UsageError(f"trust must be 'verified', 'always' or 'never', not {trust!r}")
     care = Care(durability, timeout, locking, links, hard_links)
-    file = File(open_file(located(target), mode, care=care), trust, n_threads)
-    file._asked = {"timeout": timeout, "locking": locking, "trust": trust, "links": links, "n_threads": n_threads}
-    return file
+    handle = open_file(located(target), mode, care=care)
+    try:
+        file = File(handle, trust, n_threads)
+        file._asked = {"timeout": timeout, "locking": locking, "trust": trust, "links": links, "n_threads": n_threads}
+        return file
+    except BaseException:
+        handle.close(keep=False)
+        raise
 
 
 def _told_of_passes(progress: Progress | None, n_passes: int) -> Progress | None:
@@ -88,6 +95,7 @@ def _told_behind(progress: Progress, before: int, done: int, total: int | None) 
 class File:
     """An open HDF5 file with tables in it, beside whatever else it holds."""
 
+    @shielded
     def __init__(self, handle: FileHandle, trust: Trust = "verified", n_threads: int | None = None) -> None:
         self._handle = handle
         self._n_threads = n_threads if n_threads is not None else default_threads()
@@ -137,16 +145,24 @@ class File:
                 try:
                     with told_of_damage(self.name):
                         found = read()
-                except Exception:
+                except Exception as error:
+                    self._raise_lost(error)
                     if handle.h5 and handle.is_current():
                         raise
                 else:
+                    self._raise_lost()
                     if handle.h5 and handle.is_current():
                         return found
                 finally:
                     handle.held = False
                 wish.disturbed()
         raise ConflictError(f"{self.name} was changed again and again while it was read", path=self.name)
+
+    def _raise_lost(self, error: Exception | None = None) -> None:
+        """Raise what struck inside a callback of HDF5, instead of what the library made of it."""
+        lost = self._handle.take_failure(error)
+        if lost is not None and lost is not error:
+            raise lost from error
 
     @contextmanager
     def _steady(self) -> Iterator[None]:
@@ -345,67 +361,29 @@ class File:
         try:
             with told_of_damage(self.name):
                 self._handle.rewrite(copy, lambda stream: arrays.put_copies(stream, self.name, places))
+        except Exception as error:
+            self._raise_lost(error)
+            raise
         finally:
             reader.close()
         self._receipts = receipts
         self._keep_receipts()
+        self._raise_lost()
         return before, Path(self.name).stat().st_size
 
-    @contextmanager
-    def transaction(self) -> Iterator[File]:
+    def transaction(self) -> AbstractContextManager[File]:
         """Several changes as one commit: an exception inside takes all of them back.
 
         Handles into the file (`file.h5` and what came from it) are void after that.
         """
-        if self._in_transaction:
-            raise UsageError("a transaction is open already: its changes and these are one")
-        with self._change():
-            self._in_transaction, self._spoiled = True, False
-            try:
-                yield self
-            finally:
-                self._in_transaction = False
-            if self._spoiled:
-                raise UsageError("a change inside the transaction failed, so all of it is taken back")
-            self._receipts_now()  # what was written past us inside it
+        return Transaction(self)
 
-    @contextmanager
-    def _change(self, resized: str | None = None) -> Iterator[None]:
+    def _change(self, resized: str | None = None) -> AbstractContextManager[None]:
         """One commit for what is done inside, or a part of a transaction; nothing of it stays if that fails.
 
         resized: the path of a table whose number of rows changes.
         """
-        self._check_writable()
-        part_of_more = self._in_transaction
-        if not part_of_more:
-            self._handle.hold()
-        kept = dict(self._receipts_now())
-        try:
-            with told_of_damage(self.name):
-                yield
-                if resized is not None:
-                    self._resized.add(resized)
-                if not part_of_more:
-                    for table in self._resized:
-                        check_axes(self._handle.root, table)
-                    self._handle.commit()
-        except BaseException:
-            if part_of_more:
-                self._spoiled = True
-            else:
-                self._receipts = kept
-                with told_of_damage(self.name):
-                    self._handle.roll_back()
-                self._note_changes()
-            raise
-        finally:
-            if not part_of_more:
-                self._resized.clear()
-        if part_of_more:
-            self._handle.generation += 1
-            self._note_changes()
-        else:
-            self._keep_receipts()
+        return Change(self, resized)
 
     # -- which indexes may be believed --
 
@@ -477,17 +455,24 @@ class File:
             )
 
     def _check_open(self) -> None:
+        self._handle.make_usable()
         if not self._handle.is_open:
             raise UsageError(f"{self.name} is closed")
 
+    @shielded
     def close(self) -> None:
         """Close the file."""
         self._close(keep=True)
 
+    @shielded
     def _close(self, keep: bool) -> None:
         handle = self._handle
-        if handle.is_open and handle.is_journaled and handle.path is not None and keep:
-            handle.when_closed = partial(self._settle, handle.path, self._receipts_now())
+        try:
+            if handle.is_open and handle.is_journaled and handle.path is not None and keep:
+                handle.when_closed = partial(self._settle, handle.path, self._receipts_now())
+        except BaseException:
+            handle.close(keep=False)
+            raise
         with told_of_damage(self.name):
             handle.close(keep)
 
@@ -500,9 +485,11 @@ class File:
         follow_annotations(path)
         save_receipts(path, receipts, file_state(status))
 
+    @shielded
     def __enter__(self) -> File:
         return self
 
+    @shielded
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

@@ -1,0 +1,101 @@
+"""Signals that wait: no signal handler of the program runs inside a callback of HDF5, a commit, an open or a close.
+
+Python runs signal handlers between two bytecodes of the main thread, wherever that thread is, and the usual handler
+of SIGINT raises KeyboardInterrupt there. Inside a function that HDF5 calls, such an exception is lost and with it what
+was to be written; inside `close`, a lock may stay. So while a file is open for changes, the handlers of the program
+are wrapped: a wrapped handler looks at the frames of the main thread. If one of them is of a function marked with
+`shielded`, the signal is raised again, to be handled as soon as no such function runs. `pause` is the exception: who
+waits for others can be interrupted.
+
+This is for signals only. Callbacks keep any other exception by themselves (see `callbacks`).
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from _thread import interrupt_main
+from collections.abc import Callable
+from functools import partial
+from types import CodeType, FrameType
+from typing import Any, TypeVar
+from weakref import WeakSet, WeakValueDictionary
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGBREAK")
+_SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
+_SHIELDED: dict[int, CodeType] = {}  # by id: the hash of a code object takes its time
+OPEN_FOR_CHANGES: WeakSet[Any] = WeakSet()
+"""While there are any, handlers stay wrapped."""
+
+
+def shielded(function: Function) -> Function:
+    """Mark a function: signals wait until it has returned."""
+    _SHIELDED[id(function.__code__)] = function.__code__
+    return function
+
+
+def pause(seconds: float) -> None:
+    """Sleep, and be interrupted even inside a shielded function: nothing may be half done when this is called."""
+    time.sleep(seconds)
+
+
+_PAUSE = pause.__code__
+for _remove in (WeakValueDictionary()._remove, WeakSet()._remove):  # type: ignore[attr-defined]
+    shielded(_remove)  # called for every handle of h5py that goes: an exception in it is printed, and lost
+
+
+class _Wrapped:
+    """A handler of the program, called only where no shielded function runs."""
+
+    def __init__(self, handler: Callable[[int, FrameType | None], Any]) -> None:
+        self.handler = handler
+
+    def __call__(self, number: int, frame: FrameType | None) -> Any:
+        looked_at = frame
+        while looked_at is not None and looked_at.f_code is not _PAUSE:
+            if id(looked_at.f_code) in _SHIELDED:
+                return _AGAIN[number]()
+            looked_at = looked_at.f_back
+        return self.handler(number, frame)
+
+
+def _again(number: signal.Signals) -> type:
+    """A type whose objects raise a signal when they are destroyed.
+
+    The interpreter destroys the result of a handler when the handler has returned. A handler that raised the signal
+    itself would be called within itself, without end.
+    """
+    return type("_Again", (), {"__del__": staticmethod(partial(interrupt_main, number))})
+
+
+_AGAIN = {int(number): _again(number) for number in _SIGNALS}
+
+
+def hold_signals() -> None:
+    """Wrap the handlers of the program; those of another thread than the main one need not be."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in _SIGNALS:
+        handler = signal.getsignal(number)
+        if callable(handler) and not isinstance(handler, _Wrapped):
+            _set_handler(number, _Wrapped(handler))
+
+
+def release_signals() -> None:
+    """Give the program its handlers back, if no file is open for changes; a signal that waited is handled here."""
+    if OPEN_FOR_CHANGES or threading.current_thread() is not threading.main_thread():
+        return
+    for number in _SIGNALS:
+        handler = signal.getsignal(number)
+        if isinstance(handler, _Wrapped):
+            _set_handler(number, handler.handler)
+
+
+def _set_handler(number: int, handler: Any) -> None:
+    try:
+        signal.signal(number, handler)
+    except ValueError:  # an interpreter inside another one has no signals
+        return

@@ -1,0 +1,151 @@
+"""Changes of a file: begun, committed or taken back as a whole, whatever exception comes in between.
+
+These are classes, not generators: a signal that strikes as a generator is resumed would skip what has to be done at
+the end. In `__enter__` and `__exit__` signals wait.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from colonnade.errors import UsageError
+from colonnade.h5.damage import as_damage, told_of_damage
+from colonnade.h5.interrupts import hold_signals, shielded
+from colonnade.layouts import check_axes
+from colonnade.trust import Receipts
+
+if TYPE_CHECKING:
+    from colonnade.table.file import File
+
+_DEPTH = 60  # frames that a change needs, those of callbacks among them; it takes half of them
+
+
+class Change:
+    """One commit for what is done inside, or a part of a transaction; nothing of it stays if that fails."""
+
+    def __init__(self, file: File, resized: str | None = None) -> None:
+        """resized: the path of a table whose number of rows changes."""
+        self._file = file
+        self._resized = resized
+        self._is_part = False
+        self._receipts: Receipts = {}
+
+    @shielded
+    def __enter__(self) -> None:
+        file = self._file
+        file._check_writable()
+        _check_depth(_DEPTH)
+        self._is_part = file._in_transaction
+        if file._handle.is_journaled:
+            hold_signals()
+        try:
+            if not self._is_part:
+                file._handle.hold()
+                file._handle.is_changing = True
+            self._receipts = dict(file._receipts_now())
+        except Exception as error:
+            file._handle.is_changing = self._is_part
+            meant = self._meaning(error)
+            file._handle.take_failure()  # rolls back, if need be
+            if meant is error:
+                raise
+            raise meant from error
+
+    @shielded
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._file._handle.is_changing = self._is_part
+        failed = error
+        if failed is None:
+            try:
+                self._finish()
+            except BaseException as reason:  # noqa: BLE001 - raised below, when everything is taken back
+                failed = reason
+        if not self._is_part:
+            self._file._resized.clear()
+        if failed is None:
+            self._keep()
+            if not self._is_part:
+                self._file._raise_lost()  # committed: what struck afterwards is raised all the same
+            return
+        meant = self._meaning(failed)
+        self._take_back()
+        if meant is not failed:
+            raise meant from failed
+        if error is None:
+            raise failed
+
+    def _finish(self) -> None:
+        file = self._file
+        if self._resized is not None:
+            file._resized.add(self._resized)
+        if not self._is_part:
+            for table in file._resized:
+                check_axes(file._handle.root, table)
+            file._handle.commit()
+
+    def _meaning(self, error: BaseException) -> BaseException:
+        """What struck inside a callback of HDF5 instead of what the library made of it; damage as a CorruptError."""
+        if not isinstance(error, Exception):
+            return error
+        return self._file._handle.lost_in_hdf5(error) or as_damage(error, self._file.name)
+
+    def _keep(self) -> None:
+        file = self._file
+        if self._is_part:
+            file._handle.generation += 1
+            file._note_changes()
+        else:
+            file._keep_receipts()
+
+    def _take_back(self) -> None:
+        file = self._file
+        if self._is_part:
+            file._spoiled = True
+            return
+        file._receipts = self._receipts
+        with told_of_damage(file.name):
+            file._handle.roll_back()
+        file._note_changes()
+
+
+def _check_depth(n_frames: int) -> None:
+    """Raise RecursionError now, if it would come inside a callback of HDF5."""
+    if n_frames:
+        _check_depth(n_frames - 1)
+
+
+class Transaction:
+    """Several changes as one commit."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._change = Change(file)
+
+    @shielded
+    def __enter__(self) -> File:
+        if self._file._in_transaction:
+            raise UsageError("a transaction is open already: its changes and these are one")
+        self._change.__enter__()
+        self._file._in_transaction, self._file._spoiled = True, False
+        return self._file
+
+    @shielded
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file._in_transaction = False
+        if error is None:
+            try:
+                self._check()
+            except BaseException as failed:
+                self._change.__exit__(type(failed), failed, failed.__traceback__)
+                raise
+        self._change.__exit__(kind, error, trace)
+
+    def _check(self) -> None:
+        if self._file._spoiled:
+            raise UsageError("a change inside the transaction failed, so all of it is taken back")
+        self._file._receipts_now()  # what was written past us inside it

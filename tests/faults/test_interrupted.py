@@ -1,0 +1,310 @@
+"""Exceptions that strike inside the callbacks of HDF5, at every line of them; and real signals.
+
+Whatever strikes: the old state or the new one, the exception itself, an open file that takes the next change, no lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import colonnade as cn
+from colonnade.h5 import callbacks, disk, journal
+from colonnade.h5.interrupts import _Wrapped
+from colonnade.h5.locks import WriterLock, lock_path
+from tests.faults.changes import CHANGES, Change, make_file, rows
+from tests.faults.interrupted import interrupt
+from tests.faults.states import whole_state
+
+SIGNALS = int(os.environ.get("COLONNADE_SIGNALS", "60"))
+PLACES = int(os.environ.get("COLONNADE_PLACES", "12"))  # lines tried per change and exception
+KINDS = (KeyboardInterrupt, MemoryError, RecursionError)
+TRACED = {callbacks.__file__, journal.__file__, disk.__file__}
+
+FIRST = {getattr(callbacks.Callbacks, name).__code__ for name in ("tell", "readinto", "write", "truncate")}
+
+Place = tuple[str, int, str]
+
+
+def write_elements(file: cn.File) -> None:
+    with file.transaction():
+        cn.write_element(file.h5["/"], "obsm", {"a": np.arange(3000.0), "b": ["x", "yy"]})
+
+
+def write_sparse_array(file: cn.File) -> None:
+    coordinates = np.argwhere(np.arange(400).reshape(20, 20) % 7 == 0)
+    cn.write_sparse(file, "sparse", (coordinates, np.arange(len(coordinates)) * 1.5, (20, 20)))
+
+
+def repack(file: cn.File) -> None:
+    file.repack(chunk_rows=7, filters="deflate")
+
+
+MORE = {"elements": write_elements, "sparse": write_sparse_array, "repack": repack}
+
+
+class Strike:
+    """Raises an exception at one line of what HDF5 calls, the nth time it comes there; or counts how often it does."""
+
+    def __init__(
+        self, place: Place | None = None, nth: int = 0, error: type[BaseException] = KeyboardInterrupt
+    ) -> None:
+        self.counts: dict[Place, int] = {}
+        self._place, self._nth, self._error = place, nth, error
+
+    def __enter__(self) -> Strike:
+        sys.settrace(self._called)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        sys.settrace(None)
+
+    def _called(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+        if frame.f_code.co_filename not in TRACED or not is_called_back(frame):
+            return None
+        self._come(frame, "call")
+        return self._line
+
+    def _line(self, frame: FrameType, event: str, _argument: Any) -> Any:
+        if event == "line":
+            self._come(frame, "line")
+        return self._line
+
+    def _come(self, frame: FrameType, event: str) -> None:
+        code = frame.f_code
+        if code in FIRST and frame.f_lineno <= code.co_firstlineno + 2:
+            return  # not inside `try` yet: HDF5 2.0 itself crashes on some failed writes (H5Ldelete)
+        place = (code.co_qualname, frame.f_lineno, event)
+        self.counts[place] = self.counts.get(place, 0) + 1
+        if place == self._place and self.counts[place] == self._nth:
+            sys.settrace(None)
+            raise self._error("struck")
+
+
+def is_called_back(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == callbacks.__file__ and frame.f_code.co_name != "__init__":
+            return True
+        frame = frame.f_back
+    return False
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("base") / "run.h5"
+    make_file(path)
+    with cn.open(path, "r+") as file:
+        file["events"].update("x", [1], [0.5])
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("error", KINDS)
+@pytest.mark.parametrize("name", [*CHANGES, *MORE])
+def test_exception_at_any_line_of_a_callback(
+    base: bytes, tmp_path: Path, name: str, error: type[BaseException]
+) -> None:
+    change, path = {**CHANGES, **MORE}[name], tmp_path / "run.h5"
+    path.write_bytes(base)
+    with cn.open(path, "r+", durability="fast") as file, Strike() as counting:
+        change(file)
+    after = state_of(path)
+    random = Random(name)
+    places = random.sample(sorted(counting.counts), min(PLACES, len(counting.counts)))
+    for place in places:
+        path.write_bytes(base)
+        nth = random.randint(1, counting.counts[place])
+        check_strike(path, change, Strike(place, nth, error), error, base, after)
+
+
+def check_strike(
+    path: Path, change: Change, strike: Strike, error: type[BaseException], base: bytes, after: dict[str, Any]
+) -> None:
+    where = f"{error.__name__} at {strike._place}, time {strike._nth}"
+    struck: BaseException | None = None
+    with cn.open(path, "r+", durability="fast") as file:
+        try:
+            with strike:
+                change(file)
+        except BaseException as reason:  # noqa: BLE001 - looked at below
+            struck = reason
+        if struck is not None:
+            assert type(struck) is error, f"{where}: {struck!r}"
+        if struck is None or path.read_bytes() != base:
+            copy = path.with_name("copy.h5")
+            copy.write_bytes(path.read_bytes())
+            assert state_of(copy) == after, where
+        file.create("next", rows(3))
+        assert len(file["next"]) == 30, where
+    assert not lock_path(path).exists(), where
+    assert cn.read(path, "next").num_rows == 30, where
+
+
+def state_of(path: Path) -> dict[str, Any]:
+    try:
+        return whole_state(path)
+    except Exception:  # noqa: BLE001 - h5py does not visit a file with a sparse array
+        with cn.open(path) as file:
+            tables = {name: file[name].to_arrow().to_pydict() for name in file.tables()}
+        return {"tables": tables, "sparse": cn.open_sparse(path, "sparse")[:].tolist()}
+
+
+def test_callback_that_fails_before_its_first_line_is_noticed(tmp_path: Path) -> None:
+    """No exception is known then, and h5py may have lost it; but nothing is committed."""
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+    with journal.JournaledFile(path, disk.Disk()) as file:
+        calls = callbacks.Callbacks(file)
+        calls.seek(0)
+        calls.write(memoryview(b"new"))
+        calls.seek(2)  # what follows does not come
+        with pytest.raises(InterruptedError, match="repeat"):
+            file.commit()
+        file.roll_back()
+        file.commit()
+    assert path.read_bytes() == b"old"
+
+
+def test_too_little_stack_is_noticed_before_anything_is_done(path: Path) -> None:
+    with cn.open(path, "r+") as file:
+        before = path.read_bytes()
+        outcomes = []
+
+        def deeper(n: int) -> None:
+            if n:
+                return deeper(n - 1)
+            try:
+                file["events"].append(rows(3))
+            except RecursionError:
+                outcomes.append("refused")
+            else:
+                outcomes.append("done")
+            return None
+
+        limit = sys.getrecursionlimit()
+        for n in range(limit - 400, limit - 20, 4):
+            with contextlib.suppress(RecursionError):
+                deeper(n)
+        assert "refused" in outcomes
+        n_done = outcomes.count("done")
+        assert len(file["events"]) == 30 * (1 + n_done)
+        assert n_done or path.read_bytes() == before
+        file["events"].truncate(5)
+    assert cn.read(path, "events").num_rows == 5
+
+
+def test_signals_at_random_moments(tmp_path: Path) -> None:
+    """Longer: `python -m tests.faults.interrupted 4000`."""
+    assert sum(interrupt(SIGNALS, 1, tmp_path).values()) == SIGNALS
+
+
+# -- handlers of the program --
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "run.h5"
+    make_file(path)
+    return path
+
+
+@pytest.fixture
+def handler() -> Iterator[list[int]]:
+    """A handler of the program that notes its calls."""
+    calls: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _frame: calls.append(number))
+    yield calls
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_handlers_of_the_program_are_back_when_the_last_file_is_closed(path: Path, handler: list[int]) -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGUSR1)
+    with cn.open(path, "r+"), cn.open(path.with_name("new.h5"), "w"):
+        assert isinstance(signal.getsignal(signal.SIGINT), _Wrapped)
+        signal.raise_signal(signal.SIGUSR1)
+        assert handler == [signal.SIGUSR1]
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGUSR1)) == before
+    with pytest.raises(FileNotFoundError):
+        cn.open(path.with_name("nowhere.h5"), "r+")
+    with cn.open(path):
+        assert signal.getsignal(signal.SIGINT) == before[0]
+
+
+def test_handler_that_the_program_sets_meanwhile_stays(path: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with cn.open(path, "r+") as file:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        file["events"].truncate(5)
+    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    signal.signal(signal.SIGINT, before)
+
+
+def strike_in(patch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
+    """Send a signal at the start of a function, once."""
+    real: Callable[..., Any] = getattr(owner, name)
+
+    def struck(*arguments: Any, **options: Any) -> Any:
+        patch.setattr(owner, name, real)
+        signal.raise_signal(signal.SIGINT)
+        return real(*arguments, **options)
+
+    patch.setattr(owner, name, struck)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(WriterLock, "_tell"), (journal.JournaledFile, "__init__"), (disk.Disk, "length"), (callbacks.Callbacks, "tell")],
+)
+def test_interrupted_open_leaves_no_lock(path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
+    strike_in(monkeypatch, owner, name)
+    with pytest.raises(KeyboardInterrupt) as kept, cn.open(path, "r+"):
+        raise AssertionError("the signal comes before")
+    assert kept.value.__traceback__ is not None  # its frames are alive, as those of an interpreter's last exception
+    assert not lock_path(path).exists()
+    with cn.open(path, "r+", timeout=0) as file:
+        assert len(file["events"]) == 30
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"), [(disk.Disk, "close"), (WriterLock, "release"), (journal.JournaledFile, "commit"), (os, "close")]
+)
+def test_interrupted_close_closes_each_descriptor_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
+) -> None:
+    file = cn.open(path, "r+")
+    file["events"].truncate(7)
+    strike_in(monkeypatch, owner, name)
+    with pytest.raises(KeyboardInterrupt):
+        file.close()
+    others = [os.open(path.parent, os.O_RDONLY) for _ in range(20)]  # take the numbers that are free now
+    file.close()
+    del file
+    for other in others:
+        os.close(other)
+    assert not lock_path(path).exists()
+    assert cn.read(path, "events").num_rows == 7
+
+
+def test_waiting_for_a_lock_can_be_interrupted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cn.open(path, "r+"):
+        strike_in(monkeypatch, WriterLock, "_try")
+        with pytest.raises(KeyboardInterrupt):
+            cn.open(path, "r+", timeout=30)
+
+
+def test_interrupt_inside_a_read_of_hdf5_is_not_damage(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cn.open(path, "r+") as file:
+        strike_in(monkeypatch, journal.JournaledFile, "read_at")
+        with pytest.raises(KeyboardInterrupt):
+            file.tables()
+            raise AssertionError("the signal comes before")
+        assert len(file["events"]) == 30
