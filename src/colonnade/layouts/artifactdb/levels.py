@@ -5,7 +5,8 @@ How many there are the resource's own metadata say; they are read, and counted, 
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from colonnade.layouts.artifactdb.metadata import (
 )
 
 LARGEST_LEVELS = 1 << 30  # bytes of text
+BLOCK_BYTES = 4 << 20  # that are read at once
+_CODECS = {"none": None, "gzip": "gzip", "bzip2": "bz2"}
 
 
 def count_levels(metadata: Metadata, resource: str, group: Any) -> int:
@@ -56,7 +59,7 @@ def read_levels(metadata: Metadata, resource: str, group: Any) -> pa.Array:
     if "hdf5_data_frame" in document:
         levels = _of_frame(data, read_metadata(place))
     else:
-        levels = _column(data, _compression(document), _first_column(document))
+        levels = _column(data, _compression(document), _first_column(document), _count(document, place))
     if len(levels) != _count(document, place):
         raise FormatError(f"{data} holds {len(levels)} levels, its metadata say {_count(document, place)}")
     return levels
@@ -104,34 +107,45 @@ def _first_column(document: dict[str, Any]) -> int:
     return 1 if named or labelled else 0
 
 
-def _column(place: Path, compression: str, position: int) -> pa.Array:
-    """One column of a CSV file as text."""
-    from pyarrow import csv
-
-    if compression not in ("none", "gzip", "bzip2"):
+def _column(place: Path, compression: str, position: int, count: int) -> pa.Array:
+    """One column of a CSV file as text, read block by block; more values than `count` are a FormatError."""
+    if compression not in _CODECS:
         raise FormatError(f"{place}: unknown compression {compression!r}", path=str(place))
-    packed = {"none": None, "gzip": "gzip", "bzip2": "bz2"}[compression]
     try:
-        with pa.OSFile(str(place), "rb") as raw:
-            stream = pa.CompressedInputStream(raw, packed) if packed else raw
-            data = stream.read(LARGEST_LEVELS + 1)
-        if len(data) > LARGEST_LEVELS:
-            raise FormatError(f"{place} holds more than {LARGEST_LEVELS:,} bytes of levels", path=str(place))
-        table = _parse(csv, data)
+        with _csv(place, _CODECS[compression], None) as reader:
+            n_columns = len(reader.schema)
+        if n_columns <= position:
+            raise FormatError(f"{place} has {n_columns} columns, levels would be number {position + 1}")
+        blocks, n_rows, n_bytes = [], 0, 0
+        with _csv(place, _CODECS[compression], (n_columns, position)) as reader:
+            for batch in reader:
+                blocks.append(batch.column(0))
+                n_rows, n_bytes = n_rows + len(batch), n_bytes + batch.nbytes
+                if n_rows > count or n_bytes > LARGEST_LEVELS:
+                    most = f"{count} levels, as its metadata say" if n_rows > count else f"{LARGEST_LEVELS:,} bytes"
+                    raise FormatError(f"{place} holds more than {most}", path=str(place))
     except (OSError, pa.ArrowInvalid) as error:
         raise FormatError(f"{place} cannot be read as CSV: {error}", path=str(place)) from error
-    if table.num_columns <= position:
-        raise FormatError(f"{place} has {table.num_columns} columns, levels would be number {position + 1}")
-    return table.column(position).combine_chunks()
+    return pa.concat_arrays(blocks) if blocks else pa.array([], pa.string())
 
 
-def _parse(csv: Any, data: bytes) -> pa.Table:
-    """All columns as text; the header says how many there are."""
-    header = csv.read_csv(pa.BufferReader(data[: data.find(b"\n") + 1] or data))
-    return csv.read_csv(
-        pa.BufferReader(data),
-        parse_options=csv.ParseOptions(newlines_in_values=True),
-        convert_options=csv.ConvertOptions(
-            column_types={name: pa.string() for name in header.column_names}, strings_can_be_null=False
-        ),
-    )
+@contextmanager
+def _csv(place: Path, codec: str | None, chosen: tuple[int, int] | None) -> Iterator[Any]:
+    """What reads a CSV file block by block. chosen: how many columns it has, and the one to be read, as text."""
+    from pyarrow import csv
+
+    names = [str(number) for number in range(chosen[0])] if chosen else None
+    with pa.OSFile(str(place), "rb") as raw, ExitStack() as closed:
+        stream = closed.enter_context(pa.CompressedInputStream(raw, codec)) if codec else raw
+        yield csv.open_csv(
+            stream,
+            read_options=csv.ReadOptions(
+                use_threads=False, block_size=BLOCK_BYTES, column_names=names, skip_rows=1 if chosen else 0
+            ),
+            parse_options=csv.ParseOptions(newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                include_columns=[names[chosen[1]]] if chosen and names else None,
+                column_types=dict.fromkeys(names or (), pa.string()),
+                strings_can_be_null=False,
+            ),
+        )

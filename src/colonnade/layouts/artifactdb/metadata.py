@@ -21,6 +21,7 @@ from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.names import Generation
 
 LARGEST_DOCUMENT = 64 << 20
+LARGEST_MEMORY = 128 << 20  # for a document: about 200,000 columns
 _GIVEN: dict[Path, Metadata] = {}  # by the file they are of: metadata that do not stand beside it
 
 
@@ -89,13 +90,21 @@ def _project(place: Path, document: dict[str, Any]) -> Path:
     return here
 
 
+def _memory_for(data: bytes) -> int:
+    """About the bytes of memory that a JSON text takes as Python objects: three bytes of it can take a hundred."""
+    return 256 * data.count(b"{") + 96 * data.count(b"[") + 64 * data.count(b",") + 4 * len(data)
+
+
 def read_document(place: Path) -> dict[str, Any]:
     """A JSON document that is an object; anything else is a FormatError."""
     try:
         with place.open("rb") as stream:
             if os.fstat(stream.fileno()).st_size > LARGEST_DOCUMENT:
                 raise FormatError(f"{place} is too large for metadata of ArtifactDB", path=str(place))
-            document = json.loads(stream.read())
+            data = stream.read()
+        if _memory_for(data) > LARGEST_MEMORY:
+            raise FormatError(f"{place} would take far more memory than metadata of ArtifactDB", path=str(place))
+        document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{place} is no JSON document: {error}", path=str(place)) from error
     except OSError as error:
