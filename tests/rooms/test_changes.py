@@ -177,6 +177,7 @@ def test_replaced_categories_go_with_their_column(path: Path) -> None:
 
 
 def test_a_label_replaced_is_still_the_label(path: Path) -> None:
+    pytest.importorskip("pandas")
     with cn.open(path, "r+") as file:
         table = file["t"]
         table.replace_column("id", pa.array([30, 10, 20], pa.int16()))

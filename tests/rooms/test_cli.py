@@ -25,11 +25,21 @@ from colonnade.cli.values import plain_value, plain_values
 
 # click before 8.2 mixes stderr into stdout unless asked not to.
 APART: Any = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
+
+
+class BothStreams(Result):
+    """What click before 8.2 gives, with an `output` that has both streams, as since then."""
+
+    output = property(lambda self: self.stdout + self.stderr)
+
+
 UNICODE_TABLE = "Messung/日本 é"
 
 
 def call(*arguments: object, width: int = 80) -> Result:
     result = CliRunner(**APART).invoke(main, [str(a) for a in arguments], env={"COLUMNS": str(width)})
+    if APART:
+        result.__class__ = BothStreams
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
