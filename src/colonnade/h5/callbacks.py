@@ -50,7 +50,9 @@ class Store(Protocol):
     """Bytes by their address."""
 
     latch: Latch
-    is_orphan: bool
+
+    @property
+    def is_orphan(self) -> bool: ...
 
     @property
     def length(self) -> int: ...

@@ -41,6 +41,7 @@ Target = str | os.PathLike[str] | IO[bytes] | Any
 _BOUNDS = ("earliest", "latest")
 DISK = Disk()
 _WATCHING: dict[Path, WeakSet[FileHandle]] = {}
+_CHANGING: WeakSet[FileHandle] = WeakSet()
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ class FileHandle:
         self.is_changing = False  # a commit or a roll-back will follow
         self._owned = owned
         self._journaled = journaled
+        if journaled is not None:
+            _CHANGING.add(self)
         self._lock = lock
         self._aside = aside
         self._stream = stream
@@ -160,6 +163,7 @@ class FileHandle:
     @shielded
     def commit(self) -> None:
         """Make what was written part of the file."""
+        self.check_process()
         h5f.flush(self.h5.id)
         if self._journaled is not None and self._aside is None:
             self._journaled.commit()
@@ -217,8 +221,28 @@ class FileHandle:
             self.roll_back()
         return lost
 
+    @property
+    def is_orphan(self) -> bool:
+        """Whether this process was forked from the one that opened the file for changes."""
+        return self._journaled is not None and self._journaled.is_orphan
+
+    def check_process(self) -> None:
+        """Refuse to go on in a forked process."""
+        if self._journaled is not None:
+            self._journaled.check_process()
+
+    def disown(self) -> None:
+        """In a forked process: close what it was given, and change nothing. A flock is held by all who have it open."""
+        with suppress(Exception):
+            self.h5.close()  # what HDF5 has not written yet goes nowhere (see `callbacks`)
+        if self._journaled is not None:
+            self._journaled.close()
+        if self._lock is not None:
+            self._lock.release()
+
     def make_usable(self) -> None:
         """Between changes: forget what HDF5 holds after a read or write of it failed, and raise what struck then."""
+        self.check_process()
         if self._journaled is None or self._journaled.closed or self.is_changing:
             return
         if self._is_torn:
@@ -232,7 +256,7 @@ class FileHandle:
     @shielded
     def roll_back(self) -> None:
         """Forget what was written since the last commit; handles of the file are void afterwards."""
-        if self._journaled is None:
+        if self._journaled is None or self.is_orphan:
             return
         self._is_torn = True
         with suppress(Exception):  # objects of a damaged file stay open: what HDF5 still writes to them is not kept
@@ -284,7 +308,8 @@ class FileHandle:
                 _write_aside(aside, source, self._care, fill, finish)
             self._take_place(aside, path)
         finally:
-            _discard(aside)
+            if not self.is_orphan:
+                _discard(aside)
 
     @shielded
     def _take_place(self, aside: Path, path: Path) -> None:
@@ -305,6 +330,9 @@ class FileHandle:
     @shielded
     def close(self, keep: bool = True) -> None:
         """Close the file and commit it; with keep=False what was written since the last commit is forgotten."""
+        if self.is_orphan:
+            self._closed = True
+            return
         keep = keep and not self._is_torn
         shared = self._stop_watching()
         self._closed = self._owned
@@ -414,6 +442,17 @@ def _lost_by(journaled: JournaledFile, error: Exception | None) -> BaseException
 @shielded
 def _discard(aside: Path) -> None:
     aside.unlink(missing_ok=True)
+
+
+def _disown_all() -> None:
+    """After a fork, in the child: the files of the parent are the parent's."""
+    for handle in list(_CHANGING):
+        handle.disown()
+    release_signals()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown_all)
 
 
 def is_h5py(target: object) -> bool:

@@ -39,6 +39,7 @@ Invariants:
 from __future__ import annotations
 
 import io
+import os
 import secrets
 import struct
 import zlib
@@ -90,7 +91,7 @@ class JournaledFile(io.RawIOBase):
         """aside: nobody knows of this file yet, and a crash leaves nothing of it: commits need no journal."""
         super().__init__()
         self.latch = Latch()  # of the last HDF5 file that was opened through this one
-        self.is_orphan = False  # in a process that was forked from the one that opened the file
+        self._process = os.getpid()
         self.is_aside = aside
         self._count = count
         self._wait = wait
@@ -115,6 +116,20 @@ class JournaledFile(io.RawIOBase):
         self.is_untouched = True  # since it was opened
         self._failure: BaseException | None = None
         OPEN_FOR_CHANGES.add(self)
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether this process was forked from the one that opened the file, which alone may change it."""
+        return os.getpid() != self._process
+
+    def check_process(self) -> None:
+        """Refuse to go on in a forked process."""
+        if self.is_orphan:
+            raise ConflictError(
+                f"cannot use {self._path} in process {os.getpid()}: it was opened for changes by process "
+                f"{self._process}, from which this one was forked. Open it again here",
+                path=str(self._path),
+            )
 
     @property
     def descriptor(self) -> int:
@@ -186,6 +201,7 @@ class JournaledFile(io.RawIOBase):
 
     def _note(self, start: int, stop: int) -> None:
         """Remember what is written, from byte to byte."""
+        self.check_process()
         self.is_untouched = False
         if self.written and self.written[-1][1] == start:
             self.written[-1] = (self.written[-1][0], stop)
@@ -276,6 +292,7 @@ class JournaledFile(io.RawIOBase):
     @shielded
     def commit(self) -> None:
         """Make everything written since the last commit part of the file, at once."""
+        self.check_process()
         failure = self.latch.take() or self._failure
         if failure is not None:
             raise failure
@@ -327,6 +344,8 @@ class JournaledFile(io.RawIOBase):
     def roll_back(self) -> None:
         """Forget everything written since the last commit, and what HDF5 may still write of it."""
         self.latch = Latch()
+        if self.is_orphan:
+            return
         if self._journal is not None:
             if self._count is not None:
                 self._count()  # pages were overwritten: a reader that saw some of them must look again
@@ -444,7 +463,7 @@ class JournaledFile(io.RawIOBase):
         OPEN_FOR_CHANGES.discard(self)
         if not self.closed:
             try:
-                if self.is_changed:
+                if self.is_changed and not self.is_orphan:
                     self.roll_back()
             finally:
                 self._close_journal()

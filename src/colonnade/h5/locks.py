@@ -57,6 +57,7 @@ class WriterLock:
         self._path = path
         self._lock_path = lock_path(path)
         self._wish_path = wish_path(path)
+        self._process = os.getpid()
         self._holder: dict[str, Any] = {}
         self._descriptor = self._acquire(time.monotonic() + timeout)
 
@@ -152,7 +153,8 @@ class WriterLock:
         """Give the right back."""
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
-            if _is_still(descriptor, self._lock_path):
+            is_ours = self._process == os.getpid()  # a forked process only closes what it was given
+            if is_ours and _is_still(descriptor, self._lock_path):
                 self._lock_path.unlink(missing_ok=True)
             os.close(descriptor)
 

@@ -147,6 +147,7 @@ class OpenHandle:
         self._closed = True
 
     def _check_open(self) -> None:
+        self._handle.check_process()
         if self._closed or not self._handle.is_open:
             raise UsageError(f"{self.name} is closed")
 

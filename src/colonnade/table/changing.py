@@ -56,6 +56,10 @@ class Change:
     def __exit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        if self._file._handle.is_orphan:  # nothing of the parent's file may be touched
+            if error is None:
+                self._file._handle.check_process()
+            return
         self._file._handle.is_changing = self._is_part
         failed = error
         if failed is None:
@@ -137,7 +141,7 @@ class Transaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file._in_transaction = False
-        if error is None:
+        if error is None and not self._file._handle.is_orphan:
             try:
                 self._check()
             except BaseException as failed:
