@@ -20,7 +20,7 @@ BEGIN, END = "<!-- map: written by python -m tools.architecture -->", "<!-- end 
 
 FLOORS: list[tuple[str, list[str]]] = [
     ("ground", ["dataclass", "errors", "kernels", "threads"]),
-    ("words", ["model", "predicate", "selection", "leaf", "safe_files"]),
+    ("words", ["model", "predicate", "selection", "leaf", "safe_files", "sealed"]),
     ("bytes and text", ["h5", "parse", "trust"]),
     ("bytes HDF5 cannot read", ["sparse"]),
     ("what is kept", ["columns"]),

@@ -29,6 +29,7 @@ from colonnade.exchange.sources import Source, family, source_from
 from colonnade.faces.show import Recipe, Touched, faced_options, follow_face, recipe_of
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import exists, join_path, open_dataset, open_group, rename, unlink
+from colonnade.h5.user_attributes import encode_value, write_values
 from colonnade.indexing import Indexes, OpenIndex
 from colonnade.layouts import Layout, ResumedWriter
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, Progress, TableInfo
@@ -515,3 +516,25 @@ def set_texts(table: OpenTable, name: str | None, texts: Mapping[str, str | None
         set_texts_of(table.journaled(), join_path(table.info.path, name), made)
     else:
         table.layout.set_texts(table.group, table.info, name, texts)
+
+
+def set_attributes(table: OpenTable, name: str | None, new: Mapping[str, Any], without: tuple[str, ...] = ()) -> None:
+    """Set and remove attributes of a column, or of the table itself when `name` is None."""
+    column = None if name is None else table.info.by_name[name]
+    if column is None:
+        write_values(table.group, new, without)
+    elif column.storage == "sectioned":
+        for key, value in new.items():
+            encode_value(key, value)  # None would remove it
+        set_texts_of(table.journaled(), join_path(table.info.path, column.name), {**dict.fromkeys(without), **new})
+    else:
+        write_values(column_node(table.group, column), new, without)
+
+
+def column_node(group: Any, column: ColumnInfo) -> Any:
+    """The dataset or group of a column, at which its attributes are."""
+    link = column.link or column.name
+    node = open_dataset(group, link) or open_group(group, link)
+    if node is None:
+        raise FormatError(f"cannot open column {column.name!r}: {column.problem}", column=column.name)
+    return node

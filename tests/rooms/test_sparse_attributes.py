@@ -91,7 +91,7 @@ def test_no_room_is_lost_while_an_attribute_fits_where_it_was(tmp_path: Path) ->
     [
         "a\0", "\0", "a\0b", ["a\0", "b"], np.array(["a\0b"]), np.array(["a\0"], dtype=object), np.bytes_(b"a\0b"),
         ["a", 1], [1, "a"], ["a", None], [["a", 2.5]], ("a", b"b"), np.array(["a", 1], dtype=object), [True, "a"],
-        b"abc", b"a\0", [b"a", b"b"], np.longdouble(1.5),
+        b"", [b"a", b"b"], np.longdouble(1.5),
     ],
 )  # fmt: skip
 def test_a_value_that_would_come_back_as_another_is_refused(tmp_path: Path, value: Any) -> None:
@@ -174,7 +174,7 @@ def test_bytes_of_variable_length_are_copied_as_bytes() -> None:
     assert read_attributes(source, messages) == {"b": b"ab\0"}
     (copied,) = portable_attributes(source, messages, "g")
     found = read_attributes(source, [Message(ATTRIBUTE, 0, copied, 0)])
-    assert found["b"].tobytes() == b"ab\0"
+    assert found["b"] == b"ab\0"
 
 
 def test_every_byte_of_the_attributes_flipped(tmp_path: Path) -> None:

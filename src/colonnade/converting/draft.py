@@ -33,10 +33,7 @@ TEXTS = ("units", "units_vocabulary", "description")
 # What says how a table, or a column, is stored: the attributes of each layout's own, of groups and of columns.
 OWN = {
     "hep001": (hep001.GROUP_ATTRIBUTES, (*hep001.VALUE_ATTRIBUTES, hep001.ENCODING_TYPE)),
-    "anndata": (
-        anndata.GROUP_ATTRIBUTES,
-        (anndata.ENCODING_TYPE, anndata.ENCODING_VERSION, anndata.ORDERED, anndata.LEGACY_CATEGORIES, "na-value"),
-    ),
+    "anndata": (anndata.GROUP_ATTRIBUTES, anndata.COLUMN_ATTRIBUTES),
     "artifactdb": (artifactdb.GROUP_ATTRIBUTES, artifactdb.COLUMN_ATTRIBUTES),
 }
 

@@ -16,7 +16,7 @@ import numpy as np
 from h5py import h5, h5a, h5r, h5s, h5t
 
 from colonnade.dataclass import dataclass
-from colonnade.errors import UnsupportedError, UsageError
+from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.h5 import capi
 from colonnade.h5.claims import check_attribute
 from colonnade.h5.datatypes import describe_type, make_type, memory_dtype, memory_type
@@ -418,3 +418,14 @@ def can_hold(node: Any, n_bytes: int) -> bool:
     except BROKEN:
         return False
     return True
+
+
+def check_fits(node: Any, name: str, n_bytes: int) -> None:
+    """Refuse an attribute of more bytes than the object has room for, before anything is written."""
+    if not can_hold(node, n_bytes):
+        raise DataError(
+            f"cannot store attribute {name!r} of {n_bytes:,} bytes: HDF5 keeps at most 64 KiB for an attribute of this "
+            "object. Shorten it, or keep the value in a dataset of its own",
+            attribute=name,
+            bytes=n_bytes,
+        )

@@ -78,6 +78,8 @@ class Layout:
     describe: Callable[[Any, str], TableInfo]
     open_column: Callable[[Any, ColumnInfo], tuple[Any, Any]]  # its rows; its categories or its mask, or None
     own_attributes: Callable[[Any], dict[str, object]]
+    group_attributes: tuple[str, ...]  # that belong to the layout: nobody else sets them
+    column_attributes: tuple[str, ...]
     check_name: Callable[[str, bool], None]
     needs_large_attributes: Callable[[int, int], bool]
     make_group: Callable[[Any, str, bool], Any]
@@ -125,6 +127,8 @@ HEP001 = Layout(
     describe=hep001_describe.describe,
     open_column=hep001_describe.open_column,
     own_attributes=hep001_describe.unread_attributes,
+    group_attributes=hep001_names.GROUP_ATTRIBUTES,
+    column_attributes=hep001_names.COLUMN_ATTRIBUTES,
     check_name=hep001_names.check_name,
     needs_large_attributes=hep001_write.needs_large_attributes,
     make_group=hep001_write.make_group,
@@ -154,6 +158,8 @@ ANNDATA = Layout(
     describe=anndata_describe.describe,
     open_column=anndata_describe.open_column,
     own_attributes=anndata_describe.unread_attributes,
+    group_attributes=anndata_names.GROUP_ATTRIBUTES,
+    column_attributes=anndata_names.COLUMN_ATTRIBUTES,
     check_name=anndata_names.check_name,
     needs_large_attributes=anndata_write.needs_large_attributes,
     make_group=anndata_write.make_group,
@@ -188,6 +194,8 @@ ARTIFACTDB = Layout(
     describe=artifactdb_describe.describe,
     open_column=artifactdb_describe.open_column,
     own_attributes=artifactdb_describe.unread_attributes,
+    group_attributes=artifactdb_names.GROUP_ATTRIBUTES,
+    column_attributes=artifactdb_names.COLUMN_ATTRIBUTES,
     check_name=artifactdb_names.check_name,
     needs_large_attributes=artifactdb_write.needs_large_attributes,
     make_group=artifactdb_write.make_group,

@@ -63,7 +63,7 @@ class ColumnRead:
     chunks_total: int
 
 
-@dataclass
+@dataclass(frozen=True)
 class Plan:
     """What a query reads. `str()` tells it; `found` holds the rows."""
 

@@ -20,8 +20,10 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
+from colonnade.h5.user_attributes import Attributes
 from colonnade.model import FilterInfo, Finding, StoredType
-from colonnade.sparse.attributes import Attributes, read_attributes
+from colonnade.sealed import Sealed
+from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.boxes import Box, Coordinates, Key, parse_box
 from colonnade.sparse.bulk import ordered, put_stream
 from colonnade.sparse.change import change_attributes, erase_cells, resize_array, write_cells
@@ -173,14 +175,14 @@ def verify_sparse(
             file.close()
 
 
-class SparseArray:
+class SparseArray(Sealed):
     """An array of which only some elements are defined. The others read as the fill."""
 
     def __init__(self, file: Opened, name: str, n_threads: int) -> None:
         self._file = file
         self._n_threads = n_threads
         self._state: _State | None = None
-        self.name = "/" + name.strip("/")
+        self._name = "/" + name.strip("/")
         try:
             self._consistent(lambda state: None)
         except BaseException:
@@ -188,6 +190,11 @@ class SparseArray:
             raise
 
     # -- what it is --
+
+    @property
+    def name(self) -> str:
+        """Its path in the file."""
+        return self._name
 
     @property
     def info(self) -> SparseInfo:

@@ -16,15 +16,15 @@ global heap, and those that are kept in a heap because they are many.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from colonnade.dataclass import dataclass
-from colonnade.errors import CorruptError, DataError, UnsupportedError, UsageError
-from colonnade.h5.datatypes import stored_type_of
+from colonnade.errors import CorruptError, DataError, UnsupportedError
+from colonnade.h5.user_attributes import check_attribute_name, encode_value, shown_value
 from colonnade.model import StoredType
 from colonnade.sparse.dataspace import decode_extent, encode_extent
 from colonnade.sparse.datatype import decode_datatype, encode_datatype
@@ -109,7 +109,7 @@ def _shown(values: Any, stored: StoredType, shape: tuple[int, ...]) -> Any:
         )
         values = np.array([value.decode("utf-8", "surrogateescape") for value in values], dtype=object)
     if not shape:
-        return values[0]
+        return shown_value(values[0])
     return values.reshape(*shape, *values.shape[1:])
 
 
@@ -181,89 +181,13 @@ def encode_attributes(values: Mapping[str, Any]) -> dict[str, bytes]:
 
 def encode_attribute(name: str, value: Any) -> bytes:
     """A message of version 3: numbers, texts and arrays of these."""
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise UsageError(f"{name!r} is no name for an attribute")
-    stored, shape, data = _elements(name, value)
+    stored, shape, data = encode_value(check_attribute_name(name), value)
     text = name.encode("utf-8", "surrogateescape") + b"\0"
     kind, space = encode_datatype(stored), encode_extent(shape)
     sizes = [len(text), len(kind), len(space)]
     if max(sizes) > LARGEST or sum(sizes) + len(data) > LARGEST:
         raise DataError(f"attribute {name!r} has {len(data):,} bytes; {LARGEST:,} are the most a header holds")
     return struct.pack("<BBHHHB", 3, 0, *sizes, 1) + text + kind + space + data
-
-
-def _elements(name: str, value: Any) -> tuple[StoredType, tuple[int, ...], bytes]:
-    """Type, shape and bytes."""
-    _check_leaves(name, list(_leaves(value)))
-    array = np.asarray(value)
-    if array.dtype.kind in "UO" and all(isinstance(one, str) for one in array.reshape(-1).tolist()):
-        texts = [one.encode("utf-8", "surrogateescape") for one in array.reshape(-1).tolist()]
-        size = max((len(one) for one in texts), default=0) or 1
-        stored = StoredType("string", size, charset="utf-8", padding="null")
-        return stored, array.shape, b"".join(one.ljust(size, b"\0") for one in texts)
-    if array.dtype.kind not in "biufcSV" or not array.dtype.itemsize:
-        raise UsageError(f"attribute {name!r} must be numbers or texts, or an array of these, not {value!r}")
-    stored = stored_type_of(array.dtype)
-    if stored.has_pointers or stored.kind == "unknown" or stored.size != array.dtype.itemsize:
-        raise UsageError(f"attribute {name!r} holds {stored}, which is not written into attributes of sparse arrays")
-    return stored, array.shape, np.ascontiguousarray(array).tobytes()
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    """The single values in lists and arrays, as they were given: NumPy makes one type of them all, and cuts off NUL."""
-    if isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _leaves(one)
-    elif not isinstance(value, np.ndarray):
-        yield value
-    elif value.dtype.kind in "OUS":
-        yield from value.reshape(-1)
-
-
-def _check_leaves(name: str, leaves: list[Any]) -> None:
-    """Refuse what would come back as something else."""
-    is_text = [isinstance(one, (str, np.bytes_)) for one in leaves]
-    if any(isinstance(one, bytes) and not isinstance(one, np.bytes_) for one in leaves):
-        raise UsageError(f"attribute {name!r} holds bytes, which would be read as text: decode them, or use numpy.void")
-    if any(is_text) and not all(is_text):
-        raise UsageError(f"attribute {name!r} holds texts and other values: make them all texts first")
-    for one in leaves:
-        if (isinstance(one, str) and "\0" in one) or (isinstance(one, np.bytes_) and b"\0" in bytes(one)):
-            raise DataError(f"attribute {name!r}: {one!r} holds NUL, at which HDF5's texts end", value=one)
-
-
-class Attributes(MutableMapping[str, Any]):
-    """The attributes of a sparse array: as the file has them when they are asked for; each change is one commit."""
-
-    def __init__(
-        self, read: Callable[[], dict[str, Any]], change: Callable[[Mapping[str, Any], tuple[str, ...]], None]
-    ) -> None:
-        self._read = read
-        self._change = change
-
-    def __getitem__(self, name: str) -> Any:
-        return self._read()[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self._change({name: value}, ())
-
-    def __delitem__(self, name: str) -> None:
-        if name not in self._read():
-            raise KeyError(name)
-        self._change({}, (name,))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        return len(self._read())
-
-    def update(self, *given: Any, **more: Any) -> None:
-        """Set several, in one commit."""
-        self._change(dict(*given, **more), ())
-
-    def __repr__(self) -> str:
-        return repr(self._read())
 
 
 def changed(

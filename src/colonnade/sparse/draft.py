@@ -172,8 +172,8 @@ def retire_arrays(handle: FileHandle, paths: Sequence[str]) -> None:
         edit(handle, work)
 
 
-def set_texts_of(handle: FileHandle, path: str, texts: Mapping[str, str | None]) -> None:
-    """Set texts of an array, None to remove one. Handles of the file are void afterwards."""
+def set_texts_of(handle: FileHandle, path: str, texts: Mapping[str, Any]) -> None:
+    """Set attributes of an array, None to remove one. Handles of the file are void afterwards."""
     new = encode_attributes({name: text for name, text in texts.items() if text is not None})
     without = tuple(name for name, text in texts.items() if text is None)
 

@@ -15,21 +15,33 @@ from colonnade.columns.values import python_values
 from colonnade.columns.views import as_views
 from colonnade.errors import UsageError
 from colonnade.h5.filters import filters_text
+from colonnade.h5.user_attributes import Attributes
 from colonnade.model import ColumnInfo, IndexInfo, StoredType, shown_name
 from colonnade.query.scan import Rows, read_column
+from colonnade.sealed import Sealed
 from colonnade.show import rows_text, type_word
 
 if TYPE_CHECKING:
     from colonnade.table.table import Table
 
 
-class Column:
+class Column(Sealed):
     """One column or label: what it is, and its values when asked for."""
 
     def __init__(self, table: Table, name: str) -> None:
         self._table = table
-        self.name = name
+        self._name = name
         table._column(name)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    @property
+    def attrs(self) -> Attributes:
+        """Attributes of your own, as `Table.attrs`; units and description are properties. Setting one is one commit."""
+        return self._table._attributes(self.name)
 
     @property
     def info(self) -> ColumnInfo:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -23,10 +23,13 @@ from colonnade.h5.journal import Durability
 from colonnade.h5.links import join_path, open_dataset, open_group, unlink, walk_groups
 from colonnade.h5.locks import Locking
 from colonnade.h5.outside import Links
+from colonnade.h5.user_attributes import Attributes, read_values, write_values
 from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, follow_file, layout_of, located
 from colonnade.model import Progress, TableInfo
+from colonnade.sealed import Sealed
 from colonnade.table.annotations import follow_annotations
+from colonnade.table.attributes import ROOT_ATTRIBUTES, check_names
 from colonnade.table.changing import Change, Transaction
 from colonnade.table.table import Table
 from colonnade.threads import default_threads
@@ -92,7 +95,7 @@ def _told_behind(progress: Progress, before: int, done: int, total: int | None) 
     progress(before + done, None if total is None else before + total)
 
 
-class File:
+class File(Sealed):
     """An open HDF5 file with tables in it, beside whatever else it holds."""
 
     @shielded
@@ -125,6 +128,25 @@ class File:
     def name(self) -> str:
         """The file's name."""
         return self._handle.name
+
+    @property
+    def attrs(self) -> Attributes:
+        """Attributes of the file's root, or of the group that was opened, as `Table.attrs`: each set is one commit."""
+        self._check_open()
+        return Attributes(
+            lambda: self._consistent(lambda: read_values(self._handle.root, self._owned_attributes())),
+            self._change_attributes,
+        )
+
+    def _owned_attributes(self) -> tuple[str, ...]:
+        layout = layout_of(self._handle.root)
+        return ROOT_ATTRIBUTES if layout is None else (*layout.group_attributes, *ROOT_ATTRIBUTES)
+
+    def _change_attributes(self, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
+        owned = self._consistent(self._owned_attributes)
+        check_names((*new, *without), owned, Table, f"file {self.name}")
+        with self._change():
+            write_values(self._handle.root, new, without)
 
     def tables(self) -> list[str]:
         """The paths of all tables, of every layout; broken and foreign objects are passed over."""
@@ -270,6 +292,7 @@ class File:
         from colonnade.sparse.draft import put_drafts
         from colonnade.writing import create
 
+        self._check_writable()
         with self._change(resized=self._absolute(table)):
             path = self._absolute(table)
             self._note_beside(draft, path)

@@ -21,6 +21,7 @@ from colonnade.query.bind import bind
 from colonnade.query.plan import Plan
 from colonnade.query.scan import Rows, read_column, read_parts, read_table
 from colonnade.query.search import Search
+from colonnade.sealed import Sealed
 from colonnade.selection import row_numbers
 from colonnade.show import table_html, table_text
 
@@ -38,7 +39,7 @@ Wish = str | tuple[str, str]
 """A value that `aggregate` is asked for: "count", or a column and a function."""
 
 
-class Readable:
+class Readable(Sealed):
     """What a Table and a Query have in common: rows and columns that can be handed out."""
 
     _file: File

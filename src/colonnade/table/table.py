@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -13,10 +14,12 @@ from colonnade.columns.mapping import arrow_type, as_dictionary
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
+from colonnade.h5.user_attributes import Attributes, read_values
 from colonnade.indexes.base import Options
 from colonnade.indexing import Indexes, OpenIndex
 from colonnade.model import UNREADABLE, ColumnInfo, ColumnsByName, Finding, IndexInfo, Progress, TableInfo, shown_name
 from colonnade.show import table_text
+from colonnade.table.attributes import check_names
 from colonnade.table.column import Column
 from colonnade.table.rows import Query, Readable
 
@@ -293,14 +296,51 @@ class Table(Readable):
         return self.info.label_names
 
     @property
-    def attrs(self) -> dict[str, object]:
-        """The group's attributes that the layout gives no meaning."""
+    def units_vocabulary(self) -> str | None:
+        """The vocabulary of the units of all columns; setting it is one commit."""
+        return self.info.units_vocabulary
 
-        def read() -> dict[str, object]:
+    @units_vocabulary.setter
+    def units_vocabulary(self, text: str | None) -> None:
+        self._set_text(None, "units_vocabulary", text)
+
+    @property
+    def attrs(self) -> Attributes:
+        """Attributes of your own: those of the group that the layout gives no meaning. Setting one is one commit.
+
+        Values are str, bool, int, float, complex, bytes, NumPy scalars, and arrays or lists of numbers, booleans or
+        strings. What belongs to the layout is refused: the title has a property of its own.
+        """
+        return self._attributes(None)
+
+    def _attributes(self, name: str | None) -> Attributes:
+        """The attributes of a column, or of the table itself."""
+        self._file._check_open()
+        return Attributes(partial(self._read_attributes, name), partial(self._change_attributes, name))
+
+    def _read_attributes(self, name: str | None) -> dict[str, Any]:
+        def read() -> dict[str, Any]:
             self._look()
-            return self._layout.own_attributes(self._group)
+            if name is None:
+                return read_values(self._group, self._layout.group_attributes)
+            column = self._column(name)
+            if column.storage == "sectioned":
+                found = self._layout.open_column(self._group, column)[0].attributes()
+                return {key: found[key] for key in found if key not in self._layout.column_attributes}
+            from colonnade.changes import column_node
+
+            return read_values(column_node(self._group, column), self._layout.column_attributes)
 
         return self._file._consistent(read)
+
+    def _change_attributes(self, name: str | None, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
+        from colonnade import changes
+
+        owned = self._layout.group_attributes if name is None else self._layout.column_attributes
+        what = f"table {self.path}" if name is None else f"column {name!r}"
+        check_names((*new, *without), owned, Table if name is None else Column, what)
+        with self._file._change():
+            changes.set_attributes(self._opened_for_change(), name, new, without)
 
     @property
     def problems(self) -> tuple[Finding, ...]:

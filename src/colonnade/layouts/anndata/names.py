@@ -19,6 +19,8 @@ ORDERED = "ordered"
 LEGACY_CATEGORIES = "categories"
 OLD_FORMAT, OLD_SHAPE = "h5sparse_format", "h5sparse_shape"  # of sparse matrices before 0.7
 GROUP_ATTRIBUTES = (ENCODING_TYPE, ENCODING_VERSION, INDEX, COLUMN_ORDER)
+NA_VALUE = "na-value"
+COLUMN_ATTRIBUTES = (ENCODING_TYPE, ENCODING_VERSION, ORDERED, LEGACY_CATEGORIES, NA_VALUE)
 # What a column is, by its encoding-type and encoding-version: datasets, then groups.
 ARRAY = ("array", "0.2.0")
 STRINGS = ("string-array", "0.2.0")
