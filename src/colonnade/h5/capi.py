@@ -206,9 +206,9 @@ def skips_partial_chunks(creation: Any) -> bool:
         return _CHUNK_OPTIONS(creation.id, ctypes.byref(options)) < 0 or bool(options.value & 2)
 
 
-def chunk_size(dataset: Any, first: int) -> int:
-    """Bytes of the chunk of a one-dimensional dataset that begins with this row; 0 where there is none."""
+def has_chunk(dataset: Any, first: int) -> bool:
+    """Whether the chunk of a one-dimensional dataset that begins with this row is in the file, and can be found."""
     size = ctypes.c_uint64(0)
     with phil:
         found = _CHUNK_SIZE(dataset.id, ctypes.byref(ctypes.c_uint64(first)), ctypes.byref(size))
-        return int(size.value) if found >= 0 else 0
+        return found >= 0 and size.value > 0

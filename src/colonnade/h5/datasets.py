@@ -29,7 +29,7 @@ from colonnade.h5.chunks import MOST_AT_ONCE, ChunkSource, RowNumbers, by_chunk,
 from colonnade.h5.codecs import Data
 from colonnade.h5.creation import check_fill, creation_of, has_lost_fill
 from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
-from colonnade.h5.direct import Held, cut_rows, find_chunk, write_chunk
+from colonnade.h5.direct import Held, cut_rows, find_chunk, find_replaced, write_chunk
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
 from colonnade.h5.guarded import guarded
 from colonnade.h5.lengths import check_rows_claimed
@@ -435,7 +435,7 @@ class RowSink:
             return
         if any(start == other for other, _, _ in self._waiting):
             self.drain()
-        self._pack(start, self._as_stored(image), find_chunk(self._dataset, start))
+        self._pack(start, self._as_stored(image), find_replaced(self._dataset, start))
 
     def _as_stored(self, image: Image) -> Data:
         """The bytes of a chunk before it is filtered."""
@@ -489,7 +489,7 @@ class RowSink:
         whole = self._unwritten(dtype)
         count = min(self._chunk_rows, n_rows - first)
         if held is not None:
-            whole[:count] = self._unpacked(first, held.mask)[:count]
+            whole[:count] = self._unpacked(first, held)[:count]
         return whole
 
     def read(self, start: int, count: int, dtype: np.dtype[Any]) -> Image | None:
@@ -497,11 +497,11 @@ class RowSink:
         if not self._packs:
             return None
         self.drain()
-        masks: dict[int, int] = {}
-        self._dataset.chunk_iter(lambda info: masks.update({info.chunk_offset[0]: info.filter_mask}))
+        known: dict[int, Held] = {}
+        self._dataset.chunk_iter(lambda info: known.update({info.chunk_offset[0]: Held(info.size, info.filter_mask)}))
         begin = start // self._chunk_rows * self._chunk_rows
         parts = [
-            self._unpacked(first, masks[first]).astype(dtype, copy=False) if first in masks else self._unwritten(dtype)
+            self._unpacked(first, known[first]).astype(dtype, copy=False) if first in known else self._unwritten(dtype)
             for first in range(begin, start + count, self._chunk_rows)
         ]
         return np.concatenate(parts)[start - begin :][:count] if parts else np.empty(0, dtype=dtype)
@@ -514,14 +514,14 @@ class RowSink:
             whole[...] = np.frombuffer(fill, dtype=dtype)[0]
         return whole
 
-    def _unpacked(self, first: int, mask: int) -> Image:
-        """The elements of a chunk that has skipped the filters in `mask`."""
+    def _unpacked(self, first: int, held: Held) -> Image:
+        """The elements of a chunk that is in the file."""
         assert self._dtype is not None  # parts are packed here only if it is known
         found = np.empty(self._chunk_rows, dtype=self._dtype)
         try:
-            self._pipeline.check_size(self._dataset.get_chunk_info_by_coord((first,)).size)
+            self._pipeline.check_size(held.size)
             _, data = self._dataset.read_direct_chunk((first,))
-            self._pipeline.undo(data, mask, found.view(np.uint8))
+            self._pipeline.undo(data, held.mask, found.view(np.uint8))
         except (*BROKEN, MemoryError) as error:  # a damaged chunk map may claim any size
             last = first + self._chunk_rows - 1
             raise _unreadable(error, self._dataset, self._filters, first, last) from error
