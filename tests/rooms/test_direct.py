@@ -6,8 +6,10 @@ import zlib
 from pathlib import Path
 
 import h5py
+import numpy as np
 import pytest
 
+import colonnade as cn
 from colonnade.h5.direct import CannotSkipFilter, cut_rows, find_chunk, write_chunk
 
 
@@ -56,3 +58,21 @@ def test_rows_are_cut_without_the_library(tmp_path: Path, n_rows: int) -> None:
         cut_rows(made.id, 10, n_rows, edge, 0)
         assert made[...].tolist() == [*range(n_rows // 10 * 10), *[50] * 3]
         assert made.id.read_direct_chunk((n_rows // 10 * 10,)) == (0, edge)
+
+
+def test_chunks_that_the_library_filters_keep_their_size_and_skip_another_filter(tmp_path: Path) -> None:
+    """Blosc skips noise, or packs it to just as many bytes: HDF5 then leaves the old mask in the chunk map."""
+    pytest.importorskip("hdf5plugin")
+    path, rng = tmp_path / "x.h5", np.random.default_rng(0)
+    rows = np.zeros(3 * 256, "i4")
+    cn.write(path, {"x": rows}, "t", columns={"x": {"chunk_rows": 256, "filters": "blosc:lz4"}})
+    for _ in range(20):
+        with cn.open(path, "r+", durability="fast") as file:
+            for _ in range(10):
+                places = np.arange(256, 512)
+                rows[places] = rng.integers(-(2**31), 2**31 - 1, 256)
+                rows[256 : 256 + int(rng.integers(20))] = 7
+                file["t"].update("x", places, rows[places])
+        assert np.array_equal(cn.read(path, "t")["x"].to_numpy(), rows)
+        with h5py.File(path) as h5:
+            assert np.array_equal(h5["t/x"][...], rows)

@@ -55,10 +55,9 @@ def write_chunk(dataset: Any, chunk_rows: int, first: int, data: Data, mask: int
     n_rows = int(dataset.shape[0])
     if n_rows > chunk_rows:
         _replace(dataset, first, data, mask, held)
-        with suppress(*BROKEN, MemoryError):  # that another chunk is looked up is all that is wanted
-            dataset.read_direct_chunk((first - chunk_rows if first else chunk_rows,))
+        forget_chunk(dataset, chunk_rows, first)
     elif not mask:
-        _remove_chunks(dataset, 0, n_rows)
+        remove_chunks(dataset, 0, n_rows)
         dataset.write_direct_chunk((first,), data)
     elif n_rows == chunk_rows and can_grow(dataset):
         dataset.set_extent((n_rows + 1,))
@@ -66,6 +65,12 @@ def write_chunk(dataset: Any, chunk_rows: int, first: int, data: Data, mask: int
         dataset.set_extent((n_rows,))  # removes no chunk that is there, but the library forgets all of them
     else:
         raise CannotSkipFilter
+
+
+def forget_chunk(dataset: Any, chunk_rows: int, first: int) -> None:
+    """Make the library forget the chunk that begins with this row, by asking for another; there must be another."""
+    with suppress(*BROKEN, MemoryError):  # that it is looked up is all that is wanted
+        dataset.read_direct_chunk((first - chunk_rows if first else chunk_rows,))
 
 
 def _replace(dataset: Any, first: int, data: Data, mask: int, held: Held | None) -> None:
@@ -83,11 +88,11 @@ def cut_rows(dataset: Any, chunk_rows: int, n_rows: int, edge: Data, mask: int) 
     if mask and n_rows < chunk_rows:
         raise CannotSkipFilter
     first = n_rows // chunk_rows * chunk_rows
-    _remove_chunks(dataset, first, n_rows)
+    remove_chunks(dataset, first, n_rows)
     write_chunk(dataset, chunk_rows, first, edge, mask, None)
 
 
-def _remove_chunks(dataset: Any, first: int, n_rows: int) -> None:
+def remove_chunks(dataset: Any, first: int, n_rows: int) -> None:
     """Remove the chunks from row `first` on, and say that there are `n_rows`: the library forgets all chunks then."""
     dataset.set_extent((first,))
     dataset.set_extent((n_rows,))
