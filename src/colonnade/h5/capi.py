@@ -17,7 +17,7 @@ import sys
 from typing import Any, NoReturn
 
 import h5py
-from h5py import h5i, h5s
+from h5py import h5fd, h5i, h5s
 from h5py._objects import phil
 
 
@@ -55,6 +55,10 @@ _OPEN_REFERENCE = _bind("H5Rdereference2", _HID, _HID, ctypes.c_int, ctypes.c_vo
 _GET_REGION = _bind("H5Rget_region", _HID, ctypes.c_int, ctypes.c_void_p, gives=_HID)
 _CREATE_REFERENCE = _bind("H5Rcreate", ctypes.c_void_p, _HID, ctypes.c_char_p, ctypes.c_int, _HID)
 _ADD_DATATYPE_PATH = _bind("H5Padd_merge_committed_dtype_path", _HID, ctypes.c_char_p)
+_GET_VFD_HANDLE = _bind("H5Fget_vfd_handle", _HID, _HID, ctypes.POINTER(ctypes.c_void_p))
+_FILENO: Any = getattr(ctypes.CDLL(None) if sys.platform != "win32" else ctypes.CDLL("ucrtbase"), "fileno", None)
+if _FILENO is not None:
+    _FILENO.argtypes, _FILENO.restype = (ctypes.c_void_p,), ctypes.c_int
 _REGION = 1
 _ERROR_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p)
 _WALK_ERRORS = _bind("H5Ewalk2", _HID, ctypes.c_int, _ERROR_CALLBACK, ctypes.c_void_p)
@@ -72,6 +76,20 @@ class _ErrorRecord(ctypes.Structure):
         ("file_name", ctypes.c_char_p),
         ("desc", ctypes.c_char_p),
     )
+
+
+def descriptor_of(file_id: Any) -> int | None:
+    """The descriptor through which HDF5 has a file open; None where its driver has none."""
+    driver = file_id.get_access_plist().get_driver()
+    if driver == h5fd.SEC2:
+        return int(file_id.get_vfd_handle())
+    if driver != h5fd.STDIO or _FILENO is None:
+        return None
+    stream = ctypes.c_void_p()
+    with phil:
+        if _GET_VFD_HANDLE(file_id.id, 0, ctypes.byref(stream)) < 0 or not stream.value:
+            return None
+    return int(_FILENO(ctypes.cast(stream, ctypes.POINTER(ctypes.c_void_p))[0]))
 
 
 def _failure(doing: str) -> OSError:

@@ -577,9 +577,6 @@ def _file_of(file_id: Any) -> int | JournaledFile | None:
     """What the bytes of a file can be read from."""
     if file_id.get_create_plist().get_userblock():
         return None
-    driver = file_id.get_access_plist().get_driver()
-    if driver == h5fd.SEC2:
-        return int(file_id.get_vfd_handle())
-    if driver == h5fd.fileobj_driver:
+    if file_id.get_access_plist().get_driver() == h5fd.fileobj_driver:
         return JOURNALED.get(h5g.get_objinfo(file_id).fileno)
-    return None
+    return capi.descriptor_of(file_id)

@@ -29,7 +29,7 @@ from colonnade.h5.disk import Disk
 from colonnade.h5.hazards import check_root
 from colonnade.h5.interrupts import hold_signals, pause, release_signals, shielded
 from colonnade.h5.journal import Durability, JournaledFile, journal_path
-from colonnade.h5.locks import NO_LOCKS, Locking, Wish, WriterLock, has_writer, lock_path, read_stamp, share
+from colonnade.h5.locks import HDF5Lock, Locking, Wish, WriterLock, has_writer, lock_path, read_stamp, try_hdf5_lock
 from colonnade.h5.marks import find_mark
 from colonnade.h5.outside import LINKS, Links, know_links
 from colonnade.h5.recovery import clear_place, half_commit, roll_back
@@ -53,6 +53,7 @@ class Care:
     locking: Locking = "auto"
     links: Links = "folder"
     hard_links: HardLinks = "refuse"
+    hdf5_lock: bool = True
 
     def __post_init__(self) -> None:
         if self.durability not in ("full", "fast"):
@@ -303,8 +304,8 @@ class FileHandle:
         path = Path(self.name)
         aside = part_path(path)
         try:
-            # by another driver than all readers use: HDF5 would give it their memory of an older state
-            with _open_h5_to_read(path, self._care, driver="stdio") as source:
+            # not by its path: HDF5 would give it the memory that another handle has of an older state
+            with _open_through(self._journaled, self.name, h5f.ACC_RDONLY, self._care.links) as source:
                 _write_aside(aside, source, self._care, fill, finish)
             self._take_place(aside, path)
         finally:
@@ -534,8 +535,10 @@ def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
             _let_go(path, stamp)
             try:
                 h5 = _open_already(path) or _open_h5_to_read(path, care)
-            except (OSError, FormatError):
-                if time.monotonic() >= deadline or (not journal_path(path).exists() and read_stamp(path) == stamp):
+            except (OSError, FormatError) as error:
+                is_busy = isinstance(error, ConflictError) and has_writer(path)  # a commit has just begun
+                is_same = not journal_path(path).exists() and read_stamp(path) == stamp
+                if time.monotonic() >= deadline or (is_same and not is_busy):
                     raise
             else:
                 if not journal_path(path).exists() and read_stamp(path) == stamp:
@@ -566,15 +569,28 @@ def _open_already(path: Path) -> h5py.File | None:
     return next((handle.h5 for handle in _WATCHING.get(path, ()) if handle.h5), None)
 
 
-def _open_h5_to_read(path: Path, care: Care, driver: str | None = None) -> h5py.File:
-    locking = None if care.locking == "auto" else False
+def _open_h5_to_read(path: Path, care: Care) -> h5py.File:
+    """The file open without HDF5's lock, which would stop writers of ours for as long as it is open.
+
+    By the driver "stdio": with that of most programs ("sec2") HDF5 would share its memory of the file with handles that
+    the caller has of it, and refuse to open it with and without locks in one process.
+    """
+    if care.locking != "none":
+        _check_no_other_writes(path)
     try:
-        h5 = h5py.File(path, "r", driver=driver, libver=_BOUNDS, locking=locking)
+        return h5py.File(path, "r", driver="stdio", libver=_BOUNDS, locking=False)
     except OSError as error:
-        if error.errno not in NO_LOCKS or locking is False:
-            raise _explain(error, str(path), path.stat().st_size) from error
-        h5 = h5py.File(path, "r", driver=driver, libver=_BOUNDS, locking=False)  # a disk without locks
-    return h5
+        raise _explain(error, str(path), path.stat().st_size) from error
+
+
+def _check_no_other_writes(path: Path) -> None:
+    """Refuse to open a file that another HDF5 program is writing."""
+    descriptor = DISK.open(path, write=False)
+    try:
+        if not try_hdf5_lock(descriptor, exclusive=False):
+            raise ConflictError(f"{path} is in use by another process, which is writing it", path=str(path))
+    finally:
+        DISK.close(descriptor)
 
 
 def settle(path: Path, care: Care | None = None) -> None:
@@ -614,12 +630,12 @@ def _pass_journal(path: Path, deadline: float) -> None:
             "it once where it and its folder may be written",
             path=str(path),
         )
-    if not _recover(path):
+    if not _recover(path, deadline):
         _pause(path, deadline)
 
 
 @shielded
-def _recover(path: Path) -> bool:
+def _recover(path: Path, deadline: float) -> bool:
     """Undo the commit of a writer that died; False where another is faster, which may then keep its lock."""
     hold_signals()
     lock = None
@@ -627,7 +643,7 @@ def _recover(path: Path) -> bool:
         with suppress(ConflictError):
             lock = WriterLock(path, 0)
         if lock is not None:
-            roll_back(path, DISK)
+            roll_back(path, DISK, max(0.0, deadline - time.monotonic()))
         return lock is not None
     finally:
         if lock is not None:
@@ -644,7 +660,7 @@ def _open_to_change(path: Path, mode: Mode, care: Care) -> FileHandle:
     lock = None
     try:
         lock = WriterLock(path, care.timeout) if care.locking != "none" else None
-        roll_back(path, DISK)
+        roll_back(path, DISK, care.timeout)
         journaled, h5 = _open_journaled(path, care, lock)
     except BaseException:
         if lock is not None:
@@ -663,7 +679,7 @@ def _open_journaled(path: Path, care: Care, lock: WriterLock | None) -> tuple[Jo
     try:
         _check_names(journaled.descriptor, path, care)
         if care.locking != "none":
-            share(journaled.descriptor, path)
+            journaled.lock = HDF5Lock(journaled.descriptor, path, care.timeout, care.hdf5_lock)
         return journaled, _open_through(journaled, str(path), h5f.ACC_RDWR, care.links)
     except BaseException as error:
         journaled.close()
@@ -726,7 +742,7 @@ def _create_aside(path: Path, large_root: bool, care: Care) -> FileHandle:
 
 def _create(path: Path, large_root: bool, care: Care, lock: WriterLock | None) -> FileHandle:
     """A new file aside. What a dead writer left of the old one is undone, so that its journal is not taken for ours."""
-    clear_place(path, DISK)
+    clear_place(path, DISK, care.timeout)
     aside = part_path(path)
     creation = h5p.create(h5p.FILE_CREATE)
     if large_root:

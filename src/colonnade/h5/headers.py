@@ -18,8 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from h5py import h5f, h5fd, h5g, h5i
+from h5py import h5f, h5g, h5i
 
+from colonnade.h5 import capi
 from colonnade.h5.journal import JOURNALED
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"  # of a file
@@ -59,8 +60,8 @@ def _reader_of(file_id: Any) -> ReadAt | None:
     if file_id.get_intent() != h5f.ACC_RDONLY or creation.get_sizes() != _EIGHT_BYTES:
         return None
     begin = int(creation.get_userblock())
-    if file_id.get_access_plist().get_driver() == h5fd.SEC2:
-        descriptor = int(file_id.get_vfd_handle())
+    descriptor = capi.descriptor_of(file_id)
+    if descriptor is not None:
         return lambda at, n_bytes: os.pread(descriptor, n_bytes, begin + at)
     path = Path(os.fsdecode(h5f.get_name(file_id)))
     return partial(_read_by_path, path, begin) if path.is_file() else None

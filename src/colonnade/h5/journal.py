@@ -53,6 +53,7 @@ from colonnade.errors import ConflictError
 from colonnade.h5.callbacks import Latch
 from colonnade.h5.disk import Disk
 from colonnade.h5.interrupts import OPEN_FOR_CHANGES, shielded
+from colonnade.h5.locks import HDF5Lock
 from colonnade.h5.marks import Mark, pack_mark
 
 Durability = Literal["full", "fast"]
@@ -93,6 +94,7 @@ class JournaledFile(io.RawIOBase):
         self.latch = Latch()  # of the last HDF5 file that was opened through this one
         self._process = os.getpid()
         self.is_aside = aside
+        self.lock: HDF5Lock | None = None  # keeps other HDF5 programs out while pages are overwritten
         self._count = count
         self._wait = wait
         self._path = path
@@ -366,6 +368,8 @@ class JournaledFile(io.RawIOBase):
         self._mark_at = None
         self._grown = False
         self._failure = None
+        if self.lock is not None:
+            self.lock.give_back()
 
     def _write_pages(self, last: bool = False) -> None:
         """Steps 1 to 3: the held pages go to the file, their old content to the journal before.
@@ -376,6 +380,8 @@ class JournaledFile(io.RawIOBase):
         if is_new:
             if self._wait is not None:
                 self._wait()  # from here on the file is not to be read
+            if self.lock is not None:
+                self.lock.take()
             self._start_journal()
         pages = sorted(self._pages.keys() - self._saved)
         for at in range(0, len(pages), MOST_AT_ONCE):

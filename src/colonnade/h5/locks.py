@@ -4,7 +4,10 @@ The lock is `<file>-lock`: a small file, locked by the operating system (flock) 
 file open, that says who holds it. A writer that is killed loses its lock with it, so it blocks nobody.
 Where the disk has no locks (some network disks), a process that is alive on the same machine counts as the holder.
 
-A shared lock is held on the file itself as well: other HDF5 programs may read it meanwhile, and not write.
+HDF5's own lock, on the file itself, is held as well: shared while the file is open for changes, so that other HDF5
+programs may read it and not write; exclusive from the first page that a commit overwrites to its end. So a program that
+holds HDF5's lock never has a file change under it, and none opens a file in the middle of a commit. Our own readers
+take no lock of HDF5.
 """
 
 from __future__ import annotations
@@ -317,12 +320,63 @@ def holder_text(holder: dict[str, Any] | None) -> str:
     return f"process {holder.get('pid')} on {holder.get('host')} (since {holder.get('since')})"
 
 
-def share(descriptor: int, path: Path) -> None:
-    """Hold a shared lock on the file itself: a ConflictError when another program is writing it."""
-    if fcntl is None:  # pragma: no cover
-        return
+class HDF5Lock:
+    """HDF5's own lock on a file that is open for changes: shared until `take`, exclusive until `give_back`.
+
+    timeout: seconds that `take` waits for other HDF5 programs. exclusive: False for those who know their readers.
+    """
+
+    def __init__(self, descriptor: int, path: Path, timeout: float, exclusive: bool = True) -> None:
+        self._descriptor = descriptor
+        self._path = path
+        self._timeout = timeout
+        self._exclusive = exclusive
+        self._lost = False
+        self._taken = False
+        if not self._share():
+            raise ConflictError(f"{path} is being written by another HDF5 program", path=str(path))
+
+    def _share(self) -> bool:
+        return try_hdf5_lock(self._descriptor, exclusive=False)
+
+    def take(self) -> None:
+        """Wait until no other program holds HDF5's lock; a ConflictError after the timeout."""
+        from random import random
+
+        if not self._exclusive or self._taken:
+            return
+        deadline, stamp = time.monotonic() + self._timeout, file_stamp(self._descriptor)
+        while self._lost or not try_hdf5_lock(self._descriptor, exclusive=True):
+            self._lost = self._lost or not self._share()  # trying for more gave up what was held
+            if self._lost or time.monotonic() >= deadline:
+                raise ConflictError(
+                    f"cannot commit to {self._path}: another program, or another handle in this one, has it open "
+                    "through HDF5 (h5py). Close it there, raise timeout=, or open the file with hdf5_lock=False if "
+                    f"nothing else reads what you change{'. Open the file again' if self._lost else ''}",
+                    path=str(self._path),
+                )
+            pause(_PAUSE * random())
+        self._taken = True
+        if file_stamp(self._descriptor) != stamp:
+            self._lost = True
+            self.give_back()
+            reason = "another HDF5 program wrote it meanwhile. Open it again"
+            raise ConflictError(f"cannot commit to {self._path}: {reason}", path=str(self._path))
+
+    def give_back(self) -> None:
+        """Let other HDF5 programs read again."""
+        if self._taken:
+            self._taken = False
+            self._share()
+
+
+def try_hdf5_lock(descriptor: int, exclusive: bool) -> bool:
+    """Take the lock that HDF5 takes on a file, without waiting; True as well where there are no locks."""
+    asked = os.environ.get("HDF5_USE_FILE_LOCKING", "").upper()
+    if fcntl is None or asked in ("FALSE", "0"):
+        return True
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise ConflictError(f"{path} is being written by another HDF5 program", path=str(path)) from error
+        return error.errno in NO_LOCKS
+    return True

@@ -146,7 +146,7 @@ def _check_source(
         return  # there is no such file anywhere: HDF5 gives the fill
     _allow(place, home, links, "virtual source", file_name, name)
     try:
-        with h5py.File(place, "r") as file:
+        with h5py.File(place, "r", driver="stdio", locking=False) as file:
             _check_inside(file.id, source, home, links, behind, left)
     except OSError as error:
         raise CorruptError(f"{name}: virtual source {file_name!r} cannot be opened: {error}", path=name) from error

@@ -9,6 +9,7 @@ from h5py import h5f, h5fd, h5g, h5i
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError
+from colonnade.h5 import capi
 from colonnade.h5.headers import ReadAt
 from colonnade.h5.journal import JOURNALED
 
@@ -34,9 +35,9 @@ def raw_bytes(node: Any) -> RawBytes | None:
         if journaled is None:
             return None
         return RawBytes(name, journaled.length, _while_open(node, journaled.read_at, name))
-    if driver != h5fd.SEC2:
+    descriptor = capi.descriptor_of(file_id)
+    if descriptor is None:
         return None
-    descriptor = int(file_id.get_vfd_handle())
     size = os.fstat(descriptor).st_size
     return RawBytes(name, size, _while_open(node, lambda at, n_bytes: os.pread(descriptor, n_bytes, at), name))
 

@@ -25,6 +25,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError
 from colonnade.h5.disk import Disk
 from colonnade.h5.journal import CHECK, DIGEST, DIGESTS, HEADER, MAGIC, PAGE, journal_path, records, restore
+from colonnade.h5.locks import HDF5Lock
 from colonnade.h5.marks import Mark, find_mark
 
 State = Literal["whole", "half", "other"]
@@ -45,8 +46,11 @@ class Journal:
         return max((end for _, _, end in records(self.content)), default=HEADER.size + CHECK.size)
 
 
-def roll_back(path: Path, disk: Disk) -> bool:
-    """Undo what a writer that died left of a commit; True when there was a journal, which is gone then."""
+def roll_back(path: Path, disk: Disk, timeout: float = 0.0) -> bool:
+    """Undo what a writer that died left of a commit; True when there was a journal, which is gone then.
+
+    timeout: seconds to wait for other HDF5 programs that have the file open.
+    """
     content = _read_journal(path, disk)
     journal = None if content is None else _parse(content, path)
     mark = find_mark(path, disk)
@@ -61,13 +65,13 @@ def roll_back(path: Path, disk: Disk) -> bool:
         _keep_aside(path, disk, journal)
         return True
     if journal is not None and state == "half":
-        _undo(path, disk, journal)
+        _undo(path, disk, journal, timeout)
     disk.unlink(journal_path(path))
     disk.sync_folder(path.parent)
     return True
 
 
-def clear_place(path: Path, disk: Disk) -> None:
+def clear_place(path: Path, disk: Disk, timeout: float = 0.0) -> None:
     """Before a new file is put at a path: finish what is there, or keep the journal of what is not there any more."""
     content = _read_journal(path, disk)
     if content is None:
@@ -75,7 +79,7 @@ def clear_place(path: Path, disk: Disk) -> None:
     journal = _parse(content, path)
     mark = find_mark(path, disk) if disk.exists(path) else None
     if disk.exists(path) and (mark is None or (journal is not None and journal.journal_id == mark.journal_id)):
-        roll_back(path, disk)
+        roll_back(path, disk, timeout)
     elif journal is None:
         disk.unlink(journal_path(path))
     else:
@@ -149,9 +153,10 @@ def _state(path: Path, disk: Disk, journal: Journal) -> State:
     return "other" if is_copy or "other" in found else "whole"
 
 
-def _undo(path: Path, disk: Disk, journal: Journal) -> None:
+def _undo(path: Path, disk: Disk, journal: Journal, timeout: float) -> None:
     descriptor = disk.open(path)
     try:
+        HDF5Lock(descriptor, path, timeout).take()
         restore(disk, descriptor, records(journal.content), journal.old_length)
     finally:
         disk.close(descriptor)

@@ -13,6 +13,7 @@ import numpy as np
 from h5py import h5d, h5i
 
 from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.h5 import capi
 from colonnade.h5.chunks import by_chunk
 
 USUAL_SIZE = 18  # bytes of a reference on disk where file addresses have 8 bytes
@@ -61,14 +62,13 @@ def _read_contiguous(dataset: Any, size: int, rows: range, image: np.ndarray[Any
     offset = dataset.get_offset()
     if offset is None:
         return
-    try:
-        descriptor = h5i.get_file_id(dataset).get_vfd_handle()
-    except (RuntimeError, ValueError, NotImplementedError) as error:
+    descriptor = capi.descriptor_of(h5i.get_file_id(dataset))
+    if descriptor is None:
         raise UnsupportedError(
-            f"{path}: references in the HDF5 1.12 form are read only from a file on disk: {error}",
+            f"{path}: references in the HDF5 1.12 form are read only from a file on disk that is open for reading",
             feature="HDF5 1.12 references",
             path=path,
-        ) from error
+        )
     for place, row in enumerate(rows):
         data = os.pread(descriptor, size, offset + row * size)
         if len(data) != size:

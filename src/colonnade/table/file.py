@@ -53,6 +53,7 @@ def open(  # noqa: A001 - the name is the public contract
     trust: Trust = "verified",
     links: Links = "folder",
     hard_links: HardLinks = "refuse",
+    hdf5_lock: bool = True,
     n_threads: int | None = None,
 ) -> File:
     """Open an HDF5 file: a path, an open h5py.File or group, a binary file object, or an fsspec URL.
@@ -60,7 +61,9 @@ def open(  # noqa: A001 - the name is the public contract
     mode: "r" read, "r+" change, "w" create anew, "a" change or create. A file that is created
     appears under its name when it is closed without an error, whole.
     durability: "full" syncs every commit to the disk, "fast" leaves that to the operating system.
-    timeout: seconds to wait for another writer. locking: "none" where no locks are wanted.
+    timeout: seconds to wait for another writer, and for other HDF5 programs. locking: "none" where no locks are wanted.
+    hdf5_lock: hold HDF5's own lock while a commit overwrites bytes: while another program has the file open through
+    HDF5 (h5py and others), a commit is a ConflictError after the timeout, so that it never reads what never was.
     trust: which search indexes queries believe: "verified" those built here or verified, "always" all, "never" none.
     links: which other files this one may lead to, by external links, external storage and virtual sources:
     "folder" those in its own folder or below, "none", or "any". Of several handles of a file, the last wish holds.
@@ -72,7 +75,7 @@ def open(  # noqa: A001 - the name is the public contract
         raise UsageError(f"n_threads must be at least 1, not {n_threads}")
     if trust not in ("verified", "always", "never"):
         raise UsageError(f"trust must be 'verified', 'always' or 'never', not {trust!r}")
-    care = Care(durability, timeout, locking, links, hard_links)
+    care = Care(durability, timeout, locking, links, hard_links, hdf5_lock)
     handle = open_file(located(target), mode, care=care)
     try:
         file = File(handle, trust, n_threads)
