@@ -1,22 +1,33 @@
-"""Arrow columns as NumPy arrays; a masked array where rows are missing, so that no value is made up."""
+"""Arrow columns as NumPy arrays; a masked array where rows are missing, so that no value is made up.
+
+Strings are NumPy's own (StringDType) unless objects are asked for: no Python object per row is made. Strings inside
+lists, arrays and records are always objects, since NumPy has no records of its strings.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from colonnade.columns import compute as pc
+from colonnade.columns.encode import padded_image
 from colonnade.columns.extension import ComplexType, RawType, ReferenceType, complex_values
+from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.errors import UsageError
 
 Array = np.ndarray[Any, Any]
+StringsAs = Literal["numpy", "objects"]
+_PIECE_ROWS = 1 << 14  # rows that are padded to one length together
+_PIECE_BYTES = 1 << 23
 
 
-def to_numpy(column: pa.ChunkedArray) -> Array:
+def to_numpy(column: pa.ChunkedArray, strings: StringsAs = "numpy") -> Array:
     """The values as NumPy has them; a numpy.ma.MaskedArray when rows are missing."""
-    values = _values(_one(column))
+    if strings not in ("numpy", "objects"):
+        raise UsageError(f"strings must be 'numpy' or 'objects', not {strings!r}", option="strings")
+    values = _top_values(_one(column), strings)
     if column.null_count == 0:
         return values
     missing = column.is_null().to_numpy()
@@ -33,8 +44,48 @@ def to_numpy(column: pa.ChunkedArray) -> Array:
 def _one(column: pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 0:
         return pa.nulls(0, column.type)
+    if column.num_chunks != 1 and pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
     combined = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _top_values(array: pa.Array, strings: StringsAs) -> Array:
+    """The values of a column; of one kept by categories, each category is made once."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        codes = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        if len(array.dictionary) and pa.types.is_string(kind.value_type):
+            return _numpy_strings(array.dictionary, codes) if strings == "numpy" else _objects(array.dictionary)[codes]
+        return _top_values(array.cast(kind.value_type), strings)
+    if pa.types.is_string(kind):
+        return _numpy_strings(array) if strings == "numpy" else _objects(array)
+    return _values(array)
+
+
+def _objects(array: pa.Array) -> Array:
+    found: Array = array.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _numpy_strings(array: pa.Array, codes: Array | None = None) -> Array:
+    """NumPy's strings, by way of its bytes of one length: no other way makes no objects. `codes` choose among them."""
+    n = len(array) if codes is None else len(codes)
+    made = np.empty(n, dtype=np.dtypes.StringDType())
+    known = _padded(array) if codes is not None else None
+    for start in range(0, n, _PIECE_ROWS):
+        rows = slice(start, start + _PIECE_ROWS)
+        made[rows] = _padded(array[rows]) if known is None or codes is None else known[codes[rows]]
+    return made
+
+
+def _padded(array: pa.Array) -> Array:
+    """Strings as bytes of one length; as objects, where some are much longer, or hold NUL, with which bytes end."""
+    text = array.fill_null("")
+    width = max(int(byte_lengths(text).max(initial=0)), 1)
+    if width * len(text) > max(_PIECE_BYTES, 4 * text.nbytes) or holds_nul(text):
+        return _objects(text)
+    return padded_image(text, np.dtype(f"S{width}"))
 
 
 def _values(array: pa.Array) -> Array:

@@ -22,6 +22,7 @@ from colonnade.sealed import Sealed
 from colonnade.show import rows_text, type_word
 
 if TYPE_CHECKING:
+    from colonnade.exchange.numpy_out import StringsAs
     from colonnade.table.table import Table
 
 
@@ -160,20 +161,23 @@ class Column(Sealed):
 
         return self._table._file._consistent(read)
 
-    def to_numpy(self) -> np.ndarray[Any, Any]:
-        """All values as NumPy; a masked array when rows are missing."""
+    def to_numpy(self, *, strings: StringsAs = "numpy") -> np.ndarray[Any, Any]:
+        """All values as NumPy; a masked array when rows are missing.
+
+        strings: "numpy" for NumPy's own strings (StringDType), "objects" for an array of Python's.
+        """
         from colonnade.exchange.numpy_out import to_numpy
 
-        return to_numpy(self.to_arrow())
+        return to_numpy(self._read(slice(None), dictionaries=True), strings)
 
     def __getitem__(self, item: Any) -> Any:
         """column[10:20] and column[[3, 1]] as NumPy (masked where rows are missing), column[5] as one value."""
         from colonnade.exchange.numpy_out import to_numpy
 
         if isinstance(item, slice):
-            return to_numpy(self._read(item))
+            return to_numpy(self._read(item, dictionaries=True))
         if isinstance(item, (list, tuple, np.ndarray)):
-            return to_numpy(self._read(self._table.take(item)._known_rows()))
+            return to_numpy(self._read(self._table.take(item)._known_rows(), dictionaries=True))
         try:
             row = self._all()[operator.index(item)]
         except TypeError:
@@ -187,7 +191,7 @@ class Column(Sealed):
 
         if copy is False:
             raise ValueError("a column is read from the file, which makes a copy")
-        values = without_mask(self.to_numpy(), self.name)
+        values = without_mask(self.to_numpy(strings="objects"), self.name)  # None where a string is missing
         return values if dtype is None else values.astype(dtype)
 
     def __iter__(self) -> Iterator[Any]:

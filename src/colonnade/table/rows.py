@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
+    from colonnade.exchange.numpy_out import StringsAs
     from colonnade.query.stats import Known
     from colonnade.table.file import File
     from colonnade.table.table import Table
@@ -118,14 +119,18 @@ class Readable(Sealed):
 
         return to_polars(self._query().to_arrow(dictionaries=dictionaries, views=True))
 
-    def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
-        """All rows as one NumPy array a column; a masked array where rows are missing."""
+    def to_numpy(self, *, strings: StringsAs = "numpy") -> dict[str, np.ndarray[Any, Any]]:
+        """All rows as one NumPy array per column; a masked array where rows are missing.
+
+        strings: "numpy" for NumPy's own strings (StringDType), "objects" for arrays of Python's.
+        """
         from colonnade.exchange.numpy_out import to_numpy
 
         def read() -> dict[str, np.ndarray[Any, Any]]:
             query = self._query()
             rows = query._found_rows()
-            return {reader.column.name: to_numpy(read_column(reader, rows)) for reader in query._readers()}
+            readers = query._readers(dictionaries=True)  # each string of text by categories is made once
+            return {reader.column.name: to_numpy(read_column(reader, rows), strings) for reader in readers}
 
         return self._file._consistent(read)
 
