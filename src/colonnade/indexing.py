@@ -203,7 +203,7 @@ class Indexes:
         if dataset is None:
             self._rebuild(one, column)
         elif place in self.receipts:
-            digests = kind.open(dataset, column, None).digests()
+            digests = index.refreshed() or kind.open(dataset, column, None).digests()
             self.receipts[place] = _receipt({**digests, **index.claims()}, column)
 
     def _rebuild(self, one: OpenIndex, column: ColumnInfo) -> None:

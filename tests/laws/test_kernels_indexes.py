@@ -31,6 +31,22 @@ def test_argsort_of_many() -> None:
         agree("argsort", values, np.zeros(100_000, "i8"))
 
 
+@given(st.integers(0, 300), st.integers(0, 300), st.sampled_from(["u4", "u8"]), st.integers(0, 2**32 - 1))
+def test_insert_rows(n: int, n_added: int, kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, added = rng.integers(0, 2**31, n).astype(kind), rng.integers(0, 2**31, n_added).astype(kind)
+    places = np.sort(rng.integers(0, n + 1, n_added))
+    out = np.zeros(n + n_added, kind)
+    assert agree("insert_rows", rows, places, added, out) is None
+    assert out.tolist() == np.insert(rows, places, added).tolist()
+
+
+@pytest.mark.parametrize("places", [[-1, 0], [0, 3], [1, 0], [2**62, 2**62]], ids=str)
+def test_insert_rows_at_places_that_are_not_there(places: list[int]) -> None:
+    out = np.zeros(4, "u4")
+    assert agree("insert_rows", np.zeros(2, "u4"), np.array(places), np.zeros(2, "u4"), out) == REFUSED
+
+
 @given(st.data(), st.integers(0, 700), st.sampled_from([1, 3, 70, 300]))
 def test_code_bits(data: st.DataObject, n: int, n_values: int) -> None:
     rng = np.random.default_rng(n)
@@ -175,6 +191,9 @@ u8 = np.zeros(2, "u8")
 MALFORMED = {
     "rows of another type": ("argsort", u8, np.zeros(2, "i4")),
     "rows too few": ("argsort", u8, np.zeros(1, "i8")),
+    "rows of two types": ("insert_rows", u8, np.zeros(1, "i8"), np.zeros(1, "u4"), np.zeros(3, "u8")),
+    "no room for added rows": ("insert_rows", u8, np.zeros(1, "i8"), np.zeros(1, "u8"), np.zeros(2, "u8")),
+    "places too few": ("insert_rows", u8, np.zeros(1, "i8"), np.zeros(2, "u8"), np.zeros(4, "u8")),
     "no width": ("grow_blocks", np.arange(2), 0, np.zeros(2, "i8"), np.zeros(2, "i8")),
     "places of another type": ("grow_blocks", u8, 3, np.zeros(2, "i8"), np.zeros(2, "i8")),
     "blocks too few": ("grow_blocks", np.arange(2), 3, np.zeros(1, "i8"), np.zeros(2, "i8")),

@@ -505,9 +505,7 @@ class ChunkSource:
         if address > FARTHEST:
             raise ValueError("an address lies far behind the end of the file")
         if isinstance(self._file, JournaledFile):
-            data = self._file.read_at(address, len(target))
-            target[: len(data)] = np.frombuffer(data, dtype=np.uint8)
-            done = len(data)
+            done = self._file.read_into(address, target.data)
         else:
             done, view = 0, target.data
             while done < len(target):

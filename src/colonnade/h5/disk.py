@@ -54,6 +54,16 @@ class Disk:
             offset += len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def read_into(self, descriptor: int, target: memoryview, offset: int) -> int:
+        """Bytes from `offset` on, into memory of the caller; says how many there were."""
+        done = 0
+        while done < len(target):
+            n_bytes = os.preadv(descriptor, [target[done:]], offset + done)
+            if not n_bytes:
+                break
+            done += n_bytes
+        return done
+
     def write(self, descriptor: int, data: bytes | bytearray | memoryview, offset: int) -> None:
         rest = memoryview(data)
         while len(rest) > 0:

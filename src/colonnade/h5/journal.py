@@ -259,27 +259,44 @@ class JournaledFile(io.RawIOBase):
                 whole[low - start : high - start] = held[low - begin : high - begin]
         return bytes(whole)
 
+    def read_into(self, start: int, target: memoryview) -> int:
+        """The same into memory of the caller; says how many bytes there were."""
+        n_bytes = max(0, min(len(target), self._length - start))
+        if self._pages and n_bytes and self._held(start, n_bytes):
+            data = self.read_at(start, n_bytes)
+            target[: len(data)] = data
+            return len(data)
+        return self._disk.read_into(self._file, target[:n_bytes], start)
+
     def _held(self, start: int, n_bytes: int) -> dict[int, bytearray]:
         """The pages kept in memory that have some of these bytes."""
         numbers = range(start // PAGE, (start + n_bytes - 1) // PAGE + 1)
+        if self._pages.keys().isdisjoint(numbers):
+            return {}
         found = ((number, self._pages.get(number)) for number in numbers)
         return {number: held for number, held in found if held is not None}
 
     def _change(self, start: int, view: memoryview) -> None:
         """Keep changed bytes below the old end in memory, page by page."""
+        self._hold(range(start // PAGE, (start + len(view) - 1) // PAGE + 1))
         at = 0
         while at < len(view):
             page, within = divmod(start + at, PAGE)
-            held = self._pages.get(page)
-            if held is None:
-                old = self._disk.read(self._file, self._page_length(page), page * PAGE)
-                self._old_pages[page], held = old, bytearray(old)
-                self._pages[page] = held
             count = min(PAGE - within, len(view) - at)
-            held[within : within + count] = view[at : at + count]
+            self._pages[page][within : within + count] = view[at : at + count]
             at += count
         if 2 * len(self._pages) * PAGE > MOST_HELD:
             self._write_pages()
+
+    def _hold(self, pages: range) -> None:
+        """Keep these pages in memory, as they are in the file: one read for all of them."""
+        new = [page for page in pages if page not in self._pages]
+        if new:
+            begin, stop = new[0] * PAGE, new[-1] * PAGE + self._page_length(new[-1])
+            data = self._disk.read(self._file, stop - begin, begin)
+            for page in new:
+                old = data[page * PAGE - begin : (page + 1) * PAGE - begin]
+                self._old_pages[page], self._pages[page] = old, bytearray(old)
 
     def _page_length(self, page: int) -> int:
         return min(PAGE, self._old_length - page * PAGE)

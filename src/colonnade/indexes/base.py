@@ -65,6 +65,7 @@ class KeySource(Protocol):
     @property
     def column(self) -> ColumnInfo: ...
     def keys(self, start: int, count: int) -> Keys: ...
+    def take_keys(self, rows: Places) -> Keys: ...
     def key(self, row: int) -> Key: ...
     def keys_of_few(self, rows: Places) -> Numbers | None: ...
     @property
@@ -164,6 +165,10 @@ class Part:
         with reading(self.dataset, self._info, start, stop - start) as image:
             return image.copy()
 
+    def load(self, start: int, stop: int) -> Image:
+        """The rows start to stop in one read, not checked against digests."""
+        return self._load(start, stop)
+
     def digests(self) -> list[str]:
         """The digest of each block, as it is now."""
         starts = range(0, self.n_rows, self._block_rows)
@@ -252,6 +257,10 @@ class Index(ABC):
     @abstractmethod
     def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
         """Make it match again after these rows were changed or added; gives its dataset, None if it cannot."""
+
+    def refreshed(self) -> Digests | None:
+        """After `refresh`, the digests of all its bytes; None where they must be read again for it."""
+        return None
 
     @abstractmethod
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from colonnade import kernels
 from colonnade.columns.fills import fill_is_nan
-from colonnade.columns.keys import Keys, Places
+from colonnade.columns.keys import Keys, NumberKeys, Numbers, Places
 from colonnade.h5 import attributes
-from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import DatasetPlan, Image, create_dataset, describe_dataset, resize, write_rows
 from colonnade.indexes.base import (
     Builder,
@@ -93,7 +93,11 @@ def write_order(dataset: Any, order: Order, column: ColumnInfo) -> None:
         image = rows.astype(f"u{info.type.size}")
         write_rows(dataset, info.type, at, image, len(image))
         at += len(image)
-    n_missing, n_nan = order.n_missing, order.n_nan
+    write_tails(dataset, order.n_missing, order.n_nan, column)
+
+
+def write_tails(dataset: Any, n_missing: int, n_nan: int, column: ColumnInfo) -> None:
+    """Write the lengths of the tails."""
     if fill_is_nan(column):
         n_missing, n_nan = 0, n_missing
     attributes.write_integer(dataset, "nan_tail_length", n_nan)
@@ -108,6 +112,7 @@ class SortedRowsIndex(Index):
         self.kind = KIND
         self._part: Part | None = None
         self._read_tails: tuple[int, int] | None = None
+        self._refreshed: Digests | None = None
         self.known: dict[int, Key] = {}  # keys at places of the order that searches came by
 
     @property
@@ -226,21 +231,74 @@ class SortedRowsIndex(Index):
     # -- changes --
 
     def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
-        """Rows that were added are merged in; where others changed, or memory is too small, all are sorted anew."""
+        """Rows that were added are merged in; where others changed, or memory is too small, all are sorted again."""
         column = source.column
         n_rows = column.n_rows
         if 2 ** (8 * describe_dataset(self.dataset).type.size) < n_rows:
             return None
-        if changed.within(0, min(n_before, n_rows)) or n_rows * max(column.type.size, 8) > options.memory:
+        if changed.within(0, min(n_before, n_rows)):
             return self._sort_anew(source, options)
-        order = self._cut(n_rows) if n_rows < n_before else self._merged(source, n_before)
-        self._part = self._read_tails = None
-        try:
+        if n_rows < n_before:
+            if n_before * 8 > options.memory:
+                return self._sort_anew(source, options)
+            order = self._cut(n_rows)
+            self._part = self._read_tails = None
             resize(self.dataset, n_rows)
-        except BROKEN:
-            return None
-        write_order(self.dataset, order, column)
+            write_order(self.dataset, order, column)
+            return self.dataset
+        return self._grow(source, n_before, options)
+
+    def _grow(self, source: KeySource, n_before: int, options: Options) -> Any:
+        """Merge the rows from `n_before` on into the others. Those before the least of them stay where they are."""
+        column = source.column
+        added = source.keys(n_before, column.n_rows - n_before)
+        order = added.ordered()
+        tails = self._tails
+        n_values = n_before - sum(tails)
+        least = added.key(int(order[0])) if len(order) else None
+        first = self._place_below(least, n_values, source) // BLOCK * BLOCK
+        if (column.n_rows - first) * max(column.type.size, 8) > options.memory:
+            return self._sort_anew(source, options)
+        old = Part(self.dataset, BLOCK).load(first, n_before)
+        if len(old) and int(old.max()) >= n_before:
+            raise ChangedError("it holds rows that the column does not have")
+        values, missing, nan = np.split(old, [n_values - first, n_values - first + tails[0]])
+        places = _places(values, added.take(order), source, n_before)
+        new = [
+            (rows + n_before).astype(old.dtype) for rows in (np.flatnonzero(added.missing), np.flatnonzero(added.nan))
+        ]
+        whole = np.empty(len(old) + len(added), dtype=old.dtype)
+        n_merged = len(values) + len(order)
+        kernels.insert_rows(values, places, (order + n_before).astype(old.dtype), whole[:n_merged])
+        np.concatenate((missing, new[0], nan, new[1]), out=whole[n_merged:])
+        self._put(first, whole, (tails[0] + len(new[0]), tails[1] + len(new[1])), column)
         return self.dataset
+
+    def _place_below(self, key: Key | None, n_values: int, source: KeySource) -> int:
+        """A place of the order before which no key is above this one: looked for from the end, where it often is."""
+        back = 1
+        while key is not None and back <= n_values:
+            if source.key(self.row(n_values - back)) <= key:  # type: ignore[operator]
+                return n_values - back + 1
+            back *= 16
+        return n_values if key is None else 0
+
+    def _put(self, first: int, rows: Image, tails: tuple[int, int], column: ColumnInfo) -> None:
+        """Write the rows from a place on, the first of a block, and what has changed of the tails."""
+        stored = describe_dataset(self.dataset).type
+        before = self._tails
+        resize(self.dataset, first + len(rows))
+        write_rows(self.dataset, stored, first, rows, len(rows))
+        if tails != before:
+            write_tails(self.dataset, *tails, column)
+        self._part, self._read_tails = None, tails
+        if self.receipt is not None:
+            blocks = [rows[at : at + BLOCK].tobytes() for at in range(0, len(rows), BLOCK)]
+            digests = [*self.receipt[""][: first // BLOCK], *map(digest, blocks)]
+            self._refreshed = {"attributes": [self._attributes_digest()], "": digests}
+
+    def refreshed(self) -> Digests | None:
+        return self._refreshed
 
     def _sort_anew(self, source: KeySource, options: Options) -> Any:
         self._part = self._read_tails = None
@@ -264,18 +322,6 @@ class SortedRowsIndex(Index):
         values, missing, nan = (rows[rows < n_rows] for rows in self._parts(whole[0]))
         return _Merged(values, missing, nan)
 
-    def _merged(self, source: KeySource, n_before: int) -> Order:
-        values, missing, nan = self._parts(n_before)
-        old = source.keys(0, n_before).take(values)
-        added = source.keys(n_before, source.column.n_rows - n_before)
-        order = added.ordered()
-        places = old.ranks(added.take(order), "right")
-        return _Merged(
-            np.insert(values, places, order + n_before),
-            np.concatenate((missing, np.flatnonzero(added.missing) + n_before)),
-            np.concatenate((nan, np.flatnonzero(added.nan) + n_before)),
-        )
-
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
         with sorter(options.memory) as order:
             for chunk, keys in chunk_keys(source, self.column.grid, range(self.column.grid.n_chunks)):
@@ -289,6 +335,34 @@ class SortedRowsIndex(Index):
                 for place in np.flatnonzero(stored != rows)[:1].tolist():
                     yield Wrong(f"place {at + place}", f"row {stored[place]}", f"row {rows[place]}")
                 at += len(rows)
+
+
+def _places(rows: Image, added: Keys, source: KeySource, n_before: int) -> Places:
+    """Where keys, which are in order, go among those of these rows, which are too; after equal ones."""
+    if not len(added):
+        return np.empty(0, dtype=np.int64)
+    if 4 * len(rows) < n_before:
+        by_row = np.argsort(rows)
+        keys = source.take_keys(rows[by_row].astype(np.int64))
+        places = np.empty(len(rows), dtype=np.int64)
+        places[by_row] = np.arange(len(rows))
+        return keys.take(places).ranks(added, "right").astype(np.int64)
+    held = source.keys(0, n_before)
+    if isinstance(held, NumberKeys) and isinstance(added, NumberKeys):
+        return _halved(rows, held.values, added.values)
+    return held.take(rows.astype(np.int64)).ranks(added, "right").astype(np.int64)
+
+
+def _halved(rows: Image, values: Numbers, added: Numbers) -> Places:
+    """The same of numbers, halving the range of all at once: few of the rows are looked at."""
+    low, high = np.zeros(len(added), dtype=np.int64), np.full(len(added), len(rows), dtype=np.int64)
+    for _ in range(len(rows).bit_length()):
+        middle = (low + high) >> 1
+        open_ = low < high
+        below = open_ & (values[rows[np.minimum(middle, len(rows) - 1)]] <= added)
+        low = np.where(below, middle + 1, low)
+        high = np.where(open_ & ~below, middle, high)
+    return low
 
 
 class _Merged:

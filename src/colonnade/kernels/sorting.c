@@ -244,7 +244,50 @@ static PyObject *argsort(PyObject *Py_UNUSED(module), PyObject *arguments)
     return finish(s, 2, status < 0 ? PyErr_NoMemory() : Py_NewRef(Py_None));
 }
 
+/* -- rows put between others that are in order -- */
+
+/* `places` increase, from 0 to the number of rows; -1 and nothing more where they do not. */
+static int insert_all(const Span *rows, const int64_t *places, const Span *added, uint8_t *out)
+{
+    Py_ssize_t size = rows->size, at = 0;
+    for (Py_ssize_t i = 0; i < added->count; i++) {
+        Py_ssize_t next = (Py_ssize_t)places[i];
+        if (UNLIKELY(next < at || next > rows->count))
+            return -1;
+        memcpy(out, rows->bytes + at * size, (size_t)((next - at) * size));
+        out += (next - at) * size;
+        memcpy(out, added->bytes + i * size, (size_t)size);
+        out += size;
+        at = next;
+    }
+    memcpy(out, rows->bytes + at * size, (size_t)((rows->count - at) * size));
+    return 0;
+}
+
+static PyObject *insert_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *rows, *places, *added, *out;
+    Span s[4] = {0};
+    int status = 0;
+    if (!PyArg_ParseTuple(arguments, "OOOO", &rows, &places, &added, &out))
+        return NULL;
+    if (open_values(rows, &s[0], "rows") < 0 || open_kind(places, &s[1], "places", I64) < 0
+        || open_values(added, &s[2], "added") < 0 || open_values_out(out, &s[3], "out") < 0 || same_count(&s[1], &s[2]) < 0)
+        return finish(s, 4, NULL);
+    if ((s[0].kind != U32 && s[0].kind != U64) || s[2].kind != s[0].kind || s[3].kind != s[0].kind)
+        return finish(s, 4, refuse("rows, added and out must all hold uint32 or all uint64"));
+    if (s[3].count - s[2].count != s[0].count)
+        return finish(s, 4, refuse("out has %zd rows, expected %zd and %zd", s[3].count, s[0].count, s[2].count));
+    if (apart(&s[0], &s[3]) < 0 || apart(&s[2], &s[3]) < 0 || apart(&s[1], &s[3]) < 0)
+        return finish(s, 4, NULL);
+    Py_BEGIN_ALLOW_THREADS
+    status = insert_all(&s[0], (const int64_t *)s[1].bytes, &s[2], s[3].bytes);
+    Py_END_ALLOW_THREADS
+    return finish(s, 4, status < 0 ? refuse("places must increase, from 0 to %zd", s[0].count) : Py_NewRef(Py_None));
+}
+
 PyMethodDef sort_functions[] = {
     {"argsort", argsort, METH_VARARGS, NULL},
+    {"insert_rows", insert_rows, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -244,6 +244,10 @@ class _Noting:
     def is_open_to_rows(self) -> bool:
         return self._reader.is_open_to_rows
 
+    def take_keys(self, rows: Places) -> Keys:
+        self._chunks.update((rows // self.column.grid.chunk_rows).tolist())
+        return self._reader.take_keys(rows)
+
     def keys_of_few(self, rows: Places) -> Numbers | None:
         found = self._reader.keys_of_few(rows)
         if found is not None:

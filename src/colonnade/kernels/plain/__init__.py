@@ -48,7 +48,7 @@ from colonnade.kernels.plain.heap import heap_data, heap_objects, heap_offsets, 
 from colonnade.kernels.plain.inflate import inflate
 from colonnade.kernels.plain.lz4 import unpack_lz4
 from colonnade.kernels.plain.packing import decode_nbit, decode_scaleoffset, decode_scaleoffset_rows, encode_scaleoffset
-from colonnade.kernels.plain.sorting import argsort
+from colonnade.kernels.plain.sorting import argsort, insert_rows
 from colonnade.kernels.plain.strings import arrow_to_fixed, check_text, fixed_to_arrow
 from colonnade.kernels.plain.totals import group_totals, least_greatest, take, total
 from colonnade.kernels.rules import ANYTHING, ASCII, NULLS, SPACES, TERMINATED, UTF8
@@ -103,6 +103,7 @@ __all__ = [
     "heap_slots",
     "inflate",
     "inflate_chunks",
+    "insert_rows",
     "item_mask",
     "least_blocks",
     "least_greatest",

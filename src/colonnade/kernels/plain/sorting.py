@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from colonnade.kernels.plain.arguments import Readable, check_count, open_values
+from colonnade.kernels.plain.arguments import Readable, check_apart, check_count, open_kind, open_values
 
 
 def argsort(values: Readable, out: Readable, /) -> None:
@@ -17,3 +17,18 @@ def argsort(values: Readable, out: Readable, /) -> None:
     if made.itemsize == 4 and len(given) > 2**32 - 1:
         raise ValueError(f"out is too narrow for {len(given)} rows")
     made[...] = np.argsort(given, kind="stable")
+
+
+def insert_rows(rows: Readable, places: Readable, added: Readable, out: Readable, /) -> None:
+    """Rows with others among them: each before the row that has its place, in the order given. Places increase."""
+    held, new = open_values(rows, "rows"), open_values(added, "added")
+    where, made = open_kind(places, "places", "i8"), open_values(out, "out", writable=True)
+    check_count(new, "added", len(where))
+    if held.dtype.str[1:] not in ("u4", "u8") or new.dtype != held.dtype or made.dtype != held.dtype:
+        raise ValueError("rows, added and out must all hold uint32 or all uint64")
+    check_count(made, "out", len(held) + len(new))
+    for given in (held, where, new):
+        check_apart(given, made)
+    if len(where) and (where[0] < 0 or where[-1] > len(held) or (np.diff(where) < 0).any()):
+        raise ValueError(f"places must increase, from 0 to {len(held)}")
+    made[...] = np.insert(held, where, new)
