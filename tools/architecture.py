@@ -27,7 +27,7 @@ FLOORS: list[tuple[str, list[str]]] = [
     ("how it is found", ["indexes"]),
     ("where things are kept, and what comes in and goes out", ["layouts", "exchange"]),
     ("what keeps in step", ["indexing", "faces"]),
-    ("verbs", ["query", "writing", "changes", "repack", "checking", "show", "versions"]),
+    ("verbs", ["query", "writing", "changes", "repack", "checking", "show", "versions", "foreign_tables"]),
     ("front room", ["table"]),
     ("beside it", ["elements"]),
     ("other packages and layouts", ["connect", "converting"]),

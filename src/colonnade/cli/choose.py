@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from colonnade.cli.answer import Facts, NoTables, print_json
 from colonnade.cli.text import ReadColumn
@@ -13,9 +12,6 @@ from colonnade.errors import ColumnNotFound, FormatError, UnsupportedError, Usag
 from colonnade.h5.outside import Links
 from colonnade.show import type_word
 from colonnade.table import File, Query, Table, open
-
-if TYPE_CHECKING:
-    from colonnade.elements.views import TableView
 
 DEFAULT_ROWS = 5
 READ_TOGETHER = 50
@@ -41,9 +37,9 @@ def tell_tables(
     """The facts of one table, or of all, once they have been shown. `problem` says why a table has no other facts."""
     with open(file, links=links) as opened:
         if table is not None:
-            tables = [gather(table_at(opened, table))]
+            tables = [gather(opened[table])]
         else:
-            tables = [_gather_or_problem(opened, path, gather) for path in table_paths(opened)]
+            tables = [_gather_or_problem(opened, path, gather) for path in opened.tables()]
         facts = {"file": file_facts(opened), "tables": tables}
     if as_json:
         print_json(facts)
@@ -55,7 +51,7 @@ def tell_tables(
 def _gather_or_problem(file: File, path: str, gather: Callable[[Table], Facts]) -> Facts:
     """The facts of one table among several: one that cannot be described does not hide the others."""
     try:
-        return gather(table_at(file, path))
+        return gather(file[path])
     except (FormatError, UnsupportedError) as error:
         return {"path": path, "problem": str(error), "problems": []}
 
@@ -63,39 +59,19 @@ def _gather_or_problem(file: File, path: str, gather: Callable[[Table], Facts]) 
 def only_table(file: File, asked: str | None) -> Table:
     """The table asked for, or the only one; NoTables when there is none, a UsageError when there are several."""
     if asked is not None:
-        return table_at(file, asked)
-    tables = table_paths(file)
+        return file[asked]
+    tables = file.tables()
     if not tables:
         raise NoTables(f"{file.name} holds no tables; see what it holds with: colonnade ls")
     if len(tables) > 1:
         shown = ", ".join(tables[:8]) + (", ..." if len(tables) > 8 else "")
         raise UsageError(f"{file.name} holds {len(tables)} tables, name one: {shown}", tables=tables)
-    return table_at(file, tables[0])
-
-
-def table_paths(file: File) -> list[str]:
-    """The paths of all tables; of a file without any, of what can be read as one though it is none."""
-    return file.tables() or list(views_of(file))
-
-
-def table_at(file: File, path: str) -> Table:
-    """The table of this path, or what can be read as one."""
-    if path not in file:
-        view = views_of(file).get("/" + path.strip("/"))
-        if view is not None:
-            return view.open()
-    return file[path]
-
-
-def views_of(file: File) -> dict[str, TableView]:
-    from colonnade.elements.views import table_views  # late: most files need none of it
-
-    return table_views(file)
+    return file[tables[0]]
 
 
 def is_path_of_table(file: File, text: str) -> bool:
     """Whether an argument that may be a table is one: it begins with a slash, or leads to a table."""
-    return text.startswith("/") or text in file or "/" + text in views_of(file)
+    return text.startswith("/") or text in file
 
 
 def asked_matches(file: File, given: Sequence[str], needed: bool) -> tuple[Table, str | None]:

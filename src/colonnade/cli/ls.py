@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from colonnade.cli.answer import FINE, Facts, print_json
-from colonnade.cli.choose import file_facts, views_of
+from colonnade.cli.choose import file_facts
 from colonnade.cli.text import cell, lines, new_grid, open_console, plural, show_file
-from colonnade.errors import CorruptError, FormatError, UnsupportedError
+from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.h5.attributes import BROKEN, read_text
 from colonnade.h5.datasets import describe_dataset, stored_bytes
 from colonnade.h5.links import (
@@ -23,11 +23,12 @@ from colonnade.h5.links import (
 )
 from colonnade.show import size_text
 from colonnade.table import File, open
+from colonnade.table.sparse import open_sparse
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from colonnade.elements.views import TableView
+    from colonnade.foreign_tables import ForeignTable
 
 
 def list_objects(file: str, as_json: bool) -> int:
@@ -58,7 +59,8 @@ def _entry(path: str, kind: str, **known: Any) -> Facts:
 
 def _objects(file: File) -> Iterator[Facts]:
     tables = set(file.tables())  # of a file whose root cannot be read, this is a CorruptError
-    views = {} if tables else views_of(file)
+    foreign = file._consistent(file._foreign_tables)
+    sparse = _sparse_arrays(file)
     inside: set[str] = set()  # groups that are columns of a table, or hold parts of them
     for path, group in walk_groups(file.h5["/"].id):
         try:
@@ -69,18 +71,21 @@ def _objects(file: File) -> Iterator[Facts]:
             inside |= {join_path(path, link.name) for link in links}
             continue
         parts: set[str] = set()
-        if path in tables or read_text(group, "CLASS") == "COLUMN_TABLE":
+        if (path in tables and path not in foreign) or read_text(group, "CLASS") == "COLUMN_TABLE":
             own, parts = _table_entry(file, path)
             inside |= {join_path(path, name) for name in parts}
             yield own
-        elif path in views:
-            yield _view_entry(views[path])
+        elif path in foreign:
+            yield _foreign_entry(foreign[path])
         elif path != "/":
             yield _entry(path, "broken" if problem else "group", problem=problem)
         for link in links:
             where = join_path(path, link.name)
-            if where in views and link.kind == "dataset":
-                yield _view_entry(views[where])
+            if where in foreign and link.kind == "dataset":
+                yield _foreign_entry(foreign[where])
+                continue
+            if where in sparse and link.name not in parts:
+                yield _sparse_entry(file, where)
                 continue
             entry = None if link.name in parts else _link_entry(group, where, link)
             if entry is not None:
@@ -114,10 +119,27 @@ def _table_entry(file: File, path: str) -> tuple[Facts, set[str]]:
     return entry, parts
 
 
-def _view_entry(view: TableView) -> Facts:
-    """The line of what can be read as a table."""
-    size = {"rows": view.n_rows, "columns": view.n_columns, "bytes": view.stored_bytes}
-    return _entry(view.path, "table", layout=view.kind, **size)
+def _foreign_entry(table: ForeignTable) -> Facts:
+    """The line of a table that no layout describes."""
+    size = {"rows": table.n_rows, "columns": table.n_columns, "bytes": table.stored_bytes}
+    return _entry(table.path, "table", layout=table.kind, **size)
+
+
+def _sparse_arrays(file: File) -> set[str]:
+    try:
+        return set(file.sparse_arrays())
+    except (UsageError, FormatError, UnsupportedError):  # of a stream, or of a file that our own walk cannot follow
+        return set()
+
+
+def _sparse_entry(file: File, path: str) -> Facts:
+    """The line of a sparse array."""
+    try:
+        with open_sparse(file, path) as array:
+            size = sum(record.size for record in array.records())
+            return _entry(path, "sparse array", shape=list(array.shape), type=str(array.type), bytes=size)
+    except (FormatError, UnsupportedError) as error:
+        return _entry(path, "sparse array", problem=str(error))
 
 
 def _link_entry(group: Any, path: str, link: Child) -> Facts | None:
@@ -178,7 +200,7 @@ def _ls_cells(entry: Facts) -> tuple[Text, Text, Text]:
     if entry["kind"] == "table" and entry["rows"] is not None:
         size = f"{entry['rows']:,} x {entry['columns']:,}"
         what = " ".join(filter(None, (entry["layout"], entry["title"] and f"“{entry['title']}”")))
-    elif entry["kind"] == "array":
+    elif entry["kind"] in ("array", "sparse array") and not entry["problem"]:
         shape = entry["shape"]
         size = "empty" if shape is None else " x ".join(f"{n:,}" for n in shape) or "scalar"
     elif entry["target"]:

@@ -99,7 +99,7 @@ def _converted(
 
 def _into_directory(source: File, target: Path, options: dict[str, Any], progress: Progress | None) -> Converted:
     """The only table of a file as a directory, which has no place for anything else."""
-    paths = source.tables()
+    paths = source._consistent(source._layout_tables)
     if len(paths) != 1:
         raise UsageError(
             f"a directory holds one table, {source.name} has {len(paths)} ({', '.join(paths[:5])}): write one of them "
@@ -150,7 +150,7 @@ class _Conversion:
         self.done = Converted(layout)
         self.drafts: dict[str, TableDraft] = {}
         self.sizes: dict[str, int] = {}
-        paths = source.tables()
+        paths = source._consistent(source._layout_tables)
         self._paths = set(paths)
         for path in paths:
             if any(path.startswith(f"{other}/") for other in paths):

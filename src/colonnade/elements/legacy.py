@@ -9,39 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from colonnade.elements.values import Categorical, Members
 from colonnade.errors import CorruptError
 from colonnade.exchange.pandas_arrays import make_frame
-from colonnade.h5.nodes import Array, decode_texts, dtype_of, find_member, kind_of, member_names, path_of, read_array
+from colonnade.foreign_tables import FRAMES, CodedField, frame_columns, read_frame
+from colonnade.h5.nodes import Array, dtype_of, find_member, kind_of, member_names, path_of, read_array
 
 Read = Callable[[Any], Any]
-FRAMES = ("obs", "var", "raw.var")
 COMPOUNDS = ("obsm", "varm", "raw.varm")
-TENX = ("data", "indices", "indptr", "shape", "barcodes")
 NEIGHBORS = ("connectivities", "distances")
-
-
-def read_plain(dataset: Any) -> Any:
-    """A dataset by what it looks like: an array or a scalar, text of any storage as `str`."""
-    read = read_array(dataset)
-    if read.dtype.kind == "S":
-        read = decode_texts(read, path_of(dataset))
-    elif read.dtype.names is not None:
-        read = _with_field_texts(read, path_of(dataset))
-    return read[()] if read.ndim == 0 else read
-
-
-def _with_field_texts(read: Array, path: str) -> Array:
-    """A compound whose fixed-length strings are texts."""
-    names = read.dtype.names or ()
-    kinds = [(name, object if read.dtype[name].kind == "S" else read.dtype[name]) for name in names]
-    target = np.empty(read.shape, dtype=kinds)
-    for name in names:
-        target[name] = decode_texts(read[name], path) if read.dtype[name].kind == "S" else read[name]
-    return target
 
 
 def old_members(group: Any, read: Read, pandas: bool) -> Members:
@@ -95,14 +71,6 @@ def _neighbors(group: Any) -> dict[str, Any]:
     return {name: node for name, node in graphs.items() if node is not None and kind_of(node) == "group"}
 
 
-def is_tenx(group: Any) -> bool:
-    """Whether this is a matrix of 10x Genomics: a CSC matrix whose shape is a dataset, barcodes beside it."""
-    if kind_of(group) != "group" or not set(TENX) <= set(member_names(group)):
-        return False
-    nodes = [find_member(group, name) for name in TENX]
-    return all(node is not None and kind_of(node) == "dataset" for node in nodes)
-
-
 def tenx_shape(group: Any) -> tuple[int, int]:
     """Features and barcodes of a matrix of 10x Genomics."""
     found = read_array(find_member(group, "shape"))
@@ -111,31 +79,16 @@ def tenx_shape(group: Any) -> tuple[int, int]:
     return int(found[0]), int(found[1])
 
 
-def read_frame(dataset: Any, uns: Any) -> pa.Table:
-    """A frame that is a compound dataset, as a pyarrow.Table."""
-    found: pa.Table = _frame(dataset, uns, pandas=False)
-    return found
-
-
 def _frame(dataset: Any, uns: Any, pandas: bool) -> Any:
     """A frame that is a compound dataset, as a pyarrow.Table (or a pandas frame); the first field names the rows."""
-    read = read_plain(dataset)
-    columns = {name: _column(read[name], name, uns, path_of(dataset)) for name in read.dtype.names}
-    if pandas:
-        index_name = next(iter(columns))
-        index = columns.pop(index_name)
-        arrays = {name: one.to_pandas() if isinstance(one, Categorical) else one for name, one in columns.items()}
-        return make_frame(arrays, index, index_name)
-    return pa.table({name: one.to_arrow() if isinstance(one, Categorical) else one for name, one in columns.items()})
+    if not pandas:
+        return read_frame(dataset, uns)
+    columns = frame_columns(dataset, uns)
+    index_name = next(iter(columns))
+    index = columns.pop(index_name)
+    arrays = {name: _in_pandas(one) for name, one in columns.items()}
+    return make_frame(arrays, index, index_name)
 
 
-def _column(values: Array, name: str, uns: Any, path: str) -> Any:
-    stored = find_member(uns, f"{name}_categories") if uns is not None and kind_of(uns) == "group" else None
-    if stored is None or values.dtype.kind not in "iu" or kind_of(stored) != "dataset":
-        return np.ascontiguousarray(values)
-    categories = np.atleast_1d(read_plain(stored))
-    if len(values) and (int(values.min()) < -1 or int(values.max()) >= len(categories)):
-        raise CorruptError(
-            f"{path}: field {name!r} holds codes of more than its {len(categories)} categories", path=path
-        )
-    return Categorical(np.ascontiguousarray(values), categories)
+def _in_pandas(one: Array | CodedField) -> Any:
+    return Categorical(one.codes, one.categories).to_pandas() if isinstance(one, CodedField) else one

@@ -20,6 +20,7 @@ from colonnade.elements.sparse_matrix import SparseMatrix
 from colonnade.elements.values import AwkwardBuffers, Categorical, Members, Nullable
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.exchange.pandas_arrays import make_frame
+from colonnade.foreign_tables import is_tenx, read_plain
 from colonnade.h5 import attributes
 from colonnade.h5.links import dereference
 from colonnade.h5.nodes import (
@@ -220,7 +221,7 @@ class _Reading:
         categories = self._legacy_categories(node)
         if categories is not None:
             return self._made_categorical(node, *categories)
-        return legacy.read_plain(node)
+        return read_plain(node)
 
     def _unmarked_group(self, group: Any) -> Any:
         form = attributes.read_text(group.id, "h5sparse_format")
@@ -228,7 +229,7 @@ class _Reading:
             if form not in ("csr", "csc"):
                 raise FormatError(f"{path_of(group)} is a sparse matrix of the form {form!r}", path=path_of(group))
             return SparseMatrix(group, form, _shape(group, "h5sparse_shape"))
-        if legacy.is_tenx(group):
+        if is_tenx(group):
             return SparseMatrix(group, "csc", legacy.tenx_shape(group))
         if {"obs", "var"} <= set(member_names(group)):
             return legacy.old_members(group, lambda node: replace(self.below(group), done={}).read(node), self.pandas)
@@ -241,7 +242,7 @@ class _Reading:
         if target is None:
             return None
         found = object_at(target)
-        read = legacy.read_plain(found) if kind_of(found) == "dataset" else None
+        read = read_plain(found) if kind_of(found) == "dataset" else None
         if not isinstance(read, np.ndarray):
             raise FormatError(f"the categories of {path_of(dataset)} are no array", path=path_of(dataset))
         return read, bool(attributes.read_flag(target, "ordered"))

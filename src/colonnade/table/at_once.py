@@ -136,7 +136,7 @@ def _append_to(target: Target, table: str, data: Any, progress: Progress | None)
     if isinstance(target, (str, os.PathLike)) and not (Path(target).is_file() and Path(target).stat().st_size):
         return False
     with open(target) as file:
-        if table not in file:
+        if not file._has_table(table):
             return False
     with open(target, "r+") as file:
         file[table].append(data, progress=progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -36,6 +37,7 @@ from colonnade.threads import default_threads
 from colonnade.trust import Receipts, Trust, file_state, load_receipts, save_receipts
 
 if TYPE_CHECKING:
+    from colonnade.foreign_tables import ForeignTable
     from colonnade.layouts import Beside
     from colonnade.writing import Draft, Mode
 
@@ -109,6 +111,7 @@ class File(Sealed):
         self._asked: dict[str, Any] = {}  # how `open` was called: a pickled table is opened again in the same way
         self._in_transaction = False
         self._spoiled = False
+        self._read_only_since: str | None = None  # why its tables cannot be changed, if not for its mode
         self._resized: set[str] = set()  # tables whose number of rows has changed since the last commit
         self._receipts: Receipts = {}
         self._receipts_of: int | None = None
@@ -152,10 +155,35 @@ class File(Sealed):
             write_values(self._handle.root, new, without)
 
     def tables(self) -> list[str]:
-        """The paths of all tables, of every layout; broken and foreign objects are passed over."""
-        return self._consistent(
-            lambda: [path for path, group in walk_groups(self._handle.root) if layout_of(group) is not None]
-        )
+        """The paths of all tables; broken and unknown objects are passed over.
+
+        Tables of every layout, then data frames of anndata before 0.7 and the features and barcodes of 10x files,
+        which are read into memory when they are opened.
+        """
+        return self._consistent(lambda: [*self._layout_tables(), *self._foreign_tables()])
+
+    def _layout_tables(self) -> list[str]:
+        """The paths of the tables that a layout describes."""
+        return [path for path, group in walk_groups(self._handle.root) if layout_of(group) is not None]
+
+    def _foreign_tables(self) -> dict[str, ForeignTable]:
+        """What can be read as a table though no layout describes it, by its path."""
+        from colonnade.foreign_tables import foreign_tables
+
+        root = self._handle.root
+        found = foreign_tables(root) if object_name(root) == "/" else {}
+        return {path: table for path, table in found.items() if not self._has_table(path)}
+
+    def _has_table(self, path: str) -> bool:
+        """Whether a layout describes the table at a path."""
+        group = open_group(self._handle.root, self._absolute(path))
+        return group is not None and layout_of(group) is not None
+
+    def sparse_arrays(self) -> list[str]:
+        """The paths of all sparse arrays, which no HDF5 library reads: `colonnade.open_sparse(file, path)` does."""
+        from colonnade.table.sparse import sparse_paths
+
+        return sparse_paths(self)
 
     def _consistent(self, read: Callable[[], T]) -> T:
         """What `read` gives, from one state of the file: read again when a writer committed meanwhile."""
@@ -207,7 +235,25 @@ class File(Sealed):
     def __getitem__(self, path: str) -> Table:
         """The table at a path."""
         self._check_open()
-        return Table(self, path)
+        try:
+            return Table(self, path)
+        except (TableNotFound, UsageError):
+            foreign = self._consistent(lambda: self._foreign_tables().get(self._absolute(path)))
+            if foreign is None:
+                raise
+        return self._open_foreign(foreign)
+
+    def _open_foreign(self, table: ForeignTable) -> Table:
+        """A table that no layout describes, as one in memory."""
+        from colonnade.table.at_once import write
+
+        rows, labels = self._consistent(table.read)
+        held = io.BytesIO()
+        title = f"{table.path} of a file of {table.kind}, read into memory"
+        write(held, rows, table=table.path, labels=labels, title=title, allow_reserved=True)
+        memory = open(held)
+        memory._read_only_since = f"{table.path} of {self.name}: it is a table of {table.kind}, read into memory"
+        return memory[table.path]
 
     def _describe(self, path: str) -> tuple[Any, Layout, TableInfo]:
         """The group, the layout and the description of the table at a path, as the file is now."""
@@ -261,11 +307,9 @@ class File(Sealed):
             yield batch
 
     def __contains__(self, path: object) -> bool:
-        def is_table() -> bool:
-            group = open_group(self._handle.root, self._absolute(path)) if isinstance(path, str) else None
-            return group is not None and layout_of(group) is not None
-
-        return self._consistent(is_table)
+        if not isinstance(path, str):
+            return False
+        return self._consistent(lambda: self._has_table(path) or self._absolute(path) in self._foreign_tables())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.tables())
@@ -301,7 +345,7 @@ class File(Sealed):
             self._note_beside(draft, path)
             if draft.has_sparse and not self._handle.is_journaled:
                 raise UsageError(f"{self.name} was not opened from a path, so sparse columns cannot be made in it")
-            if mode == "replace" and path in self:
+            if mode == "replace" and self._has_table(path):
                 self._remove_sparse(path)
             for place in [place for place in self._receipts if place[0] in (path, f"{path.rstrip('/')}/_hep001")]:
                 del self._receipts[place]
@@ -475,6 +519,8 @@ class File(Sealed):
 
     def _check_writable(self) -> None:
         self._check_open()
+        if self._read_only_since is not None:
+            raise UsageError(f"cannot change {self._read_only_since}. Write its rows to a table first.")
         if not self._handle.writable:
             raise ConflictError(
                 f"{self.name} is open for reading: open it with mode 'r+' or 'a' to write", path=self.name

@@ -15,16 +15,24 @@ Making and changing arrays voids handles into an open file (`file.h5` and what c
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 from colonnade import sparse
-from colonnade.errors import ConflictError, UsageError
+from colonnade.errors import ColonnadeError, ConflictError, UsageError
+from colonnade.h5.datasets import object_name
 from colonnade.h5.files import is_h5py, place_to_read
+from colonnade.h5.links import children
 from colonnade.sparse import OpenFile, OpenHandle, SparseArray
 from colonnade.sparse.create import Filters, WriteDialect
 from colonnade.sparse.opened import Target
 from colonnade.table.file import File
+from colonnade.table.file import open as open_file
+
+_WARNED: set[Path] = set()  # files whose owners were told of what a sparse array does to others
 
 
 def open_sparse(target: Target | File, name: str, *, n_threads: int | None = None) -> SparseArray:
@@ -54,8 +62,10 @@ def create_sparse(
     attrs: attributes, each a number, a text, or an array of these.
     dense: of variable-length data, whether chunks keep all their elements.
     """
+    place = to_change(target, name)
+    _warn_neighbours(target)
     return sparse.create_sparse(
-        *to_change(target, name), shape=shape, dtype=dtype, chunks=chunks, fill=fill, filters=filters,
+        *place, shape=shape, dtype=dtype, chunks=chunks, fill=fill, filters=filters,
         max_shape=max_shape, dialect=dialect, attrs=attrs, dense=dense, n_threads=n_threads,
     )  # fmt: skip
 
@@ -73,10 +83,45 @@ def write_sparse(
     chunks: by default those of `create_sparse`, but whole rows of a matrix by rows (CSR), whole columns of one by
     columns, so many that a chunk has about 50,000 cells.
     """
+    place = to_change(target, name)
+    _warn_neighbours(target)
     return sparse.write_sparse(
-        *to_change(target, name), matrix, dtype=dtype, chunks=chunks, fill=fill, filters=filters, max_shape=max_shape,
+        *place, matrix, dtype=dtype, chunks=chunks, fill=fill, filters=filters, max_shape=max_shape,
         dialect=dialect, attrs=attrs, n_threads=n_threads,
     )  # fmt: skip
+
+
+def _warn_neighbours(target: str | os.PathLike[str] | File) -> None:
+    """Warn, once per file, before the first sparse array comes to stand next to anything else."""
+    place = Path(target.name if isinstance(target, File) else target).absolute()
+    if place in _WARNED or (not isinstance(target, File) and not place.is_file()):
+        return
+    try:
+        with nullcontext(target) if isinstance(target, File) else open_file(target) as file:
+            beside = {child.name for child in children(file._handle.root)}
+            beside -= {path.strip("/").split("/")[0] for path in sparse_paths(file)} if beside else set()
+    except ColonnadeError:  # raised again by the change itself, or of no matter to it
+        return
+    if beside:
+        _WARNED.add(place)
+        shown = ", ".join(sorted(beside)[:3])
+        warnings.warn(
+            f"{place} holds other objects ({shown}): next to a sparse array, h5dump, h5repack, visititems, netCDF4, "
+            "H5Web and rhdf5 fail on the whole group or file. Give sparse arrays a file of their own.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def sparse_paths(file: File) -> list[str]:
+    """The paths of all sparse arrays of a file, or below the group that was opened."""
+    target, _ = opened(file, "/")
+    begin = object_name(file._handle.root).rstrip("/")
+    try:
+        return [path for path in sparse.find_sparse(target) if path.startswith(f"{begin}/")]
+    finally:
+        if isinstance(target, OpenFile):
+            target.close()
 
 
 def opened(target: Target | File, name: str) -> tuple[Any, str]:
