@@ -6,6 +6,7 @@ Whatever strikes: the old state or the new one, the exception itself, an open fi
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -296,6 +297,35 @@ def test_waiting_for_a_lock_can_be_interrupted(path: Path, monkeypatch: pytest.M
         strike_in(monkeypatch, WriterLock, "_try")
         with pytest.raises(KeyboardInterrupt):
             cn.open(path, "r+", timeout=30)
+
+
+class Interrupted(io.BytesIO):
+    """A file object of the program that is interrupted at its nth read."""
+
+    n_reads = 0
+    nth = 0
+
+    def readinto(self, buffer: Any) -> int:
+        self.n_reads += 1
+        if self.n_reads == self.nth:
+            raise KeyboardInterrupt
+        return super().readinto(buffer)
+
+
+def test_interrupt_inside_a_file_object_of_the_program(path: Path) -> None:
+    content = path.read_bytes()
+
+    def read_all(stream: Interrupted) -> int:
+        with cn.open(stream) as file:
+            for name in file.tables():
+                file[name].to_arrow()
+        return stream.n_reads
+
+    for nth in range(1, read_all(Interrupted(content)) + 1):
+        stream = Interrupted(content)
+        stream.nth = nth
+        with pytest.raises(KeyboardInterrupt):
+            read_all(stream)
 
 
 def test_interrupt_inside_a_read_of_hdf5_is_not_damage(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

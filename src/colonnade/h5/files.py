@@ -211,9 +211,8 @@ class FileHandle:
 
     def lost_in_hdf5(self, error: Exception | None = None) -> BaseException | None:
         """What struck inside a callback of HDF5, which lost it or made `error` of it; None where nothing did."""
-        if self._journaled is None or self._journaled.closed:
-            return None
-        return _lost_by(self._journaled, error)
+        has_latch = self._journaled is not None and not self._journaled.closed
+        return _lost_by(self._journaled if has_latch else None, error)
 
     def take_failure(self, error: Exception | None = None) -> BaseException | None:
         """The same, where nothing is rolled back yet: it is here, if something was not read or written."""
@@ -427,12 +426,14 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
     )
 
 
-def _lost_by(journaled: JournaledFile, error: Exception | None) -> BaseException | None:
+def _lost_by(journaled: JournaledFile | None, error: Exception | None) -> BaseException | None:
     cause: BaseException | None = error
     while isinstance(cause, SystemError):  # Python's way to say that a function returned with an exception set
         cause = cause.__cause__
     if cause is not error and cause is not None:
         return cause
+    if journaled is None:
+        return None
     if error is not None and re.search(r"driver \w+ request failed", str(error)):
         journaled.latch.is_broken = True  # HDF5 says that a callback failed, which ours do before their first line
         return journaled.latch.take()

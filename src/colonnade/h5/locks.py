@@ -13,6 +13,7 @@ take no lock of HDF5.
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import socket
@@ -172,7 +173,7 @@ class Wish:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._n_disturbed = 0
-        self._descriptor = -1
+        self._file: io.FileIO | None = None  # it closes itself, once, also where an interrupt skips `__exit__`
 
     def __enter__(self) -> Wish:
         return self
@@ -180,25 +181,25 @@ class Wish:
     def disturbed(self) -> None:
         """Say that what was read is of no use."""
         self._n_disturbed += 1
-        if self._path is None or fcntl is None or self._descriptor >= 0 or self._n_disturbed < _BEAR:
+        if self._path is None or fcntl is None or self._file is not None or self._n_disturbed < _BEAR:
             return
         try:
-            descriptor = open_or_create(wish_path(self._path))
+            file = io.FileIO(open_or_create(wish_path(self._path)), "r+")
         except OSError:
             return
-        is_ours = os.fstat(descriptor).st_size == 0  # nothing is ever written to it
-        if is_ours and _take(descriptor, wish_path(self._path), shared=True):
-            self._descriptor = descriptor
+        is_ours = os.fstat(file.fileno()).st_size == 0  # nothing is ever written to it
+        if is_ours and _take(file.fileno(), wish_path(self._path), shared=True):
+            self._file = file
         else:
-            os.close(descriptor)
+            file.close()
 
     def __exit__(self, *_error: object) -> None:
-        if self._descriptor >= 0 and self._path is not None:
+        if self._file is not None and self._path is not None:
             place = wish_path(self._path)
-            if _take(self._descriptor, place) and _is_still(self._descriptor, place):  # the last one
-                place.unlink(missing_ok=True)
-            os.close(self._descriptor)
-            self._descriptor = -1
+            with self._file as file:
+                if _take(file.fileno(), place) and _is_still(file.fileno(), place):  # the last one
+                    place.unlink(missing_ok=True)
+            self._file = None
 
 
 def _now() -> str:

@@ -295,6 +295,7 @@ class File(Sealed):
                 batch = next(batches, None)
             except Exception as error:  # noqa: BLE001 - raised below, or it came from bytes of another state
                 failure = error
+            self._raise_lost(failure)
             if batch is None and failure is None:
                 return
             if self._handle.generation != begun or not (self._handle.h5 and self._handle.is_current()):
