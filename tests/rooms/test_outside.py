@@ -11,9 +11,11 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from h5py import h5o
 
 import colonnade as cn
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError, UsageError
+from colonnade.h5 import outside
 
 N_ROWS = 8
 
@@ -141,6 +143,26 @@ def test_external_links_lead_only_to_the_folder(tmp_path: Path) -> None:
         file["inside"]
     with cn.open(path, "r+") as file, pytest.raises(UnsupportedError):
         file["inside"]
+
+
+def test_a_link_is_not_followed_where_the_question_itself_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ctypes prints an exception of a callback and returns 0, which means yes."""
+    secret = tmp_path / "secret.h5"
+    with h5py.File(secret, "w") as h5:
+        h5["x"] = [1]
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with h5py.File(folder / "a.h5", "w") as h5:
+        h5["out"] = h5py.ExternalLink("../secret.h5", "/x")
+
+    def fail(*_arguments: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(outside, "_first_place", fail)
+    with cn.open(folder / "a.h5") as file, pytest.raises((KeyError, OSError)):
+        h5o.open(file.h5.id, b"out", outside.access_by("folder"))
 
 
 def test_a_file_object_has_no_folder(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
@@ -244,10 +245,11 @@ def _refuse(_file: bytes, _group: bytes, target: bytes, _object: bytes, _flags: 
 
 
 def _refuse_outside(file: bytes, group: bytes, target: bytes, node: bytes, flags: int, access: int, data: int) -> int:
-    folder = Path(os.fsdecode(file)).resolve().parent
-    place = _first_place(os.fsdecode(target), folder)
-    if place is None or (is_within(place, folder) and h5py.is_hdf5(place)):
-        return 0
+    with suppress(BaseException):  # ctypes would lose it, and let HDF5 follow the link
+        folder = Path(os.fsdecode(file)).resolve().parent
+        place = _first_place(os.fsdecode(target), folder)
+        if place is None or (is_within(place, folder) and h5py.is_hdf5(place)):
+            return 0
     return _refuse(file, group, target, node, flags, access, data)
 
 
