@@ -28,7 +28,7 @@ def table_state(table: cn.Table) -> State:
     """One table: how it is described, and its values."""
     return {
         "info": table.info,
-        "attrs": _plain(table.attrs, None),
+        "attrs": _plain(dict(table.attrs), None),
         "schema": str(table.schema),
         "values": table.to_arrow().to_pydict(),
     }

@@ -435,6 +435,46 @@ def test_what_is_written_beside_the_table_does_no_harm(path: Path) -> None:
     assert trusted(path) == [True] * 4
 
 
+def write_sparse_array(path: Path) -> None:
+    coords, cells = np.array([[1, 2], [3, 4]]), np.array([1.0, 2.0])
+    cn.write_sparse(path, "matrix", (coords, cells, (50, 50)))
+
+
+def change_sparse_array(path: Path) -> None:
+    array = cn.create_sparse(path, "deep/matrix", shape=(50, 50), dtype="f8")
+    array.write(np.array([[1, 2]]), np.array([3.0]))
+    array.erase(np.array([[1, 2]]))
+
+
+def write_an_element(path: Path) -> None:
+    with cn.open(path, "r+") as file:
+        cn.write_element(file.h5, "uns", {"a": np.arange(5), "b": {"c": "text"}})
+
+
+def set_attributes(path: Path) -> None:
+    with cn.open(path, "r+") as file:
+        file.attrs["run"] = 1
+        file["t"].attrs["run"] = 2
+        file.h5["t"].attrs["more"] = 3
+
+
+@pytest.mark.parametrize("change", [write_sparse_array, change_sparse_array, write_an_element, set_attributes])
+def test_what_we_change_beside_the_table_leaves_its_indexes_trusted(path: Path, change: Callable[[Path], None]) -> None:
+    make(path)
+    assert trusted(path) == [True] * 4
+    change(path)
+    assert trusted(path) == [True] * 4
+    assert believed(path) == truth(path)
+
+
+def test_a_sparse_array_trusts_nothing_that_was_not_trusted(path: Path) -> None:
+    make(path)
+    with h5py.File(path, "r+") as h5:
+        h5["t/x"][0] += 1
+    write_sparse_array(path)
+    assert trusted(path) == [False] * 4
+
+
 def build_or_refuse(path: Path) -> None:
     """An index that is not to be trusted may as well be refused."""
     with cn.open(path, "r+") as file, suppress(cn.errors.UsageError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from colonnade.h5.journal import journal_path
 from colonnade.h5.locks import Wish, read_stamp
 from colonnade.safe_files import open_existing
 from colonnade.sparse.source import Source, source_of_buffer, source_of_descriptor, source_of_stream
+from colonnade.trust import Receipts, file_state, load_receipts, save_receipts
 
 Result = TypeVar("Result")
 Target = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
@@ -156,14 +158,23 @@ Opened = OpenFile | OpenHandle
 
 
 def change_path(path: Path, mode: Mode, work: Callable[[FileHandle], None]) -> None:
-    """Let `work` change the file at a path: one commit, or nothing."""
+    """Let `work` change the file at a path: one commit, or nothing.
+
+    What it changes is a sparse array, which no search index is of: those of the file stay trusted.
+    """
     handle = open_file(path, mode)
     try:
+        if handle.path is not None and not handle.is_new:
+            handle.when_closed = partial(_keep_receipts, handle.path, load_receipts(handle.path, handle.status()))
         work(handle)
     except BaseException:
         handle.close(keep=False)
         raise
     handle.close()
+
+
+def _keep_receipts(path: Path, receipts: Receipts, status: os.stat_result) -> None:
+    save_receipts(path, receipts, file_state(status))
 
 
 def opened(target: Target | Opened) -> Opened:
