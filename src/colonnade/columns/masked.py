@@ -42,6 +42,11 @@ class MaskedRows(ColumnReader):
             return super()._decode(raw)
         return _with_missing(super()._decode(raw.rows), raw.missing)
 
+    def _part(self, raw: Any, begin: int, end: int) -> Any:
+        if not isinstance(raw, Masked):
+            return super()._part(raw, begin, end)
+        return Masked(super()._part(raw.rows, begin, end), None if raw.missing is None else raw.missing[begin:end])
+
     def _key_array(self, raw: Any) -> pa.Array:
         return _with_missing(super()._key_array(raw.rows), raw.missing)
 

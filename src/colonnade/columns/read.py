@@ -89,6 +89,38 @@ class ColumnReader:
         """The rows start, start+step, ..., count of them, as one Arrow array."""
         return self._read_as(self._decode, start, count, step)
 
+    def read_where_possible(self, start: int, count: int) -> pa.Array | pa.ChunkedArray:
+        """The rows from `start` on; cells that cannot be decoded are missing."""
+        try:
+            return self.read(start, count)
+        except CorruptError as error:
+            if not isinstance(error.facts.get("row"), int):
+                raise  # not a cell: a chunk, or the categories
+        parts: list[pa.Array] = []
+        with self._raw(start, count) as raw:
+            waiting = [(0, count)]
+            while waiting:
+                begin, end = waiting.pop()
+                try:
+                    parts.append(self._decode(self._part(raw, begin, end)))
+                except CorruptError:
+                    middle = (begin + end) // 2
+                    if middle == begin:
+                        parts.append(pa.nulls(1, self.kind))
+                    else:
+                        waiting += [(middle, end), (begin, middle)]
+        found = pa.chunked_array(parts, self.kind)
+        return found.unify_dictionaries() if pa.types.is_dictionary(self.kind) else found.combine_chunks()
+
+    def _part(self, raw: Any, begin: int, end: int) -> Any:
+        """Some of the rows that were read."""
+        if isinstance(raw, Present):
+            return Present(raw.image[begin:end])
+        if not isinstance(raw, Strings):
+            return raw[begin:end]
+        offsets = raw.offsets[begin : end + 1]
+        return Strings(offsets - offsets[0], raw.data[int(offsets[0]) : int(offsets[-1])])
+
     def take(self, rows: RowNumbers) -> pa.Array:
         """These rows, in increasing order and each once; only the chunks that hold them are read."""
         raw = self._take_raw(rows)
@@ -428,4 +460,9 @@ def in_column(error: CorruptError, name: str, row_of: Callable[[int], int]) -> C
     row = row_of(within)
     facts = {**error.facts, "row": row, "column": name}
     found, expected = error.facts.get("found"), error.facts.get("expected")
-    return CorruptError(f"column {name!r}, row {row}: found {found!r}, expected {expected}", **facts)
+    message = f"column {name!r}, row {row}: found {found!r}, expected {expected}"
+    if not name.endswith(" (categories)"):
+        message += (
+            f". column.to_arrow(errors='missing') reads such cells as missing, column.raw[{row}] as they are stored"
+        )
+    return CorruptError(message, **facts)

@@ -26,6 +26,7 @@ def to_pandas(table: pa.Table, labels: Sequence[str]) -> pandas.DataFrame:
         raise UsageError("to_pandas() needs the package pandas (pip install pandas)") from None
     from colonnade.exchange.pandas_out import index_from, own_values
 
+    table = _with_distinct_categories(table)
     notes = {field.name: note_of(field) for field in table.schema}
     special = {name: own_values(table.column(name), note) for name, note in notes.items()}
     special = {name: values for name, values in special.items() if values is not None}
@@ -37,6 +38,22 @@ def to_pandas(table: pa.Table, labels: Sequence[str]) -> pandas.DataFrame:
     if index is not None:
         frame.index = index
     return _with_frame_note(frame, read_note((table.schema.metadata or {}).get(FRAME_KEY)))
+
+
+def _with_distinct_categories(table: pa.Table) -> pa.Table:
+    """Dictionaries in which a value stands twice, which pandas refuses, with each value once: rows are the same."""
+    for place, field in enumerate(table.schema):
+        chunks = table.column(place).chunks if pa.types.is_dictionary(field.type) else []
+        if any(len(chunk.dictionary.unique()) < len(chunk.dictionary) for chunk in chunks):
+            made = pa.chunked_array([_distinct(chunk) for chunk in chunks], field.type)
+            table = table.set_column(place, field, made)
+    return table
+
+
+def _distinct(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
+    values = chunk.dictionary.unique()
+    codes = chunk.dictionary.dictionary_encode().indices.take(chunk.indices).cast(chunk.type.index_type)
+    return pa.DictionaryArray.from_arrays(codes, values, ordered=chunk.type.ordered)
 
 
 def _joined(plain: pandas.DataFrame, special: Mapping[str, Any], names: Sequence[str], n_rows: int) -> pandas.DataFrame:

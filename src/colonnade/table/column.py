@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -144,14 +144,42 @@ class Column(Sealed):
     def _all(self) -> range:
         return range(self.info.n_rows)
 
-    def to_arrow(self, *, dictionaries: bool = False, views: bool = False) -> pa.ChunkedArray:
+    @property
+    def raw(self) -> RawRows:
+        """The rows as they are stored, decoded in no way: `column.raw[10:20]` is NumPy, `column.raw[5]` one element.
+
+        Codes for categoricals, numbers for enums and times, bytes for strings.
+        """
+        return RawRows(self._table, self.name)
+
+    def to_arrow(
+        self, *, dictionaries: bool = False, views: bool = False, errors: Literal["raise", "missing"] = "raise"
+    ) -> pa.ChunkedArray:
         """All values as Arrow. dictionaries: text that is kept by categories as an Arrow dictionary.
 
         views: text as Arrow's views (string_view), which of text kept by categories takes a third of the time.
+        errors: "missing" reads cells that cannot be decoded (a malformed date, text that is not UTF-8, a number that
+        is not a member of its enum) as missing; "raise" names the first of them.
         """
+        if errors not in ("raise", "missing"):
+            raise UsageError(f"errors must be 'raise' or 'missing', not {errors!r}", option="errors")
+        if errors == "missing":
+            found = self._read_where_possible(dictionaries)
+            return as_views(found, self._table._file._n_threads) if views and pa.types.is_string(found.type) else found
         if not views or not pa.types.is_string(self._table._field(self.name, dictionaries).type):
             return self._read(slice(None), dictionaries)
         return as_views(self._read(slice(None), dictionaries=True), self._table._file._n_threads)
+
+    def _read_where_possible(self, dictionaries: bool) -> pa.ChunkedArray:
+        def read() -> pa.ChunkedArray:
+            reader = self._table._reader(self.name, dictionaries)
+            parts: list[pa.Array] = []
+            for start, stop in reader.pieces(0, self._table.n_rows):
+                part = reader.read_where_possible(start, stop - start)
+                parts += part.chunks if isinstance(part, pa.ChunkedArray) else [part]
+            return pa.chunked_array(parts, reader.kind)
+
+        return self._table._file._consistent(read)
 
     def _read(self, rows: slice | Rows, dictionaries: bool = False) -> pa.ChunkedArray:
         def read() -> pa.ChunkedArray:
@@ -201,3 +229,31 @@ class Column(Sealed):
     def __repr__(self) -> str:
         units = f" [{self.units}]" if self.units else ""
         return f"<Column {self.name!r}{units}: {type_word(self.dtype)}, {rows_text(self.n_rows)}>"
+
+
+class RawRows(Sealed):
+    """The rows of a column as they are stored."""
+
+    def __init__(self, table: Table, name: str) -> None:
+        self._table = table
+        self._name = name
+
+    def __len__(self) -> int:
+        return self._table.n_rows
+
+    def __getitem__(self, item: Any) -> Any:
+        if isinstance(item, slice):
+            rows = range(len(self))[item]
+            if not rows:
+                return self._table._read_stored(self._name, 0, 0)
+            low, high = min(rows[0], rows[-1]), max(rows[0], rows[-1])
+            return self._table._read_stored(self._name, low, high - low + 1)[[row - low for row in rows]]
+        if isinstance(item, (list, tuple, np.ndarray)):
+            return np.array([self[int(row)] for row in item])
+        try:
+            row = range(len(self))[operator.index(item)]
+        except TypeError:
+            raise UsageError(f"take rows with a number, a slice or a list of numbers, not {item!r}") from None
+        except IndexError:
+            raise UsageError(f"there is no row {item}: the column has {rows_text(len(self))}") from None
+        return self._table._read_stored(self._name, row, 1)[0]

@@ -415,6 +415,21 @@ class Table(Readable):
             self._opened[name, dictionaries] = reader
         return reader
 
+    def _read_stored(self, name: str, start: int, count: int) -> np.ndarray[Any, Any]:
+        """Rows of a column as they are stored."""
+        from colonnade.columns.raw import read_stored
+
+        def read() -> np.ndarray[Any, Any]:
+            self._look()
+            column = self._column(name)
+            if column.storage == "sectioned":
+                raise UnsupportedError(
+                    f"cannot read column {name!r} as it is stored: it is sparse. Use open_sparse", feature="raw sparse"
+                )
+            return read_stored(self._layout.open_column(self._group, column)[0], start, count)
+
+        return self._file._consistent(read)
+
     def _stored_bytes(self, name: str) -> int:
         def read() -> int:
             self._look()

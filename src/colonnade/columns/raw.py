@@ -1,0 +1,29 @@
+"""Elements as they are stored, for people who must look at what cannot be decoded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from colonnade.h5.datasets import Image, describe_dataset, follow_pointers, reading
+from colonnade.h5.datatypes import memory_dtype
+from colonnade.model import StoredType
+
+
+def read_stored(dataset: Any, start: int, count: int) -> np.ndarray[Any, Any]:
+    """Elements of a dataset as NumPy has them: codes, numbers, bytes. Nothing is decoded, so nothing can be wrong."""
+    info = describe_dataset(dataset)
+    with reading(dataset, info, start, count) as image:
+        return _values(image, info.type)
+
+
+def _values(image: Image, stored: StoredType) -> np.ndarray[Any, Any]:
+    if not stored.has_pointers:
+        return image.copy()
+    values = np.empty(len(image), dtype=object)
+    for row, element in enumerate(image):
+        data = follow_pointers(element, stored)
+        plain = stored.kind == "sequence" and not stored.item.has_pointers
+        values[row] = np.frombuffer(data, memory_dtype(stored.item)) if plain else data
+    return values
