@@ -65,11 +65,13 @@ def meaning(note: Note) -> str | None:
     return f"interval closed {note.get('closed')}" if dtype == "interval" else None
 
 
-def arrow_metadata(fields: Sequence[pa.Field], labels: Sequence[str], frame: str | None) -> dict[bytes, bytes] | None:
+def arrow_metadata(
+    fields: Sequence[pa.Field], texts: Mapping[str, str], labels: Sequence[str], frame: str | None
+) -> dict[bytes, bytes] | None:
     """Metadata by which pyarrow's `to_pandas` sets the index and the types it knows; None where there are none."""
-    notes = {field.name: note_of(field) for field in fields if field.metadata and KEY in field.metadata}
-    if not labels and not notes and frame is None:
+    if not labels and not texts and frame is None:
         return None
+    notes = {name: read_note(text) for name, text in texts.items()}
     columns = [
         _described(field, notes.get(field.name, {}), labels)
         for field in fields

@@ -258,7 +258,8 @@ class Query(Readable):
         info = self._table.info
         fields = [self._table._field(name, dictionaries) for name in self._names]
         labels = [label.name for label in info.labels if label.name in self._names] if info.labels else []
-        return pa.schema(fields, arrow_metadata(fields, labels, info.pandas))
+        notes = {name: note for name in self._names if (note := info.by_name[name].pandas) is not None}
+        return pa.schema(fields, arrow_metadata(fields, notes, labels, info.pandas))
 
     def _with_views(self, found: pa.Table, dictionaries: bool) -> pa.Table:
         """Columns that are text as views."""
