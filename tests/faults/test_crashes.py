@@ -280,6 +280,16 @@ def test_several_pages_are_journaled(world: World) -> None:
     assert sum(len(call.data) for call in disk.calls if call.kind == "write" and call.node == node) > 5 * journal.PAGE
 
 
+def test_a_commit_syncs_five_times(world: World) -> None:
+    """The journal, its folder, and the file: before its pages, after them, and when the mark is cut off."""
+    calls = Trial.of(world, opened(CHANGES["append"])).disk.calls
+    begin = next(i for i, call in enumerate(calls) if call.kind == "create")
+    end = next(i for i, call in enumerate(calls) if call.kind == "unlink")
+    synced = [call for call in calls[begin:end] if call.kind.startswith("sync")]
+    assert [call.kind for call in synced] == ["sync", "sync_folder", "sync", "sync", "sync"]
+    assert len([call for call in calls if call.kind.startswith("sync")]) == len(synced)
+
+
 def test_the_file_is_cut(world: World) -> None:
     """There is a change that makes the file shorter."""
     length = world.path.stat().st_size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import shutil
 from collections.abc import Callable
@@ -54,6 +55,38 @@ def test_a_file_without_its_journal_is_refused(
     assert moved.read_bytes() == content
     shutil.copy(journal_path(path), journal_path(moved))
     assert whole(moved)
+
+
+def by_stream(path: Path) -> None:
+    with path.open("rb") as stream:
+        cn.open(stream)
+
+
+def by_h5py(path: Path) -> None:
+    with h5py.File(path) as h5:
+        cn.open(h5)
+
+
+OTHERS: list[Callable[[Path], object]] = [
+    by_stream,
+    by_h5py,
+    lambda path: cn.open(io.BytesIO(path.read_bytes())),
+    lambda path: cn.open(f"file://{path}"),
+    lambda path: cn.open_sparse(path.read_bytes(), "sparse"),
+    lambda path: cn.open_sparse(io.BytesIO(path.read_bytes()), "sparse"),
+]
+
+
+@pytest.mark.parametrize("opening", OTHERS)
+def test_bytes_that_hold_half_a_commit_are_refused(path: Path, opening: Callable[[Path], object]) -> None:
+    """Also where there is no folder in which a journal could be."""
+    dying = JournaledFile(path, Disk())
+    dying.seek(path.stat().st_size - 1)
+    dying.write(memoryview(b"!"))
+    dying._write_pages(last=True)
+    forget(dying)
+    with pytest.raises(ConflictError, match="half a commit"):
+        opening(path)
 
 
 def test_a_folder_that_was_copied_whole_recovers(path: Path, tmp_path: Path) -> None:

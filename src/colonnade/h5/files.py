@@ -32,7 +32,7 @@ from colonnade.h5.journal import Durability, JournaledFile, journal_path
 from colonnade.h5.locks import HDF5Lock, Locking, Wish, WriterLock, has_writer, lock_path, read_stamp, try_hdf5_lock
 from colonnade.h5.marks import find_mark
 from colonnade.h5.outside import LINKS, Links, know_links
-from colonnade.h5.recovery import clear_place, half_commit, roll_back
+from colonnade.h5.recovery import check_whole, clear_place, half_commit, roll_back
 from colonnade.safe_files import part_path
 
 Mode = Literal["r", "r+", "w", "a"]
@@ -413,6 +413,7 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
             raise UsageError("this h5py file is closed")
         if mode in ("r+", "w") and target.file.mode == "r":
             raise ConflictError(f"{target.file.filename} was opened read-only by h5py; open it with mode 'r+'")
+        _check_h5py(target.file)
         know_links(target.id, care.links)
         return FileHandle(target, str(target.file.filename), owned=False)
     if isinstance(target, str) and "://" in target:
@@ -457,6 +458,16 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_disown_all)
 
 
+def _check_h5py(file: h5py.File) -> None:
+    """Refuse a file that h5py opened with half a commit in it; what is undone would change under it."""
+    path = Path(os.fsdecode(file.filename))
+    if file.driver in ("sec2", "stdio") and path.is_file() and find_mark(path.resolve(), DISK) is not None:
+        raise ConflictError(
+            f"cannot use {path}: it holds half a commit. Close the h5py file and open the path with colonnade",
+            path=str(path),
+        )
+
+
 def is_h5py(target: object) -> bool:
     """Whether this is a file or a group of h5py."""
     return isinstance(target, h5py.Group)
@@ -491,12 +502,25 @@ def _open_url(url: str, mode: Mode, care: Care) -> FileHandle:
 
 def _open_stream(stream: Any, mode: Mode, care: Care, name: str | None = None) -> FileHandle:
     shown = name or str(getattr(stream, "name", "the file object"))
+    if mode != "w":
+        _check_stream(stream, shown)
     try:
         h5 = h5py.File(stream, mode, libver=_BOUNDS)
     except OSError as error:
         raise _explain(error, shown, stream_size(stream)) from error
     know_links(h5.id, care.links)
     return FileHandle(h5, shown, owned=True)
+
+
+def _check_stream(stream: Any, name: str) -> None:
+    position = stream.tell()
+
+    def read_at(at: int, n_bytes: int) -> bytes:
+        stream.seek(at)
+        return bytes(stream.read(n_bytes))
+
+    check_whole(read_at, stream_size(stream), name)
+    stream.seek(position)
 
 
 def stream_size(stream: Any) -> int:

@@ -54,13 +54,15 @@ def find_mark(path: Path, disk: Disk) -> Mark | None:
     """The mark that a file ends with; None where no commit was left half done."""
     descriptor = disk.open(path, write=False)
     try:
-        size = disk.length(descriptor)
-        mark = _parse_mark(disk.read(descriptor, MARK_BYTES, size - MARK_BYTES), size) if size > MARK_BYTES else None
-        if mark is None or _is_data(lambda at, n_bytes: disk.read(descriptor, n_bytes, at), size):
-            return None
-        return mark
+        return mark_in(lambda at, n_bytes: disk.read(descriptor, n_bytes, at), disk.length(descriptor))
     finally:
         disk.close(descriptor)
+
+
+def mark_in(read_at: ReadAt, size: int) -> Mark | None:
+    """The mark that bytes of this number end with, by what reads them."""
+    mark = _parse_mark(read_at(size - MARK_BYTES, MARK_BYTES), size) if size > MARK_BYTES else None
+    return None if mark is None or _is_data(read_at, size) else mark
 
 
 def _parse_mark(content: bytes, size: int) -> Mark | None:

@@ -26,7 +26,7 @@ from colonnade.errors import ConflictError
 from colonnade.h5.disk import Disk
 from colonnade.h5.journal import CHECK, DIGEST, DIGESTS, HEADER, MAGIC, PAGE, journal_path, records, restore
 from colonnade.h5.locks import HDF5Lock
-from colonnade.h5.marks import Mark, find_mark
+from colonnade.h5.marks import Mark, ReadAt, find_mark, mark_in
 
 State = Literal["whole", "half", "other"]
 _BEGIN = MAGIC[:-1]  # of journals of every version
@@ -84,6 +84,13 @@ def clear_place(path: Path, disk: Disk, timeout: float = 0.0) -> None:
         disk.unlink(journal_path(path))
     else:
         _keep_aside(path, disk, journal)
+
+
+def check_whole(read_at: ReadAt, size: int, name: str) -> None:
+    """Refuse bytes that hold half a commit, where there is no folder with a journal in it: a stream, a buffer."""
+    mark = mark_in(read_at, size)
+    if mark is not None:
+        raise half_commit(Path(name), mark)
 
 
 def half_commit(path: Path, mark: Mark) -> ConflictError:

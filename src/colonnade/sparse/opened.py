@@ -18,6 +18,7 @@ from colonnade.errors import ColonnadeError, ConflictError, FormatError, UsageEr
 from colonnade.h5.files import FileHandle, Mode, open_file, settle
 from colonnade.h5.journal import journal_path
 from colonnade.h5.locks import Wish, read_stamp
+from colonnade.h5.recovery import check_whole
 from colonnade.safe_files import open_existing
 from colonnade.sparse.source import Source, source_of_buffer, source_of_descriptor, source_of_stream
 from colonnade.trust import Receipts, file_state, load_receipts, save_receipts
@@ -45,6 +46,7 @@ class OpenFile:
         else:
             self._source = _source_of(target)
             self.name = self._source.name
+            check_whole(self._source.read_at, self._source.size, self.name)
 
     def change(self, work: Callable[[FileHandle], None]) -> None:
         """Let `work` change the file: one commit, or nothing."""
