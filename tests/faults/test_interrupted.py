@@ -159,6 +159,20 @@ def state_of(path: Path) -> dict[str, Any]:
         return {"tables": tables, "sparse": cn.open_sparse(path, "sparse")[:].tolist()}
 
 
+def test_failed_repack_leaves_a_file_that_takes_changes(path: Path) -> None:
+    """The source is opened once more to be read: what the file itself writes afterwards must still arrive."""
+
+    def fail(_done: int, _total: int | None) -> None:
+        raise KeyboardInterrupt
+
+    with cn.open(path, "r+", durability="fast") as file:
+        with pytest.raises(KeyboardInterrupt):
+            file.repack(progress=fail)
+        file["events"].truncate(7)
+        assert len(file["events"]) == 7
+    assert cn.read(path, "events").num_rows == 7
+
+
 def test_callback_that_fails_before_its_first_line_is_noticed(tmp_path: Path) -> None:
     """No exception is known then, and h5py may have lost it; but nothing is committed."""
     path = tmp_path / "x"

@@ -25,6 +25,7 @@ class Latch:
         self.begun: dict[int, int | None] = {}  # addresses that HDF5 is reading or writing at
         self.failure: BaseException | None = None
         self.is_broken = False  # something was not written
+        self.is_dead = False  # rolled back: what HDF5 still writes is not wanted
 
     def keep(self, error: BaseException) -> None:
         """Remember the first error."""
@@ -67,14 +68,18 @@ class Store(Protocol):
 class Callbacks:
     """The methods that HDF5 calls. Once the file is opened again, those of the first opening change nothing."""
 
-    def __init__(self, file: Store) -> None:
+    def __init__(self, file: Store, reads_only: bool = False) -> None:
+        """reads_only: beside another opening, which writes."""
         self._file = file
-        self._latch = file.latch = Latch()
+        self._latch = file.latch if reads_only else Latch()
+        file.latch = self._latch
         self.seek = self._latch.begun.setdefault
         self.flush = {}.clear  # nothing: what must be on the disk, a commit puts there
 
     @property
     def _is_live(self) -> bool:
+        if self._file.latch is not self._latch and not self._latch.is_dead:
+            self._file.latch.is_broken = True  # two openings that write: what one of them writes would be lost
         return self._file.latch is self._latch and not self._file.is_orphan
 
     @shielded

@@ -727,17 +727,17 @@ def _check_names(descriptor: int, path: Path, care: Care) -> None:
         )
 
 
-def _access_list(stream: JournaledFile) -> Any:
+def _access_list(stream: JournaledFile, reads_only: bool = False) -> Any:
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
     access.set_fclose_degree(h5f.CLOSE_STRONG)
-    access.set_fileobj_driver(h5fd.fileobj_driver, Callbacks(stream))
+    access.set_fileobj_driver(h5fd.fileobj_driver, Callbacks(stream, reads_only))
     return access
 
 
 def _open_through(stream: JournaledFile, name: str, flags: int, links: Links) -> h5py.File:
     check_root(stream.read_at)
-    file_id = h5f.open(os.fsencode(name), flags, fapl=_access_list(stream))
+    file_id = h5f.open(os.fsencode(name), flags, fapl=_access_list(stream, flags == h5f.ACC_RDONLY))
     know_journaled(file_id, stream)
     know_links(file_id, links)
     return h5py.File(file_id)

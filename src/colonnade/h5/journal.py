@@ -362,6 +362,7 @@ class JournaledFile(io.RawIOBase):
     @shielded
     def roll_back(self) -> None:
         """Forget everything written since the last commit, and what HDF5 may still write of it."""
+        self.latch.is_dead = True
         self.latch = Latch()
         if self.is_orphan:
             return
