@@ -27,8 +27,18 @@ from colonnade.exchange.pandas_in import is_series
 from colonnade.exchange.pandas_notes import Note, meaning, read_note, write_note
 from colonnade.exchange.sources import Source, family, source_from
 from colonnade.faces.show import Recipe, Touched, faced_options, follow_face, recipe_of
+from colonnade.h5.attributes import LARGEST_IN_HEADER
 from colonnade.h5.files import FileHandle
-from colonnade.h5.links import exists, join_path, open_dataset, open_group, rename, unlink
+from colonnade.h5.links import (
+    exists,
+    holds_large_attributes,
+    join_path,
+    open_dataset,
+    open_group,
+    rename,
+    unlink,
+    with_large_attributes,
+)
 from colonnade.h5.user_attributes import encode_value, write_values
 from colonnade.indexing import Indexes, OpenIndex
 from colonnade.layouts import Layout, ResumedWriter
@@ -103,6 +113,24 @@ class OpenTable:
             column=name,
             path=self.info.path,
         )
+
+    def with_room(self, n_columns: int, longest: int) -> OpenTable:
+        """The table in a group that has room for so many names of columns, or for a text of so many bytes."""
+        needed = longest > LARGEST_IN_HEADER or self.layout.needs_large_attributes(n_columns, longest)
+        if not needed or not self.layout.names_are_links or holds_large_attributes(self.group):
+            return self
+        if any(column.storage == "sectioned" for column in self.info.members):
+            raise DataError(
+                f"cannot store that much about {self.info.path}: its group keeps at most 64 KiB for an attribute, and "
+                "it has sparse columns, with which it cannot be moved. Write it to a new file",
+                path=self.info.path,
+            )
+        return replace(self, group=with_large_attributes(self.group, self.info.path))
+
+    def with_name(self, name: str) -> OpenTable:
+        """The table in a group that has room for one more name."""
+        names = [*(column.name for column in self.info.members), name]
+        return self.with_room(len(names), max(len(one.encode("utf-8", "surrogateescape")) for one in names))
 
     def reopened(self) -> OpenTable:
         """The same after handles of the file have become void."""
@@ -391,6 +419,7 @@ def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions,
         _check_length(table.info, name, array)
     if options.sparse:
         table.journaled()
+    table = table.with_name(name)
     written = _write_whole(table, name, array, _suiting_face(table, name, array, options))
     table.layout.attach_column(table.group, table.info, written)
     _note_pandas(table, written, note)
@@ -490,6 +519,7 @@ def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bo
         return
     table.layout.check_name(new_name, allow_reserved)
     table.check_is_free(new_name)
+    table = table.with_name(new_name)
     _rename_receipts(table, name, new_name)
     table.layout.rename_indexes(table.group, table.info, name, new_name)
     table.layout.rename_column(table.group, table.info, name, new_name)
@@ -511,6 +541,8 @@ def set_texts(table: OpenTable, name: str | None, texts: Mapping[str, str | None
     for key, text in texts.items():
         if text is not None and not isinstance(text, str):
             raise UsageError(f"{key} must be a text, not {text!r}", option=key)
+    if name is None:
+        table = table.with_room(0, max((len((text or "").encode()) for text in texts.values()), default=0))
     if name is not None and table.info.by_name[name].storage == "sectioned":
         made = table.layout.sparse_texts(table.info.by_name[name], texts)
         set_texts_of(table.journaled(), join_path(table.info.path, name), made)
@@ -522,7 +554,8 @@ def set_attributes(table: OpenTable, name: str | None, new: Mapping[str, Any], w
     """Set and remove attributes of a column, or of the table itself when `name` is None."""
     column = None if name is None else table.info.by_name[name]
     if column is None:
-        write_values(table.group, new, without)
+        longest = max((len(encode_value(key, value)[2]) for key, value in new.items()), default=0)
+        write_values(table.with_room(0, longest).group, new, without)
     elif column.storage == "sectioned":
         for key, value in new.items():
             encode_value(key, value)  # None would remove it

@@ -136,7 +136,7 @@ def prepare(
         numbered=numbered,
         face=anndata,
         text=about,
-        large_attributes=large or len((description or "").encode()) > LONGEST_TEXT,
+        large_attributes=large or any(len((said or "").encode()) > LONGEST_TEXT for said in (title, description)),
         index=_index_kinds(index or {}, known),
     )
 

@@ -37,6 +37,7 @@ def _text_type(size: int, charset: Charset) -> Any:
 
 def _replace(node: Any, name: str, type_id: Any, space: Any, value: np.ndarray[Any, Any]) -> None:
     key = name.encode()
+    check_fits(node, name, value.nbytes)
     if h5a.exists(node, key):
         h5a.delete(node, key)
     h5a.create(node, key, type_id, space).write(value, mtype=type_id)
@@ -84,6 +85,7 @@ def write_variable_texts(node: Any, name: str, texts: Sequence[str]) -> None:
 
 def _write_variable(node: Any, name: str, value: np.ndarray[Any, Any], space: Any) -> None:
     key = name.encode()
+    check_fits(node, name, 16 * value.size)
     if h5a.exists(node, key):
         h5a.delete(node, key)
     made = h5a.create(node, key, h5t.py_create(h5py.string_dtype(), logical=True), space)
@@ -147,6 +149,7 @@ def _write_listed(node: Any, name: str, references: list[Any], space: Any) -> No
     if space.get_simple_extent_type() == h5s.SCALAR:
         value = value.reshape(())
     key = name.encode()
+    check_fits(node, name, 8 * value.size)
     if h5a.exists(node, key):
         h5a.delete(node, key)
     h5a.create(node, key, h5t.STD_REF_OBJ, space).write(value)

@@ -15,8 +15,8 @@ from typing import Any, Literal
 from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5t
 
 from colonnade.dataclass import dataclass
-from colonnade.errors import CorruptError, UnsupportedError
-from colonnade.h5.attributes import BROKEN
+from colonnade.errors import CorruptError, DataError, UnsupportedError
+from colonnade.h5.attributes import BROKEN, copy_attributes
 from colonnade.h5.creation import creation_of
 from colonnade.h5.hazards import check_links, check_object
 from colonnade.h5.headers import address_in, address_of
@@ -237,6 +237,27 @@ def link_again(group: Any, name: str, node: Any) -> None:
 def holds_large_attributes(group: Any) -> bool:
     """Whether the group was made so that its attributes may exceed 64 KiB."""
     return bool(creation_of(group).get_attr_creation_order())
+
+
+def with_large_attributes(group: Any, path: str) -> Any:
+    """A group in the place of this one whose attributes may exceed 64 KiB, with all that it holds.
+
+    Objects keep their addresses, so that references to them hold. The root cannot be replaced: a DataError.
+    """
+    if path == "/":
+        raise DataError(
+            "cannot store that much about the table at the root of a file: HDF5 keeps at most 64 KiB for an attribute "
+            "there. Shorten it, or keep the table in a group of its own",
+            path=path,
+        )
+    root, aside = h5g.open(h5i.get_file_id(group), b"/"), f"{path}\x01large"
+    made = create_group(root, aside, large_attributes=True)
+    copy_attributes(group, made)
+    for name in list(group):
+        group.links.move(name, made, name)
+    unlink(root, path)
+    rename(root, aside, path)
+    return made
 
 
 def address(node: Any) -> int | None:

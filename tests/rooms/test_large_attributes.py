@@ -1,0 +1,66 @@
+"""The limit of 64 KiB for an attribute: tables are given room where that can be, else it is said what is too long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import colonnade as cn
+from colonnade.errors import DataError
+
+LONG = "x" * 70_000
+
+
+def test_a_long_title_is_written_and_set(tmp_path: Path) -> None:
+    for name, title in (("new.h5", LONG), ("old.h5", None)):
+        cn.write(tmp_path / name, {"x": [1, 2], "k": ["a", "b"]}, table="t", title=title, labels=["k"])
+        with cn.open(tmp_path / name, "r+") as file:
+            file["t"].build_index("x", "sorted_rows")
+            file["t"].attrs["run"] = 42
+            file["t"].title = LONG
+            file["t"].attrs["calibration"] = np.arange(20_000.0)
+            file["t"].append({"x": [3], "k": ["c"]})
+        with cn.open(tmp_path / name) as file:
+            table = file["t"]
+            assert (table.title, table.attrs["run"], len(table.attrs["calibration"])) == (LONG, 42, 20_000)
+            assert table.where("x == 3").to_arrow().to_pydict() == {"x": [3], "k": ["c"]}
+        assert [one for one in cn.check(tmp_path / name, deep=True) if one.severity == "error"] == []
+    with h5py.File(tmp_path / "old.h5") as file:
+        assert len(file["t"].attrs["TITLE"]) == 70_000
+
+
+def test_columns_with_long_names_one_by_one(tmp_path: Path) -> None:
+    """column-order outgrows the header of the group it was made with."""
+    path = tmp_path / "a.h5"
+    cn.write(path, {"x": [1]}, table="t")
+    names = [f"{number:02}" + "n" * 2_000 for number in range(40)]
+    with cn.open(path, "r+") as file:
+        for number, name in enumerate(names):
+            file["t"].add_column(name, [number])
+        file["t"].rename_column("x", "y" * 40_000)
+    with cn.open(path) as file:
+        assert file["t"].columns == ["y" * 40_000, *names]
+        assert file["t"][names[-1]][0] == 39
+    assert [one for one in cn.check(path) if one.severity == "error"] == []
+
+
+def test_what_does_not_fit_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    cn.write(path, {"x": [1, 2]}, table="/", title="kept")
+    before = path.read_bytes()
+    with cn.open(path, "r+") as file:
+        table = file["/"]
+        for change in (
+            lambda: setattr(table, "title", LONG),
+            lambda: setattr(table["x"], "description", LONG),
+            lambda: table["x"].attrs.update(a=1, b=np.zeros(9_000)),
+            lambda: table.attrs.update(a=1, b=LONG),
+            lambda: file.attrs.update(a=1, b=LONG),
+        ):
+            with pytest.raises(DataError, match="64 KiB"):
+                change()
+        assert (table.title, dict(table.attrs), dict(table["x"].attrs)) == ("kept", {}, {})
+    assert path.read_bytes() == before
