@@ -166,7 +166,8 @@ def _deflate(data: Data, options: Sequence[int]) -> Data | None:
 
 def _pack_zstd(data: Data, options: Sequence[int]) -> Data | None:
     level = options[0] if options else 3
-    return memoryview(pa.Codec("zstd", compression_level=level).compress(pa.py_buffer(data)))
+    made = memoryview(pa.Codec("zstd", compression_level=level).compress(pa.py_buffer(data)))
+    return made.cast("B")  # Arrow's buffer was made shorter, but says the length of before as its shape
 
 
 def _is_packed(options: Sequence[int]) -> bool:

@@ -578,6 +578,7 @@ class RowSink:
         try:
             if self._pipeline.is_known:
                 return bool(np.array_equal(self._unpacked(first, held).view(np.uint8), self._as_stored(rows)))
+            self._dataset.read_direct_chunk((first,))  # so that it is not in the library's cache of chunks
             forget_chunk(self._dataset, self._skipping_rows, first)
             return self._fetched(first, len(rows)).tobytes() == rows.tobytes()
         except (OSError, CorruptError):
