@@ -274,7 +274,7 @@ class BitmapIndex(Index):
             whole[-1] &= (1 << rest) - 1
         return whole
 
-    def _is_complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every row that is not missing has its bit: so it is in one that was verified, else it is counted."""
         if self._complete is None:
             if self.receipt is not None:
@@ -295,10 +295,10 @@ class BitmapIndex(Index):
         if isinstance(leaf.test, Missing):
             return None
         rows = _rows_of(self._mask(self.values().truth(leaf)), self.column.n_rows)
-        return Found(rows, rows if self._is_complete() else Selection.of(0, self.column.n_rows))
+        return Found(rows, rows if self.is_complete() else Selection.of(0, self.column.n_rows))
 
     def count(self, leaf: BoundLeaf, source: KeySource) -> int | None:
-        if isinstance(leaf.test, Missing) or not self._is_complete():
+        if isinstance(leaf.test, Missing) or not self.is_complete():
             return None
         return _popcount(self._mask(self.values().truth(leaf)))
 
@@ -321,7 +321,7 @@ class BitmapIndex(Index):
         for start, stop in touched.windows(WINDOW):
             first, last = _hull(touched.within(start, stop), column.n_rows)
             numbers, bits = values.lines(source.keys(first, last - first), grow=not self._is_of_some_values)
-            if len(values) > n_values and not self._is_complete():
+            if len(values) > n_values and not self.is_complete():
                 return None  # rows that hold a new value already may be without their bit
             try:
                 make_room(self.dataset, values, column, options)

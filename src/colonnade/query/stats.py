@@ -153,7 +153,7 @@ def _answer(ask: Callable[..., Known | None], index: Index | None, reader: Colum
 def _ask_bitmap(index: BitmapIndex, reader: ColumnReader) -> Known | None:
     """The values whose bits are on for some row; not asked where reading the column is cheaper."""
     column, values = reader.column, index.values()
-    if len(values) > 8 * max(column.type.size, 1):
+    if len(values) > 8 * max(column.type.size, 1) or not index.is_complete():
         return None
     counts = np.zeros(len(values), dtype=np.int64)
     for place in range(len(values)):
@@ -199,7 +199,7 @@ def _bound_of_distinct(reader: ColumnReader, indexes: Sequence[OpenIndex]) -> Di
     """How many distinct values there are at most: as many as categories, or as values of a bitmap."""
     bounds = [] if reader.column.categories is None else [reader.column.categories.n_categories]
     for one in indexes:
-        if isinstance(one.index, BitmapIndex) and one.info.trusted:
+        if isinstance(one.index, BitmapIndex) and one.info.trusted and one.index.is_complete():
             known = _answer(lambda index, _: Known(len(index.values())), one.index, reader)
             bounds += [] if known is None else [known.n_missing]
     return Distinct(min(bounds), "at most") if bounds else None
