@@ -18,7 +18,7 @@ from colonnade import kernels
 from colonnade.columns.extension import ComplexType, complex_array
 from colonnade.columns.missing import Mask, find_missing, find_missing_strings, has_none_missing
 from colonnade.columns.strings import string_buffers
-from colonnade.errors import CorruptError, UsageError, rows_as
+from colonnade.errors import CorruptError, UnsupportedError, UsageError, rows_as
 from colonnade.h5.chunks import new_array
 from colonnade.h5.datasets import Image
 from colonnade.h5.datatypes import memory_dtype
@@ -250,7 +250,10 @@ def _gather(image: Image, width: int, missing: Mask | None) -> tuple[np.ndarray[
     offsets = np.zeros(len(image) + 1, dtype="i8")
     np.cumsum(lengths, out=offsets[1:])
     if offsets[-1] >= 2**31:
-        raise CorruptError(f"{len(image)} rows hold {offsets[-1]} elements: read fewer rows at a time")
+        raise UnsupportedError(
+            f"cannot read {len(image)} rows with {offsets[-1]} elements at once: read fewer rows at a time",
+            feature="lists of more than 2**31 elements at once",
+        )
     data = np.empty(int(offsets[-1]) * width, dtype="u1")
     target = data.ctypes.data
     for row in np.flatnonzero(lengths).tolist():

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import h5py
 
-from colonnade.errors import ColonnadeError, CorruptError
+from colonnade.errors import ColonnadeError, CorruptError, DataError
 from colonnade.h5 import capi
 
 _FAILURES = (OSError, RuntimeError, LookupError, ValueError, OverflowError)
@@ -38,6 +38,8 @@ def as_damage(error: Exception, name: str) -> Exception:
         return error
     if not _is_of_library(error):
         return error
+    if "message is too large" in str(error):  # a limit of HDF5, not of the bytes that are there
+        return DataError(f"cannot store this in {name}: HDF5 keeps at most 64 KiB for an attribute", path=name)
     return CorruptError(f"{name} is damaged: the HDF5 library says: {error}", path=name)
 
 

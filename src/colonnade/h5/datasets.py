@@ -270,8 +270,10 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
         yield read_stored(dataset, stored.size, rows, object_name(dataset))
         return
     if count * stored.size > MOST_AT_ONCE or stored.size > LARGEST_ELEMENT:
-        raise CorruptError(
-            f"{object_name(dataset)}: {count} elements of {stored.size} bytes are more than can be read at once",
+        raise UnsupportedError(
+            f"{object_name(dataset)}: {count} elements of {stored.size} bytes are more than can be read at once: take "
+            "fewer rows",
+            feature="elements that exceed what is read at once",
             path=object_name(dataset),
         )
     dtype = memory_dtype(stored)
