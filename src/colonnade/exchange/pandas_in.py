@@ -95,7 +95,8 @@ def _split_index(
     ranges: dict[str, range] = {}
     for level in range(n_levels):
         values, name = index.get_level_values(level), index.names[level]
-        field = _free_name(name, unnamed if n_levels == 1 else f"level_{level}", [*columns, *ranges])
+        defaults = [unnamed, "level_0"] if n_levels == 1 else [f"level_{level}"]
+        field = _free_name(name, defaults, [*columns, *ranges])
         if isinstance(index, pd.RangeIndex):
             ranges[field], note = range(index.start, index.stop, index.step), {"dtype": "range", "step": index.step}
         else:
@@ -109,8 +110,8 @@ def _split_index(
     return labels, ranges
 
 
-def _free_name(name: Any, default: str, taken: Sequence[str]) -> str:
-    wanted = [default if name is None else str(name), default, *(f"{default}_{n}" for n in range(2, len(taken) + 3))]
+def _free_name(name: Any, defaults: list[str], taken: Sequence[str]) -> str:
+    wanted = [*([] if name is None else [str(name)]), *defaults, *(f"index_{n}" for n in range(len(taken) + 1))]
     return next(one for one in wanted if one not in taken)
 
 
