@@ -90,49 +90,46 @@ class Callbacks:
         return length
 
     @shielded
-    def readinto(self, buffer: memoryview) -> int:
+    def readinto(self, buffer: memoryview) -> None:
         try:
-            return self._read(buffer)
+            self._read(buffer)
         except BaseException as error:
             self._latch.keep(error)
             if isinstance(error, OSError):
                 raise
-            return self._read(buffer)
+            self._read(buffer)
 
-    def _read(self, buffer: memoryview) -> int:
+    def _read(self, buffer: memoryview) -> None:
         address = next(reversed(self._latch.begun))
         view = memoryview(buffer).cast("B")
         data = self._file.read_at(address, len(view))
         view[: len(data)] = data
         if len(data) < len(view):
             view[len(data) :] = bytes(len(view) - len(data))
-        del self._latch.begun[address]
-        return len(view)
+        del self._latch.begun[address]  # the last line: what strikes before it finds the address
 
     @shielded
-    def write(self, data: memoryview) -> int:
+    def write(self, data: memoryview) -> None:
         try:
-            return self._write(data)
+            self._write(data)
         except BaseException as error:  # noqa: BLE001 - kept: HDF5 would lose it, or break
             self._latch.keep(error)
-            return self._write_again(data, error)
+            self._write_again(data, error)
 
-    def _write(self, data: memoryview) -> int:
+    def _write(self, data: memoryview) -> None:
         address = next(reversed(self._latch.begun))
         if self._is_live and not self._latch.is_broken:
             self._file.write_at(address, memoryview(data).cast("B"))
         del self._latch.begun[address]
-        return len(data)
 
-    def _write_again(self, data: memoryview, error: BaseException) -> int:
+    def _write_again(self, data: memoryview, error: BaseException) -> None:
         """After an exception that has nothing to do with the disk: what HDF5 wrote, it may read again soon."""
+        was_broken, self._latch.is_broken = self._latch.is_broken, isinstance(error, OSError)
         try:
-            if not isinstance(error, OSError) and self._latch.begun:
-                return self._write(data)
+            self._write(data)
         except BaseException:  # noqa: BLE001 - the first one is kept
-            pass
-        self._latch.is_broken = True
-        return len(data)
+            self._latch.is_broken = True
+        self._latch.is_broken = self._latch.is_broken or was_broken
 
     @shielded
     def truncate(self, length: int) -> int:
