@@ -54,7 +54,7 @@ from colonnade.h5.callbacks import Latch
 from colonnade.h5.disk import Disk
 from colonnade.h5.interrupts import OPEN_FOR_CHANGES, shielded
 from colonnade.h5.locks import HDF5Lock
-from colonnade.h5.marks import Mark, pack_mark
+from colonnade.h5.marks import MARK_BYTES, Mark, pack_mark
 
 Durability = Literal["full", "fast"]
 PAGE = 4096
@@ -230,7 +230,10 @@ class JournaledFile(io.RawIOBase):
         if wanted > self._old_length or self._length > self._old_length:
             try:
                 self._make_room(wanted)
-                if self._mark_at is None:  # else a commit cuts it, with the mark
+                begin = max(wanted, self._old_length)
+                if self._mark_at is not None and begin < self._length:  # a commit cuts it, with the mark
+                    self._disk.write(self._file, bytes(self._length - begin), begin)
+                if self._mark_at is None:
                     self._disk.truncate(self._file, max(wanted, self._old_length))
             except BaseException as error:
                 self._failure = self._failure or error
@@ -429,8 +432,10 @@ class JournaledFile(io.RawIOBase):
         """Before bytes are written behind the old end: they may not touch the mark, which moves on first."""
         self._grown = True
         if self._mark_at is not None and stop > self._mark_at:
-            self._put_mark(stop + MOST_HELD)
+            before = self._mark_at
+            self._put_mark(max(stop + MOST_HELD, before + MARK_BYTES))
             self._sync()
+            self._disk.write(self._file, bytes(MARK_BYTES), before)  # what is not written reads as zeros
 
     def _put_pages(self) -> None:
         """Write the held pages into the file."""
