@@ -129,7 +129,7 @@ class OpenTable:
 
     def with_name(self, name: str) -> OpenTable:
         """The table in a group that has room for one more name."""
-        names = [*(column.name for column in self.info.members), name]
+        names = [*self.info.by_name, name]
         return self.with_room(len(names), max(len(one.encode("utf-8", "surrogateescape")) for one in names))
 
     def reopened(self) -> OpenTable:
@@ -195,8 +195,8 @@ def append(
 
 def _defined(table: OpenTable, kinds: Mapping[str, pa.DataType], notes: Mapping[str, str]) -> tuple[OpenTable, bool]:
     """The table with a type for columns that had none, all rows being missing, and now get values of one."""
-    undefined = [c.name for c in table.info.members if _has_no_type(arrow_type(c)) and c.name in kinds]
-    undefined = [name for name in undefined if not _has_no_type(kinds[name])]
+    given = [name for name, kind in kinds.items() if name in table.info.by_name and not _has_no_type(kind)]
+    undefined = [name for name in given if _has_no_type(arrow_type(table.info.by_name[name]))]
     for name in undefined:
         indexed = [one.info.kind for one in table.indexes.open() if one.info.column == name]
         values = pa.nulls(table.info.n_rows, kinds[name])

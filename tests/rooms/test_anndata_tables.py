@@ -207,18 +207,36 @@ def _set_mask(obs: Any, data: Any) -> None:
         ("some", lambda obs: obs.__delitem__("some/mask")),
         ("kind", lambda obs: obs.__delitem__("kind/categories")),
         ("kind", lambda obs: obs["kind"].attrs.modify("encoding-type", "csr_matrix")),
-        ("number", lambda obs: obs.__delitem__("number")),
-        ("/secret", lambda obs: obs.attrs.create("column-order", ["/secret", "flag"])),
-        (".", lambda obs: obs.attrs.create("column-order", [".", "flag"])),
-        ("", lambda obs: obs.attrs.create("column-order", ["", "flag"])),
         ("outside", lambda obs: (obs.__setitem__("outside", h5py.ExternalLink("x.h5", "/y")),
                                  obs.attrs.create("column-order", ["outside", "flag"]))),
     ],
 )  # fmt: skip
-def test_what_is_no_column_is_noted_and_left_out(
+def test_what_cannot_be_a_column_stays_one_and_cannot_be_read(
     changed: Callable[[Callable[[Any], None]], Path], name: str, work: Callable[[Any], None]
 ) -> None:
-    """A broken member hides nothing else."""
+    """A broken member hides nothing else, and is not left out in silence."""
+    with cn.open(changed(work)) as f:
+        table = f["obs"]
+        assert name in table.columns and "flag" in table.columns
+        assert [(one.severity, one.path) for one in table.problems] == [("error", f"/obs/{name}")]
+        with pytest.raises(FormatError, match=f"'{name}'"):
+            table.to_arrow()
+        assert table.select([one for one in table.columns if one != name]).to_arrow().num_rows == N
+
+
+@pytest.mark.parametrize(
+    ("name", "work"),
+    [
+        ("number", lambda obs: obs.__delitem__("number")),
+        ("/secret", lambda obs: obs.attrs.create("column-order", ["/secret", "flag"])),
+        (".", lambda obs: obs.attrs.create("column-order", [".", "flag"])),
+        ("", lambda obs: obs.attrs.create("column-order", ["", "flag"])),
+    ],
+)  # fmt: skip
+def test_a_name_of_nothing_is_noted_and_left_out(
+    changed: Callable[[Callable[[Any], None]], Path], name: str, work: Callable[[Any], None]
+) -> None:
+    """A name in column-order that leads to nothing hides nothing else."""
     with cn.open(changed(work)) as f:
         table = f["obs"]
         assert name not in table.columns and "flag" in table.columns
