@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
-from colonnade.errors import ConflictError, CorruptError, DataError, FormatError, UsageError
+from colonnade.errors import ConflictError, DataError, FormatError, UsageError
 from colonnade.sparse import draft, verify_sparse
 
 from .sparse_decoder import Decoder
