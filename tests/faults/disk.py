@@ -4,12 +4,13 @@
 leaves is worked out from the log: data written since the last sync of that file is not durable, nor are names
 made, changed or removed since the last sync of the folder. A dead process writes nothing, so what happens after
 a `Crash` (handles being closed, locks released) goes to the real files and not into the log; laying out
-overwrites it. Each file keeps its inode as long as it has a name: a journal tells by it whether a file was copied.
+overwrites it. Each file keeps its inode: a journal tells by it whether a file was copied.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -182,7 +183,7 @@ class FaultyDisk(Disk):
         self.stopped = False
         self.returned = 0  # calls done when the change said that it was done
         self._folder = folder
-        self._vault = vault
+        self._vault = Path(tempfile.mkdtemp(dir=vault))  # files without a name: one that comes back has its inode
         self._stop_at = stop_at
         self._fault = fault
         self._numbers: dict[tuple[int, int], int] = {}
@@ -253,11 +254,17 @@ class FaultyDisk(Disk):
     def unlink(self, path: Path) -> None:
         assert path.exists()
         self._log(Call("unlink", self._know(path), path.name))
-        super().unlink(path)
+        self._keep(path)
 
     def rename(self, path: Path, new_path: Path) -> None:
         self._log(Call("rename", self._know(path), path.name, new_path.name))
+        if new_path.exists():
+            self._keep(new_path)
         super().rename(path, new_path)
+
+    def _keep(self, path: Path) -> Path:
+        """Take a file out of the folder: a crash may bring it back."""
+        return path.rename(self._vault / str(self._know(path)))
 
     # -- what a crash leaves --
 
@@ -295,23 +302,19 @@ class FaultyDisk(Disk):
 
     def lay_out(self, remains: Remains) -> None:
         """Make the real folder what the crash left, every file with its own inode."""
-        there: dict[int, Path] = {}
         for path in list(self._folder.iterdir()):
-            node = self._numbers.get(_inode(path))
-            if node is None or node not in remains.contents:
-                path.unlink()
+            if _inode(path) in self._numbers:
+                self._keep(path)
             else:
-                there[node] = path.rename(self._vault / str(node))
+                path.unlink()
         for name, node in remains.names.items():
-            kept = there.pop(node, self._vault / str(node))
+            kept = self._vault / str(node)
             is_new = not kept.exists()
             kept.write_bytes(remains.contents[node])
             kept.rename(self._folder / name)
             if is_new:
                 self._numbers[_inode(self._folder / name)] = node
                 self._pin(self._folder / name)
-        for kept in there.values():
-            kept.unlink()
 
 
 def _inode(path: Path) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from colonnade import sparse
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
 from colonnade.h5.datasets import object_name
 from colonnade.h5.files import is_h5py, place_to_read
-from colonnade.h5.links import children
+from colonnade.h5.links import link_names
 from colonnade.sparse import OpenFile, OpenHandle, SparseArray
 from colonnade.sparse.create import Filters, WriteDialect
 from colonnade.sparse.opened import Target
@@ -98,7 +98,7 @@ def _warn_neighbours(target: str | os.PathLike[str] | File) -> None:
         return
     try:
         with nullcontext(target) if isinstance(target, File) else open_file(target) as file:
-            beside = {child.name for child in children(file._handle.root)}
+            beside = set(link_names(file._handle.root))  # not opened: HDF5 would tidy up, and so change, their headers
             beside -= {path.strip("/").split("/")[0] for path in sparse_paths(file)} if beside else set()
     except ColonnadeError:  # raised again by the change itself, or of no matter to it
         return
