@@ -109,9 +109,11 @@ def _of_columns(draw: st.DrawFn, tables: Tables) -> list[WrongStep]:
         WrongStep("more values than rows", lambda file: file[path].update(name, [], odd), DataError),
         WrongStep("a row that is not there", lambda file: file[path].update(name, [-len(longer)], odd), UsageError),
         WrongStep("append nothing at all", lambda file: file[path].append(iter([])), UsageError),
-        WrongStep("append the wrong type", lambda file: file[path].append(_with(table, name, odd)), DataError),
         WrongStep("description of no text", lambda file: setattr(file[path][name], "description", b"x"), UsageError),
     ]
+    if not _takes_any(table.members[name].kind):
+        append = WrongStep("append the wrong type", lambda file: file[path].append(_with(table, name, odd)), DataError)
+        wrong.append(append)
     if other != name:
         wrong += [
             WrongStep("rename to a taken name", lambda file: file[path].rename_column(name, other), UsageError),
@@ -153,11 +155,18 @@ def _of_rows(draw: st.DrawFn, tables: Tables) -> list[WrongStep]:
     table = tables[path]
     name = draw(st.sampled_from(list(table.members)))
     odd = _of_another_family(draw, table.members[name].kind)
-    return [
+    wrong = [
         WrongStep("a row twice", lambda file: file[path].update(name, [0, -table.n_rows], pa.nulls(2)), UsageError),
-        WrongStep("wrong type", lambda file: file[path].update(name, [0], odd), DataError),
         WrongStep("no integer", lambda file: file[path].update(name, np.array([0.5]), pa.nulls(1)), UsageError),
     ]
+    if not _takes_any(table.members[name].kind):
+        wrong.append(WrongStep("wrong type", lambda file: file[path].update(name, [0], odd), DataError))
+    return wrong
+
+
+def _takes_any(kind: pa.DataType) -> bool:
+    """Whether a column has no type yet: its first values give it theirs."""
+    return pa.types.is_null(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 @st.composite
