@@ -21,7 +21,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ColonnadeError, ConflictError
-from colonnade.h5 import files, journal
+from colonnade.h5 import files, journal, marks
 from colonnade.h5.disk import Disk
 from colonnade.h5.journal import Durability, journal_path
 from colonnade.h5.locks import lock_path
@@ -104,6 +104,7 @@ def fresh_world(kind: type[AnyWorld], below: Path, patch: pytest.MonkeyPatch, co
     folder, vault = below / "data", below / "vault"
     folder.mkdir()
     vault.mkdir()
+    patch.setattr(marks, "STRIDE", journal.PAGE)  # a mark moves on often, and files stay small
     made = kind(folder, vault, patch, content)
     made.reset()
     return made
@@ -183,9 +184,6 @@ class Trial:
         journal_path(self.world.path).unlink()
         content = self.world.path.read_bytes()
         if find_mark(self.world.path, Disk()) is None:
-            saved = journal.records(remains.contents[remains.names["run.h5-journal"]])
-            if not any(page == journal.DIGESTS for page, _, _ in saved):
-                return  # pages were written early: while the mark moves on, only the journal tells
             found = self.world.state()
             assert found in [self.old] * may_be_old + [self.new] * may_be_new, f"{note}: half a commit without a mark"
             return

@@ -17,9 +17,11 @@ import pytest
 import colonnade as cn
 from colonnade.errors import ConflictError
 from colonnade.h5 import capi
+from colonnade.h5 import journal as journal_module
 from colonnade.h5.disk import Disk
 from colonnade.h5.journal import MAGIC, PAGE, JournaledFile, journal_path
-from colonnade.h5.marks import MARK_BYTES, Mark, find_mark, pack_mark
+from colonnade.h5.marks import MARK_BYTES, STRIDE, Mark, find_mark, pack_mark
+from colonnade.h5.recovery import roll_back
 from tests.faults.changes import make_file, rows
 from tests.faults.test_crashes import OPENINGS
 from tests.faults.test_kill import forget, leave_journal
@@ -222,6 +224,31 @@ def test_a_value_that_looks_like_a_mark_is_a_value(tmp_path: Path, user_block: i
         file.write(pack_mark(Mark(bytes(16), 1, "x"), size - MARK_BYTES))
     with cn.open(path) as opened:
         assert opened.h5["other"][9] == 9
+
+
+def test_a_mark_that_did_not_arrive_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are written early and the file grows over the mark: the power fails when only its new length is there."""
+    monkeypatch.setattr(journal_module, "MOST_HELD", 0)
+    path = tmp_path / "x.h5"
+    path.write_bytes(bytes(10_000))
+    dying = JournaledFile(path, Disk())
+    dying.write(memoryview(b"new"))  # written early
+    length = path.stat().st_size
+    assert length % STRIDE == 0
+    assert find_mark(path, Disk()) is not None
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="power"):
+        patch.setattr(dying, "_put_mark", no_power)
+        dying.seek(length + 3 * STRIDE)
+        dying.write(memoryview(b"far"))
+    forget(dying)
+    assert path.stat().st_size == length + 4 * STRIDE
+    assert find_mark(path, Disk()) is not None
+    roll_back(path, Disk())
+    assert path.read_bytes() == bytes(10_000)
+
+
+def no_power(_place: int) -> None:
+    raise OSError("the power fails")
 
 
 # -- under an open writer --

@@ -54,7 +54,7 @@ from colonnade.h5.callbacks import Latch
 from colonnade.h5.disk import Disk
 from colonnade.h5.interrupts import OPEN_FOR_CHANGES, shielded
 from colonnade.h5.locks import HDF5Lock
-from colonnade.h5.marks import MARK_BYTES, Mark, pack_mark
+from colonnade.h5.marks import MARK_BYTES, Mark, pack_mark, place_with_room
 
 Durability = Literal["full", "fast"]
 PAGE = 4096
@@ -415,7 +415,8 @@ class JournaledFile(io.RawIOBase):
             if is_new:
                 self._disk.sync_folder(self._path.parent)
         if self._mark_at is None:
-            self._put_mark(max(self._length, self._old_length) + (0 if last else MOST_HELD))
+            end = max(self._length, self._old_length)
+            self._put_mark(end if last else place_with_room(end))
         self._sync()
         self._put_pages()
         self._sync()
@@ -432,9 +433,10 @@ class JournaledFile(io.RawIOBase):
         """Before bytes are written behind the old end: they may not touch the mark, which moves on first."""
         self._grown = True
         if self._mark_at is not None and stop > self._mark_at:
-            before = self._mark_at
-            self._put_mark(max(stop + MOST_HELD, before + MARK_BYTES))
-            self._sync()
+            before, place = self._mark_at, place_with_room(stop)
+            self._disk.truncate(self._file, place + MARK_BYTES)  # first: half a mark has the length of a whole one
+            self._put_mark(place)
+            self._sync()  # until here a power cut leaves the mark that was there before
             self._disk.write(self._file, bytes(MARK_BYTES), before)  # what is not written reads as zeros
 
     def _put_pages(self) -> None:

@@ -4,6 +4,10 @@ While pages of a file are being overwritten, its last bytes are a mark. So a fil
 after a crash without its journal is known for what it is. HDF5 does not look at bytes after the end that its
 superblock tells, whatever the version of the superblock; every opener of ours looks for a mark first.
 
+A mark behind which the file still grows ends at a multiple of `STRIDE`, and moves on to a later one before bytes are
+written over it: the new mark is synced before the old one goes. So where a file of such a length does not end with a
+mark, a power cut may have left its new length without the new mark, and the old one stands at an earlier multiple.
+
 | mark | bytes | what |
 | --- | --- | --- |
 | | 16 | `89 43 4f 4c 48 41 4c 46 ...`: the magic |
@@ -30,6 +34,7 @@ _MAGIC = b"\x89COLHALF\r\n\x1a\n\x00\x00\x00\x01"
 _MARK = struct.Struct("<16sQ16sQ256p")
 _CHECK = struct.Struct("<I")
 MARK_BYTES = _MARK.size + _CHECK.size
+STRIDE = 64 << 20
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _LARGEST_USER_BLOCK = 1 << 40
 
@@ -50,8 +55,13 @@ def pack_mark(mark: Mark, offset: int) -> bytes:
     return content + _CHECK.pack(zlib.crc32(content))
 
 
+def place_with_room(stop: int) -> int:
+    """Where a mark goes that is to leave the bytes before `stop` free."""
+    return -(-(stop + MARK_BYTES) // STRIDE) * STRIDE - MARK_BYTES
+
+
 def find_mark(path: Path, disk: Disk) -> Mark | None:
-    """The mark that a file ends with; None where no commit was left half done."""
+    """The mark of a file; None where no commit was left half done."""
     descriptor = disk.open(path, write=False)
     try:
         return mark_in(lambda at, n_bytes: disk.read(descriptor, n_bytes, at), disk.length(descriptor))
@@ -60,17 +70,25 @@ def find_mark(path: Path, disk: Disk) -> Mark | None:
 
 
 def mark_in(read_at: ReadAt, size: int) -> Mark | None:
-    """The mark that bytes of this number end with, by what reads them."""
-    mark = _parse_mark(read_at(size - MARK_BYTES, MARK_BYTES), size) if size > MARK_BYTES else None
-    return None if mark is None or _is_data(read_at, size) else mark
+    """The mark of bytes of this number, by what reads them."""
+    mark = _mark_before(read_at, size)
+    is_moved = mark is None and size % STRIDE == 0
+    if (mark is None and not is_moved) or _is_data(read_at, size):
+        return None
+    earlier = range(size - STRIDE, 0, -STRIDE) if is_moved else ()
+    return next((found for end in earlier if (found := _mark_before(read_at, end)) is not None), mark)
 
 
-def _parse_mark(content: bytes, size: int) -> Mark | None:
+def _mark_before(read_at: ReadAt, end: int) -> Mark | None:
+    return _parse_mark(read_at(end - MARK_BYTES, MARK_BYTES), end) if end > MARK_BYTES else None
+
+
+def _parse_mark(content: bytes, end: int) -> Mark | None:
     body = content[: _MARK.size]
     if not body.startswith(_MAGIC) or content[_MARK.size :] != _CHECK.pack(zlib.crc32(body)):
         return None
     _, offset, journal_id, length, name = _MARK.unpack(body)
-    return Mark(journal_id, length, os.fsdecode(name)) if offset == size - MARK_BYTES else None
+    return Mark(journal_id, length, os.fsdecode(name)) if offset == end - MARK_BYTES else None
 
 
 def _is_data(read_at: ReadAt, size: int) -> bool:

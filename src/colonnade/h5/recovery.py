@@ -155,8 +155,7 @@ def _state(path: Path, disk: Disk, journal: Journal) -> State:
         is_copy = disk.identity(descriptor) != journal.identity
     finally:
         disk.close(descriptor)
-    is_moving = not digests and not is_copy  # pages were written early, and the mark perhaps was being moved
-    if is_moving or found == {"before", "after"}:
+    if found == {"before", "after"}:
         return "half"
     return "other" if is_copy or "other" in found else "whole"
 
