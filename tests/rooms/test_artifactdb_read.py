@@ -417,7 +417,7 @@ def test_names_that_are_claimed_and_were_never_written_are_not_read(tmp_path: Pa
         assert [(one.rule, one.message) for one in found if one.rule == "DG4"] == [
             ("DG4", "the column names cannot be read")
         ]
-        with pytest.raises(CorruptError, match="claims 536,870,912 bytes"):
+        with pytest.raises(UnsupportedError, match="claims 536,870,912 bytes"):
             cn.read_element(opened.h5["data_frame/column_names"])
 
 

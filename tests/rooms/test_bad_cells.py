@@ -8,6 +8,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import colonnade as cn
@@ -141,3 +142,35 @@ def test_categories_that_stand_twice_are_one_in_pandas(tmp_path: Path) -> None:
     frame = cn.open_table(path, "t").to_pandas()
     assert frame["c"].astype(object).where(frame["c"].notna(), None).tolist() == ["a", "a", None, "c"]
     assert list(frame["c"].cat.categories) == ["a", "c"]
+
+
+@pytest.mark.parametrize("layout", ["hep001", "anndata", "artifactdb"])
+@pytest.mark.parametrize("arrow_kind", ["dictionary", "string"])
+def test_rows_of_a_category_that_is_not_text_are_missing(tmp_path: Path, layout: Any, arrow_kind: str) -> None:
+    path = tmp_path / "a.h5"
+    values = ["muon", "pion", None, "kaon"] * 100
+    given = pa.array(values).dictionary_encode() if arrow_kind == "dictionary" else pa.array(values)
+    cn.write(path, {"c": given}, table="t", layout=layout, columns={"c": cn.column(categories=True)})
+    names: list[str] = []
+    with h5py.File(path, "r+") as file:
+        file.visititems(lambda name, node: names.append(name) if is_categories(node) else None)
+        (name,) = names
+        stored = [b"p\xefon" if text == b"pion" else text for text in file[name].asstr("latin-1")[:].astype("S")]
+        file[name][...] = stored
+    wanted = [None if value == "pion" else value for value in values]
+    with cn.open(path) as file:
+        column = file["t"]["c"]
+        with pytest.raises(CorruptError, match="errors='missing'"):
+            column.to_arrow()
+        found = column.to_arrow(errors="missing")
+        assert found.to_pylist() == wanted
+        assert found.null_count == wanted.count(None)
+        assert found.type == column.dtype
+        assert column.to_arrow(errors="missing", dictionaries=True).to_pylist() == wanted
+        with pytest.raises(CorruptError):  # what is missing is not remembered
+            column.to_arrow()
+
+
+def is_categories(node: Any) -> bool:
+    """Whether an object is the dataset of the three categories."""
+    return isinstance(node, h5py.Dataset) and node.shape == (3,) and node.dtype.kind in "SO"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
@@ -14,10 +16,11 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
-from colonnade.errors import CorruptError
-from colonnade.h5 import attributes, collections
-from colonnade.h5.damage import told_of_damage
+from colonnade.errors import ConflictError, CorruptError, UnsupportedError
+from colonnade.h5 import attributes, collections, damage, outside
+from colonnade.h5.damage import as_damage, told_of_damage
 from colonnade.h5.datasets import describe_dataset, follow_pointers, reading
+from colonnade.sparse.matrix_market import read_matrix_market
 
 
 def test_errors_of_h5py_come_out_as_ours(tmp_path: Path) -> None:
@@ -36,6 +39,97 @@ def test_our_own_faults_are_not_hidden() -> None:
         h5py.h5a.exists(None, b"x")
     with pytest.raises(cn.errors.UsageError), told_of_damage("x.h5"):
         raise cn.errors.UsageError("passes")
+
+
+def raised_in_library(error: Exception) -> Exception:
+    """The error as if h5py had raised it."""
+    code = compile("raise error", "h5py/_objects.pyx", "exec")
+    try:
+        exec(code, {"error": error})
+    except type(error) as raised:
+        return raised
+    raise AssertionError
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM])
+@pytest.mark.parametrize("is_told", [True, False])
+def test_what_the_system_lacks_is_not_damage(number: int, is_told: bool) -> None:
+    text = f"Can't read data (file read failed: errno = {number}, error message = '...')"
+    error = raised_in_library(RuntimeError(text) if is_told else OSError(number, "Unable to open file"))
+    found = as_damage(error, "x.h5")
+    assert isinstance(found, OSError)
+    assert found.errno == number
+    assert "damaged" not in str(found)
+
+
+def test_what_bytes_may_cause_stays_damage() -> None:
+    for error in (OSError(errno.EINVAL, "lseek"), RuntimeError("file read failed: errno = 22"), ValueError("bad")):
+        assert isinstance(as_damage(raised_in_library(error), "x.h5"), CorruptError)
+
+
+def test_too_little_memory_is_told_from_a_file_that_claims_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = raised_in_library(RuntimeError("Can't read (memory allocation failed for chunk)"))
+    assert isinstance(as_damage(error, "x.h5"), CorruptError)  # there is memory, so the file asked for too much
+    monkeypatch.setattr(damage, "_ENOUGH_MEMORY", 1 << 60)
+    assert isinstance(as_damage(error, "x.h5"), MemoryError)
+    assert isinstance(as_damage(raised_in_library(ValueError("no IDs available in type")), "x.h5"), OSError)
+
+
+def virtual_file(path: Path, source: str) -> None:
+    cn.write(path, {"n": [1]}, table="t")
+    with h5py.File(path, "r+") as file:
+        del file["t/n"]
+        layout = h5py.VirtualLayout((3,), "i4")
+        layout[:] = h5py.VirtualSource(source, "/t/n", (3,), "i4")
+        file["t"].create_virtual_dataset("n", layout)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [(errno.EMFILE, OSError), (errno.EACCES, ConflictError), (errno.EINVAL, CorruptError)],
+)
+def test_a_virtual_source_that_cannot_be_opened(
+    tmp_path: Path, number: int, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    virtual_file(tmp_path / "t.h5", "source.h5")
+    cn.write(tmp_path / "source.h5", {"n": np.arange(3, dtype="i4")}, table="t")
+
+    def refuse(*_: object, **_options: object) -> None:
+        raise OSError(number, "Unable to open file")
+
+    with cn.open(tmp_path / "t.h5") as file:
+        monkeypatch.setattr(outside, "h5py", SimpleNamespace(File=refuse))
+        with pytest.raises(kind) as caught:
+            file["t"].to_arrow()
+    assert isinstance(caught.value, CorruptError) == (kind is CorruptError)
+    if kind is not OSError:
+        assert "virtual source 'source.h5'" in str(caught.value)
+
+
+def test_virtual_datasets_of_many_steps_are_unsupported(tmp_path: Path) -> None:
+    for step in range(20):
+        virtual_file(tmp_path / f"{step}.h5", f"{step + 1}.h5")
+    cn.write(tmp_path / "20.h5", {"n": np.arange(3, dtype="i4")}, table="t")
+    with pytest.raises(UnsupportedError, match="16 steps deep"):
+        cn.read(tmp_path / "0.h5")
+
+
+def test_a_group_in_itself_is_unsupported(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        group = file.create_group("a")
+        group["b"] = group
+    with cn.open(tmp_path / "a.h5") as opened, pytest.raises(UnsupportedError, match="lies in itself"):
+        cn.read_element(opened.h5["a"])
+
+
+def test_large_matrix_market_files_are_unsupported(tmp_path: Path) -> None:
+    (tmp_path / "a.mtx").write_text(f"%%MatrixMarket matrix coordinate integer general\n{1 << 60} 3 1\n1 1 1\n")
+    with pytest.raises(UnsupportedError, match="2\\*\\*53"):
+        read_matrix_market(tmp_path / "a.mtx")
+    text = f"%%MatrixMarket matrix coordinate integer skew-symmetric\n3 3 1\n2 1 {-(1 << 63)}\n"
+    (tmp_path / "b.mtx").write_text(text)
+    with pytest.raises(UnsupportedError, match="64 bits"):
+        list(read_matrix_market(tmp_path / "b.mtx").blocks((1, 1)))
 
 
 def break_chunks(path: Path) -> None:
@@ -165,7 +259,6 @@ def test_no_byte_is_read_of_what_is_not_described(tmp_path: Path, monkeypatch: p
         monkeypatch.setattr(os, "pread", lambda fd, n, at: (seen.append(n), pread(fd, n, at))[1])
         with cn.open(path) as file:
             assert file["table"].columns == ["s"]
-        monkeypatch.undo()
         return sum(seen)
 
     assert counted(40_000) <= counted(1_000) + 4096

@@ -113,7 +113,7 @@ class CodedReader(StandingReader):
         codes = code_array(
             numbers.astype(width) if missing is None else np.where(missing, 0, numbers).astype(width), missing
         )
-        return pa.DictionaryArray.from_arrays(codes, self.categories(), ordered=self.kind.ordered)
+        return self._coded(codes)
 
 
 class CodesReader(CodedReader):

@@ -20,7 +20,7 @@ from colonnade.columns.missing import Mask
 from colonnade.columns.read import ColumnReader, Present, in_column
 from colonnade.columns.stamps import Texts, equal_texts
 from colonnade.columns.strings import Bytes
-from colonnade.errors import CorruptError, FormatError, UsageError
+from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.h5.chunks import RowNumbers, new_array
 from colonnade.h5.datasets import Image, claims_too_much, describe_dataset, stored_bytes
 from colonnade.h5.heap import Strings
@@ -131,7 +131,8 @@ class PointerReader(ColumnReader):
         if claims_too_much(total, stored_bytes(self._heap_dataset)):
             name, stored = self.column.name, stored_bytes(self._heap_dataset)
             message = f"column {name!r}: rows point to {total:,} bytes of text, and the heap has {stored:,} in the file"
-            raise CorruptError(message, column=name, found=total, expected=stored)
+            feature = "strings that share the bytes of the heap too often"
+            raise UnsupportedError(message, feature=feature, column=name, found=total, expected=stored)
 
     # -- the heap --
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -36,7 +38,7 @@ from colonnade.columns.keys import (
 from colonnade.columns.lookup import Places, TextLookup
 from colonnade.columns.mapping import arrow_type, key_type, value_type
 from colonnade.columns.missing import Mask, bits_of_fill
-from colonnade.errors import CorruptError, FormatError
+from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5.chunks import ChunkSource, RowNumbers, by_chunk, open_source, raw_dtype
 from colonnade.h5.datasets import Image, describe_dataset, reading, stored_bytes, written_rows
 from colonnade.h5.datatypes import memory_dtype
@@ -73,6 +75,7 @@ class ColumnReader:
         self._dataset = dataset
         self._categories_dataset = categories
         self._categories: pa.Array | None = None
+        self._lenient: ColumnReader | None = None
         self._lookup: TextLookup | None = None
         self._source: ChunkSource | HeapSource | None = None
         if column.problem is None and column.storage in ("chunked", "contiguous"):
@@ -90,7 +93,10 @@ class ColumnReader:
         return self._read_as(self._decode, start, count, step)
 
     def read_where_possible(self, start: int, count: int) -> pa.Array | pa.ChunkedArray:
-        """The rows from `start` on; cells that cannot be decoded are missing."""
+        """The rows from `start` on; cells that cannot be decoded are missing, and so are rows of such categories."""
+        reader = self._with_readable_categories()
+        if reader is not self:
+            return reader.read_where_possible(start, count)
         try:
             return self.read(start, count)
         except CorruptError as error:
@@ -111,6 +117,28 @@ class ColumnReader:
                         waiting += [(middle, end), (begin, middle)]
         found = pa.chunked_array(parts, self.kind)
         return found.unify_dictionaries() if pa.types.is_dictionary(self.kind) else found.combine_chunks()
+
+    def _with_readable_categories(self) -> ColumnReader:
+        """This reader; or where some categories cannot be decoded, one for which these are missing."""
+        found, dataset = self.column.categories, self._categories_dataset
+        if found is None or dataset is None or isinstance(dataset, pa.Array):
+            return self
+        try:
+            self.categories()
+        except CorruptError as error:
+            if not isinstance(error.facts.get("row"), int):
+                raise
+        else:
+            return self
+        if self._lenient is None:
+            info = describe_dataset(dataset)
+            name = f"{self.column.name} (categories)"
+            plain = ColumnInfo(name, info.type, found.n_categories, info.storage, info.chunk_rows, info.filters)
+            plain = replace(plain, units=found.units, arrow_type=found.arrow_type)
+            values = ColumnReader(plain, dataset).read_where_possible(0, found.n_categories)
+            self._lenient = copy(self)
+            self._lenient._categories = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        return self._lenient
 
     def _part(self, raw: Any, begin: int, end: int) -> Any:
         """Some of the rows that were read."""
@@ -256,10 +284,20 @@ class ColumnReader:
             return decode_strings(raw, self.kind, column.fill)
         if column.categories is None:
             return decode(raw, column.type, self.kind, column.fill)
-        if self.is_coded_text:
-            return decode_coded_text(raw, self.categories(), column.fill)
-        codes = decode_codes(raw, len(self.categories()), column.fill)
-        return pa.DictionaryArray.from_arrays(codes, self.categories(), ordered=self.kind.ordered)
+        categories = self.categories()
+        if self.is_coded_text and not categories.null_count:
+            return decode_coded_text(raw, categories, column.fill)
+        found = self._coded(decode_codes(raw, len(categories), column.fill))
+        return found.cast(pa.string()) if self.is_coded_text else found
+
+    def _coded(self, codes: pa.Array) -> pa.DictionaryArray:
+        """Codes with their categories; rows whose category could not be decoded are missing."""
+        categories = self.categories()
+        if categories.null_count:
+            present = categories.is_valid().to_numpy(zero_copy_only=False)
+            codes = pa.array(np.cumsum(present, dtype=np.int32) - 1, mask=~present).take(codes)
+            categories = categories.drop_null()
+        return pa.DictionaryArray.from_arrays(codes, categories, ordered=self.kind.ordered)
 
     def _decode_numbers(self, raw: Raw) -> tuple[Numbers, Mask | None]:
         column = self.column
@@ -372,8 +410,10 @@ class ColumnReader:
         n_written = written_rows(self._categories_dataset)
         if (n_categories - n_written) * max(size, 1) > MOST_UNWRITTEN:
             name = self.column.name
-            raise CorruptError(
-                f"column {name!r} claims {n_categories:,} categories, of which {n_written:,} were written", column=name
+            raise UnsupportedError(
+                f"column {name!r} claims {n_categories:,} categories, of which {n_written:,} were written",
+                feature="categories of which most were never written",
+                column=name,
             )
 
     def codes_of(self, text: bytes) -> Places:
@@ -461,7 +501,9 @@ def in_column(error: CorruptError, name: str, row_of: Callable[[int], int]) -> C
     facts = {**error.facts, "row": row, "column": name}
     found, expected = error.facts.get("found"), error.facts.get("expected")
     message = f"column {name!r}, row {row}: found {found!r}, expected {expected}"
-    if not name.endswith(" (categories)"):
+    if name.endswith(" (categories)"):
+        message += ". column.to_arrow(errors='missing') reads rows of this category as missing"
+    else:
         message += (
             f". column.to_arrow(errors='missing') reads such cells as missing, column.raw[{row}] as they are stored"
         )

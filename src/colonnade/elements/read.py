@@ -72,7 +72,8 @@ class _Reading:
             self.done[place] = _BEGUN
             self.done[place] = self._read(node)
         if self.done[place] is _BEGUN:
-            raise CorruptError(f"{path_of(node)} lies in itself: it is not read", path=path_of(node))
+            message = f"{path_of(node)} lies in itself: it is not read"
+            raise UnsupportedError(message, feature="groups that lie in themselves", path=path_of(node))
         return self.done[place]
 
     def _read(self, node: Any) -> Any:
@@ -93,7 +94,8 @@ class _Reading:
     def below(self, group: Any) -> _Reading:
         """The same reading, inside this group."""
         if self.depth >= DEEPEST:
-            raise CorruptError(f"{path_of(group)} lies more than {DEEPEST} groups deep", path=path_of(group))
+            message = f"{path_of(group)} lies more than {DEEPEST} groups deep: it is not read"
+            raise UnsupportedError(message, feature="groups that lie too deep", path=path_of(group))
         return replace(self, depth=self.depth + 1)
 
     def one_member(self, group: Any, name: str) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, FormatError, UsageError
 from colonnade.h5.attributes import read as read_attribute
+from colonnade.h5.damage import raise_lack
 from colonnade.h5.files import FileHandle
 from colonnade.h5.nodes import dtype_of, find_member, member, member_names, path_of, place_of, read_array, shape_of
 
@@ -50,6 +51,7 @@ class CompressedMatrix:
             part = (slice(start, stop),)
             return read_array(self._indices, part), read_array(self._data, part)
         except _BROKEN as error:
+            raise_lack(error)
             raise CorruptError(f"{self.name} cannot be read: {error}", path=self.name) from error
 
 
@@ -104,6 +106,7 @@ def _shape(group: Any, where: str) -> tuple[int, int]:
         given = next((one for one in said if one is not None), None)
         numbers = [int(n) for n in np.asarray(read_array(member(group, "shape")) if given is None else given).flat[:3]]
     except (FormatError, *_BROKEN) as error:
+        raise_lack(error)
         raise CorruptError(f"{where} does not say its shape: {error}", path=where) from error
     if len(numbers) != 2 or min(numbers) < 0:
         raise CorruptError(f"{where} says that its shape is {numbers}", path=where)
@@ -116,6 +119,7 @@ def _ends(indptr: Any, n_rows: int, n_values: int, where: str) -> np.ndarray[Any
     try:
         ends: np.ndarray[Any, np.dtype[np.int64]] = read_array(indptr).astype(np.int64)
     except _BROKEN as error:
+        raise_lack(error)
         raise CorruptError(f"{where}: indptr cannot be read: {error}", path=where) from error
     if ends[0] != 0 or ends[-1] != n_values or (ends[1:] < ends[:-1]).any():
         raise CorruptError(f"{where}: indptr does not go up from 0 to the {n_values} values", path=where)

@@ -1,5 +1,8 @@
 """What the HDF5 library says of bytes that make no sense, as an error of ours.
 
+Not every failure is about bytes: a full disk, too many open files or too little memory stay an OSError or a
+MemoryError.
+
 h5py raises RuntimeError, OSError, KeyError and more for a damaged file, from any call. Where one object may fail
 alone, that is caught on the spot (`attributes.BROKEN`); what nobody foresaw is caught here, around a whole question.
 Only what comes out of h5py itself counts: the same errors from our own lines are our own faults, and pass.
@@ -7,6 +10,10 @@ Only what comes out of h5py itself counts: the same errors from our own lines ar
 
 from __future__ import annotations
 
+import errno
+import mmap
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +24,16 @@ from colonnade.errors import ColonnadeError, CorruptError, DataError
 from colonnade.h5 import capi
 
 _FAILURES = (OSError, RuntimeError, LookupError, ValueError, OverflowError)
+_LACKS = frozenset(
+    getattr(errno, name)
+    for name in (
+        "ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "EIO", "EINTR", "ESTALE",
+        "ENODEV", "ENXIO", "EREMOTEIO", "ETIMEDOUT", "ENOTCONN", "ECONNRESET", "ECONNABORTED", "EHOSTDOWN", "ENETDOWN",
+    )
+    if hasattr(errno, name)
+)  # fmt: skip
+"""What the system lacks, or its disk or network: nothing that bytes of a file can be the cause of."""
+_ENOUGH_MEMORY = 256 << 20  # a file that claims more than there is leaves this much free
 _PACKAGE = str(Path(h5py.__file__).parent)
 
 
@@ -38,9 +55,42 @@ def as_damage(error: Exception, name: str) -> Exception:
         return error
     if not _is_of_library(error):
         return error
+    lack = lack_of(error)
+    if lack is not None:
+        return lack
     if "message is too large" in str(error):  # a limit of HDF5, not of the bytes that are there
         return DataError(f"cannot store this in {name}: HDF5 keeps at most 64 KiB for an attribute", path=name)
     return CorruptError(f"{name} is damaged: the HDF5 library says: {error}", path=name)
+
+
+def lack_of(error: BaseException) -> Exception | None:
+    """The OSError or MemoryError that an error of the library stands for; None where it may be about bytes."""
+    text = str(error)
+    told = re.search(r"errno = (\d+)", text)
+    number = getattr(error, "errno", None) or (int(told[1]) if told else 0)
+    if number in _LACKS:
+        return OSError(number, f"{os.strerror(number)} (the HDF5 library says: {text})")
+    if "no IDs available" in text:
+        return OSError(f"too many HDF5 objects are open (the HDF5 library says: {text})")
+    if "memory allocation failed" in text and not _has_memory():
+        return MemoryError(f"the HDF5 library says: {text}")
+    return None
+
+
+def raise_lack(error: BaseException) -> None:
+    """Raise what `lack_of` finds, if anything."""
+    lack = lack_of(error)
+    if lack is not None:
+        raise lack from error
+
+
+def _has_memory() -> bool:
+    """Whether a block of memory can still be had, of which nothing is touched: if so, the file asked for too much."""
+    try:
+        mmap.mmap(-1, _ENOUGH_MEMORY).close()
+    except OSError:
+        return False
+    return True
 
 
 def _is_of_library(error: BaseException) -> bool:

@@ -28,6 +28,7 @@ from colonnade.h5.boxes import FLETCHER32, SHORTEST_CHECKED, check_sizes
 from colonnade.h5.chunks import MOST_AT_ONCE, ChunkSource, RowNumbers, by_chunk, open_source, raw_dtype
 from colonnade.h5.codecs import Data
 from colonnade.h5.creation import check_fill, creation_of, has_lost_fill
+from colonnade.h5.damage import raise_lack
 from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
 from colonnade.h5.direct import Held, cut_rows, find_chunk, find_replaced, forget_chunk, remove_chunks, write_chunk
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
@@ -279,7 +280,12 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
     dtype = memory_dtype(stored)
     in_memory = memory_type(dataset.get_type(), stored)
     if in_memory.get_size() != dtype.itemsize:
-        raise CorruptError(f"datatype {stored} takes {in_memory.get_size()} bytes in memory, not {dtype.itemsize}")
+        raise UnsupportedError(
+            f"{object_name(dataset)}: elements of type {stored} take {in_memory.get_size()} bytes in memory, not "
+            f"{dtype.itemsize}",
+            feature=str(stored),
+            path=object_name(dataset),
+        )
     image: Image = np.zeros(count, dtype=dtype) if stored.has_pointers else np.empty(count, dtype=dtype)
     if count == 0:
         yield image
@@ -344,6 +350,7 @@ def _load(dataset: Any, creation: Any, stored: StoredType, in_memory: Any, rows:
 
 def _unreadable(error: Exception, dataset: Any, filters: tuple[FilterInfo, ...], first: int, last: int) -> CorruptError:
     path = object_name(dataset)
+    raise_lack(error)
     require_filters(filters, path)
     return CorruptError(f"{path}: rows {first} to {last} cannot be read: {error}", path=path, row=first)
 

@@ -24,7 +24,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, CorruptError, FormatError, UsageError
 from colonnade.h5.callbacks import Callbacks
 from colonnade.h5.chunks import know_journaled
-from colonnade.h5.damage import as_damage
+from colonnade.h5.damage import as_damage, lack_of, raise_lack
 from colonnade.h5.disk import Disk
 from colonnade.h5.hazards import check_root
 from colonnade.h5.interrupts import hold_signals, pause, release_signals, shielded
@@ -115,6 +115,7 @@ class FileHandle:
         except RecursionError:
             raise
         except (KeyError, RuntimeError, OSError) as error:
+            raise_lack(error)
             raise CorruptError(f"{self.name}: the root group cannot be opened: {error}", path=self.name) from error
 
     @property
@@ -824,6 +825,9 @@ def _explain(error: OSError, name: str, size: int) -> Exception:
         return ConflictError(f"{name} may not be opened: {text}", path=name)
     if "already open" in text:
         return ConflictError(f"{name} is open elsewhere in this process, in another mode: close it first", path=name)
+    lack = lack_of(error)
+    if lack is not None:
+        return lack
     if re.search(r"\block", text):  # not "superblock", which is damage
         return ConflictError(f"{name} is in use by another process: {text}", path=name)
     return CorruptError(f"{name} cannot be opened as HDF5: {text}", path=name)

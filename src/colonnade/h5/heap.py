@@ -15,7 +15,7 @@ import numpy as np
 from h5py import h5i
 
 from colonnade import kernels
-from colonnade.errors import CorruptError
+from colonnade.errors import UnsupportedError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.chunks import ChunkSource, RowNumbers, new_array, open_source
 from colonnade.h5.codecs import Bytes
@@ -75,8 +75,10 @@ class HeapSource:
         check_lengths(references, self._stored, self._file_bytes, path)
         n_bytes = int(references["length"].sum(dtype=np.int64))
         if n_bytes > MOST_AT_ONCE:
-            raise CorruptError(
-                f"{path}: {len(references)} rows of {n_bytes:,} bytes are more than can be read at once", path=path
+            raise UnsupportedError(
+                f"{path}: {len(references)} rows of {n_bytes:,} bytes are more than can be read at once: take fewer",
+                feature="more bytes than are read at once",
+                path=path,
             )
 
     def _resolve(self, image: Any) -> Strings:

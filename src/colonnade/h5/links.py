@@ -18,6 +18,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, DataError, UnsupportedError
 from colonnade.h5.attributes import BROKEN, copy_attributes
 from colonnade.h5.creation import creation_of
+from colonnade.h5.damage import raise_lack
 from colonnade.h5.hazards import check_links, check_object
 from colonnade.h5.headers import address_in, address_of
 from colonnade.h5.outside import REFUSED, access_of, know_links, links_of
@@ -65,6 +66,7 @@ def _link_names(group: Any) -> list[bytes]:
         check_links(group)
         return list(group)
     except BROKEN as error:
+        raise_lack(error)
         raise CorruptError(f"the links of group {_name(group)} cannot be listed: {error}", path=_name(group)) from error
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from h5py import h5d, h5s, h5t
 
 from colonnade import kernels
-from colonnade.errors import CorruptError
+from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.apply import DEFLATE
 from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import raise_lack
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, set_filters
 from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.outside import check_rows
@@ -46,7 +47,10 @@ def read_matrix(dataset: Any, rows: tuple[int, int], columns: tuple[int, int]) -
     """The block of these rows and columns, each from the first up to but without the second."""
     shape = (rows[1] - rows[0], columns[1] - columns[0])
     if shape[0] * shape[1] > MOST_AT_ONCE:
-        raise CorruptError(f"a block of {shape[0]} times {shape[1]} bytes is more than can be read at once")
+        raise UnsupportedError(
+            f"a block of {shape[0]} times {shape[1]} bytes is more than can be read at once",
+            feature="blocks of an index that exceed what is read at once",
+        )
     block: Bytes = np.empty(shape, dtype=np.uint8)
     if block.size:
         check_rows(dataset)
@@ -56,6 +60,7 @@ def read_matrix(dataset: Any, rows: tuple[int, int], columns: tuple[int, int]) -
                 dataset, h5t.NATIVE_UINT8, h5s.create_simple(shape), _selected(dataset, rows, columns), _at(block)
             )
         except OSError as error:
+            raise_lack(error)
             raise CorruptError(f"bytes of an index cannot be read: {error}") from error
     return block
 

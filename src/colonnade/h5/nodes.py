@@ -21,6 +21,7 @@ from colonnade.errors import ConflictError, CorruptError, FormatError, Unsupport
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.boxes import read_box
 from colonnade.h5.creation import check_fill, creation_of
+from colonnade.h5.damage import raise_lack
 from colonnade.h5.datasets import claims_too_much
 from colonnade.h5.datatypes import can_be_converted, describe_type
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
@@ -108,6 +109,7 @@ def _header_of(dataset: Any) -> Iterator[None]:
     try:
         yield
     except BROKEN as error:
+        raise_lack(error)
         raise CorruptError(
             f"the header of {path_of(dataset)} cannot be read: {error}", path=path_of(dataset)
         ) from error
@@ -196,8 +198,9 @@ def check_readable(dataset: Any, count: int) -> None:
             claimed = max(claimed, prod(dataset.chunks) * max(dtype.itemsize, 1))
             _check_chunks(dataset, count)
     if claims_too_much(claimed, stored, bool(filters)):
-        raise CorruptError(
+        raise UnsupportedError(
             f"{path_of(dataset)} claims {claimed:,} bytes, {stored:,} are stored: it is not read",
+            feature="arrays of which most was never written",
             path=path_of(dataset),
             expected=claimed,
             found=stored,
@@ -208,8 +211,10 @@ def _check_chunks(dataset: Any, count: int) -> None:
     """Refuse a dataset that claims very many chunks and has few: the library takes two KiB for each it looks for."""
     most = -(-count // max(prod(dataset.chunks), 1))
     if most > MOST_CHUNKS and most > FEWEST_STORED * dataset.id.get_num_chunks():
-        raise CorruptError(
-            f"{path_of(dataset)} claims {most:,} chunks, few of which are stored: it is not read", path=path_of(dataset)
+        raise UnsupportedError(
+            f"{path_of(dataset)} claims {most:,} chunks, few of which are stored: it is not read",
+            feature="arrays of which most was never written",
+            path=path_of(dataset),
         )
 
 
@@ -223,6 +228,7 @@ def read_checked(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
         own = read_box(dataset.id, dtype, filters, box, path_of(dataset)) if _is_plain(box) else None
         read = _read_by_library(dataset, part, filters) if own is None else own
     except BROKEN as error:
+        raise_lack(error)
         require_filters(filters, path_of(dataset))
         raise CorruptError(f"{path_of(dataset)} cannot be read: {error}", path=path_of(dataset)) from error
     return with_texts(read, dtype, path_of(dataset))

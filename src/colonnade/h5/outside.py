@@ -20,9 +20,10 @@ from typing import Any, Literal
 import h5py
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
-from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.errors import ConflictError, CorruptError, UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.creation import check_fill, creation_of
+from colonnade.h5.damage import raise_lack
 
 Links = Literal["folder", "none", "any"]
 LINKS = ("folder", "none", "any")
@@ -80,8 +81,11 @@ def _check(dataset: Any, home: Path | None, links: Links, behind: tuple[str, ...
     name = (h5i.get_name(dataset) or b"?").decode("utf-8", "replace")
     if layout == h5d.VIRTUAL:
         here = f"{_file_name(dataset)}:{name}"
-        if here in behind or len(behind) >= MOST_STEPS:
-            raise CorruptError(f"{name} is a virtual dataset that leads back to itself, or too far", path=name)
+        if here in behind:
+            raise CorruptError(f"{name} is a virtual dataset that leads back to itself", path=name)
+        if len(behind) >= MOST_STEPS:
+            message = f"{name} is a virtual dataset of others, more than {MOST_STEPS} steps deep: it is not read"
+            raise UnsupportedError(message, feature="virtual", path=name)
         for file_name, source in _sources(creation):
             left[0] -= 1
             if left[0] < 0:
@@ -150,7 +154,9 @@ def _check_source(
         with h5py.File(place, "r", driver="stdio", locking=False) as file:
             _check_inside(file.id, source, home, links, behind, left)
     except OSError as error:
-        raise CorruptError(f"{name}: virtual source {file_name!r} cannot be opened: {error}", path=name) from error
+        raise_lack(error)
+        kind = ConflictError if isinstance(error, PermissionError) else CorruptError
+        raise kind(f"{name}: virtual source {file_name!r} cannot be opened: {error}", path=str(place)) from error
 
 
 def _check_inside(

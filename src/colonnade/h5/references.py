@@ -15,11 +15,12 @@ import h5py
 import numpy as np
 from h5py import h5d, h5o, h5r, h5s, h5t
 
-from colonnade.errors import ColonnadeError, CorruptError, UsageError
+from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError, UsageError
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.chunks import MOST_AT_ONCE
 from colonnade.h5.collections import check_addresses
+from colonnade.h5.damage import raise_lack
 from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.links import encode_name
 from colonnade.h5.outside import check_rows
@@ -98,6 +99,7 @@ def follow_reference(dataset: Any, row: int, column: str) -> Any | None:
     except (*BROKEN, IndexError) as error:
         if isinstance(error, ColonnadeError):
             raise
+        raise_lack(error)
         raise CorruptError(f"column {column!r}, row {row}: the reference leads nowhere: {error}", row=row) from error
 
 
@@ -133,7 +135,11 @@ def _check_region(dataset: Any, row: int) -> None:
 def _check_size(target: Any, count: int) -> None:
     """A dataset may claim any number of elements: more than are read at once are refused."""
     if count * target.dtype.itemsize > MOST_AT_ONCE:
-        raise CorruptError(f"{target.name}: {count} elements are more than can be read at once", path=target.name)
+        raise UnsupportedError(
+            f"{target.name}: {count} elements are more than can be read at once: read a part of it through File.h5",
+            feature="arrays that exceed what is read at once",
+            path=target.name,
+        )
 
 
 def _read_region(target: Any, region: Any) -> Any:

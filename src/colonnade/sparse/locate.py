@@ -121,9 +121,10 @@ def describe(source: Source, messages: list[Message], name: str) -> SparseInfo:
     stored = decode_datatype(_open(source, messages, DATATYPE, "datatype"))
     layout = decode_layout(source, layout_message.data, layout_message.at, len(space.shape), stored.size)
     limits = zip(space.shape, space.max_shape, strict=True)
-    if any(limit is not None and size > limit for size, limit in limits) or any(
-        size >= 1 << 62 for size in space.shape
-    ):
+    if any(size >= 1 << 62 for size in space.shape):
+        message = f"{source.name}: {name} has shape {space.shape}: a side of 2**62 or more is not read"
+        raise UnsupportedError(message, feature="sides of 2**62 or more", path=source.name)
+    if any(limit is not None and size > limit for size, limit in limits):
         raise CorruptError(
             f"{source.name}: {name} has shape {space.shape}, at most {space.max_shape}", path=source.name
         )

@@ -73,7 +73,10 @@ class _Head:
             self.n_rows, self.n_columns, self.n_entries = (int(word) for word in line.split())
         except ValueError:
             raise CorruptError(f"{name}: {line[:80]!r} are not rows, columns and entries", path=name) from None
-        if min(self.n_rows, self.n_columns, self.n_entries) < 0 or max(self.n_rows, self.n_columns) >= 1 << 53:
+        if max(self.n_rows, self.n_columns) >= 1 << 53:
+            message = f"{name}: {line.strip()[:80]!r} are more rows or columns than 2**53"
+            raise UnsupportedError(message, feature="more than 2**53 rows or columns", path=name)
+        if min(self.n_rows, self.n_columns, self.n_entries) < 0:
             raise CorruptError(f"{name}: a matrix cannot have {line.strip()[:80]!r} rows, columns, entries", path=name)
 
     def _line(self, file: IO[bytes]) -> bytes:
@@ -167,7 +170,8 @@ def _mirrored(block: Block, head: _Head) -> Block:
     twin = values[off]
     if head.symmetry == "skew-symmetric":
         if head.field == "integer" and len(twin) and twin.min() < -_LARGEST:
-            raise CorruptError(f"{head.name}: {twin.min()} has no negative of 64 bits", path=head.name)
+            message = f"{head.name}: {twin.min()} has no negative of 64 bits"
+            raise UnsupportedError(message, feature="integers of more than 64 bits", path=head.name)
         twin = -twin
     elif head.symmetry == "hermitian":
         twin = np.conj(twin)

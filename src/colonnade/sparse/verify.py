@@ -45,7 +45,7 @@ def verify(
     """
     try:
         info = describe(source, messages, name)
-    except FormatError as error:
+    except (FormatError, UnsupportedError) as error:
         return [_finding("sparse.header", "error", name, error)]
     return [*_verify_attributes(source, messages, name), *_verify_chunks(source, info, advance, deep)]
 
