@@ -276,3 +276,25 @@ def test_a_slash_in_a_name_is_read_as_anndata_reads_it(changed: Callable[[Callab
         table = f["obs"]
         assert table.columns == ["a/b", "flag"] and [one.severity for one in table.problems] == ["warning"]
         assert table["a/b"].to_arrow().to_pylist() == list(range(N))
+
+
+@pytest.mark.parametrize("meaning", [None, "NA", "NaN"])
+@pytest.mark.parametrize("n_missing", [0, 1])
+def test_missing_strings_are_in_pandas_what_na_value_says(tmp_path: Path, meaning: str | None, n_missing: int) -> None:
+
+    path = tmp_path / "a.h5ad"
+    values = ["a", None, "c"] if n_missing else ["a", "b", "c"]
+    rows = {"x": values, "n": [1, None, 3]}
+    cn.write(path, rows, table="obs", layout="anndata", columns={"x": cn.column(masked=True)})
+    with h5py.File(path, "r+") as file:
+        file["obs/x"].attrs.pop("na-value", None)
+        if meaning is not None:
+            file["obs/x"].attrs["na-value"] = meaning
+    with cn.open(path) as opened:
+        table = opened["obs"]
+        for frame in (table.to_pandas(), table.where("n >= 0 or n is missing").to_pandas(), table[:].to_pandas()):
+            assert isinstance(frame["x"].dtype, pd.StringDtype)
+            assert (frame["x"].dtype.na_value is pd.NA) == (meaning != "NaN")
+            assert [None if pd.isna(value) else value for value in frame["x"]] == values
+        element = cn.read_element(opened.h5["obs"], pandas=True)
+        assert element["x"].dtype == table.to_pandas()["x"].dtype

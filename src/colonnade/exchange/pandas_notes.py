@@ -34,8 +34,9 @@ MASKED_TYPES: dict[str, pa.DataType] = {
     "Float32": pa.float32(), "Float64": pa.float64(), "boolean": pa.bool_(),
 }  # fmt: skip
 """pandas' types with a mask of their own."""
-STRING_TYPES = ("string[python]", "string[pyarrow]", "str[python]", "str[pyarrow]")
-"""pandas' string types by what holds the strings; those of "str" have NaN for missing rows, the others NA."""
+STRING_TYPES = ("string", "string[python]", "string[pyarrow]", "str", "str[python]", "str[pyarrow]")
+"""pandas' string types by what holds the strings; those of "str" have NaN for missing rows, the others NA. Where the
+holder is not named, it is pandas' default."""
 
 
 def write_note(note: Note) -> str | None:
@@ -85,7 +86,7 @@ def arrow_metadata(
 def _described(field: pa.Field, note: Note, labels: Sequence[str]) -> Note:
     dtype = str(note.get("dtype"))
     fits = dtype in MASKED_TYPES and MASKED_TYPES[dtype] == field.type
-    fits |= dtype in STRING_TYPES[:2] and bool(pa.types.is_string(field.type))
+    fits |= dtype in STRING_TYPES[:3] and bool(pa.types.is_string(field.type))
     fits |= dtype.startswith("period[") and field.type == pa.int64()
     name = label_name(field.name, note, labels) if field.name in labels else field.name
     return {
@@ -134,10 +135,10 @@ def _note_of_entry(entry: Mapping[str, Any], schema: pa.Schema) -> Note:
     name, dtype = entry.get("field_name"), entry.get("numpy_type")
     if not isinstance(name, str) or name not in schema.names or not isinstance(dtype, str):
         return {}
-    if dtype in MASKED_TYPES or dtype in STRING_TYPES or dtype.startswith("period["):
-        return {"dtype": dtype}
     if dtype == "string":
         return {"dtype": "string[python]"}
+    if dtype in MASKED_TYPES or (dtype in STRING_TYPES and dtype != "str") or dtype.startswith("period["):
+        return {"dtype": dtype}
     if dtype.startswith("interval[") and dtype.endswith("]"):
         return {"dtype": "interval", "closed": dtype[:-1].rsplit(", ", 1)[-1]}
     return {}

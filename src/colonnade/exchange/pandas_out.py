@@ -90,7 +90,7 @@ def _made(make: Any) -> Any:
 
 
 def _string_type(dtype: str) -> Any:
-    storage = dtype[:-1].partition("[")[2]
+    storage = dtype.rstrip("]").partition("[")[2] or None
     return pd.StringDtype(storage) if dtype.startswith("string") else pd.StringDtype(storage, na_value=np.nan)
 
 

@@ -30,13 +30,17 @@ from colonnade.model import CategoriesInfo, ColumnInfo, TableInfo, unreadable_co
 
 @dataclass(frozen=True)
 class _Parts:
-    """The datasets of a column: its rows, and its categories or its mask. `ordered` is of the categories."""
+    """The datasets of a column: its rows, and its categories or its mask. `ordered` is of the categories.
+
+    `pandas` is the note of what pandas makes of nullable strings: `na-value` says what a missing one is, NA by default.
+    """
 
     rows: Any
     categories: Any = None
     categories_name: str = ""
     mask: Any = None
     ordered: bool = False
+    pandas: str | None = None
 
 
 def is_table(group: Any) -> bool:
@@ -156,7 +160,11 @@ def _group_parts(group: Any, name: str) -> _Parts:
         ordered = bool(attributes.read_flag(group, names.ORDERED))
         return _Parts(member_of(group, "codes"), categories, f"{name}/categories", ordered=ordered)
     if kind in names.NULLABLE:
-        return _Parts(member_of(group, "values"), mask=member_of(group, "mask"))
+        values, mask = member_of(group, "values"), member_of(group, "mask")
+        if kind != names.NULLABLE_STRINGS:
+            return _Parts(values, mask=mask)
+        is_nan = attributes.read_text(group, names.NA_VALUE) == "NaN"
+        return _Parts(values, mask=mask, pandas='{"dtype":"str"}' if is_nan else '{"dtype":"string"}')
     raise Unfit(f"a group of encoding-type {kind[0]!r}, version {kind[1]!r}")
 
 
@@ -182,6 +190,7 @@ def _described(name: str, parts: _Parts) -> ColumnInfo:
         column_of(name, info, n_rows),
         categories=_described_categories(parts, info) if parts.categories is not None else None,
         is_masked=_is_masked(parts, n_rows),
+        pandas=parts.pandas,
     )
 
 
