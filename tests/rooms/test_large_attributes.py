@@ -64,3 +64,11 @@ def test_what_does_not_fit_is_named_and_nothing_is_written(tmp_path: Path) -> No
                 change()
         assert (table.title, dict(table.attrs), dict(table["x"].attrs)) == ("kept", {}, {})
     assert path.read_bytes() == before
+
+
+def test_thresholds_of_dense_storage_are_the_defaults(tmp_path: Path) -> None:
+    """pyfive refuses an object header that stores its own."""
+    cn.write(tmp_path / "a.h5", {"x": [1, 2]}, table="t", title=LONG)
+    with h5py.File(tmp_path / "a.h5") as file:
+        usual = h5py.h5p.create(h5py.h5p.GROUP_CREATE).get_attr_phase_change()
+        assert file["t"].id.get_create_plist().get_attr_phase_change() == usual

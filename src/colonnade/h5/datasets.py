@@ -223,7 +223,6 @@ def create_dataset(group: Any, name: str, plan: DatasetPlan, n_rows: int = 0, ty
         _set_fill(creation, type_id, plan.type, plan.fill)
     if plan.large_attributes:
         creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
-        creation.set_attr_phase_change(0, 0)
     limit = (h5s.UNLIMITED,) if plan.chunk_rows is not None else (n_rows,)
     space = h5s.create_simple((n_rows,), limit)
     return h5d.create(group, encode_name(name), type_id, space, dcpl=creation, lcpl=link_list(name))

@@ -212,7 +212,6 @@ def create_group(group: Any, path: str, large_attributes: bool = False) -> Any:
     creation = h5p.create(h5p.GROUP_CREATE)
     if large_attributes:
         creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
-        creation.set_attr_phase_change(0, 0)
     return h5g.create(group, encode_name(path), lcpl=link_list(path), gcpl=creation)
 
 
