@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
-from colonnade.errors import CorruptError, DataError, UsageError
+from colonnade.errors import DataError, UnsupportedError, UsageError
 
 
 def back(path: Path, data: Any, **options: Any) -> pa.Table:
@@ -188,5 +188,5 @@ def test_what_claims_to_be_huge_allocates_nothing(tmp_path: Path) -> None:
     huge_table(tmp_path / "y.h5", h5py.h5t.array_create(h5py.h5t.STD_U8LE, (1 << 30, 2)), 3)
     with cn.open_table(tmp_path / "y.h5") as table:
         repr(table)
-        with pytest.raises(CorruptError):
+        with pytest.raises(UnsupportedError, match="at once"):  # a datatype may be that large: nothing is damaged
             table["x"][0]

@@ -315,8 +315,12 @@ class FileHandle:
     @shielded
     def _take_place(self, aside: Path, path: Path) -> None:
         assert self._journaled is not None  # looked at by the caller
-        self.h5.close()
-        self._journaled.commit()
+        try:
+            self.h5.close()
+            self._journaled.commit()
+        except BaseException:  # also what struck while the new file was written: this one is opened again as it was
+            self.roll_back()
+            raise
         self._journaled.close()
         try:
             DISK.rename(aside, path)
