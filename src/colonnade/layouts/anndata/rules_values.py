@@ -39,11 +39,7 @@ def _checked(one: SeenElement) -> DatasetInfo:
     shape = one.header.shape or ()
     claimed, stored = int(np.prod(shape, dtype=object)) * one.header.type.size, stored_bytes(one.node)
     if claims_too_much(claimed, stored):
-        raise UnsupportedError(
-            f"{claimed:,} bytes are claimed, {stored:,} are stored",
-            feature="arrays of which most was never written",
-            path=one.path,
-        )
+        raise CorruptError(f"{claimed:,} bytes are claimed, {stored:,} are stored", path=one.path)
     one.bytes_read += stored
     return one.header
 

@@ -17,7 +17,7 @@ from colonnade.columns.missing import Mask
 from colonnade.columns.read import cut
 from colonnade.columns.stamps import date_problems, date_time_problems
 from colonnade.dataclass import dataclass
-from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.errors import CorruptError
 from colonnade.h5.datasets import DatasetInfo, Image, claims_too_much, reading, stored_bytes
 from colonnade.layouts.seen_node import SeenNode
 from colonnade.model import DEFAULT_CHUNK_ROWS
@@ -33,11 +33,7 @@ def _checked(one: SeenNode) -> DatasetInfo:
         raise CorruptError(one.header, path=one.path)
     claimed, stored = one.length * max(one.header.type.size, 1), stored_bytes(one.node)
     if claims_too_much(claimed, stored):
-        raise UnsupportedError(
-            f"{claimed:,} bytes are claimed, {stored:,} are stored",
-            feature="arrays of which most was never written",
-            path=one.path,
-        )
+        raise CorruptError(f"{claimed:,} bytes are claimed, {stored:,} are stored", path=one.path)
     return one.header
 
 
