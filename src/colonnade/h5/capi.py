@@ -78,10 +78,17 @@ class _ErrorRecord(ctypes.Structure):
     )
 
 
+READER = "colonnade-reader"
+"""The driver by which our readers open files: HDF5's "log", which logs nothing here. It reads by `pread`, as "sec2"
+does, and is another driver, so that HDF5 shares nothing with the handles of others. Not "stdio": after a fork, parent
+and children would move the one offset of its descriptor under each other, and read wrong bytes."""
+h5py.register_driver(READER, lambda access, **_options: access.set_fapl_log(b"", 0, 0))
+
+
 def descriptor_of(file_id: Any) -> int | None:
     """The descriptor through which HDF5 has a file open; None where its driver has none."""
     driver = file_id.get_access_plist().get_driver()
-    if driver == h5fd.SEC2:
+    if driver in (h5fd.SEC2, h5fd.LOG):
         return int(file_id.get_vfd_handle())
     if driver != h5fd.STDIO or _FILENO is None:
         return None

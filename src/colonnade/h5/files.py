@@ -22,6 +22,7 @@ from h5py import h5f, h5fd, h5p
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, CorruptError, FormatError, UsageError
+from colonnade.h5 import capi
 from colonnade.h5.callbacks import Callbacks
 from colonnade.h5.chunks import know_journaled
 from colonnade.h5.damage import as_damage, lack_of, raise_lack
@@ -466,7 +467,7 @@ if hasattr(os, "register_at_fork"):
 def _check_h5py(file: h5py.File) -> None:
     """Refuse a file that h5py opened with half a commit in it; what is undone would change under it."""
     path = Path(os.fsdecode(file.filename))
-    if file.driver in ("sec2", "stdio") and path.is_file() and find_mark(path.resolve(), DISK) is not None:
+    if capi.descriptor_of(file.id) is not None and path.is_file() and find_mark(path.resolve(), DISK) is not None:
         raise ConflictError(
             f"cannot use {path}: it holds half a commit. Close the h5py file and open the path with colonnade",
             path=str(path),
@@ -484,7 +485,7 @@ def place_to_read(target: Any) -> tuple[Path, str]:
         raise UsageError("this h5py file is closed")
     file = target.file
     path = Path(os.fsdecode(file.filename))
-    if file.mode != "r" or file.driver not in ("sec2", "stdio") or not path.is_file():
+    if file.mode != "r" or capi.descriptor_of(file.id) is None or not path.is_file():
         raise UsageError(
             f"{file.filename} was opened by h5py with mode {file.mode!r} and driver {file.driver!r}: its bytes "
             "cannot be read past h5py. Give the path, or open the file with colonnade.open"
@@ -602,13 +603,13 @@ def _open_already(path: Path) -> h5py.File | None:
 def _open_h5_to_read(path: Path, care: Care) -> h5py.File:
     """The file open without HDF5's lock, which would stop writers of ours for as long as it is open.
 
-    By the driver "stdio": with that of most programs ("sec2") HDF5 would share its memory of the file with handles that
-    the caller has of it, and refuse to open it with and without locks in one process.
+    By a driver of its own (see `capi.READER`): with that of most programs ("sec2") HDF5 would share its memory of the
+    file with handles that the caller has of it, and refuse to open it with and without locks in one process.
     """
     if care.locking != "none":
         _check_no_other_writes(path)
     try:
-        return h5py.File(path, "r", driver="stdio", libver=_BOUNDS, locking=False)
+        return h5py.File(path, "r", driver=capi.READER, libver=_BOUNDS, locking=False)
     except OSError as error:
         raise _explain(error, str(path), path.stat().st_size) from error
 

@@ -151,7 +151,7 @@ def _check_source(
         return  # there is no such file anywhere: HDF5 gives the fill
     _allow(place, home, links, "virtual source", file_name, name)
     try:
-        with h5py.File(place, "r", driver="stdio", locking=False) as file:
+        with h5py.File(place, "r", driver=capi.READER, locking=False) as file:
             _check_inside(file.id, source, home, links, behind, left)
     except OSError as error:
         raise_lack(error)
