@@ -39,12 +39,25 @@ class Latch:
 
     def take(self) -> BaseException | None:
         """The exception to raise, if any: once where nothing is lost, else until the file is rolled back."""
-        if self.is_sound():
+        is_sound = self.is_sound()
+        if self.failure is not None or not is_sound:
+            _release_lock()
+        if is_sound:
             failure, self.failure = self.failure, None
             return failure
         return self.failure or InterruptedError(
             "cannot go on: an exception struck while HDF5 read or wrote the file. The change is taken back: repeat it"
         )
+
+
+def _release_lock() -> None:
+    """Release h5py's lock as often as this thread still has it, which is inside no call of h5py.
+
+    An exception that came through a callback while HDF5 carried on is found by h5py as it leaves its lock: it does not
+    leave it then, and every other thread would wait for it for ever.
+    """
+    while phil._is_owned():
+        phil.release()
 
 
 class Store(Protocol):
