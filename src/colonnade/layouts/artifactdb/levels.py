@@ -26,7 +26,7 @@ from colonnade.layouts.artifactdb.metadata import (
 )
 
 LARGEST_LEVELS = 1 << 30  # bytes of text
-BLOCK_BYTES = 4 << 20  # that are read at once
+BLOCK_BYTES = 1 << 20  # that are read at once
 _CODECS = {"none": None, "gzip": "gzip", "bzip2": "bz2"}
 
 
