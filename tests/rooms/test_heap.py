@@ -14,6 +14,7 @@ from typing import Any
 import h5py
 import hdf5plugin
 import numpy as np
+import pyarrow as pa
 import pytest
 from h5py import h5s
 
@@ -406,3 +407,12 @@ def test_mutated_bytes_never_break_our_function(tmp_path: Path) -> None:
             answers += found is not None
             assert found is None or all(len(text) in (0, *map(len, OBJECTS)) or b"\0" not in text for text in found)
     assert 0 < answers < 400
+
+
+def test_nested_lists_are_read_again_and_again(tmp_path: Path) -> None:
+    """Each read of lists in lists walks their collections: that is not counted as looking at bytes twice."""
+    rows = pa.array([[[False, False], [False, False], []]] * 8)
+    cn.write(tmp_path / "x.h5", {"a": rows}, table="t", columns={"a": cn.column(chunk_rows=1)})
+    with cn.open_table(tmp_path / "x.h5") as table:
+        for _ in range(80):
+            assert table["a"].to_arrow().to_pylist() == rows.to_pylist()

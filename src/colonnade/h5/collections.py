@@ -55,22 +55,23 @@ class Vetted:
         if head[:5] != SIGNATURE or len(head) < HEAD:
             return  # refused by the library
         end = address + int.from_bytes(head[8:], "little")
-        for _ in self._steps(address + HEAD, end):
+        for _ in self._steps(address + HEAD, end, self._read):
             pass
         self._known.ends[address] = end
 
     def objects(self, address: int) -> dict[int, bytes]:
         """The objects of a collection that was checked, by their index."""
         end = self._known.ends.get(address, address)
-        found = (step for step in self._steps(address + HEAD, end) if step[0])
+        steps = self._steps(address + HEAD, end, self._read_at)  # not counted: rows refer to it as often as they like
+        found = (step for step in steps if step[0])
         return {index: self._read_at(at, size) for index, at, size in found if at + size <= end}
 
-    def _steps(self, at: int, end: int) -> Iterator[tuple[int, int, int]]:
+    def _steps(self, at: int, end: int, read: ReadAt) -> Iterator[tuple[int, int, int]]:
         """Index, place and size of each object, as the library walks over them."""
         begin, window = at, b""
         while at + HEAD <= end:
             if not begin <= at <= begin + len(window) - HEAD:
-                begin, window = at, self._read(at, min(_WINDOW, end - at))
+                begin, window = at, read(at, min(_WINDOW, end - at))
             index, size = _object_head(window[at - begin : at - begin + HEAD])
             step = (HEAD + (size + 7) // 8 * 8) % 2**64 if index else size
             if len(window) - (at - begin) < HEAD or step > end - at:

@@ -64,10 +64,11 @@ def create_sparse(
     """
     place = to_change(target, name)
     _warn_neighbours(target)
-    return sparse.create_sparse(
+    made = sparse.create_sparse(
         *place, shape=shape, dtype=dtype, chunks=chunks, fill=fill, filters=filters,
         max_shape=max_shape, dialect=dialect, attrs=attrs, dense=dense, n_threads=n_threads,
     )  # fmt: skip
+    return _complete(target, made)
 
 
 def write_sparse(
@@ -85,10 +86,18 @@ def write_sparse(
     """
     place = to_change(target, name)
     _warn_neighbours(target)
-    return sparse.write_sparse(
+    made = sparse.write_sparse(
         *place, matrix, dtype=dtype, chunks=chunks, fill=fill, filters=filters, max_shape=max_shape,
         dialect=dialect, attrs=attrs, n_threads=n_threads,
     )  # fmt: skip
+    return _complete(target, made)
+
+
+def _complete(target: str | os.PathLike[str] | File, made: SparseArray) -> SparseArray:
+    """The new array, unless something struck inside HDF5 after the commit: that is raised now, not by the next change."""
+    if isinstance(target, File):
+        target._raise_lost()
+    return made
 
 
 def _warn_neighbours(target: str | os.PathLike[str] | File) -> None:
