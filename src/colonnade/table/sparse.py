@@ -94,7 +94,7 @@ def write_sparse(
 
 
 def _complete(target: str | os.PathLike[str] | File, made: SparseArray) -> SparseArray:
-    """The new array, unless something struck inside HDF5 after the commit: that is raised now, not by the next change."""
+    """The new array; what struck inside HDF5 after its commit is raised here, not by the next change."""
     if isinstance(target, File):
         target._raise_lost()
     return made
