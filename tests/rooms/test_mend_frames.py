@@ -45,7 +45,7 @@ def test_indexes_of_what_others_changed_are_built_anew(indexed: Path) -> None:
     planned = cn.fix(indexed, dry_run=True)
     assert planned.dry_run
     assert planned.left == []
-    assert len(planned.repairs) >= 9
+    assert len(planned.repairs) >= 7  # the bounds and filters of 'kind' still hold, though its rows have no chunks now
     assert all(one.action.startswith("the index is built anew: ") for one in planned.repairs)
     assert indexed.read_bytes() == before
     assert [one.action for one in cn.fix(indexed).repairs] == [one.action for one in planned.repairs]
