@@ -30,6 +30,7 @@ from colonnade.faces.show import Recipe, Touched, faced_options, follow_face, re
 from colonnade.h5.attributes import LARGEST_IN_HEADER
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import (
+    encode_name,
     exists,
     holds_large_attributes,
     join_path,
@@ -86,8 +87,8 @@ class OpenTable:
 
     def check_is_free(self, name: str) -> None:
         """Refuse a name for a column that something has already."""
-        taken = self.info.by_name.keys() | {other.name for other in self.info.others}
-        if name in taken or (self.layout.names_are_links and exists(self.group, name)):
+        taken = name in self.info.by_name or any(name == other.name for other in self.info.others)
+        if taken or (self.layout.names_are_links and exists(self.group, name)):
             raise UsageError(f"{self.info.path} has an object {name!r} already: choose another name", column=name)
 
     def check_is_whole(self) -> None:
@@ -130,7 +131,7 @@ class OpenTable:
     def with_name(self, name: str) -> OpenTable:
         """The table in a group that has room for one more name."""
         names = [*self.info.by_name, name]
-        return self.with_room(len(names), max(len(one.encode("utf-8", "surrogateescape")) for one in names))
+        return self.with_room(len(names), max(map(len, map(encode_name, names))))
 
     def reopened(self) -> OpenTable:
         """The same after handles of the file have become void."""
@@ -313,7 +314,8 @@ def _values(batch: pa.RecordBatch, name: str, source: Source, done: int) -> pa.A
     if name in source.ranges:
         rows = source.ranges[name][done : done + batch.num_rows]
         return array_from(np.array(rows), name)
-    return batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows)
+    place = batch.schema.get_field_index(name)  # a look-up, not a list of all names
+    return batch.column(place) if place >= 0 else pa.nulls(batch.num_rows)
 
 
 def _fitting(array: pa.Array, kind: pa.DataType, name: str, first_row: int) -> pa.Array:

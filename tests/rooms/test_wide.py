@@ -10,10 +10,12 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 from h5py import h5a, h5f
 
 import colonnade as cn
+from colonnade.h5 import links
 from colonnade.h5.links import walk_groups
 from colonnade.layouts import layout_of
 from colonnade.layouts.hep001 import describe as description
@@ -172,6 +174,25 @@ def test_one_column_of_many_describes_few(wide: Path, monkeypatch: pytest.Monkey
             assert "200 columns, 1 label" in repr(table)
 
     assert described.of(read) < 100
+
+
+def test_tables_are_found_without_a_look_at_their_columns(wide: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To find the only table of a file, every column was looked at: most of the cost of reading one of 20,000."""
+    looked_at: list[bytes] = []
+    child = links._child
+    monkeypatch.setattr(links, "_child", lambda group, name: (looked_at.append(name), child(group, name))[1])
+    with cn.open(wide) as file:
+        assert file.tables() == ["/t"]
+    assert b"t" in looked_at and len(looked_at) < 10
+
+
+def test_the_pandas_form_of_a_wide_table_is_kept(tmp_path: Path) -> None:
+    """The note of pandas was left out where columns are described one by one."""
+    frame = pd.DataFrame({("a", number): [1.5, 2.5] for number in range(100)})
+    frame.columns.names = ["letter", "number"]
+    cn.write(tmp_path / "x.h5", frame, table="t")
+    with cn.open(tmp_path / "x.h5") as file:
+        pd.testing.assert_frame_equal(file["t"].to_pandas(), frame)
 
 
 @pytest.mark.parametrize("change", ["update", "add", "rename", "drop"])

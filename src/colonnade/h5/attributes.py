@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import h5py
 import numpy as np
@@ -59,7 +59,7 @@ def write_texts(node: Any, name: str, texts: Sequence[str]) -> None:
 
 def write_byte_texts(node: Any, name: str, data: Sequence[bytes]) -> None:
     """The same of texts as bytes: names in a file may be no UTF-8."""
-    width = max((len(item) for item in data), default=1)
+    width = max(map(len, data), default=1)
     value = np.array(data, dtype=f"S{max(width, 1)}")
     _replace(node, name, _text_type(width, "utf-8"), h5s.create_simple((len(data),)), value)
 
@@ -278,9 +278,18 @@ def _plain(value: np.ndarray[Any, Any]) -> object:
     if value.ndim == 0:
         item = value[()]
         return item.decode("utf-8", "replace") if isinstance(item, bytes) else item
-    if value.dtype.kind in "SO" and all(isinstance(item, bytes) for item in value.flat):
-        return [item.decode("utf-8", "replace") for item in value.flat]
+    if value.dtype.kind in "SO":
+        try:
+            return decode_texts(value.ravel().tolist(), "replace")
+        except TypeError:  # not texts
+            return value
     return value
+
+
+def decode_texts(items: list[bytes], errors: Literal["replace", "surrogateescape"]) -> list[str]:
+    """Each item decoded: all at once where none holds a NUL, which is several times faster for many."""
+    texts = b"\0".join(items).decode("utf-8", errors).split("\0")
+    return texts if len(texts) == len(items) else [item.decode("utf-8", errors) for item in items]
 
 
 def read_text(node: Any, name: str) -> str | None:
@@ -298,7 +307,7 @@ def read_texts(node: Any, name: str) -> list[str] | None:
     """The attribute's list of texts, or None when absent or something else."""
     value = read(node, name)
     if isinstance(value, list):
-        return [text.rstrip("\0") for text in value]
+        return [text.rstrip("\0") for text in value] if "\0" in "".join(value) else value
     if isinstance(value, np.ndarray) and value.size == 0:
         return []
     return [value] if isinstance(value, str) else None

@@ -8,7 +8,7 @@ by name may lead through them, as far as `outside` allows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5t
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, DataError, UnsupportedError
-from colonnade.h5.attributes import BROKEN, copy_attributes
+from colonnade.h5.attributes import BROKEN, copy_attributes, decode_texts
 from colonnade.h5.creation import creation_of
 from colonnade.h5.damage import raise_lack
 from colonnade.h5.hazards import check_links, check_object
@@ -51,14 +51,14 @@ def decode_name(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-def children(group: Any) -> list[Child]:
+def children(group: Any, without: Container[bytes] = ()) -> list[Child]:
     """The links of a group in the order of their names; those that lead nowhere are `broken`."""
-    return [_child(group, name) for name in _link_names(group)]
+    return [_child(group, name) for name in _link_names(group) if name not in without]
 
 
 def link_names(group: Any) -> list[str]:
     """The names of the links of a group, in their order; where they lead is not looked at."""
-    return [decode_name(name) for name in _link_names(group)]
+    return decode_texts(_link_names(group), "surrogateescape")
 
 
 def _link_names(group: Any) -> list[bytes]:
@@ -291,10 +291,14 @@ def is_dataset(node: Any) -> bool:
     return isinstance(node, h5d.DatasetID)
 
 
-def walk_groups(group: Any) -> Iterator[tuple[str, Any]]:
+def walk_groups(
+    group: Any, without: Callable[[Any], Container[bytes]] = lambda _group: ()
+) -> Iterator[tuple[str, Any]]:
     """Every group below (and with) this one, each once, as path and handle; parents first.
 
-    A group whose links cannot be listed ends the walk there; if it is the first one, that is a CorruptError.
+    `without` gives the names in a group that lead to none: to look at each of 20,000 columns would cost more than the
+    rest of the walk. A group whose links cannot be listed ends the walk there; if it is the first one, that is a
+    CorruptError.
     """
     name = h5i.get_name(group) or b"/"
     pending = [(decode_name(name), group)]
@@ -303,7 +307,7 @@ def walk_groups(group: Any) -> Iterator[tuple[str, Any]]:
     while pending:
         path, node = pending.pop()
         try:
-            listed = children(node)
+            listed = children(node, without(node))
         except CorruptError:
             if first:
                 raise

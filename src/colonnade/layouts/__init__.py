@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
+from colonnade.h5.attributes import read_texts
+from colonnade.h5.links import encode_name
 from colonnade.layouts import index_home
 from colonnade.layouts.anndata import axes as anndata_axes
 from colonnade.layouts.anndata import describe as anndata_describe
@@ -44,7 +46,8 @@ located = artifactdb_metadata.located
 BASIC_COLUMNS, DIRECTORY_GROUP = artifactdb_names.BASIC_COLUMNS, artifactdb_names.DIRECTORY_GROUP
 __all__ = [
     "BASIC_COLUMNS", "DIRECTORY_GROUP", "LAYOUTS", "Layout", "NewWriter", "PlacedIndex", "ResumedWriter", "TableText",
-    "annotations_file", "check_axes", "follow_file", "layout_of", "located", "moved_rows", "new_layout",
+    "annotations_file", "check_axes", "follow_file", "layout_of", "listed_columns", "located", "moved_rows",
+    "new_layout",
 ]  # fmt: skip
 
 
@@ -261,3 +264,11 @@ def follow_file(file: Path) -> None:
 def layout_of(group: Any) -> Layout | None:
     """The layout whose table this group is, or None."""
     return next((layout for layout in LAYOUTS.values() if layout.is_table(group)), None)
+
+
+def listed_columns(group: Any) -> set[bytes]:
+    """The names in a group that are columns of a table, so not tables themselves; none where it has no such list."""
+    if layout_of(group) is None:
+        return set()
+    names = read_texts(group, hep001_names.COLUMN_ORDER) or ()
+    return set(encode_name("\0".join(names)).split(b"\0"))

@@ -26,7 +26,7 @@ from colonnade.h5.locks import Locking
 from colonnade.h5.outside import Links
 from colonnade.h5.user_attributes import Attributes, read_values, write_values
 from colonnade.indexing import Indexes
-from colonnade.layouts import Layout, follow_file, layout_of, located
+from colonnade.layouts import Layout, follow_file, layout_of, listed_columns, located
 from colonnade.model import Progress, TableInfo
 from colonnade.sealed import Sealed
 from colonnade.table.annotations import follow_annotations
@@ -164,7 +164,7 @@ class File(Sealed):
 
     def _layout_tables(self) -> list[str]:
         """The paths of the tables that a layout describes."""
-        return [path for path, group in walk_groups(self._handle.root) if layout_of(group) is not None]
+        return [path for path, group in walk_groups(self._handle.root, listed_columns) if layout_of(group) is not None]
 
     def _foreign_tables(self) -> dict[str, ForeignTable]:
         """What can be read as a table though no layout describes it, by its path."""

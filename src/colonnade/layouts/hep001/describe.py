@@ -139,6 +139,7 @@ class _WideDescription:
             units_vocabulary=whole.vocabulary,
             index_name=whole.index,
             version=version,
+            pandas=attributes.read_text(self.group, names.PANDAS),
             problems=LazyFindings(lambda: _Description(self.group, whole.path).table().problems),
         )
 
