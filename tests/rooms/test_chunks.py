@@ -557,3 +557,23 @@ def test_integers_are_packed_where_it_pays(tmp_path: Path) -> None:
     assert found == {
         "ts": ["scale-offset"], "small": ["scale-offset"], "random": [], "pattern": ["shuffle", "deflate"]
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("filters", "values"),
+    [
+        ("deflate+lz4", ["a", "bcd", "", "e"]),
+        ("zstd+shuffle+lz4", ["a", "bcd", "", "e"]),
+        ("deflate+lz4", [1, 2, 3, 4]),
+        ("deflate+bitshuffle", [1, 2, 3, 4]),
+    ],
+)
+def test_a_filter_behind_another_that_packs(tmp_path: Path, filters: str, values: list[Any]) -> None:
+    """How many bytes it must unpack to, only the library knows: that is no damage."""
+    path = tmp_path / "x.h5"
+    cn.write(path, {"x": values}, "t", columns={"x": {"filters": filters, "chunk_rows": 3}})
+    with cn.open(path, "r+") as file:
+        file["t"].append({"x": values})
+        file["t"].truncate(5)
+    assert cn.read(path, "t")["x"].to_pylist() == [*values, values[0]]
+    assert cn.check(path, deep=True) == []

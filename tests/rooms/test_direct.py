@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import zlib
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import colonnade as cn
 from colonnade.h5.apply import Packer
-from colonnade.h5.direct import CannotSkipFilter, cut_rows, find_chunk, write_chunk
+from colonnade.h5.direct import CannotSkipFilter, cut_rows, find_chunk, keeping_mask, write_chunk
+from colonnade.h5.matrices import create_matrix, resize_matrix
 from colonnade.model import FilterInfo
 
 
@@ -84,3 +87,80 @@ def test_zstandard_is_as_long_as_it_says() -> None:
     """Arrow shortens its buffer and tells the shape of before: checksums and sizes would be those of other bytes."""
     packed, _ = Packer([FilterInfo(32015, "zstd", (1,), True)]).pack(np.zeros(4096, np.uint8))
     assert len(packed) == len(bytes(packed)) == np.asarray(packed).size < 100
+
+
+def nearly_noise(n_bytes: int, n_equal: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Blosc (LZ4) packs noise with so many equal bytes at its end to a few bytes more or less than it has."""
+    rows = np.random.default_rng(n_equal).integers(0, 256, n_bytes).astype("u1")
+    rows[n_bytes - n_equal :] = 0
+    return rows
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize("n_rows", [256, 300, 768])
+def test_mask_of_a_chunk_that_the_library_writes_is_in_the_chunk_map(tmp_path: Path, n_rows: int, cached: bool) -> None:
+    plugin = pytest.importorskip("hdf5plugin")
+    access = h5py.h5p.create(h5py.h5p.DATASET_ACCESS)
+    if not cached:
+        access.set_chunk_cache(0, 0, 0.0)  # as if the chunk were larger than the cache
+    noise, n_kept = nearly_noise(256, 0), 0
+    for n_equal in range(30, 60):
+        path = tmp_path / f"{n_equal}.h5"
+        with h5py.File(path, "w") as h5:
+            filters = plugin.Blosc("lz4", clevel=1, shuffle=plugin.Blosc.NOSHUFFLE)
+            made = h5.create_dataset("x", (n_rows,), "u1", chunks=(256,), maxshape=(None,), **filters)
+            made[:256] = nearly_noise(256, n_equal)
+        with h5py.File(path, "r+") as h5:
+            dataset = h5py.h5d.open(h5.id, b"x", access)
+            before = find_chunk(dataset, 0)
+            with keeping_mask(dataset, 0):
+                h5py.Dataset(dataset)[:256] = noise
+            after = find_chunk(dataset, 0)
+            assert before is not None
+            assert after is not None
+            n_kept += (before.size, before.mask) == (after.size, 1 - after.mask)
+            assert np.array_equal(h5["x"][:256], noise)
+        with h5py.File(path) as h5:
+            assert np.array_equal(h5["x"][:256], noise)
+            assert not h5["x"][256:].any()
+    assert n_kept  # the case is among these
+
+
+@pytest.mark.parametrize("n_chunks", [1, 3])
+@pytest.mark.parametrize("kind", ["integer", "array", "compound"])
+def test_rows_of_any_type_that_the_library_filters(tmp_path: Path, kind: str, n_chunks: int) -> None:
+    """Of arrays, compounds and the like, every chunk is written by HDF5."""
+    pytest.importorskip("hdf5plugin")
+    noise = nearly_noise(256, 0).view(np.dtype("i8"))
+
+    def in_arrow(rows: Any) -> pa.Array:
+        if kind == "array":
+            return pa.FixedSizeListArray.from_arrays(pa.array(rows.view("u1")), 8)
+        if kind == "compound":
+            return pa.StructArray.from_arrays([pa.array(rows.view("i4")[at::2].copy()) for at in (0, 1)], ["a", "b"])
+        return pa.array(rows)
+
+    for n_equal in range(30, 60):
+        path = tmp_path / f"{n_equal}.h5"
+        rows = np.tile(nearly_noise(256, n_equal).view("i8"), n_chunks)
+        options: dict[str, Any] = {"chunk_rows": 32, "filters": "blosc:lz4:1:noshuffle"}
+        cn.write(path, {"x": in_arrow(rows)}, "t", columns={"x": options})
+        with cn.open(path, "r+", durability="fast") as file:
+            file["t"].update("x", np.arange(32), in_arrow(noise))
+            rows[:32] = noise
+            file["t"].truncate(len(rows) - 3)
+            assert file["t"]["x"].to_arrow().combine_chunks().to_pylist() == in_arrow(rows[:-3]).to_pylist()
+            file["t"].append({"x": in_arrow(noise[:5])})
+        rows = np.concatenate([rows[:-3], noise[:5]])
+        assert cn.read(path, "t")["x"].combine_chunks().to_pylist() == in_arrow(rows).to_pylist()
+        with h5py.File(path) as h5:
+            assert h5["t/x"][...].tobytes() == rows.tobytes()
+
+
+def test_bitmaps_that_the_library_may_leave_unfiltered_are_built_anew(tmp_path: Path) -> None:
+    """Another program may have filtered them with anything; where `resize_matrix` cannot, an index is built again."""
+    pytest.importorskip("hdf5plugin")
+    with h5py.File(tmp_path / "x.h5", "w") as h5:
+        for filters in ("none", "deflate", "blosc:lz4"):
+            made = create_matrix(h5.id, filters, (3, 5), (1, 5), filters)
+            assert resize_matrix(made, (4, 5)) == (filters != "blosc:lz4")

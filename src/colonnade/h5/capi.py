@@ -231,9 +231,9 @@ def skips_partial_chunks(creation: Any) -> bool:
         return _CHUNK_OPTIONS(creation.id, ctypes.byref(options)) < 0 or bool(options.value & 2)
 
 
-def has_chunk(dataset: Any, first: int) -> bool:
-    """Whether the chunk of a one-dimensional dataset that begins with this row is in the file, and can be found."""
+def chunk_size(dataset: Any, first: int) -> int:
+    """Bytes that the chunk of a one-dimensional dataset that begins with this row has in the file; 0 if it has none."""
     size = ctypes.c_uint64(0)
     with phil:
         found = _CHUNK_SIZE(dataset.id, ctypes.byref(ctypes.c_uint64(first)), ctypes.byref(size))
-        return found >= 0 and size.value > 0
+        return size.value if found >= 0 else 0

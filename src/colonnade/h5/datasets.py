@@ -30,7 +30,16 @@ from colonnade.h5.codecs import Data
 from colonnade.h5.creation import check_fill, creation_of, has_lost_fill
 from colonnade.h5.damage import raise_lack
 from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
-from colonnade.h5.direct import Held, cut_rows, find_chunk, find_replaced, forget_chunk, remove_chunks, write_chunk
+from colonnade.h5.direct import (
+    Held,
+    cut_rows,
+    find_chunk,
+    find_replaced,
+    keeping_mask,
+    may_skip,
+    remove_chunks,
+    write_chunk,
+)
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
 from colonnade.h5.guarded import guarded
 from colonnade.h5.lengths import check_rows_claimed
@@ -54,7 +63,6 @@ MOST_COMPACT = 1 << 16  # bytes that a header has room for, whatever it claims
 BEST_FILTER = 20_000
 MOST_UNWRITTEN = 100  # times what is stored without filters
 MOST_CHUNKS = 4096  # that the library reads in one call
-NEVER_SKIPPED = (1, 2, 3, 5)  # filters that the library applies to every chunk: deflate, shuffle, fletcher32, n-bit
 SMALL = 256 << 10  # bytes of a chunk: to hand it to another thread costs more than it spares
 _SCRATCH_NUMBERS = itertools.count()
 _STORAGES: dict[int, Storage] = {
@@ -414,14 +422,7 @@ class RowSink:
         chunk_rows = creation.get_chunk()[0] if creation.get_layout() == h5d.CHUNKED else 0
         self._pipeline = Pipeline(filters, chunk_rows * (self._dtype.itemsize if self._dtype is not None else 0))
         # Of chunks that the library filters with what it may skip; 0 if there are none.
-        self._skipping_rows = (
-            chunk_rows
-            if self._dtype is not None
-            and not self._packer.is_known
-            and not capi.skips_partial_chunks(creation)
-            and any(step.id not in NEVER_SKIPPED for step in filters)
-            else 0
-        )
+        self._skipping_rows = chunk_rows if not self._packs and may_skip(filters) else 0
 
     def write(self, start: int, image: Image, count: int) -> None:
         """Take `count` elements in memory form, from row `start` on; the dataset is long enough."""
@@ -539,14 +540,13 @@ class RowSink:
     def _unpacked(self, first: int, held: Held) -> Image:
         """The elements of a chunk that is in the file."""
         assert self._dtype is not None  # parts are packed here only if it is known
-        chunk_rows = self._chunk_rows or self._skipping_rows
-        found = np.empty(chunk_rows, dtype=self._dtype)
+        found = np.empty(self._chunk_rows, dtype=self._dtype)
         try:
             self._pipeline.check_size(held.size)
             _, data = self._dataset.read_direct_chunk((first,))
             self._pipeline.undo(data, held.mask, found.view(np.uint8))
         except (*BROKEN, MemoryError) as error:  # a damaged chunk map may claim any size
-            last = first + chunk_rows - 1
+            last = first + self._chunk_rows - 1
             raise _unreadable(error, self._dataset, self._filters, first, last) from error
         return found
 
@@ -556,55 +556,20 @@ class RowSink:
         if not self._skipping_rows:
             self._store(start, image)
             return
-        numbers = np.arange(start, start + len(image))
-        for _, begin_, end in by_chunk(numbers, self._skipping_rows):
-            self._replace_by_library(start + begin_, image[begin_:end])
-
-    def _replace_by_library(self, start: int, image: Image) -> None:
-        """Rows of one chunk. The library leaves the chunk map as it is where a chunk keeps its size: if it has skipped
-        other filters than before, nobody can read it. A new chunk is free of that; the last one is made new."""
-        n_rows, chunk_rows = int(self._dataset.shape[0]), self._skipping_rows
-        first = start // chunk_rows * chunk_rows
-        held = find_replaced(self._dataset, first)
-        if held is None:
-            self._store(start, image)
-            return
-        rows = self._fetched(first, min(chunk_rows, n_rows - first))
-        rows[start - first :][: len(image)] = image
-        if first + chunk_rows >= n_rows:
-            remove_chunks(self._dataset, first, n_rows)
-            self._store(first, rows)
-            return
-        self._store(start, image)
-        stored = find_chunk(self._dataset, first)
-        if stored is not None and stored.size == held.size and not self._is_stored_as(first, stored, rows):
-            every = (1 << len(self._filters)) - 1
-            write_chunk(self._dataset, chunk_rows, first, self._as_stored(rows), every, stored)
-
-    def _is_stored_as(self, first: int, held: Held, rows: Image) -> bool:
-        """Whether a chunk holds these rows for those who go by the chunk map."""
-        try:
-            if self._pipeline.is_known:
-                return bool(np.array_equal(self._unpacked(first, held).view(np.uint8), self._as_stored(rows)))
-            self._dataset.read_direct_chunk((first,))  # so that it is not in the library's cache of chunks
-            forget_chunk(self._dataset, self._skipping_rows, first)
-            return self._fetched(first, len(rows)).tobytes() == rows.tobytes()
-        except (OSError, CorruptError):
-            return False
+        for number, begin_, end in by_chunk(np.arange(start, start + len(image)), self._skipping_rows):
+            with keeping_mask(self._dataset, number * self._skipping_rows):
+                self._store(start + begin_, image[begin_:end])
 
     def _cut_by_library(self, n_rows: int) -> None:
-        """Keep the first rows only; the last of them go into a new chunk."""
+        """Keep the first rows only; the last of them go into a new chunk, since the library would keep its old mask."""
         first = n_rows // self._skipping_rows * self._skipping_rows
-        rows = self._fetched(first, n_rows - first) if find_chunk(self._dataset, first) is not None else None
-        remove_chunks(self._dataset, first, n_rows)
-        if rows is not None and len(rows):
+        if first == n_rows or not capi.chunk_size(self._dataset, first):
+            self._dataset.set_extent((n_rows,))
+            return
+        self._check_chunk(first + 1)
+        with reading(self._dataset, describe_dataset(self._dataset), first, n_rows - first) as rows:
+            remove_chunks(self._dataset, first, n_rows)
             self._store(first, rows)
-
-    def _fetched(self, start: int, count: int) -> Image:
-        """Rows of one chunk, read by the library."""
-        self._check_chunk(start + 1)
-        with reading(self._dataset, describe_dataset(self._dataset), start, count) as image:
-            return image
 
     def _store(self, start: int, image: Image) -> None:
         """Have the library write rows."""

@@ -12,16 +12,21 @@ looks up another chunk; a dataset that is shorter than one chunk has no other, s
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from h5py import h5d, h5s
+from h5py._objects import phil
 
 from colonnade.dataclass import dataclass
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.codecs import Data
 from colonnade.h5.creation import creation_of, has_lost_fill
+from colonnade.model import FilterInfo
+
+NEVER_SKIPPED = (1, 2, 3, 5)  # filters that the library applies to every chunk: deflate, shuffle, fletcher32, n-bit
 
 
 class CannotSkipFilter(Exception):
@@ -44,7 +49,7 @@ def find_chunk(dataset: Any, first: int) -> Held | None:
 
 def find_replaced(dataset: Any, first: int) -> Held | None:
     """The same of a chunk that is to be replaced whole: quicker where there is none, which is so mostly."""
-    return find_chunk(dataset, first) if capi.has_chunk(dataset, first) else None
+    return find_chunk(dataset, first) if capi.chunk_size(dataset, first) else None
 
 
 def write_chunk(dataset: Any, chunk_rows: int, first: int, data: Data, mask: int, held: Held | None) -> None:
@@ -65,6 +70,28 @@ def write_chunk(dataset: Any, chunk_rows: int, first: int, data: Data, mask: int
         dataset.set_extent((n_rows,))  # removes no chunk that is there, but the library forgets all of them
     else:
         raise CannotSkipFilter
+
+
+@contextmanager
+def keeping_mask(dataset: Any, first: int) -> Iterator[None]:
+    """Here the library itself writes into the chunk that begins with this row, with filters that it may skip.
+
+    It remembers then which ones it has skipped; but if the chunk keeps its size, it leaves the chunk map as it is.
+    """
+    with phil:  # no thread may have it look up another chunk meanwhile
+        size = capi.chunk_size(dataset, first)
+        yield
+        if not size:
+            return
+        mask, data = dataset.read_direct_chunk((first,))
+        held = find_chunk(dataset, first) if len(data) == size else None
+        if held is not None and held.mask != mask:
+            _replace(dataset, first, data, mask, held)
+
+
+def may_skip(filters: Sequence[FilterInfo]) -> bool:
+    """Whether the library may store chunks without one of these filters."""
+    return any(step.id not in NEVER_SKIPPED for step in filters)
 
 
 def forget_chunk(dataset: Any, chunk_rows: int, first: int) -> None:

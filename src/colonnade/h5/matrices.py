@@ -15,6 +15,7 @@ from colonnade.h5 import capi
 from colonnade.h5.apply import DEFLATE
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.damage import raise_lack
+from colonnade.h5.direct import may_skip
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, set_filters
 from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.outside import check_rows
@@ -112,7 +113,9 @@ def _deflated(line: Bytes) -> Any:
 
 
 def resize_matrix(dataset: Any, shape: tuple[int, int]) -> bool:
-    """Set rows and columns; new bytes are zero. False when the dataset cannot have this shape."""
+    """Set rows and columns; new bytes are zero. False when the dataset cannot have this shape, or not be changed."""
+    if may_skip(describe_filters(dataset.get_create_plist())):
+        return False  # the library might leave chunks that nobody can read (see `direct`)
     try:
         dataset.set_extent(shape)
     except BROKEN:

@@ -31,6 +31,7 @@ BLOSC, LZ4, BLOSC2 = 32001, 32004, 32026
 _NEEDS_C = (SCALE_OFFSET, LZ4, 32008, BLOSC, BLOSC2)  # the library is quicker than the NumPy form of these
 
 
+UNKNOWN_SIZE = "it is not known how many bytes this unpacks to"  # another filter that packs was applied before
 MOST_GROWN, SLACK = 2, 1 << 16  # times, and bytes, that filtered data may be larger
 
 
@@ -140,7 +141,7 @@ def _inflate(data: Data, options: Sequence[int], out: Bytes | None, size: int | 
 def _unpack(codec: str) -> Undo:
     def unpack(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
         if size is None and (size := zstd_size(data)) is None:
-            raise LeftToLibrary("it is not known how many bytes this unpacks to")
+            raise LeftToLibrary(UNKNOWN_SIZE)
         made = np.empty(size, dtype=np.uint8) if out is None else out
         decompress(codec, data, made)
         return made
@@ -150,9 +151,11 @@ def _unpack(codec: str) -> Undo:
 
 def _unpack_lz4(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
     """Head: bytes in all (8) and of a block (4), big-endian. Each block is led by its stored size."""
+    if size is None:
+        raise LeftToLibrary(UNKNOWN_SIZE)
     view = as_view(data)
     total, block = int.from_bytes(view[:8], "big"), int.from_bytes(view[8:12], "big")
-    if size is None or total != size or (block < 1 and total):
+    if total != size or (block < 1 and total):
         raise ValueError("the head of an lz4 chunk makes no sense")
     made = np.empty(size, dtype=np.uint8) if out is None or len(out) != size else out
     at, done = 12, 0
@@ -171,7 +174,9 @@ def _unpack_lz4(data: Data, options: Sequence[int], out: Bytes | None, size: int
 
 def _undo_bitshuffle(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
     """Options: version (2), bytes of an item, items of a block (0: the usual number), compressor."""
-    if size is None or len(options) < 4 or options[2] < 1:
+    if size is None:
+        raise LeftToLibrary(UNKNOWN_SIZE)
+    if len(options) < 4 or options[2] < 1:
         raise ValueError("the options of bitshuffle make no sense")
     item, compressor = options[2], options[4] if len(options) > 4 else 0
     if compressor not in (0, 2, 3):
@@ -207,7 +212,7 @@ def _unpack_blocks(view: memoryview, codec: str, item: int, size: int) -> tuple[
 def _undo_blosc(unpack: Callable[[memoryview, Bytes], None]) -> Undo:
     def undo(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
         if size is None:
-            raise LeftToLibrary("it is not known how many bytes this unpacks to")
+            raise LeftToLibrary(UNKNOWN_SIZE)
         made = np.empty(size, dtype=np.uint8) if out is None else out
         unpack(as_view(data), made)
         return made
@@ -238,7 +243,7 @@ def _undo_scale_offset(data: Data, options: Sequence[int], out: Bytes | None, si
     if is_copy(options):
         return data
     if size is None:
-        raise LeftToLibrary("it is not known how many bytes this unpacks to")
+        raise LeftToLibrary(UNKNOWN_SIZE)
     dtype, fill, decimals = scale_offset_form(tuple(options))
     made = np.empty(size, dtype=np.uint8) if out is None else out
     kernels.decode_scaleoffset(data, made.view(dtype), fill, decimals)
