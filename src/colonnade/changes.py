@@ -330,7 +330,7 @@ def _fitting(array: pa.Array, kind: pa.DataType, name: str, first_row: int) -> p
     if plain.type == kind:
         return plain
     try:
-        return plain.cast(kind)
+        return _cast(plain, kind)
     except (pa.ArrowException, NotImplementedError):
         place = _first_that_does_not_fit(plain, kind)
         value = python_values(plain.slice(place, 1))[0]
@@ -342,13 +342,31 @@ def _fitting(array: pa.Array, kind: pa.DataType, name: str, first_row: int) -> p
         ) from None
 
 
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The array as another type; floats are rounded to it, but none that is finite becomes infinite."""
+    made = array.cast(kind)
+    if _n_infinite(made) > _n_infinite(array):
+        raise pa.ArrowInvalid(f"a finite number is too large for {kind}")
+    return made
+
+
+def _n_infinite(array: pa.Array) -> int:
+    """How many floats are infinite, also inside lists and structs."""
+    kind = array.type
+    if pa.types.is_floating(kind):
+        return int(np.count_nonzero(np.isinf(array.to_numpy(zero_copy_only=False))))
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _n_infinite(array.flatten())
+    return sum(map(_n_infinite, array.flatten())) if pa.types.is_struct(kind) else 0
+
+
 def _first_that_does_not_fit(array: pa.Array, kind: pa.DataType) -> int:
     """The first place whose value the cast refuses, by halving."""
     low, high = 0, len(array)
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            array.slice(low, middle - low).cast(kind)
+            _cast(array.slice(low, middle - low), kind)
         except (pa.ArrowException, NotImplementedError):
             high = middle
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import io
 import os
@@ -19,6 +20,7 @@ from colonnade.errors import ConflictError
 from colonnade.h5 import capi
 from colonnade.h5 import journal as journal_module
 from colonnade.h5.disk import Disk
+from colonnade.h5.files import FileHandle
 from colonnade.h5.journal import MAGIC, PAGE, JournaledFile, journal_path
 from colonnade.h5.marks import MARK_BYTES, STRIDE, Mark, find_mark, pack_mark
 from colonnade.h5.recovery import roll_back
@@ -100,16 +102,30 @@ def test_a_folder_that_was_copied_whole_recovers(path: Path, tmp_path: Path) -> 
     assert not journal_path(copied / path.name).exists()
 
 
+def put_there(backup: Path, path: Path) -> None:
+    path.rename(path.with_name("half.h5"))
+    shutil.copy(backup, path)
+
+
+def write_over(backup: Path, path: Path) -> None:
+    """As `cp` does: the file keeps its inode."""
+    shutil.copy(path, path.with_name("half.h5"))
+    shutil.copyfile(backup, path)
+
+
+@pytest.mark.parametrize("replace", [put_there, write_over])
 @pytest.mark.parametrize("mode", ["r", "r+", "a", "w"])
-def test_a_backup_that_was_copied_into_place_is_left_alone(path: Path, tmp_path: Path, mode: str) -> None:
-    """The half file was moved away, and another state of it put there: the journal is kept for the half file."""
+def test_a_backup_that_was_copied_into_place_is_left_alone(
+    path: Path, tmp_path: Path, mode: str, replace: Callable[[Path, Path], None]
+) -> None:
+    """The half file is elsewhere, and another state of it was put there: the journal is kept for the half file."""
     backup = tmp_path / "backup.h5"
     shutil.copy(path, backup)
     with h5py.File(path, "r+") as h5:
         h5["image"][...] = 7.0
+        h5.attrs["state"] = "later"  # in a page of the journal
     before = leave_journal(path)
-    path.rename(tmp_path / "half.h5")
-    shutil.copy(backup, path)
+    replace(backup, path)
     cn.open(path, mode).close() if mode != "w" else cn.write(path, {"x": [1]}, "new")
     if mode == "r":
         assert path.read_bytes() == backup.read_bytes()
@@ -130,6 +146,22 @@ def test_the_journal_of_a_file_that_is_gone_is_kept(path: Path, tmp_path: Path) 
     kept.rename(journal_path(half))
     assert whole(half)
     assert half.read_bytes() == before
+
+
+def test_the_journal_of_another_commit_is_not_used(path: Path, tmp_path: Path) -> None:
+    """The mark in the file names another: it would put pages of another state into it."""
+    other = tmp_path / "other.h5"
+    shutil.copy(path, other)
+    leave_journal(other)
+    leave_journal(path)
+    half, right = path.read_bytes(), journal_path(path).read_bytes()
+    shutil.copy(journal_path(other), journal_path(path))
+    for mode in ("r", "r+"):
+        with pytest.raises(ConflictError, match="missing or not whole"):
+            cn.open(path, mode)
+    assert path.read_bytes() == half
+    journal_path(path).write_bytes(right)
+    assert whole(path)
 
 
 @pytest.mark.parametrize("n_bytes", [0, 10, 40, 60, 5000])
@@ -305,6 +337,38 @@ def test_receipts_are_those_of_the_file_that_was_open(path: Path, tmp_path: Path
     file["t"].append({"x": [7]})
     other.replace(path)
     with pytest.raises(ConflictError):
+        file.close()
+    with cn.open(path) as file:
+        assert file["t"].where("x >= 5500").count() == 500
+        assert [index.trusted for index in file["t"].indexes] == [False]
+
+
+@pytest.mark.parametrize("moment", ["commit", "_end_changes"])
+def test_receipts_are_not_those_of_what_took_its_place_meanwhile(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Another file takes the place after a commit, or when the file is closed, and before receipts are saved."""
+    with cn.open(path, "r+") as file:
+        file.create("t", {"x": np.arange(1000)}, index={"x": "chunk_minmax"})
+    other = tmp_path / "other.h5"
+    shutil.copy(path, other)
+    with h5py.File(other, "r+") as h5:
+        h5["t/x"][...] = np.arange(1000) + 5000
+    real: Callable[[FileHandle], Any] = getattr(FileHandle, moment)
+
+    def replace_after(handle: FileHandle) -> Any:
+        done = real(handle)
+        if other.exists():
+            other.replace(path)
+        return done
+
+    file = cn.open(path, "r+")
+    monkeypatch.setattr(FileHandle, moment, replace_after)
+    with contextlib.suppress(ConflictError):
+        file["t"].update("x", [7], [7])
+        file.close()
+    assert not other.exists()
+    with contextlib.suppress(ConflictError):
         file.close()
     with cn.open(path) as file:
         assert file["t"].where("x >= 5500").count() == 500

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,9 @@ from colonnade.errors import CorruptError, UsageError
 N = 1000
 
 
-def fixed(path: Path, rows: list[int]) -> tuple[list[Any], list[Any]]:
+def strings(form: str, path: Path, rows: list[int]) -> tuple[list[Any], list[Any]]:
     texts = [f"t{number}" for number in range(N)]
-    cn.write(path, {"x": texts}, table="t", columns={"x": cn.column(strings="fixed")})
-    stored = [text.encode() for text in texts]
-    with h5py.File(path, "r+") as file:
-        for row in rows:
-            file["t/x"][row] = stored[row] = b"d\xe9f"
-    return texts, stored
-
-
-def variable(path: Path, rows: list[int]) -> tuple[list[Any], list[Any]]:
-    texts = [f"t{number}" for number in range(N)]
-    cn.write(path, {"x": texts}, table="t", columns={"x": cn.column(strings="variable")})
+    cn.write(path, {"x": texts}, table="t", columns={"x": cn.column(strings=form)})
     stored = [text.encode() for text in texts]
     with h5py.File(path, "r+") as file:
         for row in rows:
@@ -82,7 +73,8 @@ def masked(path: Path, rows: list[int]) -> tuple[list[Any], list[Any]]:
 
 
 KINDS: dict[str, Callable[[Path, list[int]], tuple[list[Any], list[Any]]]] = {
-    "fixed": fixed, "variable": variable, "enum": enum, "codes": codes, "dates": dates, "masked": masked,
+    "fixed": partial(strings, "fixed"), "variable": partial(strings, "variable"),
+    "enum": enum, "codes": codes, "dates": dates, "masked": masked,
 }  # fmt: skip
 BAD = {"one": [500], "several": [0, 1, 2, 500, 999], "all": list(range(N))}
 

@@ -107,6 +107,23 @@ def test_row_labels_that_pandas_did_not_write_are_the_index_in_both_ways(tmp_pat
         assert list(file["t"].select("x").to_pandas().columns) == ["x"]
 
 
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_complex_numbers_come_through_pyarrow_too(tmp_path: Path, dtype: str) -> None:
+    """By pyarrow's own `to_pandas`, with labels and without, of columns, slices and no rows."""
+    rows = pd.DataFrame(
+        {"y": [1, 2], "x": np.array([1 + 2j, 3], dtype), "z": np.array([4, 5j], dtype)}, index=["a", "b"]
+    )
+    for frame in (rows, rows.reset_index(drop=True), rows[:0]):
+        cn.write(tmp_path / "a.h5", frame, "t", mode="replace")
+        table = cn.read(tmp_path / "a.h5", "t")
+        pd.testing.assert_frame_equal(table.to_pandas(), frame)
+        pd.testing.assert_series_equal(table["x"].to_pandas(), frame["x"].reset_index(drop=True))
+        pd.testing.assert_frame_equal(table.select(["x"]).slice(1).to_pandas(ignore_metadata=True)[["x"]],
+                                      frame[["x"]][1:].reset_index(drop=True))  # fmt: skip
+    cn.write(tmp_path / "b.h5", pa.table({"x": pa.nulls(1, table["x"].type)}), "t")
+    assert np.isnan(cn.read(tmp_path / "b.h5", "t").to_pandas()["x"][0])
+
+
 def test_a_table_copied_through_arrow_or_parquet_keeps_all_of_it(tmp_path: Path) -> None:
     frame = (
         frames()["period[M]"]

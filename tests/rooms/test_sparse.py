@@ -32,7 +32,7 @@ from colonnade.sparse.selections import (
 )
 from colonnade.sparse.source import Fields, source_of_buffer
 
-from .sparse_files import EA, FLOAT64, INT32, SparseFile, object_header, some_cells, summed
+from .sparse_files import DIES_IN_COMMIT, EA, FLOAT64, INT32, SparseFile, object_header, some_cells, summed
 
 DIALECTS: tuple[Dialect, ...] = ("sectioned", "structured", "structured, short", "prototype")
 MAPS = ("single", "fixed array", "extensible array", "b-tree")
@@ -514,17 +514,7 @@ def test_a_journal_left_behind_is_rolled_back_first(tmp_path: Path) -> None:
         address = h5py.h5o.get_info(opened["sparse"].id).addr
     path.write_bytes(file.in_h5_file(path.read_bytes(), address))
     whole = path.read_bytes()
-    code = (
-        "import colonnade as cn, os, sys\n"
-        "from colonnade.h5 import files\n"
-        "truncate = files.DISK.truncate\n"
-        "def cut(descriptor, length):\n"
-        "    if os.fstat(descriptor).st_size > length:\n"
-        "        os._exit(7)  # at the mark of half a commit, whose end is the commit\n"
-        "    truncate(descriptor, length)\n"
-        "files.DISK.truncate = cut\n"
-        "cn.open(sys.argv[1], 'r+')['t'].append({'x': [4, 5]})\n"
-    )
+    code = DIES_IN_COMMIT + "cn.open(sys.argv[1], 'r+')['t'].append({'x': [4, 5]})\n"
     assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 7
     assert journal_path(path).exists() and path.read_bytes() != whole
     check(path, file)

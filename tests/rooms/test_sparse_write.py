@@ -19,6 +19,7 @@ from colonnade.h5.journal import journal_path
 from colonnade.sparse import find_sparse, verify_sparse
 
 from .sparse_decoder import Decoder
+from .sparse_files import DIES_IN_COMMIT
 
 SHAPE = (50, 70)
 FILTERS: dict[str, Any] = {
@@ -331,15 +332,7 @@ def test_a_writer_that_dies_leaves_the_array_as_it_was(tmp_path: Path) -> None:
     with cn.create_sparse(path, "s", shape=SHAPE, dtype="<i4", chunks=(8, 9)) as array:
         write_some(array, model, 0.2, 1)
         code = (
-            "import colonnade as cn, os, sys\n"
-            "from colonnade.h5 import files\n"
-            "truncate = files.DISK.truncate\n"
-            "def cut(descriptor, length):\n"
-            "    if os.fstat(descriptor).st_size > length:\n"
-            "        os._exit(7)  # at the mark of half a commit, whose end is the commit\n"
-            "    truncate(descriptor, length)\n"
-            "files.DISK.truncate = cut\n"
-            "s = cn.open_sparse(sys.argv[1], 's')\n"
+            DIES_IN_COMMIT + "s = cn.open_sparse(sys.argv[1], 's')\n"
             "s.write([[r, c] for r in range(50) for c in range(70)], list(range(3500)))\n"
         )
         assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 7

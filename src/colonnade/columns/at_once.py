@@ -45,6 +45,8 @@ def _is_number(form: Form, dtype: np.dtype[Any]) -> bool:
     kind = form.kind
     if form.stored.kind == "integer" and form.stored.precision < 8 * dtype.itemsize:
         return False
+    if form.stored.kind == "float" and form.stored.mantissa < np.finfo(dtype).nmant:
+        return False
     if pa.types.is_temporal(kind):
         return dtype.kind == "i" and bool(kind.bit_width == dtype.itemsize * 8)
     return bool(kind == pa.from_numpy_dtype(dtype))

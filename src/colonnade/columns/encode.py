@@ -85,6 +85,8 @@ def _encode(array: pa.Array, stored: StoredType, name: str) -> Encoded:
     image = fixed_image(array, memory_dtype(stored))
     if stored.kind == "integer" and stored.precision < 8 * image.itemsize:
         _refuse_too_many_bits(image, array, stored, name)
+    if stored.kind == "float" and stored.mantissa < np.finfo(image.dtype).nmant:
+        _refuse_inexact(image, array, stored, name)
     return Encoded(image)
 
 
@@ -96,6 +98,20 @@ def _refuse_too_many_bits(image: Image, array: pa.Array, stored: StoredType, nam
         wide &= array.is_valid().to_numpy(zero_copy_only=False)
     if wide.any():
         _refuse_rows(pa.array(wide), array, name, f"does not fit its {stored.precision} bits")
+
+
+def _refuse_inexact(image: Image, array: pa.Array, stored: StoredType, name: str) -> None:
+    """Floats that are not one of those the datatype (bfloat16, say) has; HDF5 would store the nearest."""
+    bias = 2 ** (stored.exponent - 1) - 1
+    values = np.where(np.isfinite(image), image, 0).astype("f8")
+    exponents = np.maximum(np.frexp(values)[1] - 1, 1 - bias)
+    digits = np.ldexp(values, stored.mantissa - exponents)
+    wrong = (digits != np.rint(digits)) | (exponents > bias)
+    if array.null_count:
+        wrong &= array.is_valid().to_numpy(zero_copy_only=False)
+    if wrong.any():
+        reason = f"is not one of the floats of {8 * stored.size} bits that it holds. Round it first"
+        _refuse_rows(pa.array(wrong), array, name, reason)
 
 
 def _encode_enum(array: pa.Array, stored: StoredType, name: str) -> Encoded:

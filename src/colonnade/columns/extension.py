@@ -7,6 +7,7 @@ see something sensible: a struct of two floats, or bytes.
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import suppress
 from typing import Any
 
@@ -44,8 +45,21 @@ class ComplexType(pa.ExtensionType):
     def __arrow_ext_scalar_class__(self) -> type[ComplexScalar]:
         return ComplexScalar
 
-    def to_pandas_dtype(self) -> np.dtype[Any]:
-        return np.dtype(f"c{self.bits // 8}")
+    def to_pandas_dtype(self) -> ComplexForPandas:
+        return ComplexForPandas(np.dtype(f"c{self.bits // 8}"))
+
+
+class ComplexForPandas:
+    """How pyarrow makes pandas' values of complex numbers: its own `to_pandas` asks for this."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+
+    def __from_arrow__(self, column: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
+        """The numbers, missing ones as NaN: of a Series, or of a column of a frame, which pandas keeps as a block."""
+        values = complex_column(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
+        is_block = sys._getframe(1).f_code.co_name == "_reconstruct_block"  # pyarrow asks both ways alike
+        return values[np.newaxis] if is_block else values
 
 
 class ReferenceType(pa.ExtensionType):
@@ -111,6 +125,15 @@ def complex_values(array: pa.Array) -> np.ndarray[Any, Any]:
     out.real = storage.field(0).to_numpy(zero_copy_only=False)
     out.imag = storage.field(1).to_numpy(zero_copy_only=False)
     return out
+
+
+def complex_column(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """A column of ComplexType as NumPy complex numbers; missing ones are NaN."""
+    values = np.concatenate(
+        [complex_values(chunk) for chunk in column.chunks] or [np.zeros(0, f"c{column.type.bits // 8}")]
+    )
+    values[column.is_null().to_numpy()] = np.nan
+    return values
 
 
 def plain_storage(array: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from colonnade.columns.arrow_text import parse_arrow_type
-from colonnade.columns.extension import ComplexType, complex_values
+from colonnade.columns.extension import ComplexType, complex_column
 from colonnade.exchange.pandas_names import with_freq
 from colonnade.exchange.pandas_notes import MASKED_TYPES, STRING_TYPES, Note, label_name
 
@@ -24,20 +24,12 @@ def own_values(column: pa.ChunkedArray, note: Note) -> Any:
     if found is not None:
         return found
     if isinstance(column.type, ComplexType):
-        return _complex(column)
+        return complex_column(column)
     if column.null_count and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
         return column.to_pandas(types_mapper=_nullable).array  # a float would round large ones
     if column.null_count and pa.types.is_struct(column.type):
         return _objects(column, note)  # pyarrow would make the integers of all rows floats
     return None
-
-
-def _complex(column: pa.ChunkedArray) -> Any:
-    values = np.concatenate(
-        [complex_values(chunk) for chunk in column.chunks] or [np.zeros(0, f"c{column.type.bits // 8}")]
-    )
-    values[column.is_null().to_numpy()] = np.nan
-    return values
 
 
 def _nullable(kind: pa.DataType) -> Any:
@@ -96,7 +88,7 @@ def _string_type(dtype: str) -> Any:
 
 def _objects(column: pa.ChunkedArray, note: Note) -> Any:
     if isinstance(column.type, ComplexType):
-        values = _complex(column).astype(object)
+        values = complex_column(column).astype(object)
     else:
         values = np.empty(len(column), dtype=object)
         make = _CONTAINERS.get(str(note.get("items")))

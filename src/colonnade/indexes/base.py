@@ -13,6 +13,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -77,15 +78,6 @@ def chunk_keys(source: KeySource, grid: ChunkGrid, chunks: Iterator[int] | range
     for chunk in chunks:
         start, stop = grid.bounds(chunk)
         yield chunk, source.keys(start, stop - start)
-
-
-def stride_grid(dataset: Any, column: ColumnInfo) -> ChunkGrid:
-    """The rows that each entry of an index stands for: a chunk, or what `chunk_shape` says where there are none."""
-    if column.chunk_rows is None:
-        stride = attributes.read_integers(dataset, "chunk_shape") or []
-        if len(stride) == 1 and stride[0] > 0:
-            return ChunkGrid(column.n_rows, stride[0])
-    return column.grid
 
 
 class Hasher:
@@ -237,6 +229,15 @@ class Index(ABC):
     @abstractmethod
     def problem(self) -> str | None:
         """Why the index does not suit its column by its shape and attributes; None when it does."""
+
+    @cached_property
+    def _grid(self) -> ChunkGrid:
+        """The rows that each entry stands for: a chunk, or what `chunk_shape` says of a column that has no chunks."""
+        if self.column.chunk_rows is None:
+            stride = attributes.read_integers(self.dataset, "chunk_shape") or []
+            if len(stride) == 1 and stride[0] > 0:
+                return ChunkGrid(self.column.n_rows, stride[0])
+        return self.column.grid
 
     def datasets(self) -> list[Any]:
         """What the index is made of: all of it must grow with the column."""

@@ -29,10 +29,9 @@ from colonnade.indexes.base import (
     Wrong,
     chunk_keys,
     digest,
-    stride_grid,
 )  # fmt: skip
 from colonnade.leaf import BoundLeaf
-from colonnade.model import ChunkGrid, ColumnInfo
+from colonnade.model import ColumnInfo
 from colonnade.selection import Selection
 
 KIND = "CHUNK_BLOOM"
@@ -133,13 +132,6 @@ class BloomIndex(Index):
     def __post_init__(self) -> None:
         self.kind = KIND
         self._part: Part | None = None
-        self._known_grid: ChunkGrid | None = None
-
-    @property
-    def _grid(self) -> ChunkGrid:
-        if self._known_grid is None:
-            self._known_grid = stride_grid(self.dataset, self.column)
-        return self._known_grid
 
     @property
     def _sizes(self) -> tuple[int, int]:

@@ -47,10 +47,9 @@ from colonnade.indexes.base import (
     chunk_keys,
     digest,
     digest_pointing,
-    stride_grid,
 )  # fmt: skip
 from colonnade.leaf import Among, BoundLeaf, Interval, Missing, NotANumber
-from colonnade.model import ChunkGrid, ColumnInfo, StoredField, StoredType
+from colonnade.model import ColumnInfo, StoredField, StoredType
 from colonnade.selection import Selection
 
 KIND = "CHUNK_MINMAX"
@@ -135,13 +134,6 @@ class MinMaxIndex(Index):
     def __post_init__(self) -> None:
         self.kind = KIND
         self._read: tuple[Keys, Keys, dict[str, Any]] | None = None
-        self._known_grid: ChunkGrid | None = None
-
-    @property
-    def _grid(self) -> ChunkGrid:
-        if self._known_grid is None:
-            self._known_grid = stride_grid(self.dataset, self.column)
-        return self._known_grid
 
     def problem(self) -> str | None:
         info = describe_dataset(self.dataset)
