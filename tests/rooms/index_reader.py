@@ -6,7 +6,9 @@ wrong, in words; an empty list is a clean table. It is slow and simple: one Pyth
 
 from __future__ import annotations
 
+import ctypes
 import math
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -84,7 +86,8 @@ def _has_pointers(kind: Any) -> bool:
 
 
 def _raw(dataset: Column) -> list[bytes]:
-    """Every element of a one-dimensional dataset, the bytes as they are stored."""
+    """Every element of a one-dimensional dataset, the bytes as they are stored; of variable length, as HDF5 has them in
+    memory: length and address."""
     kind = dataset.id.get_type()
     image = np.zeros(dataset.shape[0], dtype=f"V{kind.get_size()}")
     if len(image):
@@ -92,13 +95,23 @@ def _raw(dataset: Column) -> list[bytes]:
     return [element.tobytes() for element in image]
 
 
-def _pointed(values: Any) -> list[bytes]:
-    """Elements of variable length as h5py gives them: texts, or arrays of single bytes."""
-    return [value if isinstance(value, bytes) else np.asarray(value).tobytes() for value in values]
+def _pointed(element: bytes, kind: Any) -> bytes:
+    """The bytes that an element of variable length points to; any other as it is.
+
+    Not left to h5py: 3.12 cannot read a sequence without elements ("Cannot create cython.array from NULL pointer").
+    """
+    if not _has_pointers(kind):
+        return element
+    if kind.get_class() == h5t.STRING:
+        (address,) = struct.unpack("P", element)
+        return ctypes.string_at(address) if address else b""
+    length, address = struct.unpack("NP", element)
+    return ctypes.string_at(address, length * kind.get_super().get_size()) if length else b""
 
 
 def _elements(dataset: Column) -> list[bytes]:
-    return _pointed(dataset[:]) if _has_pointers(dataset.id.get_type()) else _raw(dataset)
+    kind = dataset.id.get_type()
+    return [_pointed(element, kind) for element in _raw(dataset)]
 
 
 def _order(kind: Any) -> str:
@@ -380,21 +393,19 @@ def _check_minmax(index: Column, values: Values) -> Iterator[str]:
     if index.shape != (len(chunks),):
         yield f"has the shape {index.shape} for {len(chunks)} chunks"
         return
-    for number, (entry, chunk) in enumerate(zip(_entries(index, values.kind), chunks, strict=True)):
+    for number, (entry, chunk) in enumerate(zip(_entries(index), chunks, strict=True)):
         wanted = _entry(chunk, values)
         if not all(_is_same(a, b) for a, b in zip(entry, wanted, strict=True)):
             yield f"chunk {number} is {entry}, not {wanted}"
 
 
-def _entries(index: Column, kind: Any) -> list[list[Key]]:
+def _entries(index: Column) -> list[list[Key]]:
     """Of each chunk: least, greatest, and the three counts."""
-    if _has_pointers(kind):
-        rows = index[:]
-        bounds = [[*map(to_key, _pointed([row["min"], row["max"]]), (kind, kind))] for row in rows]
-        return [[*pair, *(int(row[name]) for name in COUNTS)] for pair, row in zip(bounds, rows, strict=True)]
     whole = index.id.get_type()
     places = [(whole.get_member_offset(i), whole.get_member_type(i)) for i in range(5)]
-    return [[to_key(row[at : at + part.get_size()], part) for at, part in places] for row in _raw(index)]
+    return [
+        [to_key(_pointed(row[at : at + part.get_size()], part), part) for at, part in places] for row in _raw(index)
+    ]
 
 
 def _entry(chunk: list[Key | None], values: Values) -> list[Key | None]:

@@ -24,7 +24,10 @@ if _wanted != "numpy":
     except ModuleNotFoundError:
         if _wanted == "c":
             raise
-        REASON = "the C form was not built when colonnade was installed. Install it again with a C compiler at hand"
+        REASON = (
+            "the C form was not built when colonnade was installed. Install it again where there are a C compiler "
+            "and Python's headers (Debian and Ubuntu: gcc, python3-dev)"
+        )
     except ImportError as error:
         if _wanted == "c":
             raise
