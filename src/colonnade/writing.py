@@ -29,6 +29,7 @@ from colonnade.h5.links import (
     exists,
     holds_large_attributes,
     join_path,
+    link_names,
     move,
     open_dataset,
     open_group,
@@ -337,7 +338,7 @@ class Place:
             return None
         group = open_group(self._root, self._path)
         layout = layout_of(group) if group is not None else None
-        if layout is None and (group is None or list(group)):
+        if layout is None and (group is None or link_names(group)):
             raise UsageError(
                 f"{self._path} holds other objects and is no table: choose another path for the table", path=self._path
             )

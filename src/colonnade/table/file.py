@@ -21,7 +21,7 @@ from colonnade.h5.files import Care, FileHandle, HardLinks, Target, open_file
 from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.interrupts import shielded
 from colonnade.h5.journal import Durability
-from colonnade.h5.links import join_path, open_dataset, open_group, unlink, walk_groups
+from colonnade.h5.links import join_path, link_names, open_dataset, open_group, unlink, walk_groups
 from colonnade.h5.locks import Locking
 from colonnade.h5.outside import Links
 from colonnade.h5.user_attributes import Attributes, read_values, write_values
@@ -379,7 +379,7 @@ class File(Sealed):
             for place in [place for place in self._receipts if place[0] == info.path]:
                 del self._receipts[place]
             layout.clear(group)
-            if info.path != "/" and not list(group):
+            if info.path != "/" and not link_names(group):
                 unlink(self._handle.root, info.path)
 
     def _remove_sparse(self, table: str) -> None:
