@@ -391,3 +391,19 @@ def test_the_placeholder_of_a_heap_is_no_text_that_was_there_before(tmp_path: Pa
     )
     cn.write(tmp_path / "at once", stream, layout="artifactdb", directory=True, version="1.1", columns=options)
     assert cn.read(tmp_path / "at once")["s"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b"a folder"])
+def test_check_finds_metadata_that_cannot_be_read(tmp_path: Path, content: bytes) -> None:
+    """Also next to a file that says by itself what it holds; a document about something else is not ours."""
+    path, place = tmp_path / "a.h5", tmp_path / "a.h5.json"
+    cn.write(path, {"x": [1, 2]}, layout="artifactdb")
+    assert cn.check(path) == []
+    place.unlink(missing_ok=True)
+    place.write_bytes(content) if content != b"a folder" else place.mkdir()
+    (finding,) = cn.check(path)
+    assert (finding.rule, finding.severity, finding.path) == ("DJ1", "warning", "a.h5.json")
+    assert cn.read(path)["x"].to_pylist() == [1, 2]
+    place.unlink() if place.is_file() else place.rmdir()
+    place.write_text('{"something": "else"}')
+    assert cn.check(path) == []

@@ -63,3 +63,44 @@ def test_asked_for_its_length_it_does_not_move(tmp_path: Path) -> None:
         file.write(memoryview(b"abc"))
         assert file.length == 103
         file.commit()
+
+
+class Broken(Disk):
+    """A disk whose writes fail from some moment on; counts what is tried."""
+
+    fails = False
+    n_tried = 0
+
+    def write(self, descriptor: int, data: bytes | bytearray | memoryview, offset: int) -> None:
+        self._try()
+        super().write(descriptor, data, offset)
+
+    def truncate(self, descriptor: int, length: int) -> None:
+        self._try()
+        super().truncate(descriptor, length)
+
+    def _try(self) -> None:
+        self.n_tried += 1
+        if self.fails:
+            raise OSError("the disk is full")
+
+
+def test_after_a_failure_the_file_is_not_touched_until_it_is_rolled_back(tmp_path: Path) -> None:
+    path, disk = tmp_path / "x", Broken()
+    path.write_bytes(b"old")
+    with JournaledFile(path, disk) as file:
+        file.seek(3)
+        file.write(memoryview(b"new"))
+        disk.fails = True
+        with pytest.raises(OSError, match="full"):
+            file.write(memoryview(b"more"))
+        tried = disk.n_tried
+        file.write(memoryview(b"more"))
+        file.truncate(5000)
+        file.truncate(4)
+        assert disk.n_tried == tried
+        with pytest.raises(OSError, match="full"):
+            file.commit()
+        disk.fails = False
+        file.roll_back()
+    assert path.read_bytes() == b"old"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import DataError
+from colonnade.layouts.hep001 import describe
 
 LONG = "x" * 70_000
 
@@ -45,6 +47,27 @@ def test_columns_with_long_names_one_by_one(tmp_path: Path) -> None:
         assert file["t"].columns == ["y" * 40_000, *names]
         assert file["t"][names[-1]][0] == 39
     assert [one for one in cn.check(path) if one.severity == "error"] == []
+
+
+def test_adding_a_column_costs_the_same_however_many_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of columns with long names, added one by one: as many columns are described for the last as for the first."""
+    counts: list[int] = []
+    real = describe._Description._member
+
+    def counted(*arguments: Any) -> Any:
+        counts[-1] += 1
+        return real(*arguments)
+
+    monkeypatch.setattr(describe._Description, "_member", counted)
+    cn.write(tmp_path / "a.h5", {"x": [1]}, table="t")
+    sizes = []
+    with cn.open(tmp_path / "a.h5", "r+", durability="fast") as file:
+        for number in range(160):
+            counts.append(0)
+            file["t"].add_column(f"{number:03}" + "n" * 1_000, [number])
+            sizes.append((tmp_path / "a.h5").stat().st_size)
+    assert max(counts[120:]) <= max(counts[20:40])
+    assert sizes[159] <= 5 * sizes[39]
 
 
 def test_what_does_not_fit_is_named_and_nothing_is_written(tmp_path: Path) -> None:

@@ -227,7 +227,8 @@ class JournaledFile(io.RawIOBase):
 
     def truncate(self, length: int | None = None) -> int:
         wanted = self._position if length is None else length
-        if wanted > self._old_length or self._length > self._old_length:
+        is_behind = wanted > self._old_length or self._length > self._old_length
+        if is_behind and self._failure is None:  # else only rolling back is left, as in `write`
             try:
                 self._make_room(wanted)
                 begin = max(wanted, self._old_length)
@@ -236,7 +237,7 @@ class JournaledFile(io.RawIOBase):
                 if self._mark_at is None:
                     self._disk.truncate(self._file, max(wanted, self._old_length))
             except BaseException as error:
-                self._failure = self._failure or error
+                self._failure = error
                 raise
         self._length = wanted
         return wanted

@@ -194,6 +194,17 @@ def _beside(file: Path) -> Metadata | None:
         return None
 
 
+def why_unreadable(file: Path) -> str | None:
+    """Why the document next to a file cannot be read; None where there is none, or it is a JSON object."""
+    place = metadata_beside(file)
+    try:
+        if place.exists():
+            read_document(place)
+    except FormatError as error:
+        return error.message
+    return None
+
+
 @lru_cache(maxsize=8)  # asked for every column that is opened
 def _read_once(place: Path, *_stamp: int) -> Metadata:
     return read_metadata(place)

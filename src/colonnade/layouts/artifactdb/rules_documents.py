@@ -13,7 +13,14 @@ from colonnade.errors import ColonnadeError, FormatError
 from colonnade.h5.attributes import BROKEN
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.levels import count_levels, read_levels
-from colonnade.layouts.artifactdb.metadata import Metadata, md5_of, read_document, resource_place
+from colonnade.layouts.artifactdb.metadata import (
+    Metadata,
+    md5_of,
+    metadata_beside,
+    read_document,
+    resource_place,
+    why_unreadable,
+)
 from colonnade.layouts.artifactdb.seen import SeenFrame
 from colonnade.model import Breach
 
@@ -222,7 +229,11 @@ def _of_document(frame: SeenFrame, faults: Callable[[dict[str, Any]], Iterator[F
 
 
 def document_has_its_keys(frame: SeenFrame) -> Iterator[Breach]:
-    """DJ1: the metadata are there where they are needed, and have the keys of the schema."""
+    """DJ1: the metadata are there where they are needed, can be read, and have the keys of the schema."""
+    reason = why_unreadable(frame.file) if frame.file is not None and not frame.is_directory else None
+    if reason is not None and frame.file is not None:
+        place = metadata_beside(frame.file).name
+        yield Breach("warning", place, "the metadata next to the file cannot be read", reason, "a JSON object")
     if frame.metadata is None and not frame.is_self_described:
         message = "no metadata beside the file say what this data frame holds"
         yield Breach("error", frame.path, message, "no metadata", "a JSON document beside the file")
