@@ -15,10 +15,10 @@ import pyarrow as pa
 from colonnade.elements import Members, SparseMatrix, read_element, write_elements
 from colonnade.elements.rows import increasing, read_rows
 from colonnade.elements.sparse_matrix import as_sparse_array
-from colonnade.errors import FormatError, UsageError
+from colonnade.errors import FormatError, TableNotFound, UsageError
 from colonnade.h5.files import Target
 from colonnade.h5.links import join_path
-from colonnade.h5.nodes import find_member, kind_of, member_names
+from colonnade.h5.nodes import find_member, kind_of, member_names, path_of
 from colonnade.h5.parts import Rows
 from colonnade.predicate import Predicate
 from colonnade.table import File, Table
@@ -66,8 +66,16 @@ def _made(file: File, element: str, obs: Wanted, var: Wanted) -> anndata.AnnData
         raise FormatError(f"{file.name}: {path} is no AnnData object: it has no obs and var", path=path)
     if kind_of(find_member(group, "obs")) == "dataset":
         return _made_from_old(group, obs, var)
-    axes = [_Axis(file[join_path(path, name)], wanted) for name, wanted in (("obs", obs), ("var", var))]
+    axes = [_Axis(_frame(file, group, name), wanted) for name, wanted in (("obs", obs), ("var", var))]
     return _Cut(group, axes[0].rows, axes[1].rows).anndata()
+
+
+def _frame(file: File, group: Any, name: str) -> Table:
+    try:
+        return file[join_path(path_of(group), name)]
+    except TableNotFound:
+        read_element(find_member(group, name))  # raises where the encoding is unknown, and names it
+        raise
 
 
 class _Axis:
@@ -214,7 +222,9 @@ def from_anndata(
     """Write an AnnData object as an `.h5ad` file, as anndata does; it appears whole, in the place of what was there.
 
     What AnnData cannot hold is refused before a byte is written. Strings stay strings; a column of objects of obs or
-    var in which strings are missing becomes a categorical. Dask arrays are computed, backed objects are copied.
+    var in which strings are missing becomes a categorical. anndata's own function makes all strings categorical where
+    values repeat: call `adata.strings_to_categoricals()` first for that. Dask arrays are computed, backed objects are
+    copied.
     compression: "gzip" or "lzf"; none by default. compression_opts: the level of gzip.
     """
     if not isinstance(adata, _anndata().AnnData):

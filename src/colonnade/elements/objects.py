@@ -80,13 +80,31 @@ def dask_array(value: Any) -> Any | None:
         return None
     is_plain = isinstance(value._meta, np.ndarray) and value.dtype.kind in "biufc"
     if not is_plain or not value.shape or np.isnan(value.shape).any():  # the lengths of blocks may be unknown
-        return value.compute(scheduler=_SCHEDULER)
+        return _with_wide_indices(value.compute(scheduler=_SCHEDULER))
 
     def blocks() -> Iterator[tuple[tuple[slice, ...], Any]]:
         for part in dask.core.slices_from_chunks(value.chunks):
             yield part, np.asarray(value[part].compute(scheduler=_SCHEDULER))
 
     return StreamedArray(tuple(value.shape), value.dtype, blocks)
+
+
+def _with_wide_indices(value: Any) -> Any:
+    """A computed value; the index arrays of a sparse matrix are int64, as anndata stores those of dask arrays."""
+    if getattr(value, "format", None) not in ("csr", "csc"):
+        return value
+    matrix = copy(value)  # the value can be the block that the caller holds
+    matrix.indices, matrix.indptr = (index.astype(np.int64, copy=False) for index in (value.indices, value.indptr))
+    return matrix
+
+
+def only_plain_strings() -> bool:
+    """Whether anndata is set to write strings in the form that versions before 0.11 read.
+
+    In anndata 0.12 False is the default and means that pandas' strings are refused, so it is not a request there.
+    """
+    settings: Any = getattr(sys.modules.get("anndata"), "settings", None)
+    return hasattr(settings, "model_fields_set") and settings.allow_write_nullable_strings is False
 
 
 def awkward_buffers(value: Any) -> AwkwardBuffers | None:

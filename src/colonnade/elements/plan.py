@@ -25,6 +25,7 @@ from colonnade.elements.objects import (
     backed_matrix,
     dask_array,
     is_raw,
+    only_plain_strings,
     raw_members,
 )
 from colonnade.elements.read import read_element
@@ -258,10 +259,23 @@ def _plan_parts(value: Any, where: str, depth: int) -> Planned | None:
     if isinstance(parts, (Categorical, CategoricalParts)):
         return _planned_categorical(parts, where, depth)
     if isinstance(parts, NullableParts):
+        if parts.values.dtype == object and only_plain_strings():
+            return _planned_plain_strings(parts, where)
         return _planned_nullable(Nullable(parts.values, parts.mask, "NaN" if parts.na_value == "NaN" else "NA"), where)
     if isinstance(parts, Nullable):
         return _planned_nullable(parts, where)
     return None if parts is None else plan(parts, where, depth + 1)
+
+
+def _planned_plain_strings(parts: NullableParts, where: str) -> PlannedArray:
+    if parts.mask.any():
+        raise DataError(
+            f"cannot write {where}: strings are missing, and anndata.settings.allow_write_nullable_strings is False. "
+            "Set it to True, or fill the missing strings.",
+            where=where,
+            row=int(np.argmax(parts.mask)),
+        )
+    return PlannedArray(_texts(parts.values, where), _marks("string-array", "0.2.0"))
 
 
 def _split(value: Any, where: str) -> CategoricalParts | NullableParts | Array | None:
