@@ -131,8 +131,10 @@ def build_ours(path: Path) -> Took:
     took = Took()
     fresh = path.with_suffix(".fresh.h5")
     shutil.copyfile(path, fresh)
-    with cn.open(fresh, "r+", durability="fast") as file, timed(took):
-        file["t"].build_index("label", "bitmap")
+    with cn.open(fresh, "r+", durability="fast") as file:
+        table = file["t"]
+        with timed(took):
+            table.build_index("label", "bitmap")
     return took
 
 

@@ -185,7 +185,7 @@ def append_several(run: Run, place: int) -> None:
 
     Pages are written early, as in a change that is too large for the memory; and some appends are taken back.
     """
-    journal.MOST_HELD = 4 * journal.PAGE
+    journal.MOST_HELD = 2 * journal.PAGE
     _append(run, place, [1, 3, 2, 5], "full")
 
 

@@ -31,7 +31,7 @@ from tests.faults.changes import ACTS, CHANGES, Act, Change, make_file, rows
 from tests.faults.disk import Crash, FaultyDisk, Remains
 from tests.faults.states import State, tables_state, whole_state
 
-SPILL = 4 * journal.PAGE
+SPILL = 2 * journal.PAGE
 DEAD_PROCESS = 2**22 + 1  # above the greatest process number of Linux
 FOLLOW_EVERY = 5  # every so many remains are written to as well
 

@@ -87,7 +87,7 @@ def test_any_error_of_a_disturbed_read_means_to_read_again(
 
 def take_back(path: Path, is_written: Any, go_on: Any, is_undone: Any) -> None:
     """A change that is too large for the memory, and fails."""
-    journal.MOST_HELD = 4 * journal.PAGE
+    journal.MOST_HELD = 2 * journal.PAGE
     with cn.open(path, "r+") as file:
         with pytest.raises(KeyError), file.transaction():
             for name in ("x", "y"):

@@ -56,7 +56,9 @@ def test_merging_is_sorting(tmp_path_factory: pytest.TempPathFactory, name: str,
     is_coded = name == "categories"
     values = data.draw(st.lists(one, max_size=60))
     batches = data.draw(st.lists(st.tuples(st.lists(one, max_size=20), st.booleans()), min_size=1, max_size=4))
-    block, sorted_rows.BLOCK = sorted_rows.BLOCK, data.draw(st.sampled_from([1, 4, 16, 8192]))
+    usual = sorted_rows.BLOCK, sorted_rows.SAMPLE
+    sizes = st.tuples(st.sampled_from([1, 4, 16, 8192]), st.sampled_from([1, 2, 5, 512]))
+    sorted_rows.BLOCK, sorted_rows.SAMPLE = data.draw(sizes)
     try:
         options = cn.column(chunk_rows=data.draw(st.sampled_from([1, 7, 64])), categories=True if is_coded else None)
         cn.write(path, {"x": pa.array(values, kind)}, "t", columns={"x": options})
@@ -70,7 +72,7 @@ def test_merging_is_sorting(tmp_path_factory: pytest.TempPathFactory, name: str,
                 assert file["t"].verify_indexes() == []
         check_stored(path, values, is_coded)
     finally:
-        sorted_rows.BLOCK = block
+        sorted_rows.BLOCK, sorted_rows.SAMPLE = usual
 
 
 def rows_written(monkeypatch: pytest.MonkeyPatch, path: Path, n_rows: int, added: Any) -> int:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from colonnade.h5 import journal
 from colonnade.h5.disk import Disk
-from colonnade.h5.journal import PAGE, JournaledFile
+from colonnade.h5.journal import PAGE, JournaledFile, journal_path
 
 
 class Disturbed(Disk):
@@ -104,3 +108,68 @@ def test_after_a_failure_the_file_is_not_touched_until_it_is_rolled_back(tmp_pat
         disk.fails = False
         file.roll_back()
     assert path.read_bytes() == b"old"
+
+
+class Counting(Disk):
+    """Counts what is asked of the disk."""
+
+    def __init__(self) -> None:
+        self.n_calls = 0
+
+    def read(self, descriptor: int, n_bytes: int, offset: int) -> bytes:
+        self.n_calls += 1
+        return super().read(descriptor, n_bytes, offset)
+
+    def write_parts(self, descriptor: int, parts: Sequence[Any], offset: int) -> None:
+        self.n_calls += 1
+        super().write_parts(descriptor, parts, offset)
+
+
+def test_pages_that_follow_each_other_are_journaled_together(tmp_path: Path) -> None:
+    """The disk is asked, and the journal has records, per run of pages; each page of a run can still be told apart."""
+    path, disk = tmp_path / "x", Counting()
+    old = bytes(range(256)) * (64 * PAGE // 256) + b"the end"
+    path.write_bytes(old)
+    file = JournaledFile(path, disk)
+    file.seek(100)
+    file.write(memoryview(bytes(60 * PAGE)))
+    file.seek(len(old) - 3)
+    file.write(memoryview(b"END"))
+    file._write_pages(last=True)
+    content = journal_path(path).read_bytes()
+    saved = [record for record in journal.records(content) if record[0] != journal.DIGESTS]
+    assert [page for page, _, _ in saved] == [*range(61), 64]
+    assert all(before == old[page * PAGE : (page + 1) * PAGE] for page, before, _ in saved)
+    assert len({end for _, _, end in saved}) == 2
+    assert disk.n_calls < 15
+    file.roll_back()
+    file.close()
+    assert path.read_bytes() == old
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    writes=st.lists(st.tuples(st.integers(0, 5 * PAGE), st.integers(1, 3 * PAGE), st.integers(0, 255)), max_size=8),
+    most_held=st.sampled_from([0, 2 * PAGE, 1 << 20]),
+    keeps=st.booleans(),
+)
+def test_any_writes_are_read_back_and_committed_or_not(
+    writes: list[tuple[int, int, int]], most_held: int, keeps: bool
+) -> None:
+    """Whatever pages, parts of pages and bytes behind the end are written, and however often."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(journal, "MOST_HELD", most_held)
+        path, old = Path(folder) / "x", bytes(range(256)) * 70
+        path.write_bytes(old)
+        expected = bytearray(old)
+        with JournaledFile(path, Disk(), durability="fast") as file:
+            for start, count, value in writes:
+                file.seek(start)
+                file.write(memoryview(bytes([value]) * count))
+                expected.extend(bytes(max(0, start - len(expected))))
+                expected[start : start + count] = bytes([value]) * count
+            assert file.read_at(0, 1 << 20) == bytes(expected)
+            if keeps:
+                file.commit()
+        assert path.read_bytes() == (bytes(expected) if keeps else old)
+        assert not journal_path(path).exists()

@@ -73,7 +73,7 @@ class Disk:
     def write_parts(self, descriptor: int, parts: Sequence[Any], offset: int) -> None:
         """Several buffers one behind the other, as one write: the fewer and the longer, the less a byte costs."""
         done = os.pwritev(descriptor, parts, offset) if hasattr(os, "pwritev") and len(parts) <= _MOST_PARTS else 0
-        if done < sum(len(part) for part in parts):
+        if done < sum(map(len, parts)):
             self.write(descriptor, memoryview(b"".join(parts))[done:], offset + done)
 
     def truncate(self, descriptor: int, length: int) -> None:

@@ -23,10 +23,10 @@ The file is opened by its path, and must still be there under it when it is comm
 | | 16 | the id of the journal, chosen at random: the mark names it |
 | | 8 + 8 | device and inode number of the file: what has others was copied |
 | | 4 | CRC-32 of the header so far |
-| record, one per page | 8 | page number |
-| | 4 | bytes of the page: the last page of a file may be short |
+| record, one per run of pages that follow each other | 8 | number of the first page |
+| | 4 | bytes of the pages: the last page of a file may be short |
 | | 4 | CRC-32 of number, length and bytes |
-| | ... | the page as it was |
+| | ... | the pages as they were |
 | digests, the last record | 8 + 4 + 4 | the number 2^64 - 1, length and CRC-32 as above |
 | | 8 + 4 each | page number, and CRC-32 of the page as it is to be |
 
@@ -64,7 +64,7 @@ HEADER = struct.Struct("<8sIQ16sQQ")
 RECORD = struct.Struct("<QI")
 CHECK = struct.Struct("<I")
 DIGEST = struct.Struct("<QI")
-MOST_HELD = 64 << 20  # bytes of pages, old and new, kept in memory before they are journaled and written early
+MOST_HELD = 32 << 20  # bytes of pages kept in memory before they are journaled and written early
 MOST_AT_ONCE = 256  # pages written with one call
 JOURNALED: WeakValueDictionary[tuple[int, int], JournaledFile] = WeakValueDictionary()
 """Files that are open for changes here, by HDF5's number for them."""
@@ -106,7 +106,6 @@ class JournaledFile(io.RawIOBase):
         self._length = self._old_length
         self._position = 0
         self._pages: dict[int, bytearray] = {}
-        self._old_pages: dict[int, bytes] = {}  # the same pages as the file has them
         self._saved: set[int] = set()
         self._digests: dict[int, int] = {}  # of pages that were overwritten, as they are now
         self._journal: int | None = None
@@ -282,28 +281,23 @@ class JournaledFile(io.RawIOBase):
 
     def _change(self, start: int, view: memoryview) -> None:
         """Keep changed bytes below the old end in memory, page by page."""
-        self._hold(range(start // PAGE, (start + len(view) - 1) // PAGE + 1))
-        at = 0
-        while at < len(view):
-            page, within = divmod(start + at, PAGE)
-            count = min(PAGE - within, len(view) - at)
-            self._pages[page][within : within + count] = view[at : at + count]
-            at += count
-        if 2 * len(self._pages) * PAGE > MOST_HELD:
+        stop = start + len(view)
+        whole = range(-(-start // PAGE), stop // PAGE)
+        places = range(whole.start * PAGE - start, whole.stop * PAGE - start, PAGE)
+        self._pages.update(zip(whole, [bytearray(view[at : at + PAGE]) for at in places], strict=True))
+        for page in {start // PAGE, (stop - 1) // PAGE}.difference(whole):
+            begin = page * PAGE
+            if page not in self._pages:
+                self._pages[page] = bytearray(self._stored(range(page, page + 1)))
+            low, high = max(start, begin), min(stop, begin + PAGE)
+            self._pages[page][low - begin : high - begin] = view[low - start : high - start]
+        if len(self._pages) * PAGE > MOST_HELD:
             self._write_pages()
 
-    def _hold(self, pages: range) -> None:
-        """Keep these pages in memory, as they are in the file: one read for all of them."""
-        new = [page for page in pages if page not in self._pages]
-        if new:
-            begin, stop = new[0] * PAGE, new[-1] * PAGE + self._page_length(new[-1])
-            data = self._disk.read(self._file, stop - begin, begin)
-            for page in new:
-                old = data[page * PAGE - begin : (page + 1) * PAGE - begin]
-                self._old_pages[page], self._pages[page] = old, bytearray(old)
-
-    def _page_length(self, page: int) -> int:
-        return min(PAGE, self._old_length - page * PAGE)
+    def _stored(self, pages: range) -> bytes:
+        """Pages that follow each other as the file has them, without what lies beyond its old end."""
+        begin, stop = pages.start * PAGE, min(pages.stop * PAGE, self._old_length)
+        return self._disk.read(self._file, stop - begin, begin)
 
     # -- the end of a change --
 
@@ -359,9 +353,11 @@ class JournaledFile(io.RawIOBase):
 
     def _forget_unchanged(self) -> None:
         """Let go of pages that were written as they were: HDF5 does so when a file is merely opened and closed."""
-        for page in self._pages.keys() - self._saved:
-            if self._pages[page] == self._old_pages[page]:
-                del self._pages[page], self._old_pages[page]
+        for run in _runs(self._pages.keys() - self._saved):
+            stored = memoryview(self._stored(run))
+            for at, page in enumerate(run):
+                if self._pages[page] == stored[at * PAGE : (at + 1) * PAGE]:
+                    del self._pages[page]
 
     @shielded
     def roll_back(self) -> None:
@@ -384,7 +380,6 @@ class JournaledFile(io.RawIOBase):
     def _begin_anew(self) -> None:
         self._old_length = self._length
         self._pages.clear()
-        self._old_pages.clear()
         self._saved.clear()
         self._digests.clear()
         self._mark_at = None
@@ -405,10 +400,10 @@ class JournaledFile(io.RawIOBase):
             if self.lock is not None:
                 self.lock.take()
             self._start_journal()
-        pages = sorted(self._pages.keys() - self._saved)
-        for at in range(0, len(pages), MOST_AT_ONCE):
-            self._append_records(pages[at : at + MOST_AT_ONCE])
-        self._digests.update((page, zlib.crc32(content)) for page, content in self._pages.items())
+        for run in _runs(self._pages.keys() - self._saved):
+            self._append_record(run.start, self._stored(run))
+            self._saved.update(run)
+        self._digests.update(zip(self._pages, map(zlib.crc32, self._pages.values()), strict=True))
         if last:
             self._append_digests()
         if self._full and self._journal is not None:
@@ -422,7 +417,6 @@ class JournaledFile(io.RawIOBase):
         self._put_pages()
         self._sync()
         self._pages.clear()
-        self._old_pages.clear()
 
     def _put_mark(self, offset: int) -> None:
         """Let the file end with the mark of half a commit."""
@@ -443,7 +437,7 @@ class JournaledFile(io.RawIOBase):
     def _put_pages(self) -> None:
         """Write the held pages into the file."""
         for run in _runs(self._pages):
-            self._disk.write(self._file, b"".join([self._pages[page] for page in run]), run.start * PAGE)
+            self._disk.write_parts(self._file, [self._pages[page] for page in run], run.start * PAGE)
 
     def _sync(self) -> None:
         if self._full:
@@ -457,25 +451,24 @@ class JournaledFile(io.RawIOBase):
         self._disk.write(self._journal, head, 0)
         self._journal_end = len(head)
 
-    def _append_records(self, pages: Sequence[int]) -> None:
-        """Add pages to the journal, as the file has them now."""
-        self._append_to_journal(b"".join([_record(page, self._old_pages[page]) for page in pages]))
-        self._saved.update(pages)
-
     def _append_digests(self) -> None:
         """Add to the journal what all pages in it are to be, as far as the file is to have them."""
-        for page in self._saved:
+        pages = sorted(self._saved)
+        for page in pages if self._length < self._old_length else ():
             left = self._length - page * PAGE
-            if left < self._page_length(page):
+            if left < min(PAGE, self._old_length - page * PAGE):
                 content = self.read_at(page * PAGE, max(left, 0))
                 self._digests[page] = zlib.crc32(content)
-        digests = b"".join([DIGEST.pack(page, self._digests[page]) for page in sorted(self._saved)])
-        self._append_to_journal(_record(DIGESTS, digests))
+        digests = b"".join(map(DIGEST.pack, pages, map(self._digests.__getitem__, pages)))
+        self._append_record(DIGESTS, digests)
 
-    def _append_to_journal(self, content: bytes) -> None:
+    def _append_record(self, page: int, content: bytes) -> None:
+        """Add a record to the journal: pages that follow each other, from this one on, or digests."""
         assert self._journal is not None  # started by the caller
-        self._disk.write(self._journal, content, self._journal_end)
-        self._journal_end += len(content)
+        lead = RECORD.pack(page, len(content))
+        check = CHECK.pack(zlib.crc32(content, zlib.crc32(lead)))
+        self._disk.write_parts(self._journal, [lead, check, content], self._journal_end)
+        self._journal_end += len(lead) + len(check) + len(content)
 
     def _remove_journal(self) -> None:
         if self._journal is not None:
@@ -516,27 +509,24 @@ def _runs(pages: Iterable[int]) -> Iterator[range]:
         yield range(start, stop)
 
 
-def _record(page: int, content: bytes) -> bytes:
-    """A record of a journal."""
-    lead = RECORD.pack(page, len(content))
-    return b"".join((lead, CHECK.pack(zlib.crc32(content, zlib.crc32(lead))), content))
-
-
 def records(content: bytes) -> Iterator[tuple[int, bytes, int]]:
-    """Page numbers, old pages and where each ends in the journal, up to the first record that is not whole."""
+    """Page numbers, old pages and where the record of each ends, up to the first record that is not whole."""
     at = HEADER.size + CHECK.size
     while True:
         lead = content[at : at + RECORD.size]
         check = content[at + RECORD.size : at + RECORD.size + CHECK.size]
         if len(check) < CHECK.size:
             return
-        page, n_bytes = RECORD.unpack(lead)
+        first, n_bytes = RECORD.unpack(lead)
         begin = at + RECORD.size + CHECK.size
         old = content[begin : begin + n_bytes]
         if len(old) != n_bytes or CHECK.unpack(check)[0] != zlib.crc32(old, zlib.crc32(lead)):
             return
         at = begin + n_bytes
-        yield page, old, at
+        if first == DIGESTS:
+            yield first, old, at
+        else:
+            yield from ((first + start // PAGE, old[start : start + PAGE], at) for start in range(0, n_bytes, PAGE))
 
 
 def restore(disk: Disk, file: int, saved: Iterable[tuple[int, bytes, int]], length: int) -> None:

@@ -93,7 +93,7 @@ class Hasher:
         return self._hash.hexdigest()[:32]
 
 
-def digest(data: bytes) -> str:
+def digest(data: bytes | Image) -> str:
     hasher = Hasher()
     hasher.add(data)
     return hasher.digest()

@@ -21,6 +21,7 @@ from colonnade import kernels
 from colonnade.columns.fills import fill_is_nan
 from colonnade.columns.keys import Keys, NumberKeys, Numbers, Places
 from colonnade.h5 import attributes
+from colonnade.h5.chunks import new_array
 from colonnade.h5.datasets import DatasetPlan, Image, create_dataset, describe_dataset, resize, write_rows
 from colonnade.indexes.base import (
     Builder,
@@ -44,6 +45,7 @@ from colonnade.selection import Selection
 KIND = "SORTED_ROWS"
 CHUNK = 65_536
 BLOCK = 8192  # rows that are read, and checked against their digest, together
+SAMPLE = 512  # rows for each that is looked at first, where rows are merged
 MOST_POINTS = 64
 EVEN_FROM = 16  # places, below which a guess is no better than the middle
 # How many rows are read and compared in the time that takes one row from here and puts it in its place.
@@ -267,7 +269,7 @@ class SortedRowsIndex(Index):
         new = [
             (rows + n_before).astype(old.dtype) for rows in (np.flatnonzero(added.missing), np.flatnonzero(added.nan))
         ]
-        whole = np.empty(len(old) + len(added), dtype=old.dtype)
+        whole = new_array(len(old) + len(added), old.dtype)
         n_merged = len(values) + len(order)
         kernels.insert_rows(values, places, (order + n_before).astype(old.dtype), whole[:n_merged])
         np.concatenate((missing, new[0], nan, new[1]), out=whole[n_merged:])
@@ -293,7 +295,7 @@ class SortedRowsIndex(Index):
             write_tails(self.dataset, *tails, column)
         self._part, self._read_tails = None, tails
         if self.receipt is not None:
-            blocks = [rows[at : at + BLOCK].tobytes() for at in range(0, len(rows), BLOCK)]
+            blocks = [rows[at : at + BLOCK] for at in range(0, len(rows), BLOCK)]
             digests = [*self.receipt[""][: first // BLOCK], *map(digest, blocks)]
             self._refreshed = {"attributes": [self._attributes_digest()], "": digests}
 
@@ -354,9 +356,14 @@ def _places(rows: Image, added: Keys, source: KeySource, n_before: int) -> Place
 
 
 def _halved(rows: Image, values: Numbers, added: Numbers) -> Places:
-    """The same of numbers, halving the range of all at once: few of the rows are looked at."""
-    low, high = np.zeros(len(added), dtype=np.int64), np.full(len(added), len(rows), dtype=np.int64)
-    for _ in range(len(rows).bit_length()):
+    """Where numbers, which are in order, go among those of these rows: between two of a sample, halved for all at once.
+
+    Few of the rows are looked at.
+    """
+    n_below = np.searchsorted(values[rows[::SAMPLE]], added, "right")
+    low = np.maximum((n_below - 1) * SAMPLE + 1, 0)
+    high = np.minimum(n_below * SAMPLE, len(rows))
+    for _ in range(SAMPLE.bit_length()):
         middle = (low + high) >> 1
         open_ = low < high
         below = open_ & (values[rows[np.minimum(middle, len(rows) - 1)]] <= added)

@@ -25,12 +25,12 @@ typedef struct { uint16_t start, length; } Run;
 typedef struct { uint8_t *out, *end; uint64_t bits; int n_bits, is_full; } Writer;
 typedef struct { uint32_t count[SYMBOLS]; uint8_t length[SYMBOLS]; uint16_t code[SYMBOLS]; } Codes;
 typedef struct { uint8_t symbol[MOST_HEAD], extra[MOST_HEAD]; int n; } Head;
+typedef struct { Codes codes, head_codes; Head head; int n_lengths, n_head; } Plan;
 typedef struct {
     Run runs[MOST_RUNS];
     Py_ssize_t n_runs;
     uint32_t bytes[256]; /* how often each occurs in the block */
-    Codes codes, head_codes;
-    Head head;
+    Plan plan;
 } State;
 
 /* -- bits -- */
@@ -56,10 +56,25 @@ static inline void flush_bits(Writer *w)
 
 /* -- codes -- */
 
-static int by_count(const void *a, const void *b)
+/* Counts below 2**17, each shifted by 9 with its symbol below, in increasing order: by byte, from the lowest. */
+static void sort_counts(uint32_t *sorted, int n)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
+    uint32_t other[SYMBOLS], *from = sorted, *to = other;
+    for (int shift = 9; shift < 26; shift += 8) {
+        int place[257] = {0};
+        for (int i = 0; i < n; i++)
+            place[(from[i] >> shift & 255) + 1]++;
+        if (place[1] == n) /* all are 0 here, and in what is above often */
+            continue;
+        for (int i = 0; i < 255; i++)
+            place[i + 1] += place[i];
+        for (int i = 0; i < n; i++)
+            to[place[from[i] >> shift & 255]++] = from[i];
+        uint32_t *swap = from;
+        from = to, to = swap;
+    }
+    if (from != sorted)
+        memcpy(sorted, from, (size_t)n * sizeof *sorted);
 }
 
 /* Depths of the leaves of Huffman's tree over counts that increase, in place of `parent`. At least two leaves. */
@@ -106,7 +121,7 @@ static void make_codes(Codes *c, int n_symbols, int most)
         c->code[sorted[0] & 511] = 0;
         return;
     }
-    qsort(sorted, (size_t)n, sizeof *sorted, by_count);
+    sort_counts(sorted, n);
     for (int i = 0; i < n; i++)
         counts[i] = sorted[i] >> 9;
     find_depths(counts, n, depths);
@@ -186,41 +201,54 @@ static void find_runs(State *s, const uint8_t *p, Py_ssize_t n)
     }
 }
 
-/* How often each byte occurs in a block. */
-static void count_bytes(State *s, const uint8_t *p, Py_ssize_t n)
+static void count_some(uint32_t (*counts)[256], const uint8_t *p, Py_ssize_t n)
 {
-    uint32_t counts[4][256] = {{0}};
     Py_ssize_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        counts[0][p[i]]++;
-        counts[1][p[i + 1]]++;
-        counts[2][p[i + 2]]++;
-        counts[3][p[i + 3]]++;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t eight = load64(p + i);
+        for (int j = 0; j < 8; j++)
+            counts[j][eight >> (8 * j) & 255]++;
     }
     for (; i < n; i++)
         counts[0][p[i]]++;
-    for (int j = 0; j < 256; j++)
-        s->bytes[j] = counts[0][j] + counts[1][j] + counts[2][j] + counts[3][j];
+}
+
+/* How often each byte occurs in a block whose runs are found: equal bytes counted one by one would wait for each other. */
+static void count_bytes(State *s, const uint8_t *p, Py_ssize_t n)
+{
+    uint32_t counts[8][256] = {{0}};
+    Py_ssize_t at = 0;
+    for (Py_ssize_t i = 0; i < s->n_runs; i++) {
+        Run run = s->runs[i];
+        count_some(counts, p + at, run.start - at);
+        counts[0][p[run.start]] += run.length;
+        at = run.start + run.length;
+    }
+    count_some(counts, p + at, n - at);
+    memset(s->bytes, 0, sizeof s->bytes);
+    for (int i = 0; i < 8; i++)
+        for (int j = 0; j < 256; j++)
+            s->bytes[j] += counts[i][j];
 }
 
 /* The counts of all symbols of a block, whose bytes are counted; answers the extra bits of its runs. */
 static int64_t count_block(State *s, const uint8_t *p)
 {
     int64_t n_extra_bits = 0;
-    memset(s->codes.count, 0, sizeof s->codes.count);
-    memcpy(s->codes.count, s->bytes, sizeof s->bytes);
+    memset(s->plan.codes.count, 0, sizeof s->plan.codes.count);
+    memcpy(s->plan.codes.count, s->bytes, sizeof s->bytes);
     for (Py_ssize_t i = 0; i < s->n_runs; i++) {
         unsigned left = s->runs[i].length, part;
-        s->codes.count[p[s->runs[i].start]] -= left;
+        s->plan.codes.count[p[s->runs[i].start]] -= left;
         for (; left; left -= part) {
             int n_extra;
             unsigned extra;
             part = part_of_run(left);
-            s->codes.count[symbol_of_run(part, &n_extra, &extra)]++;
+            s->plan.codes.count[symbol_of_run(part, &n_extra, &extra)]++;
             n_extra_bits += n_extra + 1; /* and one for the distance */
         }
     }
-    s->codes.count[END] = 1;
+    s->plan.codes.count[END] = 1;
     return n_extra_bits;
 }
 
@@ -231,12 +259,12 @@ static const uint8_t head_order[HEAD_SYMBOLS] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 
 /* The lengths of codes, repeated ones shortened; the distance of runs is the only one, of one bit. */
 static void make_head(State *s, int n_lengths)
 {
-    Head *head = &s->head;
+    Head *head = &s->plan.head;
     uint8_t lengths[MOST_HEAD];
-    memcpy(lengths, s->codes.length, (size_t)n_lengths);
+    memcpy(lengths, s->plan.codes.length, (size_t)n_lengths);
     lengths[n_lengths++] = 1;
     head->n = 0;
-    memset(s->head_codes.count, 0, sizeof s->head_codes.count);
+    memset(s->plan.head_codes.count, 0, sizeof s->plan.head_codes.count);
     for (int i = 0; i < n_lengths;) {
         int same = 1, left;
         uint8_t length = lengths[i];
@@ -258,49 +286,51 @@ static void make_head(State *s, int n_lengths)
             head->symbol[head->n] = length, head->extra[head->n++] = 0;
     }
     for (int i = 0; i < head->n; i++)
-        s->head_codes.count[head->symbol[i]]++;
-    make_codes(&s->head_codes, HEAD_SYMBOLS, LONGEST_HEAD);
+        s->plan.head_codes.count[head->symbol[i]]++;
+    make_codes(&s->plan.head_codes, HEAD_SYMBOLS, LONGEST_HEAD);
 }
 
 static int extra_of_head(int symbol) { return symbol == 16 ? 2 : symbol == 17 ? 3 : symbol == 18 ? 7 : 0; }
 
-static void write_literals(Writer *w, const uint8_t *p, Py_ssize_t n, const uint32_t *table)
+static void write_literals(Writer *writer, const uint8_t *p, Py_ssize_t n, const uint32_t *table)
 {
+    Writer w = *writer; /* what is written could be the writer itself, for all the compiler knows */
     Py_ssize_t i = 0;
     for (; i + 4 <= n; i += 4) {
         for (int j = 0; j < 4; j++) {
             uint32_t one = table[p[i + j]];
-            add_bits(w, one >> 8, (int)(one & 255));
+            add_bits(&w, one >> 8, (int)(one & 255));
         }
-        flush_bits(w);
+        flush_bits(&w);
     }
     for (; i < n; i++) {
-        add_bits(w, table[p[i]] >> 8, (int)(table[p[i]] & 255));
-        flush_bits(w);
+        add_bits(&w, table[p[i]] >> 8, (int)(table[p[i]] & 255));
+        flush_bits(&w);
     }
+    *writer = w;
 }
 
-static void write_codes(State *s, Writer *w, const uint8_t *p, Py_ssize_t n, int n_lengths, int n_head, int is_last)
+static void write_codes(State *s, Writer *w, const uint8_t *p, Py_ssize_t n, int is_last)
 {
     uint32_t table[256];
     Py_ssize_t at = 0;
     add_bits(w, (uint64_t)(is_last | 2 << 1), 3);
-    add_bits(w, (uint64_t)(n_lengths - 257), 5);
+    add_bits(w, (uint64_t)(s->plan.n_lengths - 257), 5);
     add_bits(w, 0, 5);
-    add_bits(w, (uint64_t)(n_head - 4), 4);
+    add_bits(w, (uint64_t)(s->plan.n_head - 4), 4);
     flush_bits(w);
-    for (int i = 0; i < n_head; i++) {
-        add_bits(w, s->head_codes.length[head_order[i]], 3);
+    for (int i = 0; i < s->plan.n_head; i++) {
+        add_bits(w, s->plan.head_codes.length[head_order[i]], 3);
         flush_bits(w);
     }
-    for (int i = 0; i < s->head.n; i++) {
-        int symbol = s->head.symbol[i];
-        add_bits(w, s->head_codes.code[symbol], s->head_codes.length[symbol]);
-        add_bits(w, s->head.extra[i], extra_of_head(symbol));
+    for (int i = 0; i < s->plan.head.n; i++) {
+        int symbol = s->plan.head.symbol[i];
+        add_bits(w, s->plan.head_codes.code[symbol], s->plan.head_codes.length[symbol]);
+        add_bits(w, s->plan.head.extra[i], extra_of_head(symbol));
         flush_bits(w);
     }
     for (int i = 0; i < 256; i++)
-        table[i] = (uint32_t)s->codes.code[i] << 8 | s->codes.length[i];
+        table[i] = (uint32_t)s->plan.codes.code[i] << 8 | s->plan.codes.length[i];
     for (Py_ssize_t i = 0; i < s->n_runs; i++) {
         unsigned left = s->runs[i].length, part;
         write_literals(w, p + at, s->runs[i].start - at, table);
@@ -310,13 +340,13 @@ static void write_codes(State *s, Writer *w, const uint8_t *p, Py_ssize_t n, int
             unsigned extra;
             part = part_of_run(left);
             int symbol = symbol_of_run(part, &n_extra, &extra);
-            add_bits(w, s->codes.code[symbol], s->codes.length[symbol]);
+            add_bits(w, s->plan.codes.code[symbol], s->plan.codes.length[symbol]);
             add_bits(w, extra, n_extra + 1); /* and the distance, a bit that is 0 */
             flush_bits(w);
         }
     }
     write_literals(w, p + at, n - at, table);
-    add_bits(w, s->codes.code[END], s->codes.length[END]);
+    add_bits(w, s->plan.codes.code[END], s->plan.codes.length[END]);
     flush_bits(w);
 }
 
@@ -331,39 +361,38 @@ static void store_block(Writer *w, const uint8_t *p, Py_ssize_t n, int is_last)
 }
 
 /* The codes of a block with the runs that it has; answers the bits it takes. */
-static int64_t plan_block(State *s, const uint8_t *p, int *n_lengths, int *n_head)
+static int64_t plan_block(State *s, const uint8_t *p)
 {
+    Plan *plan = &s->plan;
     int64_t n_bits = 3 + 14 + count_block(s, p);
-    make_codes(&s->codes, SYMBOLS, LONGEST);
-    *n_lengths = SYMBOLS, *n_head = HEAD_SYMBOLS;
-    while (*n_lengths > 257 && !s->codes.length[*n_lengths - 1])
-        --*n_lengths;
-    make_head(s, *n_lengths);
-    while (*n_head > 4 && !s->head_codes.length[head_order[*n_head - 1]])
-        --*n_head;
-    n_bits += 3 * *n_head;
-    for (int i = 0; i < s->head.n; i++)
-        n_bits += s->head_codes.length[s->head.symbol[i]] + extra_of_head(s->head.symbol[i]);
-    for (int i = 0; i < *n_lengths; i++)
-        n_bits += (int64_t)s->codes.count[i] * s->codes.length[i];
+    make_codes(&plan->codes, SYMBOLS, LONGEST);
+    plan->n_lengths = SYMBOLS, plan->n_head = HEAD_SYMBOLS;
+    while (plan->n_lengths > 257 && !plan->codes.length[plan->n_lengths - 1])
+        plan->n_lengths--;
+    make_head(s, plan->n_lengths);
+    while (plan->n_head > 4 && !plan->head_codes.length[head_order[plan->n_head - 1]])
+        plan->n_head--;
+    n_bits += 3 * plan->n_head;
+    for (int i = 0; i < plan->head.n; i++)
+        n_bits += plan->head_codes.length[plan->head.symbol[i]] + extra_of_head(plan->head.symbol[i]);
+    for (int i = 0; i < plan->n_lengths; i++)
+        n_bits += (int64_t)plan->codes.count[i] * plan->codes.length[i];
     return n_bits;
 }
 
 /* 0, or -1 where there is no room. */
 static int write_block(State *s, Writer *w, const uint8_t *p, Py_ssize_t n, int is_last)
 {
-    int n_lengths, n_head;
     find_runs(s, p, n);
     count_bytes(s, p, n);
-    int64_t n_bits = plan_block(s, p, &n_lengths, &n_head);
+    int64_t n_bits = plan_block(s, p);
     Py_ssize_t n_runs = s->n_runs;
     if (n_runs * SHORT > n) { /* runs that are short and many take more than literals of a bit or two */
+        Plan with_runs = s->plan;
         s->n_runs = 0;
-        int64_t without = plan_block(s, p, &n_lengths, &n_head);
-        if (without > n_bits) {
-            s->n_runs = n_runs;
-            n_bits = plan_block(s, p, &n_lengths, &n_head);
-        }
+        int64_t without = plan_block(s, p);
+        if (without > n_bits)
+            s->plan = with_runs, s->n_runs = n_runs;
         else
             n_bits = without;
     }
@@ -374,7 +403,7 @@ static int write_block(State *s, Writer *w, const uint8_t *p, Py_ssize_t n, int 
     if (is_stored)
         store_block(w, p, n, is_last);
     else
-        write_codes(s, w, p, n, n_lengths, n_head, is_last);
+        write_codes(s, w, p, n, is_last);
     return 0;
 }
 
