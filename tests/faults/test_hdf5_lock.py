@@ -6,7 +6,9 @@ import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -152,16 +154,77 @@ def test_readers_do_not_share_what_an_unlocked_handle_remembers(path: Path) -> N
         assert set(cn.read(path, "events")["x"].to_pylist()) == {7}
 
 
-def test_objects_of_an_older_state_raise(path: Path) -> None:
+STALE: dict[str, tuple[Callable[[h5py.File], Any], Callable[[Any], object]]] = {
+    "file": (lambda h5: h5, lambda h5: h5["image"]),
+    "names": (lambda h5: h5, list),
+    "get": (lambda h5: h5, lambda h5: h5.get("image")),
+    "group": (lambda h5: h5["events"], lambda group: group["x"]),
+    "values": (lambda h5: h5["events"].values(), list),
+    "dataset": (lambda h5: h5["image"], lambda dataset: dataset[0]),
+    "dataset that was read": (lambda h5: (h5["image"], h5["image"][:])[0], lambda dataset: dataset[0]),
+    "shape": (lambda h5: h5["image"], lambda dataset: dataset.shape),
+    "direct": (lambda h5: h5["image"], lambda dataset: dataset.read_direct(np.zeros(2500))),
+    "as type": (lambda h5: h5["image"].astype("f4"), lambda view: view[:]),
+    "attributes": (lambda h5: h5["image"].attrs, lambda attributes: attributes["made by"]),
+    "attributes of a dataset": (lambda h5: h5["image"], lambda dataset: dataset.attrs["made by"]),
+    "names of attributes": (lambda h5: h5["events"].attrs, list),
+    "parent": (lambda h5: h5["events/x"].parent, lambda group: group["x"]),
+    "file of a dataset": (lambda h5: h5["image"].file, lambda file: file["image"]),
+    "reference": (lambda h5: (h5, h5["image"].ref), lambda pair: pair[0][pair[1]]),
+}
+
+
+@pytest.mark.parametrize("name", STALE)
+def test_objects_of_an_older_state_raise(path: Path, name: str) -> None:
+    """Those that came from `f.h5` before another process committed, whether the reader has looked since or not."""
+    take, use = STALE[name]
+    with cn.open(path) as reader:
+        thing = take(reader.h5)
+        use(thing)
+        commit_elsewhere(path)
+        with pytest.raises(ConflictError, match=r"File\.h5"):
+            use(thing)
+        assert reader["events"].n_rows == len(rows(1))  # looks at the file again
+        with pytest.raises(ConflictError, match=r"File\.h5"):
+            use(thing)
+        use(take(reader.h5))
+        assert reader.h5 is reader.h5 and isinstance(reader.h5, h5py.File)
+
+
+def commit_elsewhere(path: Path) -> None:
+    with cn.open(path, "r+") as file:
+        file.h5["image"][...] = 5.0
+
+
+def test_a_commit_while_an_object_is_read_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cn.open(path) as reader:
         image = reader.h5["image"]
-        assert image[0] is not None
-        with cn.open(path, "r+") as file:
-            file.h5["image"][...] = 5.0
-        assert reader["events"].n_rows == len(rows(1))  # looks at the file again
-        with pytest.raises((ValueError, RuntimeError, OSError)):
-            image[0]
+        real = h5py.Dataset.__getitem__
+
+        def committed_meanwhile(dataset: h5py.Dataset, *arguments: Any, **options: Any) -> Any:
+            monkeypatch.setattr(h5py.Dataset, "__getitem__", real)
+            found = real(dataset, *arguments, **options)
+            commit_elsewhere(path)
+            return found
+
+        monkeypatch.setattr(h5py.Dataset, "__getitem__", committed_meanwhile)
+        with pytest.raises(ConflictError, match=r"File\.h5"):
+            image[:]
+        assert not image
         assert np.all(reader.h5["image"][...] == 5.0)
+
+
+def test_objects_of_a_reader_that_was_closed(path: Path) -> None:
+    reader = cn.open(path)
+    h5 = reader.h5
+    image = h5["image"]
+    reader.close()
+    assert not image and not h5
+    with pytest.raises((ValueError, RuntimeError), match="identifier"):
+        image[0]
+    with cn.open(path) as reader:
+        reader.h5.close()
+        assert len(reader["events"]) == len(rows(1))
 
 
 def test_recovery_does_not_change_a_file_under_another_program(path: Path) -> None:

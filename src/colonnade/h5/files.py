@@ -34,6 +34,7 @@ from colonnade.h5.locks import HDF5Lock, Locking, Wish, WriterLock, has_writer, 
 from colonnade.h5.marks import find_mark
 from colonnade.h5.outside import LINKS, Links, know_links
 from colonnade.h5.recovery import check_whole, clear_place, half_commit, roll_back
+from colonnade.h5.watched import Watch, watched
 from colonnade.safe_files import part_path
 
 Mode = Literal["r", "r+", "w", "a"]
@@ -100,6 +101,7 @@ class FileHandle:
         self._is_ahead = False  # of what the journal would roll back to
         self._care = Care()
         self._stamp: list[int] = []
+        self._shown: tuple[int, Any] | None = None  # of a reader: the generation, and what the program was given
         self._names = (
             "",
             "",
@@ -192,6 +194,20 @@ class FileHandle:
             self.h5.close()
         self.h5, self._stamp = _open_steady(self._watched, self._care)
         self.generation += 1
+
+    @property
+    def shown(self) -> Any:
+        """The h5py file for the program: of a reader, one whose objects raise when others have changed the file."""
+        if self._watched is None:
+            return self.h5
+        if self._shown is None or self._shown[0] != self.generation:
+            generation = self.generation
+
+            def is_stale() -> bool:
+                return self.is_open and (self.generation != generation or not self.is_current())
+
+            self._shown = generation, watched(h5py.File(self.h5.id), Watch(self.name, is_stale))
+        return self._shown[1]
 
     def wish(self) -> Wish:
         """To be used by a reader that others may disturb."""

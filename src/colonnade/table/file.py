@@ -122,13 +122,14 @@ class File(Sealed):
     def h5(self) -> Any:
         """The h5py.File (or the group that was opened), for the arrays that live beside the tables.
 
-        It is another one after a commit by others, and after a change that was taken back: ask for it anew.
+        It is another one after a commit by others, and after a change that was taken back: ask for it again. In a file
+        open for reading, it and what came from it raise ConflictError as soon as others have changed the file.
         """
         self._check_open()
         self._handle.refresh()
         if self._handle.is_journaled:
             self._receipts_now()  # before the caller can write: what is written later voids them
-        return self._handle.h5
+        return self._handle.shown
 
     @property
     def name(self) -> str:
