@@ -27,7 +27,7 @@ RNG = np.random.default_rng(5)
 
 
 def matrix(rows: int = 90, columns: int = 70, density: float = 0.1, dtype: str = "f4") -> Any:
-    found = sparse.random_array((rows, columns), density=density, rng=np.random.default_rng(2), format="csr")
+    found = sparse.random_array((rows, columns), density=density, random_state=np.random.default_rng(2), format="csr")
     found.data = (found.data * 100 + 1).astype(dtype)
     return found
 

@@ -25,7 +25,7 @@ from .sparse_decoder import Decoder
 
 
 def scattered(rows: int, columns: int, density: float, dtype: Any = "f4", wide: bool = False) -> Any:
-    made = sparse.random_array((rows, columns), density=density, rng=np.random.default_rng(rows), format="csr")
+    made = sparse.random_array((rows, columns), density=density, random_state=np.random.default_rng(rows), format="csr")
     kind = np.int64 if wide else np.int32
     parts = (made.data * 100 + 1).astype(dtype), made.indices.astype(kind), made.indptr.astype(kind)
     return sparse.csr_array(parts, shape=made.shape)
