@@ -120,7 +120,12 @@ def test_anndata_reads_it_lazily_where_it_can(path: Path, recipe: str) -> None:
             with pytest.raises(Exception):  # noqa: B017 - whatever anndata says
                 read_elem_lazy(h5["obs"]).to_memory()
             return
-        found = read_elem_lazy(h5["obs"]).to_memory()
+        try:
+            found = read_elem_lazy(h5["obs"]).to_memory()
+        except TypeError as error:
+            if "'Uint64' not understood" not in str(error):  # of anndata 0.12.0 to 0.12.6: pandas has UInt64
+                raise
+            pytest.skip("this anndata cannot read unsigned numbers with missing rows lazily")
         same(found, make())
 
 
