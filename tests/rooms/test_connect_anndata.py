@@ -293,6 +293,25 @@ def test_strings_have_the_old_form_where_anndata_is_set_to_write_it(tmp_path: Pa
     assert_equal(anndata.read_h5ad(tmp_path / "ours.h5ad"), anndata.read_h5ad(tmp_path / "theirs.h5ad"), exact=True)
 
 
+@pytest.mark.parametrize("columns", [[], ["n"]])
+@pytest.mark.parametrize("member", ["obs", "var", "obsm/df"])
+def test_a_lazy_frame_is_refused_as_anndata_refuses_it(member: str, columns: list[str], tmp_path: Path) -> None:
+    adata = anndata.AnnData(np.eye(3))
+    frame = pd.DataFrame({name: range(3) for name in columns}, index=list("abc"))
+    adata.obs, adata.var, adata.obsm["df"] = frame.copy(), frame.copy(), frame.copy()
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    lazy = anndata.experimental.read_lazy(tmp_path / "a.h5ad")
+    for name in {"obs", "var"} - {member}:
+        setattr(adata, name, getattr(lazy, name).to_memory())
+    if member == "obsm/df":
+        adata.obsm["df"] = lazy.obsm["df"]
+    else:
+        setattr(adata, member, getattr(lazy, member))
+    with pytest.raises(cn.errors.UsageError, match=f"cannot write /{member}: it is a lazy frame"):
+        cn.from_anndata(adata, tmp_path / "b.h5ad")
+    assert not (tmp_path / "b.h5ad").exists()
+
+
 def test_an_object_inside_uns_comes_back_as_one(tmp_path: Path) -> None:
     inner, adata = small(), small()
     inner.raw, inner.uns["more"] = small(), {"deep": small()}

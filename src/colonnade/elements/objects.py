@@ -54,8 +54,15 @@ def raw_members(value: Any) -> dict[str, Any]:
 
 def _annotation(frame: Any) -> Any:
     """obs or var as anndata writes it: a column of objects in which strings are missing becomes a categorical."""
+    if is_lazy_frame(frame):
+        return frame
     natsort = sys.modules.get("natsort")  # anndata needs it, so it is loaded where there is an AnnData object
     return with_categories(frame, sorted if natsort is None else natsort.natsorted)
+
+
+def is_lazy_frame(value: Any) -> bool:
+    """Whether this is a frame of an AnnData object that was opened lazily: a mapping that looks like one of pandas."""
+    return type(value).__name__ == "Dataset2D" and type(value).__module__.startswith("anndata.")
 
 
 def backed_matrix(value: Any) -> Any | None:

@@ -24,6 +24,7 @@ from colonnade.elements.objects import (
     awkward_buffers,
     backed_matrix,
     dask_array,
+    is_lazy_frame,
     is_raw,
     only_plain_strings,
     raw_members,
@@ -368,6 +369,8 @@ def _plan_awkward(value: Any, where: str, depth: int) -> Planned | None:
 
 
 def _plan_frame(value: Any, where: str, depth: int) -> Planned | None:
+    if is_lazy_frame(value):
+        raise UsageError(f"cannot write {where}: it is a lazy frame. Call its to_memory() first.", where=where)
     parts = value if isinstance(value, FrameParts) else split_frame(value)
     if parts is None:
         parts = arrow_frame(value, where)
