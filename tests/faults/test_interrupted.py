@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from h5py._objects import phil
 
 import colonnade as cn
-from colonnade.h5 import callbacks, disk, journal
+from colonnade.h5 import callbacks, capi, disk, journal
 from colonnade.h5.interrupts import _Wrapped
 from colonnade.h5.locks import WriterLock, lock_path
 from tests.faults.changes import CHANGES, Change, make_file, rows
@@ -58,10 +59,15 @@ class Strike:
     """Raises an exception at one line of what HDF5 calls, the nth time it comes there; or counts how often it does."""
 
     def __init__(
-        self, place: Place | None = None, nth: int = 0, error: type[BaseException] = KeyboardInterrupt
+        self,
+        place: Place | None = None,
+        nth: int = 0,
+        error: type[BaseException] = KeyboardInterrupt,
+        before: bool = False,
     ) -> None:
+        """before: at the entry of `write` only, where nothing can catch it."""
         self.counts: dict[Place, int] = {}
-        self._place, self._nth, self._error = place, nth, error
+        self._place, self._nth, self._error, self._before = place, nth, error, before
 
     def __enter__(self) -> Strike:
         sys.settrace(self._called)
@@ -83,8 +89,9 @@ class Strike:
 
     def _come(self, frame: FrameType, event: str) -> None:
         code = frame.f_code
-        if code in FIRST and frame.f_lineno <= code.co_firstlineno + 2:
-            return  # not inside `try` yet: HDF5 2.0 itself crashes on some failed writes (H5Ldelete)
+        is_first = code in FIRST and frame.f_lineno <= code.co_firstlineno + 2  # not inside `try` yet
+        if is_first != self._before or (self._before and code.co_name != "write"):
+            return
         place = (code.co_qualname, frame.f_lineno, event)
         self.counts[place] = self.counts.get(place, 0) + 1
         if place == self._place and self.counts[place] == self._nth:
@@ -125,6 +132,26 @@ def test_exception_at_any_line_of_a_callback(
         path.write_bytes(base)
         nth = random.randint(1, counting.counts[place])
         check_strike(path, change, Strike(place, nth, error), error, base, after)
+
+
+@pytest.mark.parametrize("name", [*CHANGES, *MORE])
+def test_exception_before_the_first_line_of_a_write(
+    base: bytes, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HDF5 crashes on some writes that fail, and loses the failure of others: it does not learn of it."""
+    printed: list[type[BaseException]] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: printed.append(args.exc_type))
+    change, path = {**CHANGES, **MORE}[name], tmp_path / "run.h5"
+    path.write_bytes(base)
+    with cn.open(path, "r+", durability="fast") as file, Strike(before=True) as counting:
+        change(file)
+    after, random = state_of(path), Random(name)
+    for place, count in sorted(counting.counts.items()):
+        for nth in {random.randint(1, count) for _ in range(PLACES)}:
+            path.write_bytes(base)
+            check_strike(path, change, Strike(place, nth, MemoryError, before=True), InterruptedError, base, after)
+            assert printed == [MemoryError]
+            printed.clear()
 
 
 def check_strike(
@@ -187,6 +214,49 @@ def test_callback_that_fails_before_its_first_line_is_noticed(tmp_path: Path) ->
         file.roll_back()
         file.commit()
     assert path.read_bytes() == b"old"
+
+
+def test_callback_that_fails_before_its_first_line_and_is_repeated_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+    with journal.JournaledFile(path, disk.Disk()) as file:
+        calls = callbacks.Callbacks(file)
+        calls.seek(0)  # what follows does not come
+        calls.seek(0)
+        calls.write(memoryview(b"n"))
+        with pytest.raises(InterruptedError, match="repeat"):
+            file.commit()
+        file.roll_back()
+    assert path.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("n_held", [0, 1, 2])
+def test_lock_of_h5py_is_held_afterwards_as_often_as_before(
+    path: Path, monkeypatch: pytest.MonkeyPatch, n_held: int
+) -> None:
+    """The program may hold it on purpose; what h5py leaves of it when an exception comes through HDF5 is released."""
+
+    real = callbacks.Callbacks._read
+
+    def leave(*_arguments: object) -> None:
+        monkeypatch.setattr(callbacks.Callbacks, "_read", real)
+        phil.acquire()
+        raise KeyboardInterrupt
+
+    with cn.open(path, "r+", durability="fast") as file:
+        for _ in range(n_held):
+            phil.acquire()
+        monkeypatch.setattr(callbacks.Callbacks, "_read", leave)
+        with pytest.raises(KeyboardInterrupt):
+            file["events"].update("x", [0], [1.5])
+        assert phil._is_owned() == (n_held > 0)
+        assert not n_held or capi.lock_depth() == n_held
+        file["events"].update("x", [0], [2.5])
+        for _ in range(n_held):
+            phil.release()
+        assert not phil._is_owned()
+        file["events"].update("x", [1], [3.5])
+    assert cn.read(path, "events")["x"].to_pylist()[:2] == [2.5, 3.5]
 
 
 def test_too_little_stack_is_noticed_before_anything_is_done(path: Path) -> None:

@@ -3,29 +3,50 @@
 HDF5 calls `seek` and then `readinto` or `write`, wherever it reads or writes: also when a handle is garbage, where an
 exception goes nowhere. What was to be written is lost then, and HDF5 carries on. So:
 - an exception in a method is kept in the `Latch` of the file, and the method tries again: HDF5 gets what it asked for;
-- an address is noted by `seek` and struck out when the read or write is complete. `seek` is a function in C, into
-  which no exception can come; so a method that failed before its first line, or inside its `except`, leaves a note;
+- every address is noted by `seek`, taken by the read or write that follows, and forgotten when that is complete. `seek`
+  is a function in C, into which no exception can come; so a method that failed before its first line leaves a note;
+- HDF5 does not bear that a write fails: it carries on, or crashes. So `write` is called through ctypes, which prints
+  what comes out of it (it can only come before the first line) and returns; the note is there;
 - a commit looks at the latch first, and raises what is kept; so does every read when HDF5 has returned.
 """
 
 from __future__ import annotations
 
+import ctypes
 from contextlib import suppress
+from queue import SimpleQueue
+from threading import get_ident
 from typing import Protocol
 
 from h5py._objects import phil
 
+from colonnade.h5 import capi
 from colonnade.h5.interrupts import shielded
+
+_SWALLOWING = ctypes.PYFUNCTYPE(None, ctypes.py_object)
+
+
+class LostAddress(Exception):
+    """An exception struck as an address was taken."""
 
 
 class Latch:
     """What went wrong in the calls of HDF5 to one file, since it was opened or rolled back."""
 
-    def __init__(self) -> None:
-        self.begun: dict[int, int | None] = {}  # addresses that HDF5 is reading or writing at
+    def __init__(self, holds: dict[int, int] | None = None) -> None:
+        self.sought: SimpleQueue[int] = SimpleQueue()  # addresses that HDF5 is going to read or write at
+        self.address: int | None = None  # where it is reading or writing
         self.failure: BaseException | None = None
         self.is_broken = False  # something was not written
         self.is_dead = False  # rolled back: what HDF5 still writes is not wanted
+        self.holds = {} if holds is None else holds  # by thread: how often the program itself holds h5py's lock
+
+    def enter(self) -> None:
+        """At the beginning of a call: the program may hold h5py's lock on purpose, and then keeps it."""
+        if not phil._is_owned():
+            self.holds.pop(get_ident(), None)
+        elif self.failure is None and self._is_idle():  # none of it is left by an exception
+            self.holds[get_ident()] = capi.lock_depth()
 
     def keep(self, error: BaseException) -> None:
         """Remember the first error."""
@@ -35,13 +56,26 @@ class Latch:
     def is_sound(self) -> bool:
         """Whether HDF5 was given and rid of everything; where not, only rolling back helps."""
         with phil:  # no thread is inside HDF5
-            return not self.begun and not self.is_broken
+            return self._is_idle()
+
+    def _is_idle(self) -> bool:
+        return not self.sought.qsize() and self.address is None and not self.is_broken
+
+    def begin(self) -> int:
+        """The address that HDF5 has sought last; those before it, nothing was read from or written to."""
+        if self.sought.qsize() > 1:
+            self.is_broken = True
+        while self.sought.qsize():
+            self.address = self.sought.get_nowait()
+        if self.address is None:
+            raise LostAddress
+        return self.address
 
     def take(self) -> BaseException | None:
         """The exception to raise, if any: once where nothing is lost, else until the file is rolled back."""
         is_sound = self.is_sound()
         if self.failure is not None or not is_sound:
-            _release_lock()
+            self._release_lock()
         if is_sound:
             failure, self.failure = self.failure, None
             return failure
@@ -49,15 +83,15 @@ class Latch:
             "cannot go on: an exception struck while HDF5 read or wrote the file. The change is taken back: repeat it"
         )
 
+    def _release_lock(self) -> None:
+        """Release what h5py still holds of its lock, though this thread is inside no call of h5py.
 
-def _release_lock() -> None:
-    """Release h5py's lock as often as this thread still has it, which is inside no call of h5py.
-
-    An exception that came through a callback while HDF5 carried on is found by h5py as it leaves its lock: it does not
-    leave it then, and every other thread would wait for it for ever.
-    """
-    while phil._is_owned():
-        phil.release()
+        An exception that came through a callback while HDF5 carried on is found by h5py as it leaves its lock: it does
+        not leave it then, and every other thread would wait for it for ever.
+        """
+        held = self.holds.get(get_ident(), 0)
+        while phil._is_owned() and not (held and capi.lock_depth() <= held):
+            phil.release()
 
 
 class Store(Protocol):
@@ -84,10 +118,14 @@ class Callbacks:
     def __init__(self, file: Store, reads_only: bool = False) -> None:
         """reads_only: beside another opening, which writes."""
         self._file = file
-        self._latch = file.latch if reads_only else Latch()
+        self._latch = file.latch if reads_only else Latch(file.latch.holds)
         file.latch = self._latch
-        self.seek = self._latch.begun.setdefault
+        self.seek = self._latch.sought.put
         self.flush = {}.clear  # nothing: what must be on the disk, a commit puts there
+
+    def for_hdf5(self) -> Entries:
+        """What HDF5 is given."""
+        return Entries(self)
 
     @property
     def _is_live(self) -> bool:
@@ -98,9 +136,14 @@ class Callbacks:
     @shielded
     def tell(self) -> int:
         """After seek(0, SEEK_END): the length of the file."""
-        length = self._file.length
-        self._latch.begun.pop(0, None)
-        return length
+        try:
+            self._latch.begin()
+            length = self._file.length
+            self._latch.address = None
+            return length
+        except BaseException as error:  # noqa: BLE001 - kept, as in write
+            self._latch.keep(error)
+            return self._file.length
 
     @shielded
     def readinto(self, buffer: memoryview) -> None:
@@ -113,13 +156,13 @@ class Callbacks:
             self._read(buffer)
 
     def _read(self, buffer: memoryview) -> None:
-        address = next(reversed(self._latch.begun))
+        address = self._latch.begin()
         view = memoryview(buffer).cast("B")
         data = self._file.read_at(address, len(view))
         view[: len(data)] = data
         if len(data) < len(view):
             view[len(data) :] = bytes(len(view) - len(data))
-        del self._latch.begun[address]  # the last line: what strikes before it finds the address
+        self._latch.address = None  # the last line: what strikes before it finds the address
 
     @shielded
     def write(self, data: memoryview) -> None:
@@ -130,10 +173,10 @@ class Callbacks:
             self._write_again(data, error)
 
     def _write(self, data: memoryview) -> None:
-        address = next(reversed(self._latch.begun))
+        address = self._latch.begin()
         if self._is_live and not self._latch.is_broken:
             self._file.write_at(address, memoryview(data).cast("B"))
-        del self._latch.begun[address]
+        self._latch.address = None
 
     def _write_again(self, data: memoryview, error: BaseException) -> None:
         """After an exception that has nothing to do with the disk: what HDF5 wrote, it may read again soon."""
@@ -162,3 +205,12 @@ class Callbacks:
                 self._truncate(length)
                 self._latch.is_broken = was_broken
         return length
+
+
+class Entries:
+    """The file object of HDF5: where it enters the callbacks. Apart from them, since ctypes keeps what it calls."""
+
+    def __init__(self, calls: Callbacks) -> None:
+        self.seek, self.flush, self.tell = calls.seek, calls.flush, calls.tell
+        self.readinto, self.truncate = calls.readinto, calls.truncate
+        self.write = _SWALLOWING(calls.write)

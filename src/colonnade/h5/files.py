@@ -169,6 +169,8 @@ class FileHandle:
     def commit(self) -> None:
         """Make what was written part of the file."""
         self.check_process()
+        if self._journaled is not None:
+            self._journaled.latch.enter()
         h5f.flush(self.h5.id)
         if self._journaled is not None and self._aside is None:
             self._journaled.commit()
@@ -261,7 +263,10 @@ class FileHandle:
     def make_usable(self) -> None:
         """Between changes: forget what HDF5 holds after a read or write of it failed, and raise what struck then."""
         self.check_process()
-        if self._journaled is None or self._journaled.closed or self.is_changing:
+        if self._journaled is None or self._journaled.closed:
+            return
+        self._journaled.latch.enter()
+        if self.is_changing:
             return
         if self._is_torn:
             self.roll_back()
@@ -461,7 +466,8 @@ def _lost_by(journaled: JournaledFile | None, error: Exception | None) -> BaseEx
         journaled.latch.is_broken = True  # HDF5 says that a callback failed, which ours do before their first line
         return journaled.latch.take()
     is_meant = error is not None and as_damage(error, "") is error  # an error of ours, or of the program
-    return None if is_meant and journaled.latch.failure is None else journaled.latch.take()
+    is_lost = journaled.latch.failure is not None or not journaled.latch.is_sound()
+    return journaled.latch.take() if is_lost or not is_meant else None
 
 
 @shielded
@@ -753,7 +759,7 @@ def _access_list(stream: JournaledFile, reads_only: bool = False) -> Any:
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
     access.set_fclose_degree(h5f.CLOSE_STRONG)
-    access.set_fileobj_driver(h5fd.fileobj_driver, Callbacks(stream, reads_only))
+    access.set_fileobj_driver(h5fd.fileobj_driver, Callbacks(stream, reads_only).for_hdf5())
     return access
 
 

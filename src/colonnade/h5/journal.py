@@ -363,7 +363,7 @@ class JournaledFile(io.RawIOBase):
     def roll_back(self) -> None:
         """Forget everything written since the last commit, and what HDF5 may still write of it."""
         self.latch.is_dead = True
-        self.latch = Latch()
+        self.latch = Latch(self.latch.holds)
         if self.is_orphan:
             return
         if self._journal is not None:
