@@ -76,9 +76,10 @@ def test_round_trips_to_pandas_h5py_and_colonnade(tmp_path: Path) -> None:
     with cn.open(tmp_path / "a.h5") as file:
         found = file["t"].to_numpy()["s"]
     assert pd.Series(found).tolist() == rows and pd.DataFrame({"s": found})["s"].str.len().tolist() == [1, 1, 0, 25]
-    with h5py.File(tmp_path / "b.h5", "w") as other:
-        other["s"] = found
-        assert other["s"].asstr()[:].tolist() == rows
+    if h5py.version.version_tuple[:2] >= (3, 14):  # older ones do not take NumPy's strings
+        with h5py.File(tmp_path / "b.h5", "w") as other:
+            other["s"] = found
+            assert other["s"].asstr()[:].tolist() == rows
     cn.write(tmp_path / "c.h5", {"s": found}, "t")
     assert cn.read(tmp_path / "c.h5")["s"].to_pylist() == rows
     assert pickle.loads(pickle.dumps(found)).tolist() == rows
