@@ -138,9 +138,10 @@ def test_readers_cannot_set_them_and_transactions_can(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("count", [3, 30])
-def test_attributes_that_hdf5_wrote(libver: Any, count: int) -> None:
+def test_attributes_that_hdf5_wrote(tmp_path: Path, libver: Any, count: int) -> None:
     """In headers of both versions, in heaps, of variable length: the walk is the same for every object."""
-    with h5py.File("t.h5", "w", driver="core", backing_store=False, libver=libver) as file:
+    path = tmp_path / "t.h5"
+    with h5py.File(path, "w", libver=libver) as file:
         node = file.create_dataset("d", data=[1, 2, 3])
         for number in range(count):
             node.attrs[f"n{number}"] = number
@@ -151,9 +152,7 @@ def test_attributes_that_hdf5_wrote(libver: Any, count: int) -> None:
         node.attrs.create("shared", 0.5, dtype=file["kind"])
         node.attrs["fixed"] = np.bytes_(b"abc")
         node.attrs["grid"] = np.arange(6).reshape(2, 3)
-        file.flush()
-        data = file.id.get_file_image()
-    source, root = open_root(source_of_buffer(data))
+    source, root = open_root(source_of_buffer(path.read_bytes()))
     messages = read_messages(source, find_address(source, root, "d"))
     found = read_attributes(source, messages)
     assert [found[f"n{number}"] for number in range(count)] == list(range(count))
@@ -161,15 +160,14 @@ def test_attributes_that_hdf5_wrote(libver: Any, count: int) -> None:
     assert found["empty"] is None and found["shared"] == 0.5 and found["grid"].tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_bytes_of_variable_length_are_copied_as_bytes() -> None:
+def test_bytes_of_variable_length_are_copied_as_bytes(tmp_path: Path) -> None:
     """Nothing says that they are text: NUL at their end would be lost."""
-    with h5py.File("t.h5", "w", driver="core", backing_store=False, libver="latest") as file:
+    path = tmp_path / "t.h5"
+    with h5py.File(path, "w", libver="latest") as file:
         value = np.empty((), dtype=object)
         value[()] = np.frombuffer(b"ab\0", dtype="V1")
         file.create_group("g").attrs.create("b", value, dtype=h5py.vlen_dtype(np.dtype("V1")))
-        file.flush()
-        data = file.id.get_file_image()
-    source, root = open_root(source_of_buffer(data))
+    source, root = open_root(source_of_buffer(path.read_bytes()))
     messages = read_messages(source, find_address(source, root, "g"))
     assert read_attributes(source, messages) == {"b": b"ab\0"}
     (copied,) = portable_attributes(source, messages, "g")
