@@ -134,8 +134,7 @@ class Callbacks:
         return self._file.latch is self._latch and not self._file.is_orphan
 
     @shielded
-    def tell(self) -> int:
-        """After seek(0, SEEK_END): the length of the file."""
+    def tell(self) -> int:  # after seek(0, SEEK_END): the length of the file
         try:
             self._latch.begin()
             length = self._file.length
