@@ -13,7 +13,7 @@ import random
 import signal
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,6 +159,9 @@ class SlowDisk(Disk):
     def write(self, descriptor: int, data: bytes | bytearray | memoryview, offset: int) -> None:
         super().write(descriptor, data, offset)
         pause(self._chance, 0.1)
+
+    def write_parts(self, descriptor: int, parts: Sequence[Any], offset: int) -> None:
+        self.write(descriptor, b"".join(parts), offset)
 
     def truncate(self, descriptor: int, length: int) -> None:
         super().truncate(descriptor, length)

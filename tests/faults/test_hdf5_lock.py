@@ -6,7 +6,7 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,9 @@ class Asking(Disk):
         super().write(descriptor, data, offset)
         if self.in_commit and len(self.during) < 8:
             self.during.append(opened_elsewhere(self.path))
+
+    def write_parts(self, descriptor: int, parts: Sequence[Any], offset: int) -> None:
+        self.write(descriptor, b"".join(parts), offset)
 
     def open(self, path: Path, create: bool = False, write: bool = True) -> int:
         self.in_commit = self.in_commit or create

@@ -79,6 +79,9 @@ class Broken(Disk):
         self._try()
         super().write(descriptor, data, offset)
 
+    def write_parts(self, descriptor: int, parts: Sequence[Any], offset: int) -> None:
+        self.write(descriptor, b"".join(parts), offset)
+
     def truncate(self, descriptor: int, length: int) -> None:
         self._try()
         super().truncate(descriptor, length)
