@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
+from colonnade.errors import UsageError
 from colonnade.h5.apply import Packer
 from colonnade.h5.direct import CannotSkipFilter, cut_rows, find_chunk, keeping_mask, write_chunk
 from colonnade.h5.matrices import create_matrix, resize_matrix
@@ -164,3 +165,12 @@ def test_bitmaps_that_the_library_may_leave_unfiltered_are_built_anew(tmp_path: 
         for filters in ("none", "deflate", "blosc:lz4"):
             made = create_matrix(h5.id, filters, (3, 5), (1, 5), filters)
             assert resize_matrix(made, (4, 5)) == (filters != "blosc:lz4")
+
+
+@pytest.mark.parametrize("filters", ["blosc:lz4+blosc:zstd", "blosc2+shuffle+blosc2", "bitshuffle+bitshuffle"])
+def test_a_plugin_named_twice_is_refused(tmp_path: Path, filters: str) -> None:
+    """It killed the process: only the first of them is told the size of a row."""
+    pytest.importorskip("hdf5plugin")
+    with pytest.raises(UsageError, match="twice"):
+        cn.write(tmp_path / "x.h5", {"x": [1, 2]}, "t", columns={"x": {"filters": filters}})
+    assert not (tmp_path / "x.h5").exists()

@@ -51,8 +51,11 @@ def parse_filters(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 def set_filters(creation: Any, text: str, stored: StoredType) -> None:
     """Put the filters of `text` into a dataset creation property list, in their order."""
-    for name, options in parse_filters(text):
+    steps = parse_filters(text)
+    for name, options in steps:
         if name in PLUGINS:
+            if [other for other, _ in steps].count(name) > 1:  # HDF5 then completes the options of the first only
+                raise UsageError(f"cannot use filter {name} twice in {text!r}. Name it once.", filter=name)
             if name in ("blosc", "blosc2", "bitshuffle") and stored.has_pointers:
                 # Their code divides by an element size that variable-length data does not have.
                 raise UsageError(f"filter {name} does not work on {stored}: use shuffle+deflate or zstd", filter=name)
