@@ -306,7 +306,11 @@ def test_a_lazy_frame_is_refused_as_anndata_refuses_it(member: str, columns: lis
     if member == "obsm/df":
         adata.obsm["df"] = lazy.obsm["df"]
     else:
-        setattr(adata, member, getattr(lazy, member))
+        try:
+            setattr(adata, member, getattr(lazy, member))
+        except AttributeError as error:  # of anndata 0.12.0
+            assert "'columns' of 'Dataset2D' object has no setter" in str(error) and not columns
+            pytest.skip("this anndata takes no lazy frame without columns")
     with pytest.raises(cn.errors.UsageError, match=f"cannot write /{member}: it is a lazy frame"):
         cn.from_anndata(adata, tmp_path / "b.h5ad")
     assert not (tmp_path / "b.h5ad").exists()
