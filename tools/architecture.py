@@ -3,7 +3,7 @@
     python -m tools.architecture            writes the map
     python -m tools.architecture --check    fails when the map is not true
 
-A room imports only rooms on lower floors. The files of one folder are one room.
+A room imports only rooms on lower floors, and those before it on its own. The files of one folder are one room.
 """
 
 from __future__ import annotations
@@ -18,40 +18,36 @@ SOURCE = ROOT / "src" / "colonnade"
 PAGE = ROOT / "ARCHITECTURE.md"
 BEGIN, END = "<!-- map: written by python -m tools.architecture -->", "<!-- end of map -->"
 
+# From the ground up. A room imports rooms of lower floors, and of its own floor those that are named before it.
 FLOORS: list[tuple[str, list[str]]] = [
-    ("ground", ["dataclass", "errors", "kernels", "threads"]),
-    ("words", ["model", "predicate", "selection", "leaf", "safe_files", "sealed"]),
-    ("bytes and text", ["h5", "parse", "trust"]),
-    ("bytes HDF5 cannot read", ["sparse"]),
-    ("what is kept", ["columns"]),
-    ("how it is found", ["indexes"]),
-    ("where things are kept, and what comes in and goes out", ["layouts", "exchange"]),
-    ("what keeps in step", ["indexing", "faces"]),
-    ("verbs", ["query", "writing", "changes", "repack", "checking", "show", "versions", "foreign_tables"]),
-    ("front room", ["table"]),
-    ("beside it", ["elements"]),
-    ("other packages and layouts", ["connect", "converting"]),
-    ("doors", ["demo", "cli"]),
+    (
+        "ground",
+        ["errors", "kernels", "threads", "dataclass", "sealed", "model", "stored_dtypes", "selection", "predicate"],
+    ),
+    ("file", ["pager", "filters", "format", "h5"]),
+    ("data", ["sparse", "columns", "indexes"]),
+    ("layouts", ["layouts", "exchange"]),
+    ("verbs", ["query", "edit", "checking"]),
+    ("api", ["table", "anndata", "converting", "versions"]),
+    ("doors", ["connect", "cli"]),
 ]
-# A door may open another door: the command line starts the demo.
-ALLOWED_BESIDE = {("cli", "demo")}
 ONLY_IN = {
     "h5py": ("h5",),
     "hdf5plugin": ("h5",),
     "fsspec": ("h5",),
     "pandas": ("exchange",),
     "polars": ("exchange",),
-    "scipy": ("sparse", "elements"),
-    "awkward": ("elements",),
+    "scipy": ("sparse", "anndata"),
+    "awkward": ("anndata",),
     "anndata": ("connect",),
     "click": ("cli",),
     "rich": ("cli",),
 }
 
 
-def floor_of(room: str) -> int:
-    """The number of the floor a room is on."""
-    return next(number for number, (_, rooms) in enumerate(FLOORS) if room in rooms)
+def place_of(room: str) -> tuple[int, int]:
+    """The number of the floor a room is on, and its place there."""
+    return next((number, rooms.index(room)) for number, (_, rooms) in enumerate(FLOORS) if room in rooms)
 
 
 def room_of(path: Path) -> str:
@@ -98,8 +94,8 @@ def wrong_imports() -> list[str]:
             if parts[0] != "colonnade" or len(parts) == 1 or parts[1].startswith("__"):
                 continue
             other = parts[1]
-            if other != room and floor_of(other) >= floor_of(room) and (room, other) not in ALLOWED_BESIDE:
-                found.append(f"{where} (floor {floor_of(room)}) imports {other} (floor {floor_of(other)})")
+            if other != room and place_of(other) > place_of(room):
+                found.append(f"{where} (floor {place_of(room)[0]}) imports {other} (floor {place_of(other)[0]})")
             if room == other == "layouts" and _layout_of(path) and _is_other_layout(path, parts[2:3]):
                 found.append(f"{where} imports layout {parts[2]}: layouts do not know each other")
     return sorted(set(found))
@@ -113,6 +109,38 @@ def _layout_of(path: Path) -> str | None:
 def _is_other_layout(path: Path, below: list[str]) -> bool:
     """Whether this part of the room is the folder of another layout; its files are for all of them."""
     return bool(below) and below[0] != _layout_of(path) and (SOURCE / "layouts" / below[0]).is_dir()
+
+
+def drawn_floors() -> list[tuple[str, list[str]]]:
+    """The floors as the drawing at the head of ARCHITECTURE.md shows them, from the ground up."""
+    drawing = PAGE.read_text().split("```")[1]
+    lines = [line.split() for line in drawing.strip().splitlines()]
+    return [(name, [room.rstrip("/") for room in rooms]) for _, name, *rooms in reversed(lines)]
+
+
+def room_sizes() -> dict[str, int]:
+    """How many files each room has. Each layout is a room of its own here, as is the NumPy form of the kernels."""
+    folders = [path.parent for path in source_files() if path.parent != SOURCE]
+    return {str(folder.relative_to(SOURCE)): folders.count(folder) for folder in dict.fromkeys(folders)}
+
+
+def longest_chain(room: str) -> int:
+    """How many modules of a room import each other in a row."""
+    prefix = f"colonnade.{room.replace('/', '.')}."
+    inside = {path.stem: path for path in (SOURCE / room).glob("*.py") if path.stem != "__init__"}
+    below = {
+        name: {full[len(prefix) :].split(".")[0] for full in imported(path) if full.startswith(prefix)} & inside.keys()
+        for name, path in inside.items()
+    }
+    depths: dict[str, int] = {}
+
+    def depth(name: str) -> int:
+        if name not in depths:
+            depths[name] = 0  # late imports may form a circle
+            depths[name] = 1 + max((depth(other) for other in below[name] if other != name), default=0)
+        return depths[name]
+
+    return max((depth(name) for name in sorted(inside)), default=0)
 
 
 def first_line(path: Path) -> str:

@@ -24,7 +24,7 @@ from colonnade.columns.extension import complex_array
 from colonnade.columns.mapping import default_type
 from colonnade.h5.attributes import read_text
 from colonnade.h5.datatypes import describe_type
-from colonnade.show import type_word
+from colonnade.table.show import type_word
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "types.md"
 

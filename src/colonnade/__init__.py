@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from colonnade import errors
+    from colonnade.anndata import read_element, write_element
     from colonnade.connect.anndata import from_anndata, to_anndata
     from colonnade.converting import convert
-    from colonnade.elements import read_element, write_element
     from colonnade.model import ColumnOptions as column
     from colonnade.model import Finding, IndexInfo
     from colonnade.predicate import Predicate, col
@@ -53,10 +53,10 @@ _HOMES = {
     "from_anndata": "colonnade.connect.anndata",
     "fix": "colonnade.table.checking",
     "open_sparse": "colonnade.table.sparse",
-    "read_element": "colonnade.elements",
+    "read_element": "colonnade.anndata",
     "show_versions": "colonnade.versions",
     "to_anndata": "colonnade.connect.anndata",
-    "write_element": "colonnade.elements",
+    "write_element": "colonnade.anndata",
     "write_sparse": "colonnade.table.sparse",
 }
 _NAMES_THERE = {"column": "ColumnOptions"}

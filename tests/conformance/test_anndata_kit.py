@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import colonnade as cn
-from colonnade.elements import read
+from colonnade.anndata import read
 from colonnade.h5 import nodes
 from colonnade.layouts.anndata import names, rules, rules_values
 from colonnade.layouts.checks import CHECKS

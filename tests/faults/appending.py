@@ -26,9 +26,10 @@ import pyarrow.compute as pc
 import colonnade as cn
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ConflictError
-from colonnade.h5 import files, journal
-from colonnade.h5.disk import Disk
-from colonnade.h5.journal import Durability
+from colonnade.h5 import files
+from colonnade.pager import journal
+from colonnade.pager.disk import Disk
+from colonnade.pager.journal import Durability
 from colonnade.query import scan
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]

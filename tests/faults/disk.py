@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
-from colonnade.h5.disk import Disk
+from colonnade.pager.disk import Disk
 
 PAGE = 4096
 Kind = Literal["create", "write", "truncate", "sync", "sync_folder", "unlink", "rename"]

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 import colonnade as cn
-from colonnade.h5.locks import lock_path
+from colonnade.pager.locks import lock_path
 
 Columns = dict[str, list[Any]]
 Model = dict[str, Columns]

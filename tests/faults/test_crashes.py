@@ -21,12 +21,13 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ColonnadeError, ConflictError
-from colonnade.h5 import files, journal, marks
-from colonnade.h5.disk import Disk
-from colonnade.h5.journal import Durability, journal_path
-from colonnade.h5.locks import lock_path
-from colonnade.h5.marks import find_mark
-from colonnade.h5.recovery import roll_back
+from colonnade.h5 import files
+from colonnade.pager import journal, marks
+from colonnade.pager.disk import Disk
+from colonnade.pager.journal import Durability, journal_path
+from colonnade.pager.locks import lock_path
+from colonnade.pager.marks import find_mark
+from colonnade.pager.recovery import roll_back
 from tests.faults.changes import ACTS, CHANGES, Act, Change, make_file, rows
 from tests.faults.disk import Crash, FaultyDisk, Remains
 from tests.faults.states import State, tables_state, whole_state

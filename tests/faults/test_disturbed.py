@@ -17,8 +17,9 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ConflictError
-from colonnade.h5 import files, journal, locks
-from colonnade.h5.locks import WriterLock, has_writer, lock_path
+from colonnade.h5 import files
+from colonnade.pager import journal, locks
+from colonnade.pager.locks import WriterLock, has_writer, lock_path
 from colonnade.query import scan
 from tests.faults.changes import make_file, rows
 from tests.faults.test_crashes import leave_stale_lock

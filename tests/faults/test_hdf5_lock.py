@@ -17,7 +17,7 @@ import pytest
 import colonnade as cn
 from colonnade.errors import ConflictError
 from colonnade.h5 import files
-from colonnade.h5.disk import Disk
+from colonnade.pager.disk import Disk
 from tests.faults.changes import make_file, rows
 from tests.faults.test_kill import leave_journal
 

@@ -21,9 +21,10 @@ import pytest
 from h5py._objects import phil
 
 import colonnade as cn
-from colonnade.h5 import callbacks, capi, disk, journal
-from colonnade.h5.interrupts import _Wrapped
-from colonnade.h5.locks import WriterLock, lock_path
+from colonnade.h5 import callbacks, capi
+from colonnade.pager import disk, journal, latch
+from colonnade.pager.interrupts import _Wrapped
+from colonnade.pager.locks import WriterLock, lock_path
 from tests.faults.changes import CHANGES, Change, make_file, rows
 from tests.faults.interrupted import interrupt
 from tests.faults.states import whole_state
@@ -31,7 +32,7 @@ from tests.faults.states import whole_state
 SIGNALS = int(os.environ.get("COLONNADE_SIGNALS", "60"))
 PLACES = int(os.environ.get("COLONNADE_PLACES", "5"))  # lines tried per change and exception
 KINDS = (KeyboardInterrupt, MemoryError, RecursionError)
-TRACED = {callbacks.__file__, journal.__file__, disk.__file__}
+TRACED = {callbacks.__file__, latch.__file__, journal.__file__, disk.__file__}
 
 FIRST = {getattr(callbacks.Callbacks, name).__code__ for name in ("tell", "readinto", "write", "truncate")}
 
@@ -250,7 +251,7 @@ def test_lock_of_h5py_is_held_afterwards_as_often_as_before(
         with pytest.raises(KeyboardInterrupt):
             file["events"].update("x", [0], [1.5])
         assert phil._is_owned() == (n_held > 0)
-        assert not n_held or capi.lock_depth() == n_held
+        assert not n_held or capi.HDF5_LOCK.depth() == n_held
         file["events"].update("x", [0], [2.5])
         for _ in range(n_held):
             phil.release()

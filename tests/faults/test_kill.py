@@ -12,10 +12,10 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ConflictError
-from colonnade.h5 import locks
-from colonnade.h5.disk import Disk
-from colonnade.h5.journal import Durability, JournaledFile, journal_path
-from colonnade.h5.locks import WriterLock, lock_path
+from colonnade.pager import locks
+from colonnade.pager.disk import Disk
+from colonnade.pager.journal import Durability, JournaledFile, journal_path
+from colonnade.pager.locks import WriterLock, lock_path
 from tests.faults.changes import make_file, rows
 from tests.faults.states import objects_state, tables_state
 from tests.faults.test_crashes import leave_stale_lock

@@ -18,12 +18,12 @@ import pytest
 import colonnade as cn
 from colonnade.errors import ConflictError
 from colonnade.h5 import capi
-from colonnade.h5 import journal as journal_module
-from colonnade.h5.disk import Disk
 from colonnade.h5.files import FileHandle
-from colonnade.h5.journal import MAGIC, PAGE, JournaledFile, journal_path
-from colonnade.h5.marks import MARK_BYTES, STRIDE, Mark, find_mark, pack_mark
-from colonnade.h5.recovery import roll_back
+from colonnade.pager import journal as journal_module
+from colonnade.pager.disk import Disk
+from colonnade.pager.journal import MAGIC, PAGE, JournaledFile, journal_path
+from colonnade.pager.marks import MARK_BYTES, STRIDE, Mark, find_mark, pack_mark
+from colonnade.pager.recovery import roll_back
 from tests.faults.changes import make_file, rows
 from tests.faults.test_crashes import OPENINGS
 from tests.faults.test_kill import forget, leave_journal

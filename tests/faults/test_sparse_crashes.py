@@ -17,7 +17,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ColonnadeError
-from colonnade.h5 import journal
+from colonnade.pager import journal
 from colonnade.sparse import find_sparse, verify_sparse
 from tests.faults.changes import Act, Change
 from tests.faults.states import State, tables_state

@@ -20,8 +20,8 @@ import scipy.sparse as sp
 from click.testing import CliRunner
 
 import colonnade as cn
+from colonnade.anndata import SparseMatrix
 from colonnade.cli import main
-from colonnade.elements import SparseMatrix
 from colonnade.errors import ColonnadeError
 from tests.golden.test_foreign import checksum
 

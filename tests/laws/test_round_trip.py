@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import colonnade as cn
-from colonnade import writing
 from colonnade.columns import read
+from colonnade.edit import create as writing
 from tests.laws.strategies import INTEGERS, make_array, types, values
 
 FILTERS = [

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import colonnade as cn
+from colonnade.anndata.rows import increasing
 from colonnade.cli import main
-from colonnade.elements.rows import increasing
 from colonnade.errors import DataError, UsageError
 
 N = 7

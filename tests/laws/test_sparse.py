@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import colonnade as cn
 from colonnade.errors import ColonnadeError, CorruptError
-from colonnade.sparse.source import Source
+from colonnade.format.source import Source
 
 from ..rooms.sparse_files import EA, SparseFile, some_cells
 from ..rooms.test_sparse import COMPOUND, DIALECTS, FILTERS, MAPS, SELECTIONS, TEXT, file_for, heap_of, reference

@@ -8,6 +8,27 @@ import sys
 import pytest
 from tools import architecture
 
+TOO_LARGE = {"cli": 25, "columns": 34, "h5": 34, "layouts/artifactdb": 22, "sparse": 26}
+TOO_DEEP = {
+    "cli": 7,
+    "columns": 8,
+    "h5": 13,
+    "layouts/anndata": 7,
+    "layouts/artifactdb": 8,
+    "query": 7,
+    "sparse": 10,
+}
+
+
+class Page:
+    """Stands for ARCHITECTURE.md."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def read_text(self) -> str:
+        return self._text
+
 
 def test_a_room_imports_only_rooms_below() -> None:
     assert architecture.wrong_imports() == []
@@ -59,3 +80,24 @@ def test_importing_colonnade_is_light() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[] []"
+
+
+def test_the_drawing_shows_every_floor_and_room() -> None:
+    assert architecture.drawn_floors() == architecture.FLOORS
+
+
+def test_a_room_that_is_missing_in_the_drawing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = architecture.PAGE.read_text().replace(" filters/ format/", " format/")
+    monkeypatch.setattr(architecture, "PAGE", Page(drawn))
+    assert architecture.drawn_floors() != architecture.FLOORS
+
+
+def test_rooms_stay_small() -> None:
+    """At most twenty files per room. Rooms that are larger still are named here, and may only shrink."""
+    assert {room: n for room, n in architecture.room_sizes().items() if n > 20} == TOO_LARGE
+
+
+def test_chains_of_modules_stay_short() -> None:
+    """At most six modules deep inside a room. Rooms with longer chains are named here; they may only become shorter."""
+    deep = {room: architecture.longest_chain(room) for room in architecture.room_sizes()}
+    assert {room: n for room, n in deep.items() if n > 6} == TOO_DEEP

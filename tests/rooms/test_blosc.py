@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from colonnade import kernels
-from colonnade.h5.blosc import unpack_blosc, unpack_frame
-from colonnade.h5.chunks import open_source, raw_dtype
+from colonnade.filters.blosc import unpack_blosc, unpack_frame
+from colonnade.h5.chunks import open_source
 from colonnade.h5.datasets import describe_dataset
+from colonnade.stored_dtypes import raw_dtype
 from tests.rooms.test_chunks import by_library
 
 pytestmark = pytest.mark.skipif(kernels.FORM != "c", reason="the NumPy form leaves blosc to the library")

@@ -18,8 +18,8 @@ import pytest
 import colonnade as cn
 from colonnade import predicate as words
 from colonnade.errors import PredicateError
-from colonnade.parse import parse
 from colonnade.predicate import And, Compare, IsIn, Like, Not, Or, Predicate, col
+from colonnade.predicate.parse import parse
 
 MOST = words.MAX_DIGITS
 TOO_LARGE: dict[str, Any] = {

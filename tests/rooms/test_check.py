@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
-from colonnade.checking import mend
+from colonnade.checking import fix as mend
 from colonnade.layouts.checks import CHECKS
 from colonnade.model import Repair
 from tests.conformance import make

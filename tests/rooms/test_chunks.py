@@ -16,9 +16,11 @@ from h5py import h5d, h5p, h5s, h5t
 
 import colonnade as cn
 from colonnade import kernels
-from colonnade.h5 import capi, chunks, datasets, undo
-from colonnade.h5.chunks import ChunkSource, open_source, raw_dtype
+from colonnade.filters import undo
+from colonnade.h5 import capi, chunks, datasets
+from colonnade.h5.chunks import ChunkSource, open_source
 from colonnade.h5.datasets import describe_dataset, reading
+from colonnade.stored_dtypes import raw_dtype
 
 N_ROWS, CHUNK = 1003, 100
 RNG = np.random.default_rng(20261115)

@@ -177,7 +177,7 @@ def test_only_the_chunks_of_a_sparse_matrix_that_hold_lines_are_read(
 def test_the_other_axis_of_a_matrix_is_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = scipy.sparse.random(3_000, 40, 0.2, format="csr", random_state=np.random.default_rng(1))
     anndata.AnnData(matrix).write_h5ad(tmp_path / "a.h5ad")
-    monkeypatch.setattr("colonnade.elements.sparse_matrix.BLOCK_ELEMENTS", 500)
+    monkeypatch.setattr("colonnade.anndata.sparse_matrix.BLOCK_ELEMENTS", 500)
     found = cn.to_anndata(tmp_path / "a.h5ad", var=[3, 17])
     assert (matrix[:, [3, 17]] != found.X).nnz == 0
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
+from colonnade.edit.matrix_market import read_matrix_market
 from colonnade.errors import ConflictError, CorruptError, UnsupportedError
 from colonnade.h5 import attributes, collections, damage, outside
 from colonnade.h5.damage import as_damage, told_of_damage
 from colonnade.h5.datasets import describe_dataset, follow_pointers, reading
-from colonnade.sparse.matrix_market import read_matrix_market
 
 
 def test_errors_of_h5py_come_out_as_ours(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import colonnade as cn
-from colonnade.h5 import apply
-from colonnade.h5.apply import TRIED_EVERY, Packer
+from colonnade.filters import apply
+from colonnade.filters.apply import TRIED_EVERY, Packer
 
 ROWS = 8192  # of a chunk
 

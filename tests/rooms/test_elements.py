@@ -22,7 +22,7 @@ from anndata.io import read_elem, write_elem
 from anndata.tests.helpers import assert_equal
 
 import colonnade as cn
-from colonnade.elements import AwkwardBuffers, Categorical, Members, Nullable, SparseMatrix
+from colonnade.anndata import AwkwardBuffers, Categorical, Members, Nullable, SparseMatrix
 from colonnade.errors import ConflictError, CorruptError, DataError, FormatError, UnsupportedError, UsageError
 from colonnade.h5 import nodes
 from tests.generated import generated
@@ -286,7 +286,7 @@ def test_an_element_is_a_part_of_a_commit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["csr", "csc"])
 def test_a_sparse_matrix_is_read_by_blocks(form: Any, h5: h5py.File, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("colonnade.elements.sparse_matrix.BLOCK_ELEMENTS", 30)
+    monkeypatch.setattr("colonnade.anndata.sparse_matrix.BLOCK_ELEMENTS", 30)
     want = sp.random(50, 40, 0.1, format=form, random_state=2)
     write_elem(h5, "X", want)
     found = cn.read_element(h5["X"])
@@ -623,7 +623,7 @@ def test_places_are_checked(h5: h5py.File, tmp_path: Path) -> None:
 
 def test_without_awkward_its_buffers_come(h5: h5py.File, monkeypatch: pytest.MonkeyPatch) -> None:
     write_elem(h5, "x", VALUES["awkward"])
-    monkeypatch.setattr("colonnade.elements.read._has_awkward", lambda: False)
+    monkeypatch.setattr("colonnade.anndata.read._has_awkward", lambda: False)
     found = cn.read_element(h5["x"])
     assert isinstance(found, AwkwardBuffers) and len(found) == 2
     cn.write_element(h5, "y", found)

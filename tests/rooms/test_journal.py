@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.h5 import journal
-from colonnade.h5.disk import Disk
-from colonnade.h5.journal import PAGE, JournaledFile, journal_path
+from colonnade.pager import journal
+from colonnade.pager.disk import Disk
+from colonnade.pager.journal import PAGE, JournaledFile, journal_path
 
 
 class Disturbed(Disk):

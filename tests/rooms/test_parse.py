@@ -19,7 +19,6 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from colonnade.errors import PredicateError
-from colonnade.parse import MAX_DEPTH, parse
 from colonnade.predicate import (
     WORDS,
     And,
@@ -35,6 +34,7 @@ from colonnade.predicate import (
     Predicate,
     StartsWith,
 )
+from colonnade.predicate.parse import MAX_DEPTH, parse
 
 A, B, C = Compare("a", "==", 1), Compare("b", "==", 2), Compare("c", "==", 3)
 FLAG = Compare("flag", "==", True)

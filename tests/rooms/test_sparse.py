@@ -16,12 +16,13 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ConflictError, CorruptError, FormatError, UnsupportedError, UsageError
-from colonnade.h5.journal import journal_path
+from colonnade.format.layout import Dialect, Layout, decode_layout, encode_layout
+from colonnade.format.pipelines import decode_pipelines, encode_pipelines
+from colonnade.format.records import RecordForm, decode_records, encode_records
+from colonnade.format.source import Fields, source_of_buffer
 from colonnade.model import FilterInfo
+from colonnade.pager.journal import journal_path
 from colonnade.sparse import find_sparse
-from colonnade.sparse.layout import Dialect, Layout, decode_layout, encode_layout
-from colonnade.sparse.pipelines import decode_pipelines, encode_pipelines
-from colonnade.sparse.records import RecordForm, decode_records, encode_records
 from colonnade.sparse.selections import (
     CellSelection,
     Kind,
@@ -30,7 +31,6 @@ from colonnade.sparse.selections import (
     encode_selection,
     find_places,
 )
-from colonnade.sparse.source import Fields, source_of_buffer
 
 from .sparse_files import DIES_IN_COMMIT, EA, FLOAT64, INT32, SparseFile, object_header, some_cells, summed
 

@@ -13,11 +13,11 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ConflictError, CorruptError, DataError, UnsupportedError, UsageError
+from colonnade.format.headers import ATTRIBUTE, Message, read_messages
+from colonnade.format.source import source_of_buffer, with_checksum
 from colonnade.sparse import verify_sparse
 from colonnade.sparse.attributes import portable_attributes, read_attributes
-from colonnade.sparse.headers import ATTRIBUTE, Message, read_messages
 from colonnade.sparse.locate import find_address, open_root
-from colonnade.sparse.source import source_of_buffer, with_checksum
 
 from .sparse_decoder import Decoder
 

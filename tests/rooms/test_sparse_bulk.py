@@ -17,9 +17,9 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 import colonnade as cn
+from colonnade.edit.sparse_convert import convert
 from colonnade.errors import ColonnadeError, CorruptError, DataError, FormatError, UnsupportedError, UsageError
 from colonnade.sparse import bulk, find_sparse, streams, verify_sparse
-from colonnade.sparse.convert import convert
 
 from .sparse_decoder import Decoder
 

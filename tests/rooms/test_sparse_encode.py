@@ -14,23 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colonnade import kernels
+from colonnade.format import extensible_array, fixed_array
+from colonnade.format.btree2 import TreeHeader, encode_tree, read_records, read_tree_header, tree_levels
+from colonnade.format.dataspace import Dataspace, decode_dataspace, encode_dataspace
+from colonnade.format.datatype import decode_datatype, encode_datatype
+from colonnade.format.extensible_array import ExtensibleArrayHeader, encode_extensible_array
+from colonnade.format.fill import decode_fill, encode_fill
+from colonnade.format.fixed_array import FixedArrayHeader, encode_fixed_array
+from colonnade.format.headers import encode_header, read_messages
+from colonnade.format.heap_set import decode_heap_set, encode_heap_set, encode_reference
+from colonnade.format.layout import Layout
+from colonnade.format.links import Link, decode_link, encode_link
+from colonnade.format.source import Fields, source_of_buffer
 from colonnade.model import FilterInfo, StoredField, StoredType
-from colonnade.sparse import extensible_array, fixed_array
-from colonnade.sparse.btree2 import TreeHeader, encode_tree, read_records, read_tree_header, tree_levels
 from colonnade.sparse.choose import choose_selections
 from colonnade.sparse.chunk import SparseInfo, read_cells
-from colonnade.sparse.dataspace import Dataspace, decode_dataspace, encode_dataspace
-from colonnade.sparse.datatype import decode_datatype, encode_datatype
-from colonnade.sparse.extensible_array import ExtensibleArrayHeader, encode_extensible_array
-from colonnade.sparse.fill import decode_fill, encode_fill
-from colonnade.sparse.fixed_array import FixedArrayHeader, encode_fixed_array
-from colonnade.sparse.headers import encode_header, read_messages
-from colonnade.sparse.heap_set import decode_heap_set, encode_heap_set, encode_reference
-from colonnade.sparse.layout import Layout
-from colonnade.sparse.links import Link, decode_link, encode_link
 from colonnade.sparse.pack import encode_chunk
 from colonnade.sparse.selections import decode_selection, encode_selection, find_places
-from colonnade.sparse.source import Fields, source_of_buffer
 
 Rows = np.ndarray[Any, np.dtype[np.uint8]]
 

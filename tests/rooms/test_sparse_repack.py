@@ -14,9 +14,9 @@ from h5py import h5s, h5t
 
 import colonnade as cn
 from colonnade.errors import UnsupportedError
+from colonnade.format.source import source_of_buffer
 from colonnade.sparse import find_sparse, verify_sparse
 from colonnade.sparse.locate import find_address, open_root
-from colonnade.sparse.source import source_of_buffer
 
 from .sparse_decoder import Decoder
 from .test_cli import call
@@ -148,7 +148,7 @@ def test_what_cannot_be_copied_stops_it_before_anything_is_touched(tmp_path: Pat
 
 def as_reference(data: bytes) -> bytes:
     """The one opaque datatype of a file made that of object references."""
-    from colonnade.sparse.source import with_checksum
+    from colonnade.format.source import with_checksum
 
     opaque, reference = bytes.fromhex("15 00 00 00 08 00 00 00"), bytes.fromhex("17 00 00 00 08 00 00 00")
     start = data.index(b"OCHK")

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import colonnade as cn
+from colonnade.edit.sparse_convert import convert
 from colonnade.errors import DataError
-from colonnade.h5.disk import Disk
-from colonnade.h5.journal import JournaledFile
+from colonnade.pager.disk import Disk
+from colonnade.pager.journal import JournaledFile
 from colonnade.sparse import array, bulk, verify_sparse
-from colonnade.sparse.convert import convert
 from colonnade.sparse.streams import CHUNK_CELLS, stream_of, usual_chunk
 
 from .sparse_decoder import Decoder
@@ -212,7 +212,7 @@ def test_parts_that_cannot_be_written_end_the_change(tmp_path: Path) -> None:
 
 def test_parts_are_appended_in_one_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for most in (512, 1):  # as one write, and joined
-        monkeypatch.setattr("colonnade.h5.disk._MOST_PARTS", most)
+        monkeypatch.setattr("colonnade.pager.disk._MOST_PARTS", most)
         path = tmp_path / str(most)
         path.write_bytes(b"old")
         with JournaledFile(path, Disk()) as file:

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import colonnade as cn
+from colonnade.format.source import source_of_buffer, with_checksum
+from colonnade.format.superblock import read_superblock
 from colonnade.sparse import edit, verify_sparse
 from colonnade.sparse.locate import find_address
-from colonnade.sparse.source import source_of_buffer, with_checksum
 from colonnade.sparse.spare import MOST_RUNS, Spare, decode_spare, encode_note, encode_stamp
-from colonnade.sparse.superblock import read_superblock
 
 from .sparse_decoder import Decoder
 

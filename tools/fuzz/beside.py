@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import colonnade as cn
-from colonnade.elements.sparse_matrix import SparseMatrix
-from colonnade.elements.values import Members
+from colonnade.anndata.sparse_matrix import SparseMatrix
+from colonnade.anndata.values import Members
 from colonnade.h5.nodes import member, member_names
 from colonnade.sparse import find_sparse, verify_sparse
 from tools.fuzz.answers import Answers

@@ -16,7 +16,7 @@ from tools.fuzz.children import Outcome
 _PYTHON_FRAME = re.compile(r'  File "([^"]+)", line (\d+) in (\w+)')
 _C_FRAME = re.compile(r"^(\S*?)(?:\(([^+)]*)(?:\+0x[0-9a-f]+)?\))?\[0x[0-9a-f]+\]$", re.MULTILINE)
 _SYSTEM = re.compile(r"^(libc|libpthread|ld-linux|stack\.so|libpython|python|linux-vdso|libstdc|libgcc)")
-_OWN_WAY = ("h5/undo.py", "h5/codecs.py", "h5/blosc.py", "h5/heap.py")
+_OWN_WAY = ("filters/undo.py", "filters/codecs.py", "filters/blosc.py", "h5/heap.py")
 _watch: list[ctypes.CDLL] = []
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from scipy import sparse
 
 import colonnade as cn
-from colonnade.elements.values import Categorical, Nullable
+from colonnade.anndata.values import Categorical, Nullable
 from colonnade.errors import ColonnadeError
 from colonnade.sparse import find_sparse
 

@@ -4,7 +4,7 @@
 """
 
 from colonnade.checking.check import ALL_RULES, RULES, Check, Checked, Findings, not_hdf5, not_located
-from colonnade.checking.mend import Mended, mend_file, plan_repairs
+from colonnade.checking.fix import Mended, mend_file, plan_repairs
 
 __all__ = [
     "ALL_RULES",

@@ -17,18 +17,18 @@ import pyarrow as pa
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.dataclass import dataclass
+from colonnade.edit.anndata_differences import face_differences
+from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, CorruptError
-from colonnade.faces.differences import face_differences
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
 from colonnade.h5.links import children, join_path, open_dataset, open_group, walk_groups
-from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, layout_of
 from colonnade.layouts.checks import CHECKS, Generation, SeenTable, document_breaches
 from colonnade.model import Breach, ColumnInfo, Finding, Progress, Rule
+from colonnade.pager.receipts import Receipts
 from colonnade.sparse import verify_sparse
 from colonnade.sparse.verify import RULES as SPARSE_RULES
-from colonnade.trust import Receipts
 
 Found = TypeVar("Found")
 _UNREADABLE = (*BROKEN, ColonnadeError, MemoryError)

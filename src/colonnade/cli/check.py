@@ -16,8 +16,8 @@ from colonnade.cli.text import cell, open_console, plural
 from colonnade.dataclass import dataclass
 from colonnade.h5.outside import Links
 from colonnade.model import Finding, Severity
-from colonnade.show import size_text
 from colonnade.table.checking import check
+from colonnade.table.show import size_text
 
 Form = Literal["text", "json", "sarif"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")

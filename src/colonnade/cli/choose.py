@@ -10,8 +10,8 @@ from colonnade.cli.text import ReadColumn
 from colonnade.cli.values import plain_values
 from colonnade.errors import ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.h5.outside import Links
-from colonnade.show import type_word
 from colonnade.table import File, Query, Table, open
+from colonnade.table.show import type_word
 
 DEFAULT_ROWS = 5
 READ_TOGETHER = 50

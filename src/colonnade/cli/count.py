@@ -11,8 +11,8 @@ from colonnade.cli.choose import asked_matches, file_facts, matching
 from colonnade.cli.progress import waiting
 from colonnade.cli.where import tell_plan
 from colonnade.h5.outside import Links
+from colonnade.pager.receipts import Trust
 from colonnade.table import open
-from colonnade.trust import Trust
 
 
 def count_rows(

@@ -10,9 +10,9 @@ from rich.table import Table as Grid
 
 from colonnade import __version__
 from colonnade.cli.answer import FINDINGS, FINE, Facts, print_json
+from colonnade.cli.demonstration import FILE_NAME, Step, check_place, next_commands, next_python, run
 from colonnade.cli.progress import counting_rows
 from colonnade.cli.text import cell, open_console
-from colonnade.demo import FILE_NAME, Step, check_place, next_commands, next_python, run
 
 
 def run_demo(n_rows: int, keep: str | None, as_json: bool) -> int:

@@ -13,8 +13,8 @@ from colonnade.errors import UsageError
 from colonnade.h5.outside import Links
 from colonnade.indexes import KINDS
 from colonnade.model import Finding, IndexInfo
-from colonnade.show import size_text
 from colonnade.table import File, Table, open
+from colonnade.table.show import size_text
 
 if TYPE_CHECKING:
     from rich.console import Console

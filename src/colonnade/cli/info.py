@@ -24,8 +24,8 @@ from colonnade.cli.text import (
 )
 from colonnade.cli.values import plain_value
 from colonnade.h5.outside import Links
-from colonnade.show import size_text, type_word
 from colonnade.table import Column, Table
+from colonnade.table.show import size_text, type_word
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -21,14 +21,14 @@ from colonnade.h5.links import (
     open_group,
     walk_groups,
 )
-from colonnade.show import size_text
 from colonnade.table import File, open
+from colonnade.table.show import size_text
 from colonnade.table.sparse import open_sparse
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from colonnade.foreign_tables import ForeignTable
+    from colonnade.layouts.foreign_tables import ForeignTable
 
 
 def list_objects(file: str, as_json: bool) -> int:

@@ -7,8 +7,8 @@ from typing import Literal
 from colonnade.cli.answer import FINE, print_json
 from colonnade.cli.progress import counting_bytes
 from colonnade.cli.text import cell, open_console
-from colonnade.show import size_text
 from colonnade.table import open
+from colonnade.table.show import size_text
 
 
 def repack_file(file: str, chunk_rows: int | Literal["auto"] | None, filters: str | None, as_json: bool) -> int:

@@ -23,8 +23,8 @@ from colonnade.cli.values import plain_values
 from colonnade.errors import ColonnadeError
 from colonnade.h5.outside import Links
 from colonnade.model import ColumnInfo
-from colonnade.show import type_word
 from colonnade.table import Column, Table
+from colonnade.table.show import type_word
 
 if TYPE_CHECKING:
     from rich.console import Console

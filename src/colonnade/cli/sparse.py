@@ -16,12 +16,12 @@ from colonnade.cli.answer import FINDINGS, FINE, Facts, NoTables, print_json, pr
 from colonnade.cli.progress import waiting
 from colonnade.cli.text import cell, new_grid, open_console, plural
 from colonnade.cli.values import plain_value
+from colonnade.edit.sparse_convert import convert
 from colonnade.errors import FormatError, UnsupportedError, UsageError
-from colonnade.h5.filters import filters_text
-from colonnade.show import size_text
+from colonnade.filters.names import filters_text
 from colonnade.sparse import SparseArray, find_sparse, open_sparse, verify_sparse
 from colonnade.sparse.boxes import Coordinates, Key
-from colonnade.sparse.convert import convert
+from colonnade.table.show import size_text
 
 Run = tuple[list[int], list[int], slice]
 _MOST_VALUES = 12  # on a line

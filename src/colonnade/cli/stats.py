@@ -25,10 +25,10 @@ from colonnade.cli.text import (
 from colonnade.cli.values import plain_values
 from colonnade.errors import ColonnadeError
 from colonnade.h5.outside import Links
+from colonnade.pager.receipts import Trust
 from colonnade.query.stats import ColumnStats, Distinct
-from colonnade.show import rows_text, type_word
 from colonnade.table import Column, open
-from colonnade.trust import Trust
+from colonnade.table.show import rows_text, type_word
 
 if TYPE_CHECKING:
     from rich.console import Console

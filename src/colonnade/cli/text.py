@@ -15,7 +15,7 @@ import click
 
 from colonnade.cli.answer import Facts, printable
 from colonnade.dataclass import dataclass
-from colonnade.show import cell_text, size_text
+from colonnade.table.show import cell_text, size_text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -27,11 +27,11 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.h5.outside import Links
 from colonnade.model import Progress
+from colonnade.pager.receipts import Trust
+from colonnade.pager.safe_files import open_device, written_whole
 from colonnade.query.plan import Plan
-from colonnade.safe_files import open_device, written_whole
-from colonnade.show import rows_text, size_text, type_word
 from colonnade.table import File, Query, Table, open
-from colonnade.trust import Trust
+from colonnade.table.show import rows_text, size_text, type_word
 
 FIRST_ROWS = 20
 PART = 65_536

@@ -16,7 +16,7 @@ from colonnade.columns.encode import boolean_image, fixed_image, padded_image
 from colonnade.columns.forms import Form
 from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.h5.datasets import Image
-from colonnade.h5.datatypes import memory_dtype
+from colonnade.stored_dtypes import memory_dtype
 
 AtOnce = Callable[[pa.Array], Image | None]
 

@@ -16,6 +16,7 @@ from colonnade.columns.mapping import arrow_type
 from colonnade.columns.read import cut
 from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, UnsupportedError
+from colonnade.filters.names import known_filters
 from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
@@ -28,11 +29,10 @@ from colonnade.h5.datasets import (
     resize,
     write_rows,
 )
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.direct import can_grow
-from colonnade.h5.filters import known_filters
 from colonnade.h5.links import rename, unlink
 from colonnade.model import ColumnInfo, ColumnOptions, StoredType
+from colonnade.stored_dtypes import memory_dtype
 
 
 def is_carried(column: ColumnInfo) -> bool:

@@ -21,9 +21,9 @@ from colonnade.columns.strings import string_buffers
 from colonnade.errors import CorruptError, UnsupportedError, UsageError, rows_as
 from colonnade.h5.chunks import new_array
 from colonnade.h5.datasets import Image
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.heap import Strings
 from colonnade.model import StoredType, shown_name
+from colonnade.stored_dtypes import memory_dtype
 
 
 def decode(image: Image, stored: StoredType, kind: pa.DataType, fill: bytes | None = None) -> pa.Array:

@@ -21,8 +21,8 @@ from colonnade.columns.values import python_values
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.h5.datasets import Image, fill_element
-from colonnade.h5.datatypes import SEQUENCE_DTYPE, integer_bounds, memory_dtype
 from colonnade.model import StoredType, shown_name
+from colonnade.stored_dtypes import SEQUENCE_DTYPE, integer_bounds, memory_dtype
 
 
 @dataclass

@@ -10,8 +10,8 @@ import numpy as np
 from colonnade.columns.decode import decode
 from colonnade.columns.mapping import default_type
 from colonnade.h5.datasets import with_length
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.model import ColumnInfo, StoredType
+from colonnade.stored_dtypes import memory_dtype
 
 
 def fill_is_nan(column: ColumnInfo) -> bool:

@@ -28,10 +28,10 @@ from colonnade.columns.missing import find_missing, recommended_fills
 from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
-from colonnade.h5.apply import trial_size
+from colonnade.filters.apply import trial_size
 from colonnade.h5.datasets import DatasetPlan
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.model import AUTO, ColumnOptions, StoredType
+from colonnade.stored_dtypes import memory_dtype
 
 MISSING_CODE = -1
 WIDEST_AUTO_STRING = 4096

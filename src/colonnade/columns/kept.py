@@ -19,10 +19,10 @@ from colonnade.columns.missing import Mask
 from colonnade.columns.read import ColumnReader, Raw
 from colonnade.errors import FormatError
 from colonnade.h5.datasets import Image
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.heap import Strings
-from colonnade.leaf import Key
 from colonnade.model import ColumnInfo
+from colonnade.predicate.bound import Key
+from colonnade.stored_dtypes import memory_dtype
 
 R_NA = 1954  # the low word of the NaN that R takes for a missing number
 

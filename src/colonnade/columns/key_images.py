@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, domain_of
 from colonnade.h5.datasets import Image
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.model import StoredType
+from colonnade.stored_dtypes import memory_dtype
 
 
 def keys_to_image(keys: Keys, stored: StoredType) -> tuple[Image, list[Any]]:

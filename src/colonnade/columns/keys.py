@@ -24,9 +24,9 @@ from colonnade import kernels
 from colonnade.columns import compute as pc
 from colonnade.columns.missing import Mask
 from colonnade.columns.strings import equal_to
-from colonnade.h5.datatypes import memory_dtype
-from colonnade.leaf import Among, BoundLeaf, Domain, Interval, Key, Missing, NotANumber, Pattern, Test
 from colonnade.model import StoredType
+from colonnade.predicate.bound import Among, BoundLeaf, Domain, Interval, Key, Missing, NotANumber, Pattern, Test
+from colonnade.stored_dtypes import memory_dtype
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 Places = np.ndarray[Any, np.dtype[np.int64]]

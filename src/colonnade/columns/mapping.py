@@ -25,8 +25,9 @@ from colonnade.columns.extension import (
     ReferenceType,
 )
 from colonnade.errors import UsageError
-from colonnade.h5.datatypes import ELEMENT_TAG, LARGEST_ELEMENT, is_complex_pair, memory_dtype
+from colonnade.h5.datatypes import ELEMENT_TAG, is_complex_pair
 from colonnade.model import ColumnInfo, Kept, Kind, StoredField, StoredType, shown_name
+from colonnade.stored_dtypes import LARGEST_ELEMENT, memory_dtype
 
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _EPOCH = (

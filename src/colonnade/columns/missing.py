@@ -17,9 +17,9 @@ import pyarrow as pa
 from colonnade import kernels
 from colonnade.columns import compute as pc
 from colonnade.h5.datasets import Image, follow_pointers, with_length
-from colonnade.h5.datatypes import integer_bounds, memory_dtype
 from colonnade.h5.heap import Strings
 from colonnade.model import StoredType
+from colonnade.stored_dtypes import integer_bounds, memory_dtype
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 RECOMMENDED_FLOAT = 9.9692099683868690e36

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from colonnade.h5.datasets import Image, describe_dataset, follow_pointers, reading
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.model import StoredType
+from colonnade.stored_dtypes import memory_dtype
 
 
 def read_stored(dataset: Any, start: int, count: int) -> np.ndarray[Any, Any]:

@@ -39,13 +39,13 @@ from colonnade.columns.lookup import Places, TextLookup
 from colonnade.columns.mapping import arrow_type, key_type, value_type
 from colonnade.columns.missing import Mask, bits_of_fill
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
-from colonnade.h5.chunks import ChunkSource, RowNumbers, by_chunk, open_source, raw_dtype
+from colonnade.h5.chunks import ChunkSource, RowNumbers, by_chunk, open_source
 from colonnade.h5.datasets import Image, describe_dataset, reading, stored_bytes, written_rows
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.heap import HeapSource, Strings, open_heap
 from colonnade.h5.references import follow_reference
-from colonnade.leaf import Domain, Key
 from colonnade.model import ColumnInfo, StoredType
+from colonnade.predicate.bound import Domain, Key
+from colonnade.stored_dtypes import memory_dtype, raw_dtype
 
 T = TypeVar("T")
 PIECE_BYTES = 8 << 20

@@ -18,14 +18,14 @@ from colonnade.columns.missing import recommended_fills
 from colonnade.columns.plain import plain_array
 from colonnade.columns.writer import WrittenColumn, checked_units
 from colonnade.errors import DataError, UsageError, rows_as
+from colonnade.filters.names import PORTABLE
 from colonnade.h5.chunks import RowNumbers
-from colonnade.h5.datatypes import memory_dtype
-from colonnade.h5.filters import PORTABLE
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.sparse.create import plan
 from colonnade.sparse.draft import SparseDraft
 from colonnade.sparse.rows import SparseRows
 from colonnade.sparse.values import stored_dtype
+from colonnade.stored_dtypes import memory_dtype
 
 WRITABLE = ("integer", "float", "boolean", "opaque", "complex")
 USUAL_FILTERS = "shuffle+deflate:4"

@@ -14,8 +14,8 @@ from colonnade.columns.missing import Mask
 from colonnade.columns.read import Present, Raw
 from colonnade.columns.stamps import Stamps, Texts, equal_texts, parse_date_times, parse_dates, texts_of
 from colonnade.errors import FormatError
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.heap import Strings
+from colonnade.stored_dtypes import memory_dtype
 
 _MOST_SHOWN = 60
 

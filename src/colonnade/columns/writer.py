@@ -45,6 +45,7 @@ from colonnade.columns.read import cut
 from colonnade.columns.values import python_values
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, FormatError, UsageError, rows_as
+from colonnade.filters.names import PORTABLE, check_filters, cuts_off_bits, known_filters, without_scale_offset
 from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
@@ -58,11 +59,10 @@ from colonnade.h5.datasets import (
     write_rows,
     written_rows,
 )
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.direct import CannotSkipFilter, can_grow
-from colonnade.h5.filters import PORTABLE, check_filters, cuts_off_bits, known_filters, without_scale_offset
 from colonnade.h5.links import move, rename, unlink
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name
+from colonnade.stored_dtypes import memory_dtype
 from colonnade.threads import default_threads
 
 LARGEST_CHUNK_BYTES = 2**32

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.elements import Members, SparseMatrix, read_element, write_elements
-from colonnade.elements.rows import increasing, read_rows
-from colonnade.elements.sparse_matrix import as_sparse_array
+from colonnade.anndata import Members, SparseMatrix, read_element, write_elements
+from colonnade.anndata.rows import increasing, read_rows
+from colonnade.anndata.sparse_matrix import as_sparse_array
 from colonnade.errors import FormatError, TableNotFound, UsageError
 from colonnade.h5.files import Target
 from colonnade.h5.links import join_path

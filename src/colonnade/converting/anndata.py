@@ -26,8 +26,8 @@ from colonnade.converting.draft import (
 from colonnade.converting.rows import source_of
 from colonnade.errors import DataError, UsageError
 from colonnade.h5 import attributes
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.model import ColumnInfo, ColumnOptions, Progress
+from colonnade.stored_dtypes import memory_dtype
 from colonnade.table import File, Table
 
 

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 from itertools import count
 from typing import Any
 
+from colonnade.anndata.objects import refuse_broken
 from colonnade.dataclass import dataclass
-from colonnade.elements.objects import refuse_broken
+from colonnade.edit.create import Draft, prepare
 from colonnade.errors import DataError, UsageError
 from colonnade.exchange.sources import Source
 from colonnade.h5 import attributes
@@ -18,7 +19,6 @@ from colonnade.layouts.artifactdb import names as artifactdb
 from colonnade.layouts.hep001 import names as hep001
 from colonnade.model import Progress
 from colonnade.table import File, Table
-from colonnade.writing import Draft, prepare
 
 # Attributes that tell what a table was: of a column its AnnData type; of a group its column-order where the row labels
 # are a column too, and the name that was given to labels without one; of a group that held frames its encoding.

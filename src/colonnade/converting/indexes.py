@@ -10,12 +10,13 @@ from collections.abc import Mapping
 
 from colonnade.converting.draft import group_of
 from colonnade.dataclass import dataclass
+from colonnade.edit.index import Indexes
 from colonnade.errors import UsageError
 from colonnade.h5.links import exists
 from colonnade.indexes import KINDS
 from colonnade.indexes.base import Options
-from colonnade.indexing import Indexes, OpenIndex
 from colonnade.layouts.anndata.names import OTHER_FACE
+from colonnade.layouts.index_home import OpenIndex
 from colonnade.table import File, Table
 
 

@@ -19,8 +19,9 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.h5 import capi
 from colonnade.h5.claims import check_attribute
-from colonnade.h5.datatypes import describe_type, make_type, memory_dtype, memory_type
+from colonnade.h5.datatypes import describe_type, make_type, memory_type
 from colonnade.model import Charset, StoredType
+from colonnade.stored_dtypes import memory_dtype
 
 # What h5py raises for a file whose bytes make no sense; caught where one object may fail alone.
 BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, UnicodeError)

@@ -15,17 +15,17 @@ import numpy as np
 from h5py import h5d, h5i
 
 from colonnade.errors import CorruptError
+from colonnade.filters.codecs import LeftToLibrary
+from colonnade.filters.undo import Pipeline
 from colonnade.h5 import capi
-from colonnade.h5.chunks import raw_dtype
-from colonnade.h5.codecs import LeftToLibrary
 from colonnade.h5.collections import stored_size
 from colonnade.h5.creation import creation_of
 from colonnade.h5.datatypes import describe_type
 from colonnade.h5.headers import FARTHEST
 from colonnade.h5.lengths import check_image, has_references_to_heap
 from colonnade.h5.raw_bytes import RawBytes, raw_bytes
-from colonnade.h5.undo import Pipeline
 from colonnade.model import FilterInfo
+from colonnade.stored_dtypes import raw_dtype
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Box = Sequence[range]

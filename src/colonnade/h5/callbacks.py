@@ -14,84 +14,12 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import suppress
-from queue import SimpleQueue
-from threading import get_ident
 from typing import Protocol
 
-from h5py._objects import phil
-
-from colonnade.h5 import capi
-from colonnade.h5.interrupts import shielded
+from colonnade.pager.interrupts import shielded
+from colonnade.pager.latch import Latch
 
 _SWALLOWING = ctypes.PYFUNCTYPE(None, ctypes.py_object)
-
-
-class LostAddress(Exception):
-    """An exception struck as an address was taken."""
-
-
-class Latch:
-    """What went wrong in the calls of HDF5 to one file, since it was opened or rolled back."""
-
-    def __init__(self, holds: dict[int, int] | None = None) -> None:
-        self.sought: SimpleQueue[int] = SimpleQueue()  # addresses that HDF5 is going to read or write at
-        self.address: int | None = None  # where it is reading or writing
-        self.failure: BaseException | None = None
-        self.is_broken = False  # something was not written
-        self.is_dead = False  # rolled back: what HDF5 still writes is not wanted
-        self.holds = {} if holds is None else holds  # by thread: how often the program itself holds h5py's lock
-
-    def enter(self) -> None:
-        """At the beginning of a call: the program may hold h5py's lock on purpose, and then keeps it."""
-        if not phil._is_owned():
-            self.holds.pop(get_ident(), None)
-        elif self.failure is None and self._is_idle():  # none of it is left by an exception
-            self.holds[get_ident()] = capi.lock_depth()
-
-    def keep(self, error: BaseException) -> None:
-        """Remember the first error."""
-        if self.failure is None:
-            self.failure = error
-
-    def is_sound(self) -> bool:
-        """Whether HDF5 was given and rid of everything; where not, only rolling back helps."""
-        with phil:  # no thread is inside HDF5
-            return self._is_idle()
-
-    def _is_idle(self) -> bool:
-        return not self.sought.qsize() and self.address is None and not self.is_broken
-
-    def begin(self) -> int:
-        """The address that HDF5 has sought last; those before it, nothing was read from or written to."""
-        if self.sought.qsize() > 1:
-            self.is_broken = True
-        while self.sought.qsize():
-            self.address = self.sought.get_nowait()
-        if self.address is None:
-            raise LostAddress
-        return self.address
-
-    def take(self) -> BaseException | None:
-        """The exception to raise, if any: once where nothing is lost, else until the file is rolled back."""
-        is_sound = self.is_sound()
-        if self.failure is not None or not is_sound:
-            self._release_lock()
-        if is_sound:
-            failure, self.failure = self.failure, None
-            return failure
-        return self.failure or InterruptedError(
-            "cannot go on: an exception struck while HDF5 read or wrote the file. The change is taken back: repeat it"
-        )
-
-    def _release_lock(self) -> None:
-        """Release what h5py still holds of its lock, though this thread is inside no call of h5py.
-
-        An exception that came through a callback while HDF5 carried on is found by h5py as it leaves its lock: it does
-        not leave it then, and every other thread would wait for it for ever.
-        """
-        held = self.holds.get(get_ident(), 0)
-        while phil._is_owned() and not (held and capi.lock_depth() <= held):
-            phil.release()
 
 
 class Store(Protocol):
@@ -118,7 +46,7 @@ class Callbacks:
     def __init__(self, file: Store, reads_only: bool = False) -> None:
         """reads_only: beside another opening, which writes."""
         self._file = file
-        self._latch = file.latch if reads_only else Latch(file.latch.holds)
+        self._latch = file.latch if reads_only else file.latch.next()
         file.latch = self._latch
         self.seek = self._latch.sought.put
         self.flush = {}.clear  # nothing: what must be on the disk, a commit puts there

@@ -240,10 +240,28 @@ def chunk_size(dataset: Any, first: int) -> int:
         return size.value if found >= 0 else 0
 
 
-def lock_depth() -> int:
-    """How often this thread holds h5py's lock, if it does; 1 where that cannot be told."""
-    place = _depth_place()
-    return 1 if place is None else _numbers_in_lock()[place]
+class _HDF5Lock:
+    """h5py's lock, which it holds whenever it is inside HDF5."""
+
+    def __enter__(self) -> None:
+        phil.acquire()
+
+    def __exit__(self, *_error: object) -> None:
+        phil.release()
+
+    def is_owned(self) -> bool:
+        return bool(phil._is_owned())
+
+    def depth(self) -> int:
+        """How often this thread holds the lock, if it does; 1 where that cannot be told."""
+        place = _depth_place()
+        return 1 if place is None else _numbers_in_lock()[place]
+
+    def release(self) -> None:
+        phil.release()
+
+
+HDF5_LOCK = _HDF5Lock()
 
 
 @cache

@@ -21,15 +21,14 @@ from h5py import h5d, h5f, h5fd, h5g, h5i
 from colonnade import kernels
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
+from colonnade.filters.codecs import Bytes, LeftToLibrary
+from colonnade.filters.undo import SCALE_OFFSET_HEAD, Pipeline, Sizes, scale_offset_form
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
-from colonnade.h5.codecs import Bytes, LeftToLibrary
 from colonnade.h5.creation import creation_of
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.headers import FARTHEST
-from colonnade.h5.journal import JOURNALED, JournaledFile
-from colonnade.h5.undo import SCALE_OFFSET_HEAD, Pipeline, Sizes, scale_offset_form
-from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, StoredType
+from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo
+from colonnade.pager.journal import JOURNALED, JournaledFile
 
 Image = np.ndarray[Any, np.dtype[Any]]
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -49,24 +48,6 @@ _BYTE = np.dtype("u1")
 def new_array(count: int, dtype: np.dtype[Any]) -> Image:
     """An array of undefined content, from Arrow's pool: memory that was used before costs no page faults."""
     return np.frombuffer(pa.allocate_buffer(count * dtype.itemsize), dtype=dtype, count=count)
-
-
-def raw_dtype(stored: StoredType) -> np.dtype[Any] | None:
-    """The elements as they lie in the file, if that is how they lie in memory, up to their byte order.
-
-    Not so bitfields: they may use some of their bits only, which their description does not tell.
-    """
-    dtype = memory_dtype(stored)
-    number = stored.item if stored.kind in ("boolean", "enum") else stored
-    if number.kind == "opaque" or (number.kind == "string" and number.padding == "null"):
-        return dtype
-    if number.kind not in ("integer", "float") or dtype.kind == "V" or dtype.itemsize != stored.size:
-        return None
-    if number.kind == "integer" and number.precision != 8 * number.size:
-        return None
-    if number.kind == "float" and (number.mantissa, number.exponent) not in ((10, 5), (23, 8), (52, 11)):
-        return None
-    return dtype.newbyteorder(">" if number.order == "big" else "<")
 
 
 def by_chunk(rows: RowNumbers, chunk_rows: int) -> Iterator[tuple[int, int, int]]:

@@ -25,7 +25,7 @@ from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN, elements, open_attributes, write_elements
 from colonnade.h5.creation import check_fill, creation_of, has_lost_fill
 from colonnade.h5.datasets import is_shown_as_stored
-from colonnade.h5.datatypes import describe_type, memory_dtype, memory_type
+from colonnade.h5.datatypes import describe_type, memory_type
 from colonnade.h5.filters import creation_list
 from colonnade.h5.links import (
     Child,
@@ -39,6 +39,7 @@ from colonnade.h5.links import (
 )
 from colonnade.h5.references import NewPlaces, has_references
 from colonnade.model import Progress, StoredType
+from colonnade.stored_dtypes import memory_dtype
 
 CopyDataset = Callable[[Any, Any, str], None]
 """Writes a dataset another way: the source dataset, the new group, the name in it."""

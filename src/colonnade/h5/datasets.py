@@ -21,15 +21,16 @@ from h5py import h5d, h5f, h5i, h5p, h5r, h5s
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.filters.apply import Habit, Packer
+from colonnade.filters.codecs import Data
+from colonnade.filters.undo import Pipeline
 from colonnade.h5 import capi
-from colonnade.h5.apply import Habit, Packer
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.boxes import FLETCHER32, SHORTEST_CHECKED, check_sizes
-from colonnade.h5.chunks import MOST_AT_ONCE, ChunkSource, RowNumbers, by_chunk, open_source, raw_dtype
-from colonnade.h5.codecs import Data
+from colonnade.h5.chunks import MOST_AT_ONCE, ChunkSource, RowNumbers, by_chunk, open_source
 from colonnade.h5.creation import check_fill, creation_of, has_lost_fill
 from colonnade.h5.damage import raise_lack
-from colonnade.h5.datatypes import LARGEST_ELEMENT, NEW_REFERENCE, describe_type, make_type, memory_dtype, memory_type
+from colonnade.h5.datatypes import NEW_REFERENCE, describe_type, make_type, memory_type
 from colonnade.h5.direct import (
     Held,
     cut_rows,
@@ -46,8 +47,8 @@ from colonnade.h5.lengths import check_rows_claimed
 from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
 from colonnade.h5.stored import read_stored, stored_size
-from colonnade.h5.undo import Pipeline
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
+from colonnade.stored_dtypes import LARGEST_ELEMENT, memory_dtype, raw_dtype
 from colonnade.threads import begin
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """HDF5 datatypes to plain data and back, and the form each takes in memory.
 
 `describe_type` turns a datatype of a file into a `StoredType`, `make_type` the other way.
-`memory_dtype` and `memory_type` are two views of one thing: how an element lies in memory when
+`memory_type` and `memory_dtype` (of `stored_dtypes`) are two views of one thing: how an element lies in memory when
 H5Dread puts it there. They always agree, byte for byte:
 
 | stored | NumPy dtype | HDF5 memory type |
@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import h5py
@@ -29,9 +28,9 @@ from h5py import h5t
 
 from colonnade.errors import UnsupportedError
 from colonnade.model import Charset, Kind, Order, Padding, StoredField, StoredType
+from colonnade.stored_dtypes import LARGEST_ELEMENT, float_bytes, memory_dtype
 
 MAX_DEPTH = 32
-LARGEST_ELEMENT = 1 << 30
 # A sequence of one-byte opaque elements is a string of bytes, unless the elements are tagged so.
 ELEMENT_TAG = "list element"
 TOO_MANY_BITS = "number of more bits than its bytes have"
@@ -51,8 +50,6 @@ _UNKNOWN_NAMES = {
     h5t.COMPOUND: "compound",
 }
 _COMPLEX_CLASS = getattr(h5t, "COMPLEX", -99)
-_POINTER = np.dtype("u8")
-SEQUENCE_DTYPE = np.dtype([("length", "u8"), ("pointer", "u8")])
 
 
 def describe_type(type_id: Any, depth: int = 0) -> StoredType:
@@ -174,12 +171,12 @@ def is_complex_pair(fields: tuple[StoredField, ...]) -> bool:
     if tuple(field.name for field in fields) != ("r", "i"):
         return False
     real, imaginary = (field.type for field in fields)
-    return real == imaginary and real.kind == "float" and real.size in (4, 8) and _float_bytes(real) == real.size
+    return real == imaginary and real.kind == "float" and real.size in (4, 8) and float_bytes(real) == real.size
 
 
 def _describe_complex(type_id: Any, depth: int) -> StoredType:
     base = describe_type(type_id.get_super(), depth + 1)
-    if base.kind != "float" or base.size not in (4, 8) or _float_bytes(base) != base.size:
+    if base.kind != "float" or base.size not in (4, 8) or float_bytes(base) != base.size:
         return StoredType("unknown", type_id.get_size(), tag=f"complex of {base}")
     return StoredType("complex", type_id.get_size(), base.order, base=base)
 
@@ -205,52 +202,6 @@ _DESCRIBE = {
     _COMPLEX_CLASS: _describe_complex,
     h5t.REFERENCE: _describe_reference,
 }
-
-
-def _whole_bytes(size: int) -> int:
-    """The native integer size that holds `size` bytes, or 0 when there is none."""
-    return next((width for width in (1, 2, 4, 8) if size <= width), 0)
-
-
-def _float_bytes(stored: StoredType) -> int:
-    """The native float size that holds every value of this float, or 0 when there is none."""
-    for width, mantissa, exponent in ((2, 10, 5), (4, 23, 8), (8, 52, 11)):
-        if stored.mantissa <= mantissa and stored.exponent <= exponent:
-            return width
-    return 0
-
-
-@lru_cache(maxsize=4096)
-def memory_dtype(stored: StoredType) -> np.dtype[Any]:
-    """The NumPy dtype of one element in memory; see the table at the head of this module."""
-    kind = stored.kind
-    if kind in ("integer", "bitfield", "boolean", "enum"):
-        number = stored.item if stored.base is not None else stored
-        width = _whole_bytes(number.size)
-        return np.dtype(f"{'i' if number.signed else 'u'}{width}") if width else np.dtype((np.void, stored.size))
-    if kind == "float":
-        width = _float_bytes(stored)
-        return np.dtype(f"f{width}") if width else np.dtype((np.void, stored.size))
-    if kind == "complex":
-        return np.dtype(f"c{stored.item.size * 2}")
-    if kind == "string":
-        return np.dtype((np.bytes_, stored.size))
-    if kind == "text":
-        return _POINTER
-    if kind in ("binary", "sequence"):
-        return SEQUENCE_DTYPE
-    if kind == "array":
-        return np.dtype((memory_dtype(stored.item), stored.dims))
-    if kind == "compound":
-        names = [field.name for field in stored.fields]
-        return np.dtype({"names": names, "formats": [memory_dtype(field.type) for field in stored.fields]})
-    return np.dtype((np.void, min(stored.size, LARGEST_ELEMENT)))
-
-
-def integer_bounds(stored: StoredType) -> tuple[int, int]:
-    """The least and the greatest value that an integer datatype holds."""
-    bits = min(stored.precision, 8 * memory_dtype(stored).itemsize)
-    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if stored.signed else (0, (1 << bits) - 1)
 
 
 def memory_type(type_id: Any, stored: StoredType, writing: bool = False) -> Any:

@@ -20,9 +20,9 @@ from h5py import h5d, h5s
 from h5py._objects import phil
 
 from colonnade.dataclass import dataclass
+from colonnade.filters.codecs import Data
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
-from colonnade.h5.codecs import Data
 from colonnade.h5.creation import creation_of, has_lost_fill
 from colonnade.model import FilterInfo
 

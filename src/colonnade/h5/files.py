@@ -24,18 +24,19 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, CorruptError, FormatError, UsageError
 from colonnade.h5 import capi
 from colonnade.h5.callbacks import Callbacks
+from colonnade.h5.capi import HDF5_LOCK
 from colonnade.h5.chunks import know_journaled
 from colonnade.h5.damage import as_damage, lack_of, raise_lack
-from colonnade.h5.disk import Disk
 from colonnade.h5.hazards import check_root
-from colonnade.h5.interrupts import hold_signals, pause, release_signals, shielded
-from colonnade.h5.journal import Durability, JournaledFile, journal_path
-from colonnade.h5.locks import HDF5Lock, Locking, Wish, WriterLock, has_writer, lock_path, read_stamp, try_hdf5_lock
-from colonnade.h5.marks import find_mark
 from colonnade.h5.outside import LINKS, Links, know_links
-from colonnade.h5.recovery import check_whole, clear_place, half_commit, roll_back
 from colonnade.h5.watched import Watch, watched
-from colonnade.safe_files import part_path
+from colonnade.pager.disk import Disk
+from colonnade.pager.interrupts import hold_signals, pause, release_signals, shielded
+from colonnade.pager.journal import Durability, JournaledFile, journal_path
+from colonnade.pager.locks import HDF5Lock, Locking, Wish, WriterLock, has_writer, lock_path, read_stamp, try_hdf5_lock
+from colonnade.pager.marks import find_mark
+from colonnade.pager.recovery import check_whole, clear_place, half_commit, roll_back
+from colonnade.pager.safe_files import part_path
 
 Mode = Literal["r", "r+", "w", "a"]
 HardLinks = Literal["refuse", "allow"]
@@ -728,7 +729,7 @@ def _open_to_change(path: Path, mode: Mode, care: Care) -> FileHandle:
 def _open_journaled(path: Path, care: Care, lock: WriterLock | None) -> tuple[JournaledFile, h5py.File]:
     """The file for changes, by the holder of its lock."""
     count, wait = (lock.count_commit, lock.wait_for_readers) if lock is not None else (None, None)
-    journaled = JournaledFile(path, DISK, care.durability, count=count, wait=wait)
+    journaled = JournaledFile(path, DISK, care.durability, count=count, wait=wait, library=HDF5_LOCK)
     try:
         _check_names(journaled.descriptor, path, care)
         if care.locking != "none":
@@ -800,7 +801,7 @@ def _create(path: Path, large_root: bool, care: Care, lock: WriterLock | None) -
     creation = h5p.create(h5p.FILE_CREATE)
     if large_root:
         creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
-    journaled = JournaledFile(aside, DISK, care.durability, create=True, aside=True)
+    journaled = JournaledFile(aside, DISK, care.durability, create=True, aside=True, library=HDF5_LOCK)
     handle = h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))
     know_journaled(handle, journaled)
     return FileHandle(h5py.File(handle), str(path), journaled=journaled, lock=lock, aside=aside)
@@ -818,7 +819,7 @@ def _write_aside(
 
     from colonnade.h5.copying import creation_like
 
-    journaled = JournaledFile(aside, DISK, care.durability, create=True)
+    journaled = JournaledFile(aside, DISK, care.durability, create=True, library=HDF5_LOCK)
     try:
         creation = creation_like(source.id)
         made = h5f.create(os.fsencode(aside), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))

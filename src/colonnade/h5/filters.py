@@ -1,7 +1,5 @@
-"""Byte filters of a dataset: from text such as "shuffle+deflate:4" to a pipeline, and back.
+"""The filters of a dataset in its creation property list: set by the text of `filters/names.py`, and described.
 
-Built into every HDF5 library: shuffle, deflate, fletcher32, scale-offset, n-bit. With the
-package hdf5plugin installed also: zstd, lz4, blosc, blosc2, bitshuffle. Options follow a colon.
 Filters that may make a chunk larger are marked optional, because HDF5 fails the write otherwise.
 """
 
@@ -12,41 +10,10 @@ from typing import Any
 from h5py import h5p, h5z
 
 from colonnade.errors import UnsupportedError, UsageError
+from colonnade.filters.names import BUILT_IN, NAMES, PLUGINS, parse_filters
 from colonnade.model import FilterInfo, StoredType
 
-NAMES = {
-    1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "n-bit", 6: "scale-offset", 305: "lzo",
-    307: "bzip2", 32000: "lzf", 32001: "blosc", 32004: "lz4", 32008: "bitshuffle", 32013: "zfp",
-    32015: "zstd", 32017: "sz", 32018: "fcidecomp", 32024: "sz3", 32026: "blosc2",
-}  # fmt: skip
-BUILT_IN = ("shuffle", "deflate", "fletcher32", "scale-offset", "n-bit")
-PLUGINS = ("zstd", "lz4", "blosc", "blosc2", "bitshuffle")
-_SPELLINGS = {"gzip": "deflate", "zlib": "deflate", "scaleoffset": "scale-offset", "nbit": "n-bit", "zstandard": "zstd"}
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
-
-
-PORTABLE = "portable"  # chosen by trial among shuffle and deflate, which readers without the HDF5 library have too
-
-
-def check_filters(text: str | None) -> None:
-    """Refuse a text that is neither a choice nor names filters."""
-    if text not in (None, PORTABLE):
-        parse_filters(text)
-
-
-def parse_filters(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The steps of a filter text: ("shuffle", ()), ("deflate", ("4",)). Empty for "none"."""
-    if text.strip().lower() in ("", "none"):
-        return ()
-    steps = []
-    for part in text.split("+"):
-        name, *options = (word.strip().lower() for word in part.split(":"))
-        name = _SPELLINGS.get(name, name)
-        if name not in BUILT_IN + PLUGINS:
-            known = ", ".join(BUILT_IN + PLUGINS)
-            raise UsageError(f"unknown filter {name!r} in {text!r}. Known: {known}, none.", filter=name)
-        steps.append((name, tuple(options)))
-    return tuple(steps)
 
 
 def set_filters(creation: Any, text: str, stored: StoredType) -> None:
@@ -160,47 +127,6 @@ def describe_filters(creation: Any) -> tuple[FilterInfo, ...]:
         word = NAMES.get(number) or name.decode("utf-8", "replace") or f"filter {number}"
         found.append(FilterInfo(number, word, tuple(options), bool(flags & h5z.FLAG_OPTIONAL)))
     return tuple(found)
-
-
-def filters_text(filters: tuple[FilterInfo, ...]) -> str:
-    """The pipeline as text that `parse_filters` takes, with the options that matter."""
-    return "+".join(_step_text(step) for step in filters) or "none"
-
-
-def _step_text(step: FilterInfo) -> str:
-    if step.name in ("deflate", "zstd") and step.options:
-        return f"{step.name}:{step.options[0]}"
-    if step.name == "scale-offset" and len(step.options) > 1:
-        lossy = step.options[0] == h5z.SO_FLOAT_DSCALE
-        return f"{step.name}:{step.options[1]}" if lossy or step.options[1] else step.name
-    return step.name
-
-
-def cuts_off_bits(filters: tuple[FilterInfo, ...]) -> bool:
-    """Whether HDF5 would cut off bits of integers that are written: scale-offset was told how many they have."""
-    return any(
-        step.name == "scale-offset"
-        and len(step.options) > 4
-        and step.options[0] == h5z.SO_INT
-        and step.options[1] not in (0, 8 * step.options[4])
-        for step in filters
-    )
-
-
-def without_scale_offset(text: str) -> str:
-    """The filters of a text that hold values of any size."""
-    steps = [step for step in text.split("+") if parse_filters(step)[0][0] != "scale-offset"]
-    return "+".join(steps) or "shuffle+deflate"
-
-
-def known_filters(filters: tuple[FilterInfo, ...]) -> str:
-    """The pipeline as text, for another dataset like this one; shuffle+deflate where it has filters we cannot set."""
-    text = filters_text(filters)
-    try:
-        parse_filters(text)
-    except UsageError:
-        return "shuffle+deflate"
-    return text
 
 
 def load_filters(filters: tuple[FilterInfo, ...]) -> None:

@@ -13,19 +13,10 @@ from typing import Any
 
 from h5py import h5g, h5l
 
+from colonnade.format.superblock import SIGNATURE
 from colonnade.h5 import capi
 from colonnade.h5.collections import check_addresses
-from colonnade.h5.headers import (
-    FARTHEST,
-    LAYOUT,
-    SIGNATURE,
-    SYMBOL_TABLE,
-    ReadAt,
-    address_of,
-    bytes_of,
-    is_frozen,
-    messages,
-)
+from colonnade.h5.headers import FARTHEST, LAYOUT, SYMBOL_TABLE, ReadAt, address_of, bytes_of, is_frozen, messages
 
 _VIRTUAL = 3
 _END = 1  # of the list of free places

@@ -1,6 +1,6 @@
 """Messages of object headers, read past the HDF5 library: what it would die of, or never come back from, is seen there.
 
-What makes no sense is passed over: the library is the judge of it. `sparse/headers.py` reads headers for what they say.
+What makes no sense is passed over: the library is the judge of it. `format/headers.py` reads headers for what they say.
 
 | header | begins | each message, before its data |
 | --- | --- | --- |
@@ -21,9 +21,8 @@ from typing import Any
 from h5py import h5f, h5g, h5i
 
 from colonnade.h5 import capi
-from colonnade.h5.journal import JOURNALED
+from colonnade.pager.journal import JOURNALED
 
-SIGNATURE = b"\x89HDF\r\n\x1a\n"  # of a file
 OLD_FILL, FILL, EXTERNAL, LAYOUT, PIPELINE, ATTRIBUTE, SYMBOL_TABLE = 0x04, 0x05, 0x07, 0x08, 0x0B, 0x0C, 0x11
 _CONTINUATION = 0x10
 _MOST_BYTES = 1 << 19  # of a header that are looked at: its parts may form a circle

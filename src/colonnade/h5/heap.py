@@ -16,9 +16,9 @@ from h5py import h5i
 
 from colonnade import kernels
 from colonnade.errors import UnsupportedError
+from colonnade.filters.codecs import Bytes
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.chunks import ChunkSource, RowNumbers, new_array, open_source
-from colonnade.h5.codecs import Bytes
 from colonnade.h5.collections import REFERENCE
 from colonnade.h5.headers import FARTHEST
 from colonnade.h5.lengths import AS_BYTES, References, check_lengths, has_lengths

@@ -11,8 +11,8 @@ from h5py import h5d, h5s, h5t
 
 from colonnade import kernels
 from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.filters.apply import DEFLATE
 from colonnade.h5 import capi
-from colonnade.h5.apply import DEFLATE
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.damage import raise_lack
 from colonnade.h5.direct import may_skip

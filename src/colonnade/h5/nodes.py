@@ -18,6 +18,7 @@ from h5py import h5d, h5i, h5s
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, CorruptError, FormatError, UnsupportedError, UsageError
+from colonnade.filters.undo import Pipeline
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.boxes import read_box
 from colonnade.h5.creation import check_fill, creation_of
@@ -30,7 +31,6 @@ from colonnade.h5.hazards import check_object
 from colonnade.h5.lengths import check_run_claimed
 from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
-from colonnade.h5.undo import Pipeline
 from colonnade.model import FilterInfo
 
 TEXT_BYTES = 64  # that a text takes in memory, at least

@@ -11,7 +11,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError
 from colonnade.h5 import capi
 from colonnade.h5.headers import ReadAt
-from colonnade.h5.journal import JOURNALED
+from colonnade.pager.journal import JOURNALED
 
 
 @dataclass(frozen=True)

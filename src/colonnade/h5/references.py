@@ -21,10 +21,10 @@ from colonnade.h5.attributes import BROKEN
 from colonnade.h5.chunks import MOST_AT_ONCE
 from colonnade.h5.collections import check_addresses
 from colonnade.h5.damage import raise_lack
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.links import encode_name
 from colonnade.h5.outside import check_rows
 from colonnade.model import StoredType
+from colonnade.stored_dtypes import memory_dtype
 
 Image = np.ndarray[Any, np.dtype[Any]]
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 from colonnade.columns.keys import domain_of
 from colonnade.columns.mapping import arrow_type, key_type
 from colonnade.dataclass import dataclass
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.indexes import bitmap, chunk_bloom, chunk_minmax, sorted_rows
 from colonnade.indexes.base import Builder, Digests, Index, Options
 from colonnade.model import ColumnInfo
+from colonnade.stored_dtypes import memory_dtype
 
 
 @dataclass(frozen=True)

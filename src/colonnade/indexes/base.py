@@ -22,12 +22,13 @@ from colonnade.columns.keys import Keys, Numbers, Places
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.h5 import attributes
-from colonnade.h5.chunks import open_source, raw_dtype
+from colonnade.h5.chunks import open_source
 from colonnade.h5.datasets import Image, describe_dataset, follow_pointers, reading, with_length
 from colonnade.h5.matrices import matrix_shape, read_matrix
-from colonnade.leaf import BoundLeaf, Key
 from colonnade.model import ChunkGrid, ColumnInfo
+from colonnade.predicate.bound import BoundLeaf, Key
 from colonnade.selection import Selection
+from colonnade.stored_dtypes import raw_dtype
 
 Digests = dict[str, list[str]]
 """Of each part of an index ("attributes", "", "values"), the digests of its blocks."""

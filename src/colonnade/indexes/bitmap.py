@@ -37,8 +37,8 @@ from colonnade.indexes.base import (
     digest,
     digest_pointing,
 )  # fmt: skip
-from colonnade.leaf import BoundLeaf, Missing
 from colonnade.model import ColumnInfo
+from colonnade.predicate.bound import BoundLeaf, Missing
 from colonnade.selection import Selection
 
 KIND = "BITMAP"

@@ -30,8 +30,8 @@ from colonnade.indexes.base import (
     chunk_keys,
     digest,
 )  # fmt: skip
-from colonnade.leaf import BoundLeaf
 from colonnade.model import ColumnInfo
+from colonnade.predicate.bound import BoundLeaf
 from colonnade.selection import Selection
 
 KIND = "CHUNK_BLOOM"

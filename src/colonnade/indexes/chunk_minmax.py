@@ -34,7 +34,6 @@ from colonnade.h5.datasets import (
     resize,
     write_rows,
 )
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.indexes.base import (
     Builder,
     ChangedError,
@@ -48,9 +47,10 @@ from colonnade.indexes.base import (
     digest,
     digest_pointing,
 )  # fmt: skip
-from colonnade.leaf import Among, BoundLeaf, Interval, Missing, NotANumber
 from colonnade.model import ColumnInfo, StoredField, StoredType
+from colonnade.predicate.bound import Among, BoundLeaf, Interval, Missing, NotANumber
 from colonnade.selection import Selection
+from colonnade.stored_dtypes import memory_dtype
 
 KIND = "CHUNK_MINMAX"
 _COUNT = StoredType("integer", 8, precision=64)

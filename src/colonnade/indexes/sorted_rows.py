@@ -38,8 +38,8 @@ from colonnade.indexes.base import (
     digest,
 )  # fmt: skip
 from colonnade.indexes.order import Order, sorter
-from colonnade.leaf import Among, BoundLeaf, Interval, Key, Missing, NotANumber
 from colonnade.model import ColumnInfo, StoredType
+from colonnade.predicate.bound import Among, BoundLeaf, Interval, Key, Missing, NotANumber
 from colonnade.selection import Selection
 
 KIND = "SORTED_ROWS"

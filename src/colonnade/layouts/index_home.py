@@ -13,7 +13,8 @@ from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.links import address, children, create_group, dereference, exists, open_dataset, open_group, unlink
 from colonnade.h5.links import rename as rename_link
-from colonnade.model import shown_name
+from colonnade.indexes.base import Index
+from colonnade.model import IndexInfo, shown_name
 
 HOME = "_search_indexes"
 KIND = "KIND"
@@ -29,6 +30,20 @@ class PlacedIndex:
     column: str | None
     dataset: Any
     problem: str | None = None
+
+
+@dataclass(frozen=True)
+class OpenIndex:
+    """A search index of a table, with its receipt if it has one.
+
+    `index` is None for one that cannot be used: it is wrong, or legal and of a kind or for a column that is not
+    supported here (`is_foreign`).
+    """
+
+    placed: PlacedIndex
+    info: IndexInfo
+    index: Index | None
+    is_foreign: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,21 +18,6 @@ import pyarrow as pa
 from colonnade.columns.keys import Keys, NumberKeys, decimal_keys, keys_of
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColumnNotFound, PredicateError
-from colonnade.h5.datatypes import memory_dtype
-from colonnade.leaf import (
-    NOTHING,
-    AllOf,
-    Among,
-    AnyOf,
-    Bound,
-    BoundLeaf,
-    Interval,
-    Key,
-    Missing,
-    NotANumber,
-    Pattern,
-    Test,
-)
 from colonnade.predicate import (
     And,
     Between,
@@ -48,7 +33,22 @@ from colonnade.predicate import (
     Predicate,
     StartsWith,
 )
+from colonnade.predicate.bound import (
+    NOTHING,
+    AllOf,
+    Among,
+    AnyOf,
+    Bound,
+    BoundLeaf,
+    Interval,
+    Key,
+    Missing,
+    NotANumber,
+    Pattern,
+    Test,
+)
 from colonnade.query.literals import Number, as_bytes, as_number, is_bytes_type, is_ordered_type
+from colonnade.stored_dtypes import memory_dtype
 
 Readers = Callable[[str], ColumnReader]
 MOST_LOOKED_UP = 64  # texts beyond which all categories are compared with them at once

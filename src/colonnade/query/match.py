@@ -13,8 +13,8 @@ import numpy as np
 from colonnade.columns.keys import passing_numbers
 from colonnade.columns.read import ColumnReader
 from colonnade.indexes.base import Found
-from colonnade.leaf import AllOf, Bound, BoundLeaf, Missing
 from colonnade.model import ColumnInfo
+from colonnade.predicate.bound import AllOf, Bound, BoundLeaf, Missing
 from colonnade.query.bind import columns_of
 from colonnade.selection import Selection
 from colonnade.threads import WORTH_THREADS, in_order

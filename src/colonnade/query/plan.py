@@ -18,12 +18,12 @@ from colonnade.dataclass import dataclass
 from colonnade.indexes.base import BAD_INDEX, Costly, Found, Index
 from colonnade.indexes.bitmap import BitmapIndex
 from colonnade.indexes.sorted_rows import SortedRowsIndex
-from colonnade.indexing import OpenIndex
-from colonnade.leaf import AllOf, AnyOf, Bound, BoundLeaf, Key, Missing
+from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import ColumnInfo
+from colonnade.pager.receipts import Trust
+from colonnade.predicate.bound import AllOf, AnyOf, Bound, BoundLeaf, Key, Missing
 from colonnade.query.bind import columns_of
 from colonnade.selection import Selection
-from colonnade.trust import Trust
 
 Readers = Callable[[str], ColumnReader]
 ALWAYS = AllOf()

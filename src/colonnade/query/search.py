@@ -8,14 +8,14 @@ import numpy as np
 
 from colonnade.columns.read import ColumnReader
 from colonnade.indexes.base import Found
-from colonnade.indexing import OpenIndex
-from colonnade.leaf import Bound, BoundLeaf
+from colonnade.layouts.index_home import OpenIndex
+from colonnade.pager.receipts import Trust
 from colonnade.predicate import Predicate
+from colonnade.predicate.bound import Bound, BoundLeaf
 from colonnade.query.match import MOST_ROWS, matches
 from colonnade.query.plan import ALWAYS, Plan, Planner, describe_reads
 from colonnade.query.scan import RowNumbers, Rows
 from colonnade.selection import Selection
-from colonnade.trust import Trust
 
 
 class Search:

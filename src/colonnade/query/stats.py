@@ -21,11 +21,11 @@ from colonnade.indexes.base import ChangedError, Index
 from colonnade.indexes.bitmap import BitmapIndex
 from colonnade.indexes.chunk_minmax import MinMaxIndex
 from colonnade.indexes.sorted_rows import SortedRowsIndex
-from colonnade.indexing import OpenIndex
-from colonnade.leaf import Among, BoundLeaf, Missing, NotANumber
+from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import ColumnInfo
+from colonnade.pager.receipts import Trust
+from colonnade.predicate.bound import Among, BoundLeaf, Missing, NotANumber
 from colonnade.query.match import window_rows
-from colonnade.trust import Trust
 
 MOST_DISTINCT = 100_000
 MOST_BYTES = 64 << 20  # of the distinct values that are kept

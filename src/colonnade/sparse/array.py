@@ -20,6 +20,10 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
+from colonnade.format.chunk_maps import ChunkMap
+from colonnade.format.headers import Message
+from colonnade.format.records import ChunkRecord
+from colonnade.format.source import Source
 from colonnade.h5.user_attributes import Attributes
 from colonnade.model import FilterInfo, Finding, StoredType
 from colonnade.sealed import Sealed
@@ -36,15 +40,11 @@ from colonnade.sparse.chunk import (
     origin,
     read_cells,
 )
-from colonnade.sparse.chunk_maps import ChunkMap
 from colonnade.sparse.create import Change, Filters, WriteDialect, plan, put_new
-from colonnade.sparse.headers import Message
 from colonnade.sparse.locate import describe, find_object, open_root, walk_datasets
 from colonnade.sparse.measure import StoredSize, measure
 from colonnade.sparse.opened import Opened, OpenHandle, Target, change_path, opened
-from colonnade.sparse.records import ChunkRecord
 from colonnade.sparse.row_cells import Ends, Minor, RowCells, join_rows, read_rows, suits_rows
-from colonnade.sparse.source import Source
 from colonnade.sparse.streams import CellStream, stream_of, usual_chunk
 from colonnade.sparse.values import Values, decode_fill_value, value_dtype
 from colonnade.sparse.verify import Advance, verify

@@ -24,14 +24,14 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, DataError, UnsupportedError
+from colonnade.format.dataspace import decode_extent, encode_extent
+from colonnade.format.datatype import decode_datatype, encode_datatype
+from colonnade.format.headers import ATTRIBUTE, ATTRIBUTE_INFO, SHARED, Message, follow_shared
+from colonnade.format.heap_set import decode_collection
+from colonnade.format.named_heap import NamedForm, read_named
+from colonnade.format.source import Fields, Source
 from colonnade.h5.user_attributes import check_attribute_name, encode_value, shown_value
 from colonnade.model import StoredType
-from colonnade.sparse.dataspace import decode_extent, encode_extent
-from colonnade.sparse.datatype import decode_datatype, encode_datatype
-from colonnade.sparse.headers import ATTRIBUTE, ATTRIBUTE_INFO, SHARED, Message, follow_shared
-from colonnade.sparse.heap_set import decode_collection
-from colonnade.sparse.named_heap import NamedForm, read_named
-from colonnade.sparse.source import Fields, Source
 from colonnade.sparse.values import decode_values
 
 # A record: heap id, flags (1), order (4), hash (4).

@@ -16,13 +16,13 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.errors import DataError
+from colonnade.format.headers import read_messages
 from colonnade.h5.files import FileHandle
 from colonnade.h5.placeholders import make_placeholder
 from colonnade.sparse.change import Part, checked_values
 from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.create import Change, edit
 from colonnade.sparse.edit import Editor, put_batches, put_dataset
-from colonnade.sparse.headers import read_messages
 from colonnade.sparse.locate import describe
 from colonnade.sparse.pack import Packed, encode_chunk
 from colonnade.sparse.row_bands import pack_rows, suits_rows

@@ -16,22 +16,22 @@ from typing import Any
 import numpy as np
 
 from colonnade.errors import DataError, UsageError
+from colonnade.format.chunk_maps import ChunkMap
+from colonnade.format.dataspace import Dataspace
+from colonnade.format.headers import read_messages
+from colonnade.format.records import ChunkRecord
+from colonnade.format.source import Source
 from colonnade.sparse.attributes import changed, encode_attributes
 from colonnade.sparse.boxes import Coordinates
 from colonnade.sparse.chunk import Cells, SparseInfo, is_edge, is_inside, read_cells
-from colonnade.sparse.chunk_maps import ChunkMap
 from colonnade.sparse.create import edit
-from colonnade.sparse.dataspace import Dataspace
 from colonnade.sparse.edit import Editor, put_chunks, put_messages
 from colonnade.sparse.fit import fitted
-from colonnade.sparse.headers import read_messages
 from colonnade.sparse.locate import describe, find_address
 from colonnade.sparse.objects import checked_objects, encode_cells
 from colonnade.sparse.opened import Opened
 from colonnade.sparse.pack import PackedChunk
-from colonnade.sparse.records import ChunkRecord
 from colonnade.sparse.selections import Places
-from colonnade.sparse.source import Source
 from colonnade.sparse.values import Values, stored_dtype, value_dtype
 from colonnade.threads import in_order
 

@@ -17,14 +17,14 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import UnsupportedError
-from colonnade.h5.undo import UNDO, Pipeline
+from colonnade.filters.undo import UNDO, Pipeline
+from colonnade.format.dataspace import Dataspace
+from colonnade.format.heap_set import decode_heap_set
+from colonnade.format.layout import SKIP_EDGES, Layout
+from colonnade.format.records import ChunkRecord
+from colonnade.format.source import CHECKSUM, Fields, Source
 from colonnade.model import FilterInfo, StoredType
-from colonnade.sparse.dataspace import Dataspace
-from colonnade.sparse.heap_set import decode_heap_set
-from colonnade.sparse.layout import SKIP_EDGES, Layout
-from colonnade.sparse.records import ChunkRecord
 from colonnade.sparse.selections import CellSelection, Places, decode_selection, find_places
-from colonnade.sparse.source import CHECKSUM, Fields, Source
 from colonnade.sparse.values import Values, decode_values
 
 

@@ -10,16 +10,16 @@ from typing import Any, Literal
 import numpy as np
 
 from colonnade.errors import UsageError
+from colonnade.filters.names import parse_filters
+from colonnade.format.dataspace import Dataspace
+from colonnade.format.layout import LARGEST_CHUNK, MAP_NUMBERS, SPARSE, VARIABLE, Layout, MapKind
 from colonnade.h5.files import FileHandle
-from colonnade.h5.filters import parse_filters
 from colonnade.h5.placeholders import make_placeholder
 from colonnade.model import FilterInfo, StoredType
 from colonnade.sparse.attributes import encode_attributes
 from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.dataspace import Dataspace
 from colonnade.sparse.edit import Editor, empty_single, put_dataset
 from colonnade.sparse.fit import fitted
-from colonnade.sparse.layout import LARGEST_CHUNK, MAP_NUMBERS, SPARSE, VARIABLE, Layout, MapKind
 from colonnade.sparse.objects import element_type
 from colonnade.sparse.values import stored_dtype
 

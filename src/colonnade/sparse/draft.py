@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.format.dataspace import Dataspace
+from colonnade.format.headers import read_messages
 from colonnade.h5.files import FileHandle
 from colonnade.h5.placeholders import make_placeholder
 from colonnade.sparse.attributes import changed, encode_attributes
 from colonnade.sparse.change import Part, change_rows
 from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.create import edit
-from colonnade.sparse.dataspace import Dataspace
 from colonnade.sparse.edit import Editor, put_dataset, put_messages, retire
-from colonnade.sparse.headers import read_messages
 from colonnade.sparse.locate import describe, find_address
 from colonnade.sparse.selections import Places
 from colonnade.sparse.values import Values, stored_dtype

@@ -1,6 +1,7 @@
 """Sectioned datasets changed in the bytes of a file: made, and their chunks, chunk map and messages replaced.
 
-Nothing here commits: bytes go to a `JournaledFile`, so that a change is there completely or not at all (`h5.journal`).
+Nothing here commits: bytes go to a `JournaledFile`, so that a change is there completely or not
+at all (`pager.journal`).
 What fits is put where it was; what grows goes to a place that the array has left behind (`spare`), or behind the end of
 the file, and the superblock is told.
 
@@ -18,17 +19,14 @@ from math import prod
 import numpy as np
 
 from colonnade.errors import UnsupportedError
-from colonnade.h5.journal import JournaledFile
-from colonnade.model import StoredType
-from colonnade.sparse.btree2 import TreeHeader, encode_tree
-from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.chunk_maps import ChunkMap
-from colonnade.sparse.dataspace import encode_dataspace
-from colonnade.sparse.datatype import encode_datatype
-from colonnade.sparse.extensible_array import ExtensibleArrayHeader, encode_extensible_array
-from colonnade.sparse.fill import encode_fill
-from colonnade.sparse.fixed_array import FixedArrayHeader, encode_fixed_array
-from colonnade.sparse.headers import (
+from colonnade.format.btree2 import TreeHeader, encode_tree
+from colonnade.format.chunk_maps import ChunkMap
+from colonnade.format.dataspace import encode_dataspace
+from colonnade.format.datatype import encode_datatype
+from colonnade.format.extensible_array import ExtensibleArrayHeader, encode_extensible_array
+from colonnade.format.fill import encode_fill
+from colonnade.format.fixed_array import FixedArrayHeader, encode_fixed_array
+from colonnade.format.headers import (
     ATTRIBUTE,
     CONTINUATION,
     DATASPACE,
@@ -39,13 +37,16 @@ from colonnade.sparse.headers import (
     PIPELINE,
     encode_header,
 )
-from colonnade.sparse.layout import FILTERED_SINGLE, MAP_NUMBERS, Layout, encode_layout, record_tail, size_bytes
+from colonnade.format.layout import FILTERED_SINGLE, MAP_NUMBERS, Layout, encode_layout, record_tail, size_bytes
+from colonnade.format.pipelines import encode_pipelines
+from colonnade.format.records import ChunkRecord, RecordForm, Records, encode_records
+from colonnade.format.source import CHECKSUM, Source, with_checksum
+from colonnade.format.superblock import Superblock, read_superblock
+from colonnade.model import StoredType
+from colonnade.pager.journal import JournaledFile
+from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.pack import Packed, Section
-from colonnade.sparse.pipelines import encode_pipelines
-from colonnade.sparse.records import ChunkRecord, RecordForm, Records, encode_records
-from colonnade.sparse.source import CHECKSUM, Source, with_checksum
 from colonnade.sparse.spare import LEAST_ROOM, USUAL_ROOM, Spare, decode_spare, encode_note, encode_stamp
-from colonnade.sparse.superblock import Superblock, read_superblock
 
 _CONSTANT = 1  # flag of messages that never change
 _STUB = 4 + 1 + 1 + 1 + 4 + 16 + CHECKSUM

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError, nearest_names
-from colonnade.model import FilterInfo
-from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.dataspace import decode_dataspace
-from colonnade.sparse.datatype import decode_datatype
-from colonnade.sparse.fill import decode_fill, decode_old_fill
-from colonnade.sparse.headers import (
+from colonnade.format.dataspace import decode_dataspace
+from colonnade.format.datatype import decode_datatype
+from colonnade.format.fill import decode_fill, decode_old_fill
+from colonnade.format.headers import (
     ATTRIBUTE,
     COMMENT,
     DATASPACE,
@@ -29,11 +27,13 @@ from colonnade.sparse.headers import (
     find,
     read_messages,
 )
-from colonnade.sparse.layout import VARIABLE, decode_layout, is_sectioned
-from colonnade.sparse.links import is_group, read_links
-from colonnade.sparse.pipelines import decode_pipelines
-from colonnade.sparse.source import Fields, Source
-from colonnade.sparse.superblock import read_superblock
+from colonnade.format.layout import VARIABLE, decode_layout, is_sectioned
+from colonnade.format.links import is_group, read_links
+from colonnade.format.pipelines import decode_pipelines
+from colonnade.format.source import Fields, Source
+from colonnade.format.superblock import read_superblock
+from colonnade.model import FilterInfo
+from colonnade.sparse.chunk import SparseInfo
 
 _MOST_SOFT_LINKS = 32
 

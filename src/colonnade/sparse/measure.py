@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import prod
 
 from colonnade.dataclass import dataclass
+from colonnade.format.chunk_maps import ChunkMap
+from colonnade.format.source import Source
 from colonnade.model import FilterInfo
 from colonnade.sparse.chunk import SparseInfo, check_record, count_values
-from colonnade.sparse.chunk_maps import ChunkMap
-from colonnade.sparse.source import Source
 
 _NAMES = {True: ("selection", "values", "heap"), False: ("values", "heap")}
 

@@ -12,16 +12,16 @@ from functools import cached_property
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
-from colonnade.h5.journal import JournaledFile
+from colonnade.format.chunk_maps import ChunkMap
+from colonnade.format.headers import LAYOUT, Message, find, read_messages
+from colonnade.format.layout import MAP_NUMBERS, is_sectioned
+from colonnade.format.records import ChunkRecord
+from colonnade.format.source import Source
+from colonnade.pager.journal import JournaledFile
 from colonnade.sparse.attributes import holds_references, portable_attributes
 from colonnade.sparse.chunk import SparseInfo, check_record
-from colonnade.sparse.chunk_maps import ChunkMap
 from colonnade.sparse.edit import Editor, empty_single, put_dataset, put_records
-from colonnade.sparse.headers import LAYOUT, Message, find, read_messages
-from colonnade.sparse.layout import MAP_NUMBERS, is_sectioned
 from colonnade.sparse.locate import describe, find_address, open_root
-from colonnade.sparse.records import ChunkRecord
-from colonnade.sparse.source import Source
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A file open for reading without HDF5, while others may commit to it; or one that a caller has open for changes.
 
 Readers take no lock: the file's stamp is looked at before and after, and what was read in between counts only when it
-has not changed (see `h5.locks`). A journal left by a writer that died is rolled back first, as HDF5's own way of
+has not changed (see `pager.locks`). A journal left by a writer that died is rolled back first, as HDF5's own way of
 opening does here (see `h5.files`).
 """
 
@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from colonnade.errors import ColonnadeError, ConflictError, FormatError, UsageError
+from colonnade.format.source import Source, source_of_buffer, source_of_descriptor, source_of_stream
 from colonnade.h5.files import FileHandle, Mode, open_file, settle
-from colonnade.h5.journal import journal_path
-from colonnade.h5.locks import Wish, read_stamp
-from colonnade.h5.recovery import check_whole
-from colonnade.safe_files import open_existing
-from colonnade.sparse.source import Source, source_of_buffer, source_of_descriptor, source_of_stream
-from colonnade.trust import Receipts, file_state, load_receipts, save_receipts
+from colonnade.pager.journal import journal_path
+from colonnade.pager.locks import Wish, read_stamp
+from colonnade.pager.receipts import Receipts, file_state, load_receipts, save_receipts
+from colonnade.pager.recovery import check_whole
+from colonnade.pager.safe_files import open_existing
 
 Result = TypeVar("Result")
 Target = str | os.PathLike[str] | bytes | bytearray | memoryview | Any

@@ -11,14 +11,14 @@ from itertools import accumulate
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import UnsupportedError
-from colonnade.h5.apply import Packer
-from colonnade.h5.codecs import as_view
+from colonnade.filters.apply import Packer
+from colonnade.filters.codecs import as_view
+from colonnade.format.records import ChunkRecord
+from colonnade.format.source import with_checksum
 from colonnade.model import FilterInfo
 from colonnade.sparse.choose import choose_selections
 from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.records import ChunkRecord
 from colonnade.sparse.selections import Places, encode_selection
-from colonnade.sparse.source import with_checksum
 
 _PACKING = ("deflate", "zstd")
 _QUICK = 3  # the highest level of deflate that is asked for when time matters more than size

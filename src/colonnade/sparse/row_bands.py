@@ -15,11 +15,11 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.dataclass import dataclass
+from colonnade.format.source import CHECKSUM
 from colonnade.sparse.change import checked_values
 from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.pack import Packed, Section, is_thorough, pack_sections
 from colonnade.sparse.selections import points_head, points_width
-from colonnade.sparse.source import CHECKSUM
 from colonnade.sparse.streams import Axis, Block, RowSource, expand_rows, narrow_minor
 from colonnade.sparse.values import Values
 from colonnade.threads import in_order

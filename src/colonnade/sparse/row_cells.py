@@ -12,6 +12,8 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.dataclass import dataclass
+from colonnade.format.records import ChunkRecord
+from colonnade.format.source import Source
 from colonnade.sparse.boxes import Box
 from colonnade.sparse.chunk import (
     SparseInfo,
@@ -23,9 +25,7 @@ from colonnade.sparse.chunk import (
     read_selection,
     read_values,
 )
-from colonnade.sparse.records import ChunkRecord
 from colonnade.sparse.selections import CellSelection
-from colonnade.sparse.source import Source
 from colonnade.sparse.values import Values
 
 Ends = np.ndarray[Any, np.dtype[np.int64]]

@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.h5.datatypes import memory_dtype
+from colonnade.format.chunk_maps import ChunkMap
+from colonnade.format.headers import LAYOUT, Message, find, read_messages
+from colonnade.format.layout import is_sectioned
+from colonnade.format.records import ChunkRecord
+from colonnade.format.source import Source
 from colonnade.h5.links import hard_address
 from colonnade.h5.raw_bytes import raw_bytes
 from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.chunk import SparseInfo, origin, read_cells
-from colonnade.sparse.chunk_maps import ChunkMap
-from colonnade.sparse.headers import LAYOUT, Message, find, read_messages
-from colonnade.sparse.layout import is_sectioned
 from colonnade.sparse.locate import describe, open_root
-from colonnade.sparse.records import ChunkRecord
 from colonnade.sparse.selections import Places
-from colonnade.sparse.source import Source
 from colonnade.sparse.values import Values
+from colonnade.stored_dtypes import memory_dtype
 
 Missing = np.ndarray[Any, np.dtype[np.bool_]]
 READABLE = ("integer", "bitfield", "float", "boolean", "enum", "string", "opaque", "complex")

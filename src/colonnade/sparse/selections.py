@@ -34,8 +34,8 @@ from typing import Any, Literal
 import numpy as np
 
 from colonnade.dataclass import dataclass
-from colonnade.sparse.dataspace import Dataspace, decode_dataspace, encode_dataspace
-from colonnade.sparse.source import Fields
+from colonnade.format.dataspace import Dataspace, decode_dataspace, encode_dataspace
+from colonnade.format.source import Fields
 
 Places = np.ndarray[Any, np.dtype[np.int64]]
 Numbers = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]

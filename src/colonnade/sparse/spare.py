@@ -28,7 +28,7 @@ import struct
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 
-from colonnade.sparse.source import Source
+from colonnade.format.source import Source
 
 _MAGIC = b"COLONNADE SPARE1"
 _LEAD = len(_MAGIC) + 4

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.format.heap_set import REFERENCE, Heap, HeapSet
+from colonnade.format.source import Fields
 from colonnade.model import StoredType
-from colonnade.sparse.heap_set import REFERENCE, Heap, HeapSet
-from colonnade.sparse.source import Fields
 
 Values = np.ndarray[Any, Any]
 _NUMBERS = ("integer", "bitfield", "enum", "boolean")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from colonnade.errors import FormatError, UnsupportedError
+from colonnade.format.chunk_maps import ChunkMap
+from colonnade.format.headers import Message
+from colonnade.format.records import ChunkRecord
+from colonnade.format.source import Source
 from colonnade.model import Breach, Finding, Rule, Severity
 from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.chunk import SparseInfo, check_record, count_values, read_cells
-from colonnade.sparse.chunk_maps import ChunkMap
-from colonnade.sparse.headers import Message
 from colonnade.sparse.locate import describe
-from colonnade.sparse.records import ChunkRecord
-from colonnade.sparse.source import Source
 
 Advance = Callable[[int], None]
 _AGAIN = "Write the array again from its source; what other chunks hold can be read with colonnade.open_sparse."

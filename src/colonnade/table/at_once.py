@@ -15,13 +15,13 @@ from colonnade.h5.files import Target, open_file
 from colonnade.h5.outside import Links
 from colonnade.layouts import BASIC_COLUMNS, DIRECTORY_GROUP, located
 from colonnade.model import Progress
+from colonnade.pager.receipts import Trust
 from colonnade.predicate import Predicate
 from colonnade.table.file import File, open
 from colonnade.table.table import Table
-from colonnade.trust import Trust
 
 if TYPE_CHECKING:
-    from colonnade.writing import Mode
+    from colonnade.edit.create import Mode
 
 
 def open_table(
@@ -101,7 +101,7 @@ def write(
     anndata=True: a HEP001 table that anndata reads as a data frame as well, with labels and missing rows: in one group
     where that can be, else as the member "_hep001" of the frame. anndata="0.7": always in one group, as of anndata 0.7.
     """
-    from colonnade.writing import check_options, check_place, prepare
+    from colonnade.edit.create import check_options, check_place, prepare
 
     check_options(options)
     if options.get("directory"):

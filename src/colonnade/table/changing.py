@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from colonnade.errors import UsageError
 from colonnade.h5.damage import as_damage, told_of_damage
-from colonnade.h5.interrupts import hold_signals, shielded
 from colonnade.layouts import check_axes
-from colonnade.trust import Receipts
+from colonnade.pager.interrupts import hold_signals, shielded
+from colonnade.pager.receipts import Receipts
 
 if TYPE_CHECKING:
     from colonnade.table.file import File

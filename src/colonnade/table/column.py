@@ -14,12 +14,12 @@ from colonnade.columns.mapping import arrow_type, implied_units
 from colonnade.columns.values import python_values
 from colonnade.columns.views import as_views
 from colonnade.errors import UsageError
-from colonnade.h5.filters import filters_text
+from colonnade.filters.names import filters_text
 from colonnade.h5.user_attributes import Attributes
 from colonnade.model import ColumnInfo, IndexInfo, StoredType, shown_name
 from colonnade.query.scan import Rows, read_column
 from colonnade.sealed import Sealed
-from colonnade.show import rows_text, type_word
+from colonnade.table.show import rows_text, type_word
 
 if TYPE_CHECKING:
     from colonnade.exchange.numpy_out import StringsAs

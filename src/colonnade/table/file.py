@@ -13,33 +13,33 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 
+from colonnade.edit.index import Indexes
 from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
 from colonnade.h5.attributes import read_text, storage_of
 from colonnade.h5.damage import as_damage, told_of_damage
 from colonnade.h5.datasets import is_touched, object_name
 from colonnade.h5.files import Care, FileHandle, HardLinks, Target, open_file
 from colonnade.h5.files import Mode as FileMode
-from colonnade.h5.interrupts import shielded
-from colonnade.h5.journal import Durability
 from colonnade.h5.links import join_path, link_names, open_dataset, open_group, unlink, walk_groups
-from colonnade.h5.locks import Locking
 from colonnade.h5.outside import Links
 from colonnade.h5.user_attributes import Attributes, read_values, write_values
-from colonnade.indexing import Indexes
 from colonnade.layouts import Layout, follow_file, layout_of, listed_columns, located
 from colonnade.model import Progress, TableInfo
+from colonnade.pager.interrupts import shielded
+from colonnade.pager.journal import Durability
+from colonnade.pager.locks import Locking
+from colonnade.pager.receipts import Receipts, Trust, file_state, load_receipts, save_receipts
 from colonnade.sealed import Sealed
 from colonnade.table.annotations import follow_annotations
 from colonnade.table.attributes import ROOT_ATTRIBUTES, check_names
 from colonnade.table.changing import Change, Transaction
 from colonnade.table.table import Table
 from colonnade.threads import default_threads
-from colonnade.trust import Receipts, Trust, file_state, load_receipts, save_receipts
 
 if TYPE_CHECKING:
-    from colonnade.foreign_tables import ForeignTable
+    from colonnade.edit.create import Draft, Mode
     from colonnade.layouts import Beside
-    from colonnade.writing import Draft, Mode
+    from colonnade.layouts.foreign_tables import ForeignTable
 
 MOST_READS = 50
 T = TypeVar("T")
@@ -169,7 +169,7 @@ class File(Sealed):
 
     def _foreign_tables(self) -> dict[str, ForeignTable]:
         """What can be read as a table though no layout describes it, by its path."""
-        from colonnade.foreign_tables import foreign_tables
+        from colonnade.layouts.foreign_tables import foreign_tables
 
         root = self._handle.root
         found = foreign_tables(root) if object_name(root) == "/" else {}
@@ -331,15 +331,15 @@ class File(Sealed):
         self, table: str, data: Any, *, mode: Mode = "error", progress: Progress | None = None, **options: Any
     ) -> Table:
         """Write data as a new table of this file; options as for colonnade.write."""
-        from colonnade.writing import check_options, prepare
+        from colonnade.edit.create import check_options, prepare
 
         check_options(options)
         self._write(table, prepare(data, **options), mode, progress)
         return self[table]
 
     def _write(self, table: str, draft: Draft, mode: Mode, progress: Progress | None) -> None:
+        from colonnade.edit.create import create
         from colonnade.sparse.draft import put_drafts
-        from colonnade.writing import create
 
         self._check_writable()
         with self._change(resized=self._absolute(table)):
@@ -413,7 +413,7 @@ class File(Sealed):
         progress: called with the bytes copied so far and the bytes in all.
         Handles into the file (`file.h5` and what came from it) are void afterwards.
         """
-        from colonnade.repack import NewStorage, repack
+        from colonnade.edit.repack import NewStorage, repack
         from colonnade.sparse.moving import MovingArrays
         from colonnade.sparse.opened import OpenFile
 

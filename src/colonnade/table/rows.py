@@ -14,16 +14,16 @@ from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_rows
 from colonnade.columns.views import VIEW, as_views
 from colonnade.errors import UsageError
-from colonnade.leaf import Bound
-from colonnade.parse import parse
 from colonnade.predicate import Predicate
+from colonnade.predicate.bound import Bound
+from colonnade.predicate.parse import parse
 from colonnade.query.bind import bind
 from colonnade.query.plan import Plan
 from colonnade.query.scan import Rows, read_column, read_parts, read_table
 from colonnade.query.search import Search
 from colonnade.sealed import Sealed
 from colonnade.selection import row_numbers
-from colonnade.show import table_html, table_text
+from colonnade.table.show import table_html, table_text
 
 if TYPE_CHECKING:
     import pandas

@@ -13,18 +13,19 @@ import pyarrow as pa
 from colonnade.columns.mapping import arrow_type, as_dictionary
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
+from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.h5.user_attributes import Attributes, read_values
 from colonnade.indexes.base import Options
-from colonnade.indexing import Indexes, OpenIndex
+from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import UNREADABLE, ColumnInfo, ColumnsByName, Finding, IndexInfo, Progress, TableInfo, shown_name
-from colonnade.show import table_text
 from colonnade.table.attributes import check_names
 from colonnade.table.column import Column
 from colonnade.table.rows import Query, Readable
+from colonnade.table.show import table_text
 
 if TYPE_CHECKING:
-    from colonnade import changes
+    from colonnade.edit import change as changes
     from colonnade.query.stats import ColumnStats
     from colonnade.table.file import File
 
@@ -49,7 +50,7 @@ class Table(Readable):
 
     def append(self, data: Any, *, progress: Progress | None = None) -> int:
         """Add rows: anything `colonnade.write` takes, also streamed. One commit. Says how many rows were added."""
-        from colonnade import changes
+        from colonnade.edit import change as changes
 
         with self._file._change(resized=self.path):
             opened = self._opened_for_change()
@@ -64,14 +65,14 @@ class Table(Readable):
 
     def truncate(self, n_rows: int) -> None:
         """Keep the first `n_rows` rows only. One commit."""
-        from colonnade import changes
+        from colonnade.edit import change as changes
 
         with self._file._change(resized=self.path):
             changes.truncate(self._opened_for_change(), n_rows)
 
     def update(self, column: str, rows: Sequence[int] | np.ndarray[Any, Any], values: Any) -> None:
         """Put values into these rows of a column; None makes a cell missing. One commit."""
-        from colonnade import changes
+        from colonnade.edit import change as changes
 
         self._column(column)
         with self._file._change():
@@ -79,8 +80,8 @@ class Table(Readable):
 
     def add_column(self, name: str, values: Any, *, allow_reserved: bool = False, **options: Any) -> None:
         """Add a column behind the others; options as for `colonnade.column`. One commit."""
-        from colonnade import changes
-        from colonnade.writing import column_options
+        from colonnade.edit import change as changes
+        from colonnade.edit.create import column_options
 
         chosen = column_options(name, options)
         with self._file._change():
@@ -88,7 +89,7 @@ class Table(Readable):
 
     def drop_column(self, name: str) -> None:
         """Remove a column or label. One commit."""
-        from colonnade import changes
+        from colonnade.edit import change as changes
 
         self._column(name)
         with self._file._change():
@@ -96,7 +97,7 @@ class Table(Readable):
 
     def rename_column(self, name: str, new_name: str, *, allow_reserved: bool = False) -> None:
         """Give a column or label another name. One commit."""
-        from colonnade import changes
+        from colonnade.edit import change as changes
 
         self._column(name)
         with self._file._change():
@@ -107,8 +108,8 @@ class Table(Readable):
 
         Options as for `colonnade.column`; the units and the description stay where none are given.
         """
-        from colonnade import changes
-        from colonnade.writing import column_options
+        from colonnade.edit import change as changes
+        from colonnade.edit.create import column_options
 
         self._column(name)
         chosen = column_options(name, options)
@@ -222,13 +223,13 @@ class Table(Readable):
         return Indexes(self._group, self._layout, self._info, self._file._receipts_now())
 
     def _set_text(self, name: str | None, key: str, text: str | None) -> None:
-        from colonnade import changes
+        from colonnade.edit import change as changes
 
         with self._file._change():
             changes.set_texts(self._opened_for_change(), name, {key: text})
 
     def _opened_for_change(self) -> changes.OpenTable:
-        from colonnade import changes
+        from colonnade.edit import change as changes
 
         info = self.info
         return changes.OpenTable(self._group, self._layout, info, self._file._receipts, self._file._handle)
@@ -327,14 +328,14 @@ class Table(Readable):
             if column.storage == "sectioned":
                 found = self._layout.open_column(self._group, column)[0].attributes()
                 return {key: found[key] for key in found if key not in self._layout.column_attributes}
-            from colonnade.changes import column_node
+            from colonnade.edit.change import column_node
 
             return read_values(column_node(self._group, column), self._layout.column_attributes)
 
         return self._file._consistent(read)
 
     def _change_attributes(self, name: str | None, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
-        from colonnade import changes
+        from colonnade.edit import change as changes
 
         owned = self._layout.group_attributes if name is None else self._layout.column_attributes
         what = f"table {self.path}" if name is None else f"column {name!r}"

@@ -23,12 +23,12 @@ from colonnade.columns.plain import plain_array
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, UsageError
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.links import create_group, open_group
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import open_column
 from colonnade.layouts.frame_options import check_column_texts
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
+from colonnade.stored_dtypes import memory_dtype
 
 CODES, VALUES, MASK = "codes", "values", "mask"
 _ASIDE = "\x01values"

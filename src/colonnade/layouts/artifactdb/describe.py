@@ -18,7 +18,6 @@ from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import claims_too_much, object_name, stored_bytes, written_rows
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.links import children, hard_kind, open_dataset, open_group
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.levels import count_levels, read_levels
@@ -34,6 +33,7 @@ from colonnade.layouts.frame_parts import (
     not_a_column,
 )
 from colonnade.model import CategoriesInfo, ColumnInfo, Kept, OtherColumn, StoredType, TableInfo, unreadable_column
+from colonnade.stored_dtypes import memory_dtype
 
 TEXT = StoredType("text", 8)
 INT32_MIN = -(2**31)

@@ -36,7 +36,7 @@ from colonnade.layouts.artifactdb.metadata import (
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.write import complete_legacy_group, declared_format, declared_type
 from colonnade.model import ColumnInfo, TableInfo, TableText
-from colonnade.safe_files import written_whole
+from colonnade.pager.safe_files import written_whole
 
 if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn

@@ -32,7 +32,6 @@ from colonnade.columns.readers import open_reader
 from colonnade.columns.stamps import date_times_to_text, dates_to_text
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, UsageError, rows_as
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.h5.links import create_group, exists, open_group
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.describe import INT32_MIN, generation_of, open_column, position_of, read_texts
@@ -40,6 +39,7 @@ from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.vls_writer import VlsWriter, wastes_space
 from colonnade.layouts.frame_options import check_column_texts
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType
+from colonnade.stored_dtypes import memory_dtype
 
 _SMALL = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
 

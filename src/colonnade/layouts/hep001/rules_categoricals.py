@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from colonnade.h5.datatypes import memory_dtype
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.rules_attributes import flag_breaches, is_utf8, stored_as, text_of
 from colonnade.layouts.hep001.seen import SeenDataset, SeenTable
 from colonnade.model import Breach
+from colonnade.stored_dtypes import memory_dtype
 
 
 def categoricals(table: SeenTable) -> list[SeenDataset]:

@@ -1,0 +1,94 @@
+"""Elements without encoding attributes, as anndata 0.7 and before wrote them.
+
+Before 0.7, obs and var are compound datasets: the first field holds the row names, a categorical is a field of codes
+whose categories are `<field>_categories` in uns; obsm and varm are compounds too, and raw is `raw.X` and `raw.var`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from colonnade.anndata.values import Categorical, Members
+from colonnade.errors import CorruptError
+from colonnade.exchange.pandas_arrays import make_frame
+from colonnade.h5.nodes import Array, dtype_of, find_member, kind_of, member_names, path_of, read_array
+from colonnade.layouts.foreign_tables import FRAMES, CodedField, frame_columns, read_frame
+
+Read = Callable[[Any], Any]
+COMPOUNDS = ("obsm", "varm", "raw.varm")
+NEIGHBORS = ("connectivities", "distances")
+
+
+def old_members(group: Any, read: Read, pandas: bool) -> Members:
+    """The members of an AnnData object of 0.7 or before, under the names that they have today."""
+    stored = member_names(group)
+    names = [name for name in stored if not name.startswith("raw.")]
+    if any(name.startswith("raw.") for name in stored):
+        names.append("raw")
+    if "obsp" not in names and _neighbors(group):
+        names.append("obsp")
+
+    def one(name: str) -> Any:
+        if name == "raw" and "raw" not in stored:
+            parts = [part for part in stored if part.startswith("raw.")]
+            return Members(
+                "raw", [part[4:] for part in parts], lambda part: _member(group, f"raw.{part}", read, pandas)
+            )
+        if name == "obsp" and name not in stored:
+            return {part: read(node) for part, node in _neighbors(group).items()}
+        return _member(group, name, read, pandas)
+
+    return Members("anndata", names, one)
+
+
+def _member(group: Any, name: str, read: Read, pandas: bool) -> Any:
+    node = find_member(group, name)
+    is_compound = kind_of(node) == "dataset" and dtype_of(node).names is not None
+    if name in FRAMES and is_compound:
+        return _frame(node, find_member(group, "uns"), pandas)
+    value = read(node)
+    if name in COMPOUNDS and is_compound:
+        return {field: value[field] for field in value.dtype.names}
+    if name == "uns" and isinstance(value, dict):
+        used = {f"{field}_categories" for frame in FRAMES for field in _fields(find_member(group, frame))}
+        return {key: one for key, one in value.items() if key not in used}
+    return value
+
+
+def _fields(node: Any) -> tuple[str, ...]:
+    """The fields of a frame that is a compound; none of any other."""
+    return (dtype_of(node).names or ()) if node is not None and kind_of(node) == "dataset" else ()
+
+
+def _neighbors(group: Any) -> dict[str, Any]:
+    """The graphs that older files keep in uns/neighbors, and newer ones in obsp."""
+    uns = find_member(group, "uns")
+    found = find_member(uns, "neighbors") if uns is not None and kind_of(uns) == "group" else None
+    if found is None or kind_of(found) != "group":
+        return {}
+    graphs = {name: find_member(found, name) for name in NEIGHBORS}
+    return {name: node for name, node in graphs.items() if node is not None and kind_of(node) == "group"}
+
+
+def tenx_shape(group: Any) -> tuple[int, int]:
+    """Features and barcodes of a matrix of 10x Genomics."""
+    found = read_array(find_member(group, "shape"))
+    if found.shape != (2,) or found.dtype.kind not in "iu" or int(found.min()) < 0:
+        raise CorruptError(f"{path_of(group)}/shape is no shape of a matrix", path=path_of(group))
+    return int(found[0]), int(found[1])
+
+
+def _frame(dataset: Any, uns: Any, pandas: bool) -> Any:
+    """A frame that is a compound dataset, as a pyarrow.Table (or a pandas frame); the first field names the rows."""
+    if not pandas:
+        return read_frame(dataset, uns)
+    columns = frame_columns(dataset, uns)
+    index_name = next(iter(columns))
+    index = columns.pop(index_name)
+    arrays = {name: _in_pandas(one) for name, one in columns.items()}
+    return make_frame(arrays, index, index_name)
+
+
+def _in_pandas(one: Array | CodedField) -> Any:
+    return Categorical(one.codes, one.categories).to_pandas() if isinstance(one, CodedField) else one

@@ -1,0 +1,205 @@
+"""Objects of other packages to parts that can be planned: AnnData, awkward, dask and Arrow. None is imported for it.
+
+An object can only be one of a package that has been imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.anndata.values import AwkwardBuffers, Categorical, NaValue, Nullable
+from colonnade.errors import DataError, FormatError
+from colonnade.exchange.pandas_arrays import FrameParts, with_categories
+from colonnade.h5.attributes import read_text
+from colonnade.h5.links import open_group
+from colonnade.h5.nodes import StreamedArray
+from colonnade.table import Query, Table
+
+_SCHEDULER = "threads"  # handles of HDF5 cannot be sent to other processes
+_MAPPINGS = ("obsm", "varm", "obsp", "varp", "layers", "uns")
+
+
+def anndata_members(value: Any) -> dict[str, Any] | None:
+    """The members of an AnnData object in the order anndata writes them; None when this is none."""
+    anndata = sys.modules.get("anndata")
+    if anndata is None or not isinstance(value, anndata.AnnData):
+        return None
+    members: dict[str, Any] = {} if value.X is None else {"X": value.X}
+    members |= {name: _annotation(getattr(value, name)) for name in ("obs", "var")}
+    members |= {name: _mapping_members(getattr(value, name)) for name in _MAPPINGS}
+    return {**members, "raw": value.raw}
+
+
+def _mapping_members(mapping: Any) -> dict[str, Any]:
+    """The members of a mapping of AnnData but X, which is a layer by the name None since 0.13."""
+    return {name: one for name, one in mapping.items() if name is not None}
+
+
+def is_raw(value: Any) -> bool:
+    """Whether this is the `raw` of an AnnData object."""
+    anndata = sys.modules.get("anndata")
+    return anndata is not None and isinstance(value, anndata.Raw)
+
+
+def raw_members(value: Any) -> dict[str, Any]:
+    return {"X": value.X, "var": _annotation(value.var), "varm": dict(value.varm)}
+
+
+def _annotation(frame: Any) -> Any:
+    """obs or var as anndata writes it: a column of objects in which strings are missing becomes a categorical."""
+    if is_lazy_frame(frame):
+        return frame
+    natsort = sys.modules.get("natsort")  # anndata needs it, so it is loaded where there is an AnnData object
+    return with_categories(frame, sorted if natsort is None else natsort.natsorted)
+
+
+def is_lazy_frame(value: Any) -> bool:
+    """Whether this is a frame of an AnnData object that was opened lazily: a mapping that looks like one of pandas."""
+    return type(value).__name__ == "Dataset2D" and type(value).__module__.startswith("anndata.")
+
+
+def backed_matrix(value: Any) -> Any | None:
+    """The sparse matrix of an AnnData object that is backed by a file, read; None when this is none."""
+    anndata = sys.modules.get("anndata")
+    if anndata is None or not isinstance(value, (anndata.abc.CSRDataset, anndata.abc.CSCDataset)):
+        return None
+    return value.to_memory()
+
+
+def array_of_api(value: Any) -> Any | None:
+    """An array of another library that follows the array API (JAX), as NumPy's; None when this is none."""
+    if isinstance(value, np.generic) or not callable(getattr(value, "__array_namespace__", None)):
+        return None
+    return np.asarray(value)
+
+
+def dask_array(value: Any) -> Any | None:
+    """A dask array to be computed block by block; computed at once if it is sparse or holds objects; None: no dask."""
+    dask = sys.modules.get("dask.array")
+    if dask is None or not isinstance(value, dask.Array):
+        return None
+    is_plain = isinstance(value._meta, np.ndarray) and value.dtype.kind in "biufc"
+    if not is_plain or not value.shape or np.isnan(value.shape).any():  # the lengths of blocks may be unknown
+        return _with_wide_indices(value.compute(scheduler=_SCHEDULER))
+
+    def blocks() -> Iterator[tuple[tuple[slice, ...], Any]]:
+        for part in dask.core.slices_from_chunks(value.chunks):
+            yield part, np.asarray(value[part].compute(scheduler=_SCHEDULER))
+
+    return StreamedArray(tuple(value.shape), value.dtype, blocks)
+
+
+def _with_wide_indices(value: Any) -> Any:
+    """A computed value; the index arrays of a sparse matrix are int64, as anndata stores those of dask arrays."""
+    if getattr(value, "format", None) not in ("csr", "csc"):
+        return value
+    matrix = copy(value)  # the value can be the block that the caller holds
+    matrix.indices, matrix.indptr = (index.astype(np.int64, copy=False) for index in (value.indices, value.indptr))
+    return matrix
+
+
+def only_plain_strings() -> bool:
+    """Whether anndata is set to write strings in the form that versions before 0.11 read.
+
+    In anndata 0.12 False is the default and means that pandas' strings are refused, so it is not a request there.
+    """
+    settings: Any = getattr(sys.modules.get("anndata"), "settings", None)
+    return hasattr(settings, "model_fields_set") and settings.allow_write_nullable_strings is False
+
+
+def awkward_buffers(value: Any) -> AwkwardBuffers | None:
+    """The buffers of an awkward array without what it does not use; None when this is none."""
+    awkward = sys.modules.get("awkward")
+    if awkward is None or not isinstance(value, awkward.Array):
+        return None
+    if type(value).__name__ == "AwkwardArrayView":  # its form names the memory address of the object it is a view of
+        value = copy(value)
+    form, length, buffers = awkward.to_buffers(awkward.to_packed(value))
+    return AwkwardBuffers(form.to_json(), int(length), {name: np.asarray(one) for name, one in buffers.items()})
+
+
+def arrow_frame(value: Any, where: str) -> FrameParts | None:
+    """A table of colonnade or Arrow as the parts of a frame: its first label names the rows, else their numbers do."""
+    labels: list[str] = []
+    both: set[str] = set()  # labels that are columns too
+    masked: dict[str, NaValue] = {}  # columns that have a mask, though no row may be missing
+    if isinstance(value, (Table, Query)):
+        table = value if isinstance(value, Table) else value._table
+        refuse_broken(table)
+        masked = {one.name: _na_value(table, one.name) for one in table.info.members if one.is_masked}
+        labels, both, value = table.labels, set(table.columns), value.to_arrow()
+    if isinstance(value, pa.RecordBatch):
+        value = pa.table(value)
+    if not isinstance(value, pa.Table):
+        return None
+    name = next((label for label in labels if label in value.column_names), None)
+    index: Any = np.arange(value.num_rows)
+    if name is not None:
+        index = _nullable(arrow_column(value[name], f"{where}/{name}"), masked.get(name))
+    names = [one for one in value.column_names if one != name or one in both]
+    columns = [(one, _nullable(arrow_column(value[one], f"{where}/{one}"), masked.get(one))) for one in names]
+    return FrameParts(columns, index, None if name == "_index" else name)
+
+
+def _na_value(table: Table, name: str) -> NaValue:
+    """What a missing text of a masked column means."""
+    group = open_group(table._group, name)
+    return "NaN" if group is not None and read_text(group, "na-value") == "NaN" else "NA"
+
+
+def _nullable(column: Any, na_value: NaValue | None) -> Any:
+    """A column as it is, or with a mask where it had one."""
+    if na_value is None:
+        return column
+    if isinstance(column, Nullable):
+        return replace(column, na_value=na_value)
+    return Nullable(column, np.zeros(len(column), dtype=bool), na_value)
+
+
+def refuse_broken(table: Table) -> None:
+    """Refuse a table of which something cannot be read: handed on, it would be lost without a word."""
+    wrong = next((one for one in table.problems if one.severity == "error"), None)
+    if wrong is not None:
+        raise FormatError(f"{wrong.path}: {wrong.message}", path=wrong.path)
+
+
+def arrow_column(value: pa.Array | pa.ChunkedArray, where: str) -> Any:
+    """An Arrow array as NumPy's, or with its categories or its mask."""
+    array = value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _categorical(array, where)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        texts = np.array(array.fill_null("").to_pylist(), dtype=object).reshape(len(array))
+        return Nullable(texts, _missing(array)) if array.null_count else texts
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        values = array.fill_null(False if pa.types.is_boolean(kind) else 0).to_numpy(zero_copy_only=False)
+        return Nullable(values, _missing(array)) if array.null_count else values
+    if pa.types.is_floating(kind) and not array.null_count:
+        return array.to_numpy(zero_copy_only=False)
+    missing = " with missing values" if array.null_count else ""
+    raise DataError(
+        f"{where}: AnnData has no form for {kind}{missing}: cast it first" + (", or fill_null" if missing else ""),
+        where=where,
+        type=str(kind),
+    )
+
+
+def _categorical(array: pa.DictionaryArray, where: str) -> Categorical:
+    codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    categories = arrow_column(array.dictionary, where)
+    if isinstance(categories, (Nullable, Categorical)):
+        raise DataError(f"{where}: a category cannot be missing, nor be a category", where=where)
+    return Categorical(codes, categories, bool(array.type.ordered))
+
+
+def _missing(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    found: np.ndarray[Any, np.dtype[np.bool_]] = array.is_null().to_numpy(zero_copy_only=False)
+    return found

@@ -1,0 +1,115 @@
+"""Files mended: what the layouts say can be mended without touching data, planned and done.
+
+The caller makes a commit of what is done here. A plan is made of one look at the file, and so is what a dry run shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from functools import partial
+from typing import Any
+
+from colonnade.checking.check import Check, Findings
+from colonnade.dataclass import dataclass
+from colonnade.edit.anndata_differences import face_differences
+from colonnade.edit.index import Indexes
+from colonnade.errors import ColonnadeError, FormatError, UnsupportedError, UsageError
+from colonnade.h5.attributes import BROKEN
+from colonnade.layouts import Layout
+from colonnade.layouts.checks import CHECKS, IndexPlan, SeenTable
+from colonnade.model import Repair, shown_name
+from colonnade.pager.receipts import Receipts
+
+MOST_ROUNDS = 5
+
+
+@dataclass
+class Mended:
+    """What was mended (of a dry run: would be), and the findings that are left."""
+
+    repairs: list[Repair] = field(default_factory=list)
+    left: Findings = field(default_factory=Findings)
+    dry_run: bool = False
+
+
+def plan_repairs(root: Any, receipts: Receipts, sparse: Any = None) -> Mended:
+    """What can be mended, and what cannot; nothing is changed."""
+    check = Check(receipts, indexes=True, sparse=sparse)
+    found = check.file(root)
+    repairs = [repair for layout, seen in check.seen for repair in _of_table(layout, seen, found, receipts)]
+    mended = {place for repair in repairs for place in repair.mends}
+    left = Findings([one for one in found if (one.rule, one.path) not in mended], found.checked)
+    return Mended(repairs, left)
+
+
+def mend_file(root: Any, receipts: Receipts, sparse: Any = None) -> Mended:
+    """Mend what can be mended, and say what is left. One round mends it, as a rule; a later one what that laid bare."""
+    done: list[Repair] = []
+    for _ in range(MOST_ROUNDS):
+        repairs = [repair for repair in plan_repairs(root, receipts).repairs if repair not in done]
+        worked = [repair for repair in repairs if repair.do()]
+        done += worked
+        if not worked:
+            break
+    return Mended(done, Check(receipts, indexes=True, sparse=sparse).file(root))
+
+
+def _of_table(layout: Layout, seen: SeenTable, found: Findings, receipts: Receipts) -> list[Repair]:
+    home = f"{seen.path.rstrip('/')}/{CHECKS[layout.name].index_home}/"
+    wrong = {one.path.removeprefix(home) for one in found if one.rule == "S8" and one.path.startswith(home)}
+    plans = CHECKS[layout.name].bad_indexes(seen, wrong)
+    repairs = CHECKS[layout.name].repairs(seen, {one.address for one in plans if one.address is not None})
+    if plans:
+        renewal = _Renewal(layout, seen, plans, receipts)
+        repairs += [Repair(one.path, one.action, one.mends, partial(renewal.do, one)) for one in plans]
+    return [*repairs, *_of_face(layout, seen, found)]
+
+
+def _of_face(layout: Layout, seen: SeenTable, found: Findings) -> list[Repair]:
+    """What makes the AnnData face of a table show what the table says; looked for where something was found."""
+    if not any(one.rule == "A16" for one in found):
+        return []
+    try:
+        differences = list(face_differences(seen.group, layout, seen.info))
+    except (*BROKEN, ColonnadeError, MemoryError):
+        return []  # the finding says so
+    return [
+        Repair(
+            one.breach.path,
+            f"the frame is made to show what the table says: {one.breach.message}",
+            tuple((rule, shown_name(one.breach.path)) for rule in one.mends),
+            one.mend,
+        )
+        for one in differences
+        if one.mend is not None
+    ]
+
+
+@dataclass
+class _Renewal:
+    """The bad indexes of one table: all removed when the first is asked for, then built anew one by one."""
+
+    layout: Layout
+    seen: SeenTable
+    plans: Sequence[IndexPlan]
+    receipts: Receipts
+    _removed: bool = False
+
+    def do(self, one: IndexPlan) -> bool:
+        if not self._removed:
+            self._removed = True
+            CHECKS[self.layout.name].remove_indexes(self.seen, self.plans)
+            for place in [place for place in self.receipts if place[0] == self.seen.path]:
+                if place[2] in {plan.name for plan in self.plans}:
+                    del self.receipts[place]
+        if one.column is not None:
+            self._build(one.column, one.word)
+        return True
+
+    def _build(self, column: str, word: str) -> None:
+        info = self.layout.describe(self.seen.group, self.seen.path)
+        try:
+            Indexes(self.seen.group, self.layout, info, self.receipts).build({column: [word]})
+        except (UsageError, FormatError, UnsupportedError):
+            return  # too many values for a bitmap, or rows that cannot be read: it is gone, and nothing is lost

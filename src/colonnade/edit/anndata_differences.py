@@ -1,0 +1,204 @@
+"""The frame around a HEP001 table compared with it: others may have changed either. What can be made right again is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.read import ColumnReader
+from colonnade.dataclass import dataclass
+from colonnade.edit.anndata_view import Beside, Others, Rows, frame_around, may_miss, shown_columns
+from colonnade.h5 import attributes
+from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
+from colonnade.h5.direct import can_grow
+from colonnade.h5.links import address, exists, hard_kind, join_path, open_dataset, open_group, unlink
+from colonnade.layouts import Layout
+from colonnade.layouts.anndata import names
+from colonnade.layouts.anndata.write import check_order_fits
+from colonnade.model import Breach, ColumnInfo, TableInfo
+
+OWN_DATA = (
+    "The frame has data of its own here, which is not taken away. Write the table anew from the frame (colonnade.write "
+    "with anndata=True), or remove the column from the frame and run `colonnade fix`."
+)
+
+
+@dataclass(frozen=True)
+class FaceDifference:
+    """One thing that a frame shows otherwise than the table inside it. `mend` makes it right, where no data is lost.
+
+    mends: the rules whose breaches at this path go by that.
+    """
+
+    breach: Breach
+    mend: Callable[[], bool] | None = None
+    mends: tuple[str, ...] = ("A16",)
+
+
+def face_differences(group: Any, layout: Layout, info: TableInfo) -> Iterator[FaceDifference]:
+    """What the frame around a table (R2) shows otherwise than the table says; nothing of a table without one."""
+    frame = frame_around(group, info.path) if layout.name == "hep001" else None
+    if frame is not None:
+        path = info.path.rpartition("/")[0] or "/"
+        yield from _Differences(Beside(frame, group, layout, info), path).found()
+
+
+@dataclass
+class _Differences:
+    """The frame of a table compared with it, column by column; rows are read a few MiB at a time."""
+
+    beside: Beside
+    path: str
+
+    def found(self) -> Iterator[FaceDifference]:
+        info, frame = self.beside.info, self.beside.frame
+        if not info.columns or info.index_name not in {label.name for label in info.labels}:
+            message = "the table inside this frame has no columns or no row labels, which a frame needs"
+            advice = "Give the table a column and row labels."
+            yield FaceDifference(Breach("error", self.path, message, "none", "a column and row labels", advice))
+            return
+        shown, order = shown_columns(info), attributes.read_texts(frame, names.COLUMN_ORDER) or []
+        others = dict.fromkeys(name for name in order if name not in {column.name for column in shown})
+        for name in others:
+            message = "the frame has a column that the table inside it has not"
+            where = join_path(self.path, name)
+            yield FaceDifference(Breach("error", where, message, repr(name), "columns of the table", OWN_DATA))
+        for column in shown:
+            if column.problem is None and not self._claims_too_much(column):
+                yield from self._of_column(column)
+        wanted = [column.name for column in info.columns]
+        if not others and order != wanted:
+            message = "column-order of the frame is another than that of the table inside it"
+            breach = Breach("error", self.path, message, ", ".join(order), ", ".join(wanted))
+            yield FaceDifference(breach, partial(self._write_order, wanted))
+
+    def _claims_too_much(self, column: ColumnInfo) -> bool:
+        stored = stored_bytes(self._rows.dataset(column))
+        return claims_too_much(column.n_rows * column.type.size, stored)
+
+    @property
+    def _rows(self) -> Rows:
+        return Rows(self.beside.group, self.beside.layout)
+
+    def _write_order(self, order: Sequence[str]) -> bool:
+        check_order_fits(self.beside.frame, order)
+        attributes.write_variable_texts(self.beside.frame, names.COLUMN_ORDER, order)
+        return True
+
+    def _of_column(self, column: ColumnInfo) -> Iterator[FaceDifference]:
+        """The first thing that is otherwise."""
+        where, frame = join_path(self.path, column.name), self.beside.frame
+        kind = hard_kind(frame, column.name)
+        inner = open_group(frame, column.name) if kind == "group" else None
+        if any(address(one) != address(self._rows.dataset(column)) for one in self._links(column, kind, inner)):
+            message = "the frame shows other rows here than those of the table inside it"
+            yield FaceDifference(Breach("error", where, message, "another dataset", "a link to the table's", OWN_DATA))
+            return
+        said = self._wrong_in(column, inner) if inner is not None else self._wrong_plainly(column, kind)
+        if said is not None:
+            message, found, unfit = said
+            mends = ("A16", "A7", "A10") if unfit else ("A16",)
+            mend = partial(self._show, column)
+            yield FaceDifference(Breach("error", where, message, found, "what the table says"), mend, mends)
+
+    def _links(self, column: ColumnInfo, kind: str | None, inner: Any) -> list[Any]:
+        """The datasets of the frame that must be those of the table."""
+        if kind == "dataset":
+            return [open_dataset(self.beside.frame, column.name)]
+        copied = ("values",) if column.type.kind == "boolean" else ()
+        held = [name for name in ("codes", "values") if name not in copied]
+        return [open_dataset(inner, name) for name in held if inner is not None and exists(inner, name)]
+
+    def _wrong_plainly(self, column: ColumnInfo, kind: str | None) -> tuple[str, str, bool] | None:
+        """What is wrong with a column that is no group of the frame."""
+        if kind is None:
+            return "the frame does not show this column of the table inside it", "nothing of this name", False
+        if column.categories is not None:
+            return "the frame shows codes here, where the table has labels", "codes", False
+        missing = self._first_missing(column) if may_miss(column) else None
+        if missing is not None:
+            return "the frame has no mask here, and the table has missing rows", f"row {missing}: no mask", False
+        return None
+
+    def _first_missing(self, column: ColumnInfo) -> int | None:
+        for start, piece in self._rows.pieces(column):
+            if piece.null_count:
+                return start + int(np.argmax(piece.is_null().to_numpy(zero_copy_only=False)))
+        return None
+
+    def _wrong_in(self, column: ColumnInfo, inner: Any) -> tuple[str, str, bool] | None:
+        """What is wrong with a column that is a group of the frame."""
+        coded = attributes.read_text(inner, names.ENCODING_TYPE) == names.CATEGORICAL[0]
+        if coded != (column.categories is not None):
+            return "the frame shows another kind of column here than the table has", "another kind", False
+        if column.categories is not None:
+            return self._wrong_categories(column, inner)
+        wrong = self._wrong_flags(column, inner, "mask", lambda piece: piece.is_null())
+        if wrong is None and column.type.kind == "boolean":
+            wrong = self._wrong_flags(column, inner, "values", lambda piece: piece.fill_null(False))
+        return wrong
+
+    def _wrong_categories(self, column: ColumnInfo, inner: Any) -> tuple[str, str, bool] | None:
+        assert column.categories is not None  # the caller asked
+        if not exists(inner, "codes"):
+            return "the frame shows no codes here", "no codes", True
+        copied = open_dataset(inner, "categories") if hard_kind(inner, "categories") == "dataset" else None
+        reader = _plain_reader("categories", copied) if copied is not None else None
+        if reader is None or not reader.read(0, reader.column.n_rows).equals(self._rows.categories(column)):
+            return "the categories of the frame are others than those of the table", "other categories", reader is None
+        if attributes.read_flag(inner, names.ORDERED) != column.categories.ordered:
+            return "the flag ordered of the frame is another than that of the table", "another flag", False
+        return None
+
+    def _wrong_flags(
+        self, column: ColumnInfo, inner: Any, name: str, told: Callable[[pa.Array], pa.Array]
+    ) -> tuple[str, str, bool] | None:
+        """How booleans of the frame differ from what the table tells."""
+        dataset = open_dataset(inner, name) if hard_kind(inner, name) == "dataset" else None
+        reader = _plain_reader(name, dataset) if dataset is not None else None
+        if reader is None or not self._fits(column, reader.column):
+            return f"{name} of the frame is not as long as the table, or holds no booleans", "another length", True
+        for start, piece in self._rows.pieces(column):
+            wanted = told(piece).to_numpy(zero_copy_only=False)
+            held = reader.read(start, len(piece)).to_numpy(zero_copy_only=False)
+            other = np.flatnonzero(held != wanted)
+            if len(other):
+                row = start + int(other[0])
+                what = "says that other rows are missing" if name == "mask" else "holds other values"
+                return f"{name} of the frame {what} than the table says", f"row {row}: {bool(held[other[0]])}", False
+        return None
+
+    def _fits(self, column: ColumnInfo, flags: ColumnInfo) -> bool:
+        return flags.type.kind == "boolean" and flags.n_rows == column.n_rows
+
+    def _show(self, column: ColumnInfo) -> bool:
+        """Make the frame show a column as the table has it; what is the frame's own is made of that."""
+        inner = open_group(self.beside.frame, column.name) if exists(self.beside.frame, column.name) else None
+        own = ("mask", "values") if column.type.kind == "boolean" else ("mask",)
+        for name in own if inner is not None else ():
+            dataset = open_dataset(inner, name) if exists(inner, name) else None
+            flags = _plain_reader(name, dataset) if dataset is not None else None
+            usable = flags is not None and (self._fits(column, flags.column) or _is_growing(flags.column, dataset))
+            if exists(inner, name) and not usable:
+                unlink(inner, name)
+        self.beside.show(column, self._rows, Others())
+        return True
+
+
+def _plain_reader(name: str, dataset: Any) -> ColumnReader | None:
+    """The rows of a dataset of rank 1, as a column that has no missing ones; None where there are none to read."""
+    info = describe_dataset(dataset)
+    if info.shape is None or len(info.shape) != 1:
+        return None
+    n_rows = info.shape[0]
+    if claims_too_much(n_rows * info.type.size, stored_bytes(dataset)):
+        return None
+    return ColumnReader(ColumnInfo(name, info.type, n_rows, info.storage, info.chunk_rows, info.filters), dataset)
+
+
+def _is_growing(flags: ColumnInfo, dataset: Any) -> bool:
+    return flags.type.kind == "boolean" and flags.storage == "chunked" and can_grow(dataset)

@@ -1,0 +1,594 @@
+"""Rows, cells and columns of a table that is there, changed. Each function is one change; its commit is the caller's.
+
+What is given is checked before a byte is written: the columns' names, and that the types can stand for
+each other. Values that do not fit (300 for an int8, 1.5 for an integer, one that equals the fill) are
+refused by row and value when they come; the caller then rolls back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.carried import CarriedWriter, is_carried
+from colonnade.columns.mapping import arrow_type, implied_units, plain_type
+from colonnade.columns.plain import plain_array
+from colonnade.columns.read import ColumnReader
+from colonnade.columns.values import python_values
+from colonnade.columns.writer import WrittenColumn
+from colonnade.dataclass import dataclass
+from colonnade.edit.anndata_view import Recipe, Touched, faced_options, follow_face, recipe_of
+from colonnade.edit.index import Indexes
+from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
+from colonnade.exchange.arrays import array_from, column_from, declares_strings
+from colonnade.exchange.pandas_in import is_series
+from colonnade.exchange.pandas_notes import Note, meaning, read_note, write_note
+from colonnade.exchange.sources import Source, family, source_from
+from colonnade.h5.attributes import LARGEST_IN_HEADER
+from colonnade.h5.files import FileHandle
+from colonnade.h5.links import (
+    encode_name,
+    exists,
+    holds_large_attributes,
+    join_path,
+    open_dataset,
+    open_group,
+    rename,
+    unlink,
+    with_large_attributes,
+)
+from colonnade.h5.user_attributes import encode_value, write_values
+from colonnade.layouts import Layout, ResumedWriter
+from colonnade.layouts.index_home import OpenIndex
+from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, Progress, TableInfo
+from colonnade.pager.receipts import Receipts
+from colonnade.selection import Selection, row_numbers
+from colonnade.sparse.draft import SparseDraft, put_drafts, retire_arrays, set_texts_of
+
+MOST_ROWS = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class OpenTable:
+    """A table in a file that is open for changes."""
+
+    group: Any
+    layout: Layout
+    info: TableInfo
+    receipts: Receipts = field(default_factory=dict)
+    handle: FileHandle | None = None
+    face: Recipe | None = field(init=False)  # by which anndata reads it as well
+
+    def __post_init__(self) -> None:
+        self.layout.check_can_change(self.group, self.info)
+        object.__setattr__(self, "face", recipe_of(self.group, self.layout, self.info.path))
+
+    @property
+    def indexes(self) -> Indexes:
+        """Its search indexes."""
+        return Indexes(self.group, self.layout, self.info, self.receipts)
+
+    def put(self, columns: Sequence[WrittenColumn]) -> bool:
+        """Put the sparse ones of these columns into the file; True when there was one: handles are void then."""
+        drafts = [(join_path(self.info.path, one.name), one.dataset) for one in columns]
+        sparse = [(path, dataset) for path, dataset in drafts if isinstance(dataset, SparseDraft)]
+        if sparse:
+            put_drafts(self.journaled(), sparse)
+        return bool(sparse)
+
+    def journaled(self) -> FileHandle:
+        """The file, if its bytes can be changed past HDF5, as sparse columns need."""
+        if self.handle is None or not self.handle.is_journaled:
+            raise UsageError("sparse columns can be changed only in a file that was opened from a path")
+        return self.handle
+
+    def check_is_free(self, name: str) -> None:
+        """Refuse a name for a column that something has already."""
+        taken = name in self.info.by_name or any(name == other.name for other in self.info.others)
+        if taken or (self.layout.names_are_links and exists(self.group, name)):
+            raise UsageError(f"{self.info.path} has an object {name!r} already: choose another name", column=name)
+
+    def check_is_whole(self) -> None:
+        """Refuse another number of rows where a column would not have it: it cannot be read, or is kept elsewhere."""
+        for column in self.info.members:
+            if column.problem is not None:
+                raise self.unreadable(column)
+        if self.info.others:
+            kept = ", ".join(repr(other.name) for other in self.info.others)
+            raise UnsupportedError(
+                f"{self.info.path} keeps {kept} in other files, which would not have as many rows: their number cannot "
+                "change",
+                feature="rows of tables with columns elsewhere",
+                path=self.info.path,
+            )
+
+    def unreadable(self, column: ColumnInfo) -> FormatError:
+        """The error of a change that a column cannot follow."""
+        name = column.name
+        return FormatError(
+            f"cannot change the rows of {self.info.path}: column {name!r} cannot be read: {column.problem}. Restore "
+            "the file from a copy, or write the other columns, which select(...) takes, to a new file",
+            column=name,
+            path=self.info.path,
+        )
+
+    def with_room(self, n_columns: int, longest: int) -> OpenTable:
+        """The table in a group that has room for so many names of columns, or for a text of so many bytes."""
+        needed = longest > LARGEST_IN_HEADER or self.layout.needs_large_attributes(n_columns, longest)
+        if not needed or not self.layout.names_are_links or holds_large_attributes(self.group):
+            return self
+        if any(column.storage == "sectioned" for column in self.info.members):
+            raise DataError(
+                f"cannot store that much about {self.info.path}: its group keeps at most 64 KiB for an attribute, and "
+                "it has sparse columns, with which it cannot be moved. Write it to a new file",
+                path=self.info.path,
+            )
+        return replace(self, group=with_large_attributes(self.group, self.info.path))
+
+    def with_name(self, name: str) -> OpenTable:
+        """The table in a group that has room for one more name."""
+        names = [*self.info.by_name, name]
+        return self.with_room(len(names), max(map(len, map(encode_name, names))))
+
+    def reopened(self) -> OpenTable:
+        """The same after handles of the file have become void."""
+        return replace(self, group=open_group(self.journaled().root, self.info.path))
+
+    def resume(self, column: ColumnInfo) -> ResumedWriter:
+        """A writer for the rows behind those that a column has."""
+        if column.problem is not None:
+            raise self.unreadable(column)
+        if column.storage == "sectioned":
+            self.journaled()
+        if is_carried(column):
+            return CarriedWriter(column, self.group, self.layout.open_column(self.group, column)[0])
+        return self.layout.resume_column(self.group, column)
+
+
+@dataclass
+class Writers:
+    """The writers of a table's columns, with what is known of the rows they were given.
+
+    They go on with the next append if nothing else has changed the table since.
+    """
+
+    of_columns: list[tuple[ResumedWriter, pa.DataType]]
+    checked: pa.Schema | None = None  # rows of this schema have the columns of the table
+
+
+def append(
+    table: OpenTable, data: Any, progress: Progress | None = None, writers: Writers | None = None
+) -> tuple[int, TableInfo | None, Writers]:
+    """Add rows behind those that are there; says how many, what the table is then (None: look anew), and who wrote.
+
+    `writers` are those of the append before, if nothing has changed since.
+    """
+    table.check_is_whole()
+    source = _source_for(table, data)
+    if writers is None or writers.checked is None or source.ranges or not source.schema.equals(writers.checked):
+        _check_columns(table.info, source)
+    table, defined = _defined(table, {f.name: f.type for f in source.schema}, source.notes)
+    indexes = table.indexes.open()  # before a column without chunks is copied into chunks
+    if writers is None or defined:
+        writers = Writers([(table.resume(column), arrow_type(column)) for column in table.info.members])
+    writers.checked = None if source.ranges else source.schema
+    first = table.info.n_rows
+    done = 0
+    for batch in source.batches:
+        for writer, kind in writers.of_columns:
+            values = _values(batch, writer.name, source, done)
+            is_plain = not isinstance(writer, CarriedWriter)
+            writer.write(_fitting(values, kind, writer.name, first + done) if is_plain else values)
+        done += batch.num_rows
+        if progress is not None:
+            progress(done, source.n_rows)
+    written = [writer.finish() for writer, _ in writers.of_columns]
+    holds = table.layout.extend(table.group, table.info, written)
+    table.layout.count_rows(table.group, first + done)
+    _follow(table, indexes, {}, written)
+    _follow_face(table, {})
+    holds = not table.put(written) and holds
+    return done, _grown(table.info, written, first + done) if holds else None, writers
+
+
+def _defined(table: OpenTable, kinds: Mapping[str, pa.DataType], notes: Mapping[str, str]) -> tuple[OpenTable, bool]:
+    """The table with a type for columns that had none, all rows being missing, and now get values of one."""
+    given = [name for name, kind in kinds.items() if name in table.info.by_name and not _has_no_type(kind)]
+    undefined = [name for name in given if _has_no_type(arrow_type(table.info.by_name[name]))]
+    for name in undefined:
+        indexed = [one.info.kind for one in table.indexes.open() if one.info.column == name]
+        values = pa.nulls(table.info.n_rows, kinds[name])
+        replace_column(table, name, values, ColumnOptions(), read_note(notes.get(name)))
+        table = replace(table, info=table.layout.describe(table.group, table.info.path))
+        if indexed:
+            table.indexes.build({name: indexed})
+    return table, bool(undefined)
+
+
+def _has_no_type(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_null(_values_type(kind)))
+
+
+def _source_for(table: OpenTable, data: Any) -> Source:
+    """The rows to be added; where a table needs labels and these are numbers that nobody gave, they are counted on."""
+    source = source_from(data, table.layout.unnamed_labels)
+    label = table.info.by_name.get(table.layout.unnamed_labels)
+    if label is not None and label.name not in source.schema.names and not source.labels and _counts(table, label):
+        source.ranges[label.name] = range(table.info.n_rows, MOST_ROWS)
+    return source
+
+
+def _counts(table: OpenTable, label: ColumnInfo) -> bool:
+    """Whether these labels number the rows, since nobody gave any where some are needed."""
+    needed = table.layout.needs_labels or table.face is not None
+    if not needed or label.type.kind != "integer" or label.is_masked or label.problem is not None:
+        return False
+    n_rows = label.n_rows
+    reader = ColumnReader(label, *table.layout.open_column(table.group, label))
+    return n_rows == 0 or bool(reader.read(n_rows - 1, 1)[0].as_py() == n_rows - 1)
+
+
+def _grown(info: TableInfo, written: list[WrittenColumn], n_rows: int) -> TableInfo:
+    """The description with more rows, and as many categories as there are now."""
+    named = {column.name: column for column in written}
+
+    def grown(column: ColumnInfo) -> ColumnInfo:
+        found, now = column.categories, named[column.name].categories
+        if found is not None and now is not None and len(now) != found.n_categories:
+            column = replace(column, categories=replace(found, n_categories=len(now)))
+        return replace(column, n_rows=n_rows)
+
+    return replace(info, n_rows=n_rows, columns=tuple(map(grown, info.columns)), labels=tuple(map(grown, info.labels)))
+
+
+def _follow(
+    table: OpenTable,
+    indexes: Sequence[OpenIndex],
+    changed: Mapping[str, Selection],
+    written: Sequence[WrittenColumn],
+) -> None:
+    """Make the search indexes match the table as it is now (M2). Nothing is `changed` where rows came or went."""
+    table.indexes.distrust_sharers([table.info.by_name[name] for name in changed] or table.info.members)
+    if indexes:
+        now = table.layout.describe(table.group, table.info.path)
+        replaced = {column.name for column in written if column.replaced}
+        Indexes(table.group, table.layout, now, table.receipts).follow(indexes, changed, table.info.n_rows, replaced)
+
+
+def _follow_face(table: OpenTable, touched: Touched) -> None:
+    """Make what anndata reads of the table match it as well."""
+    if table.face is not None:
+        follow_face(table.face, table.group, table.layout, table.info, touched)
+
+
+def _check_columns(info: TableInfo, source: Source) -> None:
+    given = set(source.schema.names) | set(source.ranges)
+    known = set(info.by_name)
+    lacking = sorted(name for name in known - given if not is_carried(info.by_name[name]))
+    odd = sorted(given - known)
+    if lacking or odd:
+        parts = [f"it lacks {', '.join(map(repr, lacking))}"] if lacking else []
+        parts += [f"the table has no {', '.join(map(repr, odd))}"] if odd else []
+        raise DataError(
+            f"the rows do not have the columns of {info.path}: {'; '.join(parts)}", lacking=lacking, odd=odd
+        )
+    for given_field in source.schema:
+        column = info.by_name[given_field.name]
+        _check_family(column, given_field.type)
+        note = read_note(source.notes.get(column.name))
+        if note or source.is_pandas:
+            _check_meaning(column, given_field.type, note)
+
+
+def _check_family(column: ColumnInfo, given: pa.DataType) -> None:
+    """Refuse values of a type that cannot stand for the column's."""
+    if is_carried(column):
+        return  # told when they come
+    wanted = arrow_type(column)
+    if family(_values_type(given)) not in (family(_values_type(wanted)), "null") and not _has_no_type(wanted):
+        raise DataError(
+            f"column {column.name!r} holds {wanted}, the rows given have {given}: cast them first", column=column.name
+        )
+
+
+def _check_meaning(column: ColumnInfo, kind: pa.DataType, note: Note) -> None:
+    """Refuse values of pandas that are stored as those of the column are, but stand for something else."""
+    kept, given = meaning(read_note(column.pandas)), meaning(note)
+    if kept != given and not _has_no_type(arrow_type(column)) and not _has_no_type(kind):
+        told = [f"pandas' {one}" if one else f"{arrow_type(column)}" for one in (kept, given)]
+        raise DataError(
+            f"column {column.name!r} holds {told[0]}, the rows given have {told[1]}: cast them first",
+            column=column.name,
+        )
+
+
+def _values_type(kind: pa.DataType) -> pa.DataType:
+    plain = plain_type(kind)
+    return plain.value_type if pa.types.is_dictionary(plain) else plain
+
+
+def _values(batch: pa.RecordBatch, name: str, source: Source, done: int) -> pa.Array:
+    if name in source.ranges:
+        rows = source.ranges[name][done : done + batch.num_rows]
+        return array_from(np.array(rows), name)
+    place = batch.schema.get_field_index(name)  # a look-up, not a list of all names
+    return batch.column(place) if place >= 0 else pa.nulls(batch.num_rows)
+
+
+def _fitting(array: pa.Array, kind: pa.DataType, name: str, first_row: int) -> pa.Array:
+    """The array as the column's type; a value that does not fit is a DataError with its row."""
+    if array.type == kind:
+        return array
+    if pa.types.is_dictionary(kind):
+        if pa.types.is_dictionary(array.type):
+            return array
+        kind = kind.value_type
+    plain = plain_array(array, plain_type(array.type))
+    if plain.type == kind:
+        return plain
+    try:
+        return _cast(plain, kind)
+    except (pa.ArrowException, NotImplementedError):
+        place = _first_that_does_not_fit(plain, kind)
+        value = python_values(plain.slice(place, 1))[0]
+        raise DataError(
+            f"column {name!r}, row {first_row + place}: {value!r} does not fit {kind}",
+            column=name,
+            row=first_row + place,
+            value=value,
+        ) from None
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The array as another type; floats are rounded to it, but none that is finite becomes infinite."""
+    made = array.cast(kind)
+    if _n_infinite(made) > _n_infinite(array):
+        raise pa.ArrowInvalid(f"a finite number is too large for {kind}")
+    return made
+
+
+def _n_infinite(array: pa.Array) -> int:
+    """How many floats are infinite, also inside lists and structs."""
+    kind = array.type
+    if pa.types.is_floating(kind):
+        return int(np.count_nonzero(np.isinf(array.to_numpy(zero_copy_only=False))))
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _n_infinite(array.flatten())
+    return sum(map(_n_infinite, array.flatten())) if pa.types.is_struct(kind) else 0
+
+
+def _first_that_does_not_fit(array: pa.Array, kind: pa.DataType) -> int:
+    """The first place whose value the cast refuses, by halving."""
+    low, high = 0, len(array)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            _cast(array.slice(low, middle - low), kind)
+        except (pa.ArrowException, NotImplementedError):
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def truncate(table: OpenTable, n_rows: int) -> None:
+    """Keep the first rows only."""
+    if not 0 <= n_rows <= table.info.n_rows:
+        raise UsageError(f"a table of {table.info.n_rows} rows cannot be cut to {n_rows}")
+    table.check_is_whole()
+    indexes = table.indexes.open()
+    writers = [table.resume(column) for column in table.info.members]
+    for writer in writers:
+        writer.truncate(n_rows)
+    written = [writer.finish() for writer in writers]
+    table.layout.extend(table.group, table.info, written)
+    table.layout.count_rows(table.group, n_rows)
+    _follow(table, indexes, {}, written)
+    _follow_face(table, {})
+    table.put(written)
+
+
+def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
+    """Put values into cells of one column; None makes a cell missing."""
+    column = table.info.by_name[name]
+    if column.problem is not None:
+        raise table.unreadable(column)
+    numbers = row_numbers(rows, table.info.n_rows)
+    given, note = column_from(values, name)
+    array = _joined(given)
+    if len(array) != len(numbers):
+        raise DataError(f"column {name!r}: {len(numbers)} rows and {len(array)} values were given", column=name)
+    if len(np.unique(numbers)) != len(numbers):
+        raise UsageError("a row was named twice: its value would depend on the order")
+    _check_family(column, array.type)
+    if is_series(values):
+        _check_meaning(column, array.type, note)
+    table, _ = _defined(table, {name: array.type}, {name: write_note(note) or ""})
+    column = table.info.by_name[name]
+    indexes = [one for one in table.indexes.open() if one.info.column == name]
+    order = np.argsort(numbers, kind="stable")
+    numbers = numbers[order]
+    writer = table.resume(column)
+    array = array.take(pa.array(order))
+    with rows_as(lambda place: int(numbers[place])):
+        is_plain = not isinstance(writer, CarriedWriter)
+        writer.overwrite(numbers, _fitting(array, arrow_type(column), name, 0) if is_plain else array)
+    written = [writer.finish()]
+    table.layout.extend(table.group, table.info, written)
+    changed = Selection.from_rows(numbers)
+    _follow(table, indexes, {name: changed}, written)
+    _follow_face(table, {name: changed})
+    table.put(written)
+
+
+def _joined(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(array, pa.ChunkedArray):
+        return pa.concat_arrays(array.chunks) if array.num_chunks else pa.nulls(0, array.type)
+    return array
+
+
+def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions, allow_reserved: bool = False) -> None:
+    """A new column behind the others, as long as the table."""
+    table.layout.check_name(name, allow_reserved)
+    table.check_is_free(name)
+    array, note = _new_column(values, name)
+    if table.info.members:
+        _check_length(table.info, name, array)
+    if options.sparse:
+        table.journaled()
+    table = table.with_name(name)
+    written = _write_whole(table, name, array, _suiting_face(table, name, array, options))
+    table.layout.attach_column(table.group, table.info, written)
+    _note_pandas(table, written, note)
+    _follow_face(table, {name: None})
+    table.put([written])
+
+
+def _new_column(values: Any, name: str) -> tuple[pa.Array, Note]:
+    array, note = column_from(values, name)
+    return _joined(array.cast(pa.string()) if declares_strings(values, array) else array), note
+
+
+def _suiting_face(table: OpenTable, name: str, array: pa.Array, options: ColumnOptions) -> ColumnOptions:
+    """The options of a new column; where anndata reads the table as well, those that it can read."""
+    if table.face is None:
+        return options
+    return faced_options(name, array.type, options)
+
+
+def _check_length(info: TableInfo, name: str, array: pa.Array) -> None:
+    if len(array) != info.n_rows:
+        raise DataError(
+            f"column {name!r} has {len(array)} rows, the table has {info.n_rows}", column=name, rows=len(array)
+        )
+
+
+def _write_whole(
+    table: OpenTable, name: str, array: pa.Array, options: ColumnOptions, is_label: bool = False
+) -> WrittenColumn:
+    """New datasets with these rows; nothing makes them a column yet."""
+    writer = table.layout.new_writer(name, array.type, options, False, is_label)
+    writer.start(table.group, array.slice(0, DEFAULT_CHUNK_ROWS), len(array), DEFAULT_CHUNK_ROWS)
+    for first in range(0, len(array), DEFAULT_CHUNK_ROWS):
+        writer.write(array.slice(first, DEFAULT_CHUNK_ROWS))
+    return writer.finish()
+
+
+def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOptions, note: Note | None = None) -> None:
+    """Other values, of any type, for a column or label, in its place; texts that are not given stay."""
+    if options.sparse or table.info.by_name[name].storage == "sectioned":
+        raise UsageError(
+            f"column {name!r}: a sparse column cannot be replaced, nor take the place of another: drop the old one and "
+            "add the new one, or use update",
+            column=name,
+        )
+    array, found = _new_column(values, name)
+    if len(table.info.members) > 1:
+        _check_length(table.info, name, array)
+    options = _suiting_face(table, name, array, _with_texts(options, table.info.by_name[name], array.type))
+    table.indexes.drop(name)
+    link = table.info.by_name[name].link or name
+    old = f"{link}\x01old"
+    rename(table.group, link, old)
+    try:
+        is_label = name in table.info.label_names
+        written = _write_whole(table, name, array, options, is_label)
+    except BaseException:  # where there is no journal, this is what takes it back
+        if exists(table.group, link):
+            unlink(table.group, link)
+        rename(table.group, old, link)
+        raise
+    table.layout.replace_column(table.group, table.info, written, open_dataset(table.group, old))
+    _note_pandas(table, written, found if note is None else note)
+    unlink(table.group, old)
+    _follow_face(table, {name: None})
+
+
+def _note_pandas(table: OpenTable, written: WrittenColumn, note: Note) -> None:
+    """Keep what pandas knows of a new column, where the layout has a place for it."""
+    if table.layout.note_pandas is not None and note:
+        table.layout.note_pandas(written.dataset, write_note(note))
+
+
+def _with_texts(options: ColumnOptions, before: ColumnInfo, kind: pa.DataType) -> ColumnOptions:
+    """The options with the units and the description of the column before, where none are given."""
+    meant = implied_units(plain_type(kind)) or implied_units(plain_type(arrow_type(before)))
+    return replace(
+        options,
+        units=before.units if options.units is None and meant is None else options.units,
+        description=before.description if options.description is None else options.description,
+    )
+
+
+def drop_column(table: OpenTable, name: str) -> None:
+    """Remove a column or label with its categories and every reference to it."""
+    table.indexes.drop(name)
+    if table.info.by_name[name].storage == "sectioned":
+        retire_arrays(table.journaled(), [join_path(table.info.path, name)])
+        table = table.reopened()
+    table.layout.detach_column(table.group, table.info, name)
+    _follow_face(table, {})
+
+
+def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bool = False) -> None:
+    """Give a column or label another name."""
+    if name == new_name:
+        return
+    table.layout.check_name(new_name, allow_reserved)
+    table.check_is_free(new_name)
+    table = table.with_name(new_name)
+    _rename_receipts(table, name, new_name)
+    table.layout.rename_indexes(table.group, table.info, name, new_name)
+    table.layout.rename_column(table.group, table.info, name, new_name)
+    note = read_note(table.info.by_name[name].pandas)
+    if table.layout.note_pandas is not None and note.pop("name", note) is not note:  # it named the index otherwise
+        table.layout.note_pandas(open_dataset(table.group, new_name), write_note(note))
+    _follow_face(table, {new_name: None})
+
+
+def _rename_receipts(table: OpenTable, name: str, new_name: str) -> None:
+    """An index is named after its column, and so is its receipt."""
+    for place in [place for place in table.receipts if place[:2] == (table.info.path, name)]:
+        new = new_name + place[2].removeprefix(name) if place[2].startswith(f"{name}__") else place[2]
+        table.receipts[place[0], new_name, new] = table.receipts.pop(place)
+
+
+def set_texts(table: OpenTable, name: str | None, texts: Mapping[str, str | None]) -> None:
+    """Set or remove texts of a column, or of the table itself when `name` is None."""
+    for key, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise UsageError(f"{key} must be a text, not {text!r}", option=key)
+    if name is None:
+        table = table.with_room(0, max((len((text or "").encode()) for text in texts.values()), default=0))
+    if name is not None and table.info.by_name[name].storage == "sectioned":
+        made = table.layout.sparse_texts(table.info.by_name[name], texts)
+        set_texts_of(table.journaled(), join_path(table.info.path, name), made)
+    else:
+        table.layout.set_texts(table.group, table.info, name, texts)
+
+
+def set_attributes(table: OpenTable, name: str | None, new: Mapping[str, Any], without: tuple[str, ...] = ()) -> None:
+    """Set and remove attributes of a column, or of the table itself when `name` is None."""
+    column = None if name is None else table.info.by_name[name]
+    if column is None:
+        longest = max((len(encode_value(key, value)[2]) for key, value in new.items()), default=0)
+        write_values(table.with_room(0, longest).group, new, without)
+    elif column.storage == "sectioned":
+        for key, value in new.items():
+            encode_value(key, value)  # None would remove it
+        set_texts_of(table.journaled(), join_path(table.info.path, column.name), {**dict.fromkeys(without), **new})
+    else:
+        write_values(column_node(table.group, column), new, without)
+
+
+def column_node(group: Any, column: ColumnInfo) -> Any:
+    """The dataset or group of a column, at which its attributes are."""
+    link = column.link or column.name
+    node = open_dataset(group, link) or open_group(group, link)
+    if node is None:
+        raise FormatError(f"cannot open column {column.name!r}: {column.problem}", column=column.name)
+    return node

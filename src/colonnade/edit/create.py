@@ -1,0 +1,519 @@
+"""Tables written: input refused before a byte is touched, rows streamed, half a table never left behind.
+
+`prepare` looks at everything that can be known beforehand: names, types, options. `create` then
+writes. Memory: the first rows (at most 64 MiB), then one chunk a column.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from itertools import chain
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.mapping import implied_units, plain_type
+from colonnade.columns.sparse_writer import SparseColumnWriter
+from colonnade.columns.writer import WrittenColumn
+from colonnade.dataclass import dataclass
+from colonnade.edit.anndata_view import Wish, check_wish, faced_options, make_face
+from colonnade.edit.index import check_kind
+from colonnade.errors import ColumnNotFound, DataError, UsageError, nearest_names
+from colonnade.exchange.arrays import array_from
+from colonnade.exchange.pandas_notes import meaning, read_note
+from colonnade.exchange.sources import Source, source_from, with_strings
+from colonnade.h5.links import (
+    children,
+    exists,
+    holds_large_attributes,
+    join_path,
+    link_names,
+    move,
+    open_dataset,
+    open_group,
+    rename,
+    unlink,
+)
+from colonnade.layouts import Layout, NewWriter, TableText, layout_of, new_layout
+from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions, Progress
+from colonnade.sparse.draft import SparseDraft
+
+Mode = Literal["error", "replace"]
+FIRST_ROWS = DEFAULT_CHUNK_ROWS
+FIRST_ROWS_BYTES = 64 << 20
+FEWEST_CHUNK_ROWS = 1024
+LONGEST_TEXT = 60_000
+
+
+@dataclass
+class Draft:
+    """A table that is ready to be written: everything that can be refused beforehand has been looked at.
+
+    `numbered` is the label that counts the rows, where the layout needs one and none was given.
+    """
+
+    source: Source
+    layout: Layout
+    writers: list[NewWriter]
+    label_writers: list[NewWriter]
+    label_arrays: dict[str, pa.Array]
+    numbered: str | None
+    face: Wish
+    text: TableText
+    large_attributes: bool
+    index: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns and labels."""
+        return [writer.name for writer in (*self.writers, *self.label_writers)]
+
+    @property
+    def has_sparse(self) -> bool:
+        """Whether some column is to be sparse."""
+        return any(isinstance(writer, SparseColumnWriter) for writer in self.writers)
+
+
+def prepare(
+    data: Any,
+    *,
+    title: str | None = None,
+    description: str | None = None,
+    units_vocabulary: str | None = None,
+    columns: Mapping[str, ColumnOptions | Mapping[str, Any]] | None = None,
+    labels: Sequence[str] | Mapping[str, Any] | None = None,
+    index: Mapping[str, str | Sequence[str]] | None = None,
+    layout: str = "hep001",
+    version: str | tuple[int, int] | None = None,
+    directory: bool = False,
+    anndata: Wish = False,
+    allow_reserved: bool = False,
+) -> Draft:
+    """Look at the data and the options; refuse what cannot be written."""
+    for option, text in (("title", title), ("description", description), ("units_vocabulary", units_vocabulary)):
+        if text is not None and not isinstance(text, str):
+            raise UsageError(f"{option} must be a text, not {text!r}", option=option)
+    chosen = new_layout(layout, version, directory)
+    source = with_strings(source_from(data, chosen.unnamed_labels))
+    _check_meanings(source, chosen)
+    label_names, label_arrays = _labels(labels, source)
+    needs_labels = chosen.needs_labels or anndata is not False
+    numbered = chosen.unnamed_labels if needs_labels and not label_names else None
+    if numbered is not None:
+        label_names = [numbered]
+    known = [*source.schema.names, *label_arrays, *([numbered] if numbered is not None else [])]
+    for name in known:
+        chosen.check_name(name, allow_reserved)
+    kinds = {f.name: f.type for f in source.schema} | {name: array.type for name, array in label_arrays.items()}
+    if numbered is not None:
+        kinds[numbered] = pa.int64()
+    column_names = [name for name in source.schema.names if name not in label_names]
+    about = TableText(title, description, units_vocabulary)
+    chosen.check_members(source.schema.names if numbered is not None else column_names, label_names, about)
+    options = _options(columns or {}, source.schema, kinds, chosen.keeps_texts)
+    if anndata is not False:
+        check_wish(anndata, layout, column_names)
+        for name in (*column_names, *label_names):
+            options[name] = faced_options(name, kinds[name], options[name])
+    for name in source.nullable & set(column_names) if chosen.keeps_masks else ():
+        if options[name].masked is None and not options[name].categories:
+            options[name] = replace(options[name], masked=True)
+    longest = max((len(name.encode("utf-8", "surrogateescape")) for name in known), default=0)
+    large = chosen.needs_large_attributes(len(known), longest)
+
+    def writer(name: str, is_label: bool) -> NewWriter:
+        wide = (large and is_label) or len((options[name].description or "").encode()) > LONGEST_TEXT
+        return chosen.new_writer(name, kinds[name], options[name], wide, is_label)
+
+    return Draft(
+        source=source,
+        layout=chosen,
+        writers=[writer(name, False) for name in column_names],
+        label_writers=[writer(name, True) for name in label_names],
+        label_arrays=label_arrays,
+        numbered=numbered,
+        face=anndata,
+        text=about,
+        large_attributes=large or any(len((said or "").encode()) > LONGEST_TEXT for said in (title, description)),
+        index=_index_kinds(index or {}, known),
+    )
+
+
+def _check_meanings(source: Source, layout: Layout) -> None:
+    """Refuse values of pandas that a layout without a place for notes would keep as something else."""
+    for name, note in source.notes.items() if layout.note_pandas is None else ():
+        meant = meaning(read_note(note))
+        if meant is not None:
+            raise DataError(
+                f"column {name!r} holds pandas' {meant}, which the layout {layout.name!r} cannot keep: cast it, for "
+                "example to strings",
+                column=name,
+            )
+
+
+def _index_kinds(asked: Mapping[str, str | Sequence[str]], known: Sequence[str]) -> dict[str, list[str]]:
+    """Which kinds of search index each column shall have."""
+    for name in asked:
+        if name not in known:
+            raise ColumnNotFound(name, "the data (named in index=)", known)
+    kinds = {name: [words] if isinstance(words, str) else list(words) for name, words in asked.items()}
+    for word in (word for words in kinds.values() for word in words):
+        check_kind(word)
+    return kinds
+
+
+def _labels(labels: Sequence[str] | Mapping[str, Any] | None, source: Source) -> tuple[list[str], dict[str, pa.Array]]:
+    """The names of the labels in order, and the arrays of those that are no column of the data."""
+    if labels is None:
+        return list(source.labels), {name: array_from(np.array(rows), name) for name, rows in source.ranges.items()}
+    if isinstance(labels, str):
+        labels = [labels]
+    names = list(labels)
+    if len(set(names)) != len(names):
+        raise UsageError(f"labels must differ from each other: {names}")
+    if isinstance(labels, Mapping):
+        return names, {name: _label_array(name, values, source) for name, values in labels.items()}
+    for name in names:
+        if name not in source.schema.names:
+            raise ColumnNotFound(name, "the data (named in labels=)", source.schema.names)
+    return names, {}
+
+
+def _label_array(name: str, values: Any, source: Source) -> pa.Array:
+    if name in source.schema.names:
+        raise UsageError(f"label {name!r} is a column of the data too: name it in labels=[...], without an array")
+    array = array_from(values, name)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if source.n_rows is not None and len(array) != source.n_rows:
+        raise DataError(f"label {name!r} has {len(array)} rows, the data has {source.n_rows}", column=name)
+    return array
+
+
+def _options(
+    asked: Mapping[str, ColumnOptions | Mapping[str, Any]],
+    schema: pa.Schema,
+    kinds: Mapping[str, pa.DataType],
+    keeps_texts: bool,
+) -> dict[str, ColumnOptions]:
+    """The options of each column: what was asked for, else what the Arrow field itself says."""
+    for name in asked:
+        if name not in kinds:
+            raise ColumnNotFound(name, "the data (named in columns=)", list(kinds))
+    given = set(schema.names)
+    fields = [*schema, *(pa.field(name, kind) for name, kind in kinds.items() if name not in given)]
+    return {field.name: _field_options(field, asked.get(field.name), keeps_texts) for field in fields}
+
+
+def _field_options(
+    field: pa.Field, asked: ColumnOptions | Mapping[str, Any] | None, keeps_texts: bool
+) -> ColumnOptions:
+    if asked is None:
+        options = ColumnOptions()
+    elif isinstance(asked, ColumnOptions):
+        options = asked
+    else:
+        options = column_options(field.name, asked)
+    said = {
+        key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
+        for key, value in (field.metadata or {}).items()
+    }
+    if implied_units(plain_type(field.type)) is not None:
+        said.pop("units", None)
+    for name in ("units", "units_vocabulary", "description") if keeps_texts else ():
+        if getattr(options, name) is None and said.get(name):
+            options = replace(options, **{name: said[name]})
+    if not field.nullable and options.fill is AUTO:
+        options = replace(options, fill=None)
+    return options
+
+
+def check_place(root: Any, path: str, mode: Mode, draft: Draft) -> None:
+    """Refuse a place that is taken, before anything is written."""
+    Place(root, path, mode, draft)
+
+
+def column_options(name: str, asked: Mapping[str, Any]) -> ColumnOptions:
+    """The options of one column, given by name."""
+    try:
+        return ColumnOptions(**asked)
+    except TypeError:
+        raise UsageError(_unknown_option(f"column {name!r}", asked, ColumnOptions), column=name) from None
+
+
+def _unknown_option(where: str, given: Iterable[str], takes: Callable[..., Any]) -> str:
+    """What to say of an option that is not there."""
+    known = [name for name in inspect.signature(takes).parameters if name != "data"]
+    odd = next((name for name in given if name not in known), "")
+    nearest = nearest_names(odd, known)
+    advice = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(known)}"
+    return f"{where} has no option {odd!r}; {advice}"
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that `prepare` does not take."""
+    if not set(options) <= set(inspect.signature(prepare).parameters):
+        raise UsageError(_unknown_option("write", options, prepare))
+
+
+def create(
+    root: Any, path: str, draft: Draft, mode: Mode = "error", progress: Progress | None = None
+) -> tuple[str, list[tuple[str, SparseDraft]]]:
+    """Write the draft as the table at an absolute path; on any error nothing of it stays.
+
+    Says where the table is, and gives back sparse columns with their paths, for the caller to put into the file.
+    """
+    place = Place(root, path, mode, draft)
+    complete = False
+    try:
+        columns, labels = _fill(place.open(), draft, progress)
+        group = place.settle()
+        _note_pandas(group, draft, (*columns, *labels))
+        draft.layout.complete_group(group, columns, labels, draft.text)
+        table = make_face(group, place.path, draft.layout, draft.face) if draft.face else place.path
+        complete = True
+    finally:
+        if not complete:
+            place.remove()
+    drafts = [(join_path(path, column.name), column.dataset) for column in columns]
+    return table, [(where, dataset) for where, dataset in drafts if isinstance(dataset, SparseDraft)]
+
+
+def _note_pandas(group: Any, draft: Draft, columns: Iterable[WrittenColumn]) -> None:
+    """Keep what pandas knows of the columns and the frame, where the layout has a place for it."""
+    note = draft.layout.note_pandas
+    if note is None:
+        return
+    for column in columns:
+        if column.name in draft.source.notes:
+            note(column.dataset, draft.source.notes[column.name])
+    if draft.source.frame_note is not None:
+        note(group, draft.source.frame_note)
+
+
+class Place:
+    """Where a new table goes: a free path, or aside until it can move into the group that is there.
+
+    A group that is there already (a table to be replaced, the root, an empty group) keeps its
+    attributes and whatever others put into it.
+    """
+
+    def __init__(self, root: Any, path: str, mode: Mode, draft: Draft) -> None:
+        if mode not in ("error", "replace"):
+            raise UsageError(f"mode {mode!r} is not one of 'error', 'replace', 'append'")
+        self._root = open_group(root, "/")
+        self._draft = draft
+        self._path = "/" + "/".join(part for part in path.split("/") if part)
+        self._made: str | None = None
+        self._made_anew = False
+        self._check_above()
+        self._target = self._check_free(mode)
+
+    def _check_above(self) -> None:
+        """The groups on the way must be groups, and no tables (T7)."""
+        parts = self._path.split("/")[1:] if self._path != "/" else []
+        above = self._root
+        for depth, part in enumerate(parts):
+            if part in (".", "..") or "\0" in part:
+                raise UsageError(f"{self._path!r} is no path that HDF5 can link")
+            if above is None:
+                continue
+            if layout_of(above) is not None:
+                raise UsageError(
+                    f"{self._path} would lie inside the table /{'/'.join(parts[:depth])}, where only that table's own "
+                    "objects belong: choose another path",
+                    rule="T7",
+                )
+            if open_dataset(above, part) is not None:
+                here = "/" + "/".join(parts[: depth + 1])
+                raise UsageError(f"{here} is a dataset: choose another path for the table", path=here)
+            above = open_group(above, part) if exists(above, part) else None
+
+    def _check_free(self, mode: Mode) -> Any | None:
+        """The group to move into, None when the path is free; a UsageError when it is taken."""
+        if not exists_path(self._root, self._path):
+            return None
+        group = open_group(self._root, self._path)
+        layout = layout_of(group) if group is not None else None
+        if layout is None and (group is None or link_names(group)):
+            raise UsageError(
+                f"{self._path} holds other objects and is no table: choose another path for the table", path=self._path
+            )
+        if layout is not None and mode == "error":
+            raise UsageError(
+                f"there is a table at {self._path} already: choose another name, or mode='replace' or 'append'",
+                path=self._path,
+            )
+        own = layout.own_objects(group) if layout is not None else set()
+        foreign = {child.name for child in children(group)} - own
+        for name in self._draft.names if self._draft.layout.names_are_links else ():
+            if name in foreign:
+                raise UsageError(
+                    f"{self._path} holds an object {name!r} that is not the table's: rename the column", column=name
+                )
+        if self._draft.large_attributes and not holds_large_attributes(group):
+            if foreign or self._path == "/":
+                raise UsageError(
+                    f"{self._path} was made without room for attributes above 64 KiB, which so many columns need: "
+                    "write the table to another path",
+                    path=self._path,
+                )
+            self._made_anew = True
+        return group
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    def open(self) -> Any:
+        """The group to write into: new at its path, or aside."""
+        self._made = self._first_missing()
+        where = self._path if self._target is None else self._aside
+        return self._draft.layout.make_group(self._root, where, self._draft.large_attributes)
+
+    @property
+    def _aside(self) -> str:
+        return self._path.rstrip("/") + "/\x01aside" if self._path == "/" else self._path + "\x01aside"
+
+    def _first_missing(self) -> str:
+        """The uppermost link that will be made: what must go if the writing fails."""
+        if self._target is not None:
+            return self._aside
+        path = ""
+        for part in self._path.split("/")[1:]:
+            path = join_path(path, part)
+            if not exists_path(self._root, path):
+                break
+        return path
+
+    def settle(self) -> Any:
+        """Put the rows in their place; the group there still lacks its attributes."""
+        if self._target is None:
+            return open_group(self._root, self._path)
+        if self._made_anew:
+            self._target = None
+            unlink(self._root, self._path)
+            rename(self._root, self._aside, self._path)
+            return open_group(self._root, self._path)
+        layout = layout_of(self._target)
+        if layout is not None:
+            layout.clear(self._target)
+        aside = open_group(self._root, self._aside)
+        for child in children(aside):
+            move(aside, child.name, self._target)
+        unlink(self._root, self._aside)
+        return self._target
+
+    def remove(self) -> None:
+        """Take away what was begun."""
+        if self._made is not None and exists_path(self._root, self._made):
+            unlink(self._root, self._made)
+
+
+def exists_path(root: Any, path: str) -> bool:
+    """Whether every link on the way to an absolute path is there."""
+    group = open_group(root, "/")
+    parts = [part for part in path.split("/") if part]
+    for depth, part in enumerate(parts):
+        if group is None or not exists(group, part):
+            return False
+        if depth < len(parts) - 1:
+            group = open_group(group, part)
+    return True
+
+
+def _fill(group: Any, draft: Draft, progress: Progress | None) -> tuple[list[WrittenColumn], list[WrittenColumn]]:
+    """Write all rows, then what makes the datasets columns and labels."""
+    first, rest = _first_rows(draft)
+    seen = sum(batch.num_rows for batch in first)
+    n_rows = draft.source.n_rows if rest is not None else seen
+    most_rows = _most_chunk_rows(first)
+    writers = [*draft.writers, *draft.label_writers]
+    for writer in writers:
+        writer.start(group, _sample(first, writer.name), n_rows, most_rows)
+    done = 0
+    for batch in chain(first, rest or ()):
+        for writer in writers:
+            writer.write(_column(batch, writer.name))
+        done += batch.num_rows
+        if progress is not None:
+            progress(done, n_rows)
+    _check_labels_used(draft, done)
+    columns = [writer.finish() for writer in draft.writers]
+    labels = [writer.finish() for writer in draft.label_writers]
+    draft.layout.complete_columns(group, columns, labels)
+    return columns, labels
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    return batch.column(batch.schema.get_field_index(name))
+
+
+def _sample(batches: list[pa.RecordBatch], name: str) -> pa.Array:
+    """The first rows of one column; of a dictionary column the first batch alone, since dictionaries may differ."""
+    arrays = [_column(batch, name) for batch in batches]
+    return arrays[0] if len(arrays) == 1 or pa.types.is_dictionary(arrays[0].type) else pa.concat_arrays(arrays)
+
+
+def _check_labels_used(draft: Draft, n_rows: int) -> None:
+    for name, array in draft.label_arrays.items():
+        if len(array) != n_rows:
+            raise DataError(f"label {name!r} has {len(array)} rows, the data has {n_rows}", column=name)
+
+
+def _with_labels(draft: Draft) -> Iterator[pa.RecordBatch]:
+    """The batches of the source, with the label arrays beside them."""
+    at = 0
+    for batch in draft.source.batches:
+        arrays, names = list(batch.columns), list(batch.schema.names)
+        for name, array in draft.label_arrays.items():
+            part = array.slice(at, batch.num_rows)
+            if len(part) != batch.num_rows:
+                raise DataError(f"label {name!r} has {len(array)} rows, the data has more", column=name)
+            arrays.append(part)
+            names.append(name)
+        if draft.numbered is not None:
+            arrays.append(pa.array(np.arange(at, at + batch.num_rows)))
+            names.append(draft.numbered)
+        at += batch.num_rows
+        yield batch if len(names) == batch.num_columns else pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _first_rows(draft: Draft) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch] | None]:
+    """Batches enough to decide the form of every column, and the rest of the stream (None when there is none)."""
+    batches = _with_labels(draft)
+    first: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        first.append(batch)
+        rows += batch.num_rows
+        size += _bytes_of(batch)
+        if rows >= FIRST_ROWS or size >= FIRST_ROWS_BYTES:
+            return first, batches
+    if not first:
+        schema = draft.source.schema
+        fields = [*schema, *(pa.field(name, array.type) for name, array in draft.label_arrays.items())]
+        if draft.numbered is not None:
+            fields.append(pa.field(draft.numbered, pa.int64()))
+        return [pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in fields], names=[f.name for f in fields])], None
+    return first, None
+
+
+def _bytes_of(batch: pa.RecordBatch) -> int:
+    """Bytes that a batch takes in memory."""
+    try:
+        return int(batch.nbytes)
+    except pa.ArrowException:  # older versions of Arrow cannot tell for views
+        return int(batch.get_total_buffer_size())
+
+
+def _most_chunk_rows(first: list[pa.RecordBatch]) -> int:
+    """A bound on chunk lengths, so that one chunk of every column together stays near 64 MiB."""
+    rows = sum(batch.num_rows for batch in first)
+    if rows == 0:
+        return FEWEST_CHUNK_ROWS
+    row_bytes: int = max(1, sum(_bytes_of(batch) for batch in first) // rows)
+    return max(FEWEST_CHUNK_ROWS, min(DEFAULT_CHUNK_ROWS, FIRST_ROWS_BYTES // row_bytes))

@@ -1,0 +1,283 @@
+"""Search indexes of a table built, listed, dropped, and kept in step with every change of it.
+
+`receipts` are those of the whole file (see `trust`): an index built here gets one, an index that had one and was kept
+fresh here keeps one, an index that goes loses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from typing import Any
+
+from colonnade.columns.read import ColumnReader
+from colonnade.columns.readers import open_reader
+from colonnade.dataclass import dataclass
+from colonnade.errors import FormatError, UnsupportedError, UsageError
+from colonnade.h5.direct import CannotSkipFilter, can_grow
+from colonnade.h5.links import address, open_group
+from colonnade.indexes import KINDS, WORDS, refusal
+from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
+from colonnade.layouts import Layout, PlacedIndex, layout_of
+from colonnade.layouts.index_home import OpenIndex, discard_index, stored_bytes
+from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
+from colonnade.pager.receipts import Receipts
+from colonnade.selection import Selection
+
+
+@dataclass(frozen=True)
+class Indexes:
+    """The search indexes of one table of an open file."""
+
+    group: Any
+    layout: Layout
+    info: TableInfo
+    receipts: Receipts
+
+    def _place(self, column: str, name: str) -> tuple[str, str, str]:
+        return self.info.path, column, name
+
+    def open(self) -> list[OpenIndex]:
+        """Every search index of the table."""
+        return [self._open(placed) for placed in self.layout.search_indexes(self.group, self.info)]
+
+    def _open(self, placed: PlacedIndex) -> OpenIndex:
+        word = WORDS.get(placed.kind, placed.kind)
+        column = self.info.by_name.get(placed.column or "")
+        receipt = self.receipts.get(self._place(placed.column or "", placed.name))
+        if receipt is not None and column is not None and receipt.get("rows") != [str(column.n_rows)]:
+            receipt = None
+        index, problem, unsupported = None, placed.problem, None
+        if problem is None and word not in KINDS:
+            unsupported = f"its kind, {placed.kind}, is not known here"
+        elif problem is None and column is not None:
+            index = KINDS[word].open(placed.dataset, column, receipt)
+            unsupported = refusal(column)
+            problem = _problem(index) if unsupported is None else None
+        is_foreign, problem = unsupported is not None, problem or unsupported
+        info = IndexInfo(
+            column=placed.column or "",
+            kind=word,
+            name=placed.name,
+            fresh=problem is None,
+            trusted=receipt is not None and problem is None,
+            bytes=stored_bytes(placed),
+            problem=problem,
+        )
+        return OpenIndex(placed, info, index if problem is None else None, is_foreign)
+
+    def reader(self, column: ColumnInfo) -> ColumnReader:
+        return open_reader(column, *self.layout.open_column(self.group, column))
+
+    # -- build, drop, verify --
+
+    def build(
+        self, wanted: Mapping[str, Sequence[str]], options: Options | None = None, progress: Progress | None = None
+    ) -> None:
+        """Build indexes of these kinds for these columns: one pass over each column for all of its kinds.
+
+        An index of the same kind is replaced.
+        """
+        options = options or Options()
+        for column, words in wanted.items():
+            check_kinds(self.info.by_name[column], words)
+        total, done = sum(self.info.by_name[column].n_rows for column in wanted), 0
+        for column, words in wanted.items():
+            self.drop(column, words)
+            with closing(self._build(self.info.by_name[column], words, options)) as building:
+                for n_rows in building:
+                    done += n_rows
+                    if progress is not None:
+                        progress(done, total)
+
+    def _build(self, column: ColumnInfo, words: Sequence[str], options: Options) -> Generator[int]:
+        """Feed every chunk to the builders of all kinds; gives the rows of each."""
+        reader = self.reader(column)
+        builders: dict[str, tuple[str, Builder]] = {}
+        try:
+            for word in dict.fromkeys(words):
+                home, name = self.layout.place_index(self.group, column.name, word)
+                builders[name] = word, KINDS[word].build(home, name, column, options)
+            for chunk in range(column.grid.n_chunks):
+                start, stop = column.grid.bounds(chunk)
+                keys = reader.keys(start, stop - start)
+                for _, builder in builders.values():
+                    builder.add(start, keys)
+                yield stop - start
+            for name, (word, builder) in list(builders.items()):
+                dataset = builder.finish()
+                self.layout.attach_index(self.group, column.name, KINDS[word].name, dataset)
+                digests = builder.digests() or KINDS[word].open(dataset, column, None).digests()
+                self.receipts[self._place(column.name, name)] = _receipt(digests, column)
+                del builders[name]
+        finally:
+            for name, (_, builder) in builders.items():  # none is left unless this has failed
+                builder.abandon()
+                discard_index(self.group, name)
+
+    def drop(self, column: str, words: Sequence[str] | None = None) -> int:
+        """Remove the indexes of a column, or those of some kinds; says how many there were."""
+        gone = [one for one in self.open() if one.info.column == column and (words is None or one.info.kind in words)]
+        for one in gone:
+            self._detach(one.placed)
+        return len(gone)
+
+    def _detach(self, placed: PlacedIndex) -> None:
+        self.receipts.pop(self._place(placed.column or "", placed.name), None)
+        self.layout.detach_index(self.group, placed)
+
+    def verify(self, options: Options | None = None) -> Iterator[tuple[IndexInfo, list[Wrong]]]:
+        """Every index with what is wrong with it; one that is right gets a receipt, one that is not loses it."""
+        for one in self.open():
+            place = self._place(one.info.column, one.info.name)
+            if one.is_foreign:
+                yield one.info, []
+                continue
+            if one.index is None:
+                yield one.info, [Wrong("index", one.info.problem, "an index that suits its column")]
+                continue
+            fresh = KINDS[one.info.kind].open(one.placed.dataset, one.index.column, None)
+            wrong = _verified(fresh, self.reader(one.index.column), options or Options())
+            if wrong:
+                self.receipts.pop(place, None)
+            else:
+                self.receipts[place] = _receipt({**fresh.digests(), **fresh.claims()}, fresh.column)
+            yield replace(one.info, trusted=not wrong), wrong
+
+    # -- in step with changes --
+
+    def follow(
+        self, before: Sequence[OpenIndex], changed: Mapping[str, Selection], n_before: int, replaced: Collection[str]
+    ) -> None:
+        """Make indexes match the table again after rows of these columns were changed, added or cut off.
+
+        `before` are the indexes as they were before the change; self.info is the table as it is now. Of `replaced`
+        columns the rows are in another dataset, to which no index refers yet. What cannot be kept is removed.
+        """
+        for one in before:
+            column = self.info.by_name.get(one.info.column)
+            touched = changed.get(one.info.column, Selection.none())
+            moved = one.info.column in replaced and one.index is not None
+            if self.info.n_rows == n_before and not touched and not moved:
+                continue
+            if column is None or one.index is None or one.info.kind not in KINDS:
+                self._detach(one.placed)
+            elif not moved and _is_stored_alike(column, one.index.column):
+                self._refresh(one, column, touched, n_before)
+            else:
+                self._rebuild(one, column)
+
+    def distrust_sharers(self, changed: Sequence[ColumnInfo]) -> None:
+        """A changed column may be one of other tables too (by hard links): their indexes do not follow."""
+        others = {place[0] for place in self.receipts if place[0] != self.info.path}
+        ours = _addresses(self.group, self.layout, changed) if others else set()
+        sharing = {path for path in others if _may_share(ours, _row_addresses(self.group, path))}
+        for place in [place for place in self.receipts if place[0] in sharing]:
+            del self.receipts[place]
+
+    def _refresh(self, one: OpenIndex, column: ColumnInfo, touched: Selection, n_before: int) -> None:
+        place = self._place(column.name, one.info.name)
+        kind = KINDS[one.info.kind]
+        assert one.index is not None  # or it would have been removed
+        index = kind.open(one.placed.dataset, one.index.column, one.index.receipt)
+        try:
+            has_room = all(map(can_grow, index.datasets()))
+            dataset = index.refresh(self.reader(column), touched, n_before, index.options()) if has_room else None
+        except (*BAD_INDEX, CannotSkipFilter):
+            dataset = None
+        if dataset is None:
+            self._rebuild(one, column)
+        elif place in self.receipts:
+            digests = index.refreshed() or kind.open(dataset, column, None).digests()
+            self.receipts[place] = _receipt({**digests, **index.claims()}, column)
+
+    def _rebuild(self, one: OpenIndex, column: ColumnInfo) -> None:
+        options = one.index.options() if one.index is not None else Options()
+        self._detach(one.placed)
+        if refusal(column) is not None:
+            return
+        with suppress(UsageError):  # too many values for a bitmap by now: it goes
+            for _ in self._build(column, [one.info.kind], options):
+                pass
+
+    def renew(self) -> None:
+        """Build again every index of a known kind that no longer suits its column."""
+        for one in self.open():
+            column = self.info.by_name.get(one.info.column)
+            if not one.is_foreign and not one.info.fresh and one.info.kind in KINDS and column is not None:
+                self._rebuild(one, column)
+
+
+def _may_share(ours: set[int] | None, theirs: set[int] | None) -> bool:
+    return ours is None or theirs is None or bool(ours & theirs)
+
+
+def _row_addresses(group: Any, path: str) -> set[int] | None:
+    """Where the rows of the columns of another table are; None where that cannot be told."""
+    other = open_group(group, path)
+    layout = layout_of(other) if other is not None else None
+    if layout is None:
+        return set()
+    try:
+        return _addresses(other, layout, layout.describe(other, path).members)
+    except (FormatError, UnsupportedError):
+        return None
+
+
+def _addresses(group: Any, layout: Layout, columns: Sequence[ColumnInfo]) -> set[int] | None:
+    """Where the rows of these columns are, and their masks; None where that cannot be told.
+
+    It is not asked how many names a dataset has: its group, or that of its table, may be what has two.
+    """
+    found = set()
+    for column in columns:
+        if column.storage != "sectioned":  # these have no indexes
+            rows, beside = layout.open_column(group, column)
+            found |= {address(rows), address(beside)} if column.is_masked else {address(rows)}
+    return {one for one in found if one is not None} if None not in found else None
+
+
+def _verified(index: Index, reader: ColumnReader, options: Options) -> list[Wrong]:
+    """What is wrong with an index; if it or its column cannot even be read, that."""
+    try:
+        return list(index.verify(reader, options))
+    except BAD_INDEX as error:
+        return [Wrong("index", str(error), "an index and a column that can be read")]
+
+
+def _receipt(digests: Digests, column: ColumnInfo) -> Digests:
+    """What vouches for an index as it is now, for a column of this many rows."""
+    return {**digests, "rows": [str(column.n_rows)]}
+
+
+def _problem(index: Index) -> str | None:
+    try:
+        return index.problem()
+    except BAD_INDEX as error:
+        return str(error)
+
+
+def _is_stored_alike(now: ColumnInfo, before: ColumnInfo) -> bool:
+    """Whether what an index keeps of a column still means the same: datatype, fill, chunks."""
+    return (now.type, now.fill, now.grid.chunk_rows, now.storage) == (
+        before.type,
+        before.fill,
+        before.grid.chunk_rows,
+        before.storage,
+    )
+
+
+def check_kinds(column: ColumnInfo, words: Sequence[str]) -> None:
+    """Refuse kinds that are not there, and columns that cannot be indexed."""
+    for word in words:
+        check_kind(word)
+    problem = refusal(column)
+    if problem is not None:
+        raise UsageError(f"column {column.name!r} cannot have a search index: {problem}", column=column.name)
+
+
+def check_kind(word: str) -> None:
+    """Refuse a kind that is not there."""
+    if word not in KINDS:
+        raise UsageError(f"there is no index kind {word!r}; there are {', '.join(KINDS)}", kind=word)

@@ -1,0 +1,142 @@
+"""A file rewritten to its smallest form, its columns in other chunks or filters where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Literal
+
+from colonnade.columns.forms import choose_filters
+from colonnade.columns.read import cut
+from colonnade.dataclass import dataclass
+from colonnade.edit.index import Indexes
+from colonnade.errors import UsageError
+from colonnade.filters.names import PORTABLE, check_filters, filters_text, known_filters, without_scale_offset
+from colonnade.h5.copying import CopyDataset, copy_file
+from colonnade.h5.creation import has_lost_fill
+from colonnade.h5.datasets import (
+    DatasetInfo,
+    DatasetPlan,
+    create_dataset,
+    default_chunk_rows,
+    describe_dataset,
+    is_plain_type,
+    reading,
+    write_rows,
+)
+from colonnade.h5.direct import CannotSkipFilter
+from colonnade.h5.links import address, holds_large_attributes, open_group, unlink, walk_groups
+from colonnade.layouts import Layout, layout_of
+from colonnade.model import DEFAULT_CHUNK_ROWS, UNREADABLE, ColumnInfo, Progress, TableInfo
+from colonnade.pager.receipts import Receipts
+
+Auto = Literal["auto"]
+
+
+@dataclass(frozen=True)
+class NewStorage:
+    """How columns shall be stored: None leaves a thing as it is, "auto" chooses as for a new table."""
+
+    chunk_rows: int | Auto | None = None
+    filters: str | None = None
+
+    def __post_init__(self) -> None:
+        rows = self.chunk_rows
+        if rows not in (None, "auto") and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 1):
+            raise UsageError(f"chunk_rows must be a number of rows, or 'auto', not {rows!r}")
+        if self.filters != "auto":
+            check_filters(self.filters)
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether filters are to be chosen by trial."""
+        return self.filters in ("auto", PORTABLE)
+
+
+def repack(
+    source: Any,
+    target: Any,
+    storage: NewStorage,
+    receipts: Receipts,
+    progress: Progress | None = None,
+    unread: Callable[[int, str], bool] = lambda address, path: False,
+) -> dict[int, str]:
+    """Copy everything from the root of one file to that of a new one, the columns of its tables stored anew.
+
+    unread: asked for what HDF5 cannot open, by address and path, whether the caller copies it; gives the paths of the
+    placeholders of such.
+    """
+    otherwise: dict[int, CopyDataset] = {}
+    shifted: list[str] = []
+    for path, group, layout, info in _tables(source):
+        for column in info.members:
+            if column.type == UNREADABLE:
+                continue  # copied as it is, or refused
+            dataset, _ = layout.open_column(group, column)
+            where = None if dataset is None else address(dataset)
+            plan = None if where is None else _plan(column, dataset, storage)
+            if where is not None and plan is not None:
+                otherwise[where] = _Rewriting(column, plan, storage.is_chosen, storage.filters == PORTABLE)
+                if plan.chunk_rows != column.chunk_rows and path not in shifted:
+                    shifted.append(path)
+    placeholders = copy_file(source, target, otherwise, progress, unread=unread)
+    for path in shifted:  # an index of chunks does not match other chunks (M2)
+        _, group, layout, info = next(_tables(open_group(target, path)))
+        Indexes(group, layout, info, receipts).renew()
+    return placeholders
+
+
+def _tables(root: Any) -> Iterator[tuple[str, Any, Layout, TableInfo]]:
+    for path, group in walk_groups(root):
+        layout = layout_of(group)
+        if layout is not None:
+            yield path, group, layout, layout.describe(group, path)
+
+
+def _plan(column: ColumnInfo, dataset: Any, storage: NewStorage) -> DatasetPlan | None:
+    """How a column is to be stored; None when that is how it is stored, or when it must stay as it is."""
+    if column.problem is not None or column.storage in ("virtual", "external") or not is_plain_type(dataset):
+        return None
+    if storage == NewStorage() or (column.storage != "chunked" and storage.chunk_rows is None):
+        if not has_lost_fill(dataset):
+            return None
+        return DatasetPlan(column.type, column.chunk_rows, known_filters(column.filters), column.fill)
+    rows = storage.chunk_rows if storage.chunk_rows is not None else column.chunk_rows
+    if not isinstance(rows, int):
+        rows = default_chunk_rows(column.n_rows, column.type)
+    filters = storage.filters or known_filters(column.filters)
+    if rows == column.chunk_rows and filters == filters_text(column.filters) and not has_lost_fill(dataset):
+        return None
+    return DatasetPlan(column.type, rows, filters, column.fill, holds_large_attributes(dataset))
+
+
+@dataclass(frozen=True)
+class _Rewriting:
+    """One column written into other chunks, a few MiB at a time."""
+
+    column: ColumnInfo
+    plan: DatasetPlan
+    choose: bool
+    is_portable: bool
+
+    def __call__(self, dataset: Any, group: Any, name: str) -> None:
+        plan, info = self.plan, describe_dataset(dataset)
+        if self.choose:
+            plan = self._with_filters(dataset)
+        try:
+            self._copy(dataset, info, group, name, plan)
+        except CannotSkipFilter:
+            unlink(group, name)
+            self._copy(dataset, info, group, name, replace(plan, filters=without_scale_offset(plan.filters)))
+
+    def _copy(self, dataset: Any, info: DatasetInfo, group: Any, name: str, plan: DatasetPlan) -> None:
+        made = create_dataset(group, name, plan, self.column.n_rows)
+        for start, stop in cut(0, self.column.n_rows, plan.chunk_rows or DEFAULT_CHUNK_ROWS, plan.type):
+            with reading(dataset, info, start, stop - start) as image:
+                write_rows(made, plan.type, start, image, stop - start)
+
+    def _with_filters(self, dataset: Any) -> DatasetPlan:
+        """The plan with the filters that suit the first chunk."""
+        count = min(self.column.n_rows, self.plan.chunk_rows or 0)
+        with reading(dataset, describe_dataset(dataset), 0, count) as image:
+            return replace(self.plan, filters=choose_filters(self.plan, image, count, is_portable=self.is_portable))

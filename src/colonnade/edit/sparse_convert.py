@@ -1,0 +1,168 @@
+"""Sparse matrices between files: sectioned arrays, AnnData and 10x groups, Matrix Market, without loading them whole.
+
+What is not read in the order in which it is to be written goes through a temporary sectioned array, which sorts it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from colonnade.dataclass import dataclass
+from colonnade.edit.matrix_market import is_matrix_market, read_matrix_market, write_matrix_market
+from colonnade.errors import FormatError, UsageError
+from colonnade.h5.compressed import By, CompressedMatrix, find_compressed, open_compressed, write_compressed
+from colonnade.h5.files import open_file
+from colonnade.sparse.array import SparseArray, find_sparse, open_sparse, write_sparse
+from colonnade.sparse.bulk import ordered
+from colonnade.sparse.create import Filters
+from colonnade.sparse.opened import change_path
+from colonnade.sparse.streams import CellStream, stream_of_array, stream_of_rows
+
+Format = Literal["sectioned", "csr", "csc", "mtx"]
+FORMATS = ("sectioned", "csr", "csc", "mtx")
+ENDINGS = (".h5", ".hdf5", ".hdf", ".he5", ".h5ad", ".h5mu", ".loom", ".nc", ".nxs")
+_BAND = 1024
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What was written, and where."""
+
+    source: str
+    target: str
+    format: str
+    shape: tuple[int, ...]
+    n_cells: int
+
+
+def convert(
+    source: str, target: str, *, name: str | None = None, new_name: str | None = None, format: str | None = None,  # noqa: A002
+    chunks: Sequence[int] | None = None, filters: Filters = None, n_threads: int | None = None,
+) -> Converted:  # fmt: skip
+    """Write the sparse matrix of one file into another, new or not.
+
+    name, new_name: of the array or group in HDF5 files; the only one, and "matrix" or "X", by default.
+    format: "sectioned", "csr" or "csc" (groups as AnnData keeps them), "mtx"; what the target's name says by default.
+    chunks, filters: of a sectioned array. filters of "csr" and "csc": "gzip" or "lzf".
+    """
+    wanted = _format(target, format)
+    place = new_name or ("X" if wanted in ("csr", "csc") else "matrix")
+    if Path(source).resolve() == Path(target).resolve():
+        raise UsageError("source and target are one file: write into another")
+    with _opened(source, name) as found:
+        if wanted == "sectioned":
+            given = found if isinstance(found, SparseArray) else _stream(found)
+            with write_sparse(target, place, given, chunks=chunks, filters=filters, n_threads=n_threads) as made:
+                return Converted(source, f"{target}:{made.name}", wanted, made.shape, made.n_defined)
+        if chunks is not None or (filters is not None and (wanted == "mtx" or filters not in ("gzip", "lzf"))):
+            raise UsageError("chunks are for sectioned arrays; filters of csr and csc groups are 'gzip' or 'lzf'")
+        with _sorted(found, n_threads) as array:
+            return _export(array, source, target, wanted, place, filters)
+
+
+def _format(target: str, format: str | None) -> str:  # noqa: A002
+    guess = "mtx" if is_matrix_market(target) else "csr" if target.lower().endswith(".h5ad") else "sectioned"
+    if format is not None and format not in FORMATS:
+        raise UsageError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+    if format is None and guess != "mtx" and not _is_hdf5_name(target):
+        raise UsageError(
+            f"the name of {target} does not say what it shall be: it ends neither with .mtx nor with "
+            f"{', '.join(ENDINGS)}. Give it another, or say which format is meant"
+        )
+    if (format == "mtx") != (guess == "mtx") and format is not None:
+        raise UsageError(f"{target}: names of Matrix Market files, and only theirs, end with .mtx or .mtx.gz")
+    return format or guess
+
+
+def _is_hdf5_name(target: str) -> bool:
+    """Whether a file of this name may be HDF5: one that is there is looked into when it is opened."""
+    place = Path(target)
+    return place.suffix.lower() in ENDINGS or place.exists()
+
+
+@contextmanager
+def _opened(source: str, name: str | None) -> Iterator[SparseArray | CompressedMatrix | CellStream]:
+    if is_matrix_market(source):
+        if name is not None:
+            raise UsageError(f"{source} holds one matrix, which has no name")
+        yield read_matrix_market(source)
+        return
+    handle = open_file(source)
+    try:
+        sectioned = find_sparse(source)
+        names = [*sectioned, *find_compressed(handle)]
+        where = _chosen(source, name, names)
+        if where in sectioned:
+            with open_sparse(source, where) as array:
+                yield array
+        else:
+            yield open_compressed(handle, where)
+    finally:
+        handle.close()
+
+
+def _chosen(source: str, name: str | None, names: list[str]) -> str:
+    if name is not None:
+        return "/" + name.strip("/")
+    if not names:
+        raise FormatError(f"{source} holds no sparse matrix: no sectioned array, no group of data, indices and indptr")
+    if len(names) > 1:
+        raise UsageError(f"{source} holds {len(names)} sparse matrices, name one: {', '.join(names[:8])}")
+    return names[0]
+
+
+def _stream(found: CompressedMatrix | CellStream) -> CellStream:
+    if isinstance(found, CellStream):
+        return found
+    return stream_of_rows(found.shape, found.dtype, found.ends, found.read, 0 if found.by == "csr" else 1)
+
+
+@contextmanager
+def _sorted(found: SparseArray | CompressedMatrix | CellStream, n_threads: int | None) -> Iterator[SparseArray]:
+    """A sparse array of the same cells, to be read in any order: a temporary one where it is none."""
+    if isinstance(found, SparseArray):
+        yield found
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="colonnade-") as folder,
+        write_sparse(Path(folder) / "sorted.h5", "matrix", _stream(found), n_threads=n_threads) as array,
+    ):
+        yield array
+
+
+def _export(array: SparseArray, source: str, target: str, wanted: str, place: str, filters: Any) -> Converted:
+    if array.ndim != 2 or array.dtype.kind not in "biufc" or array.fill != 0:
+        raise UsageError(f"{array.name} is no matrix of numbers with 0 elsewhere, as {wanted} must be")
+    count = array.n_defined
+    if wanted == "mtx":
+        write_matrix_market(target, stream_of_array(array), count)
+        return Converted(source, target, wanted, array.shape, count)
+    by: By = "csr" if wanted == "csr" else "csc"
+    shape = array.shape[0], array.shape[1]
+    work = partial(
+        write_compressed, name=place, shape=shape, by=by, dtype=array.dtype, n_values=count,
+        bands=_bands(array, 0 if by == "csr" else 1), filters=filters,
+    )  # fmt: skip
+    change_path(Path(target), "a", work)
+    return Converted(source, f"{target}:/{place.strip('/')}", wanted, array.shape, count)
+
+
+def _bands(array: SparseArray, major: int) -> Iterator[tuple[Any, Any, Any]]:
+    """For some rows (or columns) at a time: how many cells each has, their other coordinates, their values."""
+    size = max(1, min(_BAND, array.chunks[major]))
+    for start in range(0, array.shape[major], size):
+        stop = min(start + size, array.shape[major])
+        box = slice(start, stop) if major == 0 else (slice(None), slice(start, stop))
+        coords, values = array.cells(box)
+        rows, minor = coords[:, major] - start, coords[:, 1 - major]
+        order = ordered(rows)
+        if order is not None:
+            minor, values = minor[order], values[order]
+        yield np.bincount(rows, minlength=stop - start), minor, values

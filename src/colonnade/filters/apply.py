@@ -1,0 +1,237 @@
+"""Byte filters applied outside the HDF5 library, and so outside its lock: the other way of `undo`.
+
+What comes out is what the library would write, or what it reads as the same. A filter that cannot hold a chunk is
+skipped for that chunk: its bit in the mask says so. On request, so is one that does not make it smaller; in datasets
+that HDF5 reads, masks are better avoided (see `direct`).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from functools import cache
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade import kernels
+from colonnade.filters.codecs import Data, as_view
+from colonnade.filters.undo import SCALE_OFFSET, SCALE_OFFSET_HEAD, is_copy, scale_offset_form
+from colonnade.model import FilterInfo, StoredType
+from colonnade.stored_dtypes import raw_dtype
+
+DEFLATE, SHUFFLE, ZSTD = 1, 2, 32015
+COMPRESSORS = (DEFLATE, SCALE_OFFSET, ZSTD)
+Image = np.ndarray[Any, np.dtype[Any]]
+WORTH_MATCHING = 1.03  # times longer may be what took half the time
+TRIED_EVERY = 32  # chunks
+Apply = Callable[[Data, Sequence[int]], Data | None]
+"""Data and the filter's options to filtered data; None when the filter is to be skipped."""
+
+
+class Habit:
+    """Which way of deflating suits the chunks of a dataset: both are tried on the first, and again now and then."""
+
+    def __init__(self) -> None:
+        self.runs = False
+        self._n_asked = 0
+
+    def is_due(self) -> bool:
+        """Whether the next chunk is to be tried both ways."""
+        self._n_asked += 1
+        return self._n_asked % TRIED_EVERY == 1
+
+
+class Packer:
+    """The filters of a dataset, applied to whole chunks. Safe to be used by several threads."""
+
+    def __init__(self, filters: Sequence[FilterInfo], skip_useless: bool = False) -> None:
+        self._skips_useless = skip_useless
+        self._steps = [(step.id, APPLY.get(step.id), step.options) for step in filters]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._steps
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every filter can be applied here."""
+        return all(
+            apply is not None and (number != SCALE_OFFSET or _is_packed(options))
+            for number, apply, options in self._steps
+        )
+
+    @property
+    def deflates_quickly(self) -> bool:
+        """Whether chunks are deflated with a level at which speed comes first."""
+        return any(number == DEFLATE and _level(options) <= QUICK_LEVEL for number, _, options in self._steps)
+
+    def pack_either(self, data: Data) -> tuple[tuple[Data, int], bool]:
+        """A chunk packed the way that suits it better, and whether that is by runs."""
+        by_runs, by_matches = self.pack(data, runs=True), self.pack(data)
+        suits_runs = len(by_runs[0]) <= WORTH_MATCHING * len(by_matches[0])
+        return by_runs if suits_runs else by_matches, suits_runs
+
+    def pack(self, data: Data, runs: bool = False) -> tuple[Data, int]:
+        """The bytes to be stored for a chunk, and the mask of the filters that were skipped.
+
+        runs: deflate by literals and runs of one byte, which is quicker, and no longer where nothing else repeats.
+        """
+        mask = 0
+        for place, (number, apply, options) in enumerate(self._steps):
+            assert apply is not None  # asked before, by is_known
+            by_runs = runs and number == DEFLATE and _level(options) <= QUICK_LEVEL
+            made = _deflate_runs(data) if by_runs else None
+            if made is None:
+                made = apply(data, options)
+            if made is None or (self._skips_useless and number in COMPRESSORS and len(made) >= len(data)):
+                mask |= 1 << place
+            else:
+                data = made
+        return data, mask
+
+
+def trial_size(text: str, stored: StoredType, fill: bytes | None, image: Image) -> int:
+    """Bytes that these rows take as one chunk under "deflate", "shuffle+deflate" or "scale-offset"; no file is made.
+
+    Rows of types that lie differently in memory and in the file are packed as they lie in memory.
+    """
+    elements = np.ascontiguousarray(image)
+    if (dtype := raw_dtype(stored)) is not None:
+        elements = elements.astype(dtype, copy=False)
+    packer = Packer([_trial_step(name, stored, fill, len(image)) for name in text.split("+")])
+    data = elements.reshape(-1).view(np.uint8)
+    packed, _ = packer.pack_either(data)[0] if packer.deflates_quickly else packer.pack(data)
+    return len(packed)
+
+
+def _trial_step(name: str, stored: StoredType, fill: bytes | None, count: int) -> FilterInfo:
+    """One filter with the options that HDF5 would give it for `count` rows of this type."""
+    if name == "deflate":
+        return FilterInfo(DEFLATE, name, (1,), True)
+    if name == "shuffle":
+        return FilterInfo(SHUFFLE, name, (stored.size,), True)
+    told = np.frombuffer((fill or b"").ljust(8, b"\0"), dtype="<u4").tolist()
+    signed, big = int(stored.signed), int(stored.order == "big")
+    return FilterInfo(SCALE_OFFSET, name, (2, 0, count, 0, stored.size, signed, big, 1, *told), True)
+
+
+def _shuffle(data: Data, options: Sequence[int]) -> Data | None:
+    made = np.empty(len(data), dtype=np.uint8)
+    kernels.shuffle(data, made, options[0])
+    return made
+
+
+def _add_fletcher32(data: Data, options: Sequence[int]) -> Data | None:
+    return bytes(data) + kernels.fletcher32(data).to_bytes(4, "little")
+
+
+FLOATS = 1  # class of the datatype, in the options of scale-offset
+HIGHEST_LEVEL, QUICK_LEVEL = 9, 3
+_LOADING = Lock()
+
+
+def _fast_zlib() -> Any | None:
+    """isal's form of zlib, which deflates faster, where it is installed."""
+    with _LOADING:  # of threads that import it at the same time, one may find it half loaded
+        return _loaded_zlib()
+
+
+@cache
+def _loaded_zlib() -> Any | None:
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return None
+    return isal_zlib
+
+
+def _level(options: Sequence[int]) -> int:
+    return options[0] if options and options[0] <= HIGHEST_LEVEL else 6  # a file may say anything
+
+
+def _deflate_runs(data: Data) -> Data | None:
+    made = np.empty(len(data), dtype=np.uint8)
+    return made[:size] if (size := kernels.deflate(data, made)) else None
+
+
+def _deflate(data: Data, options: Sequence[int]) -> Data | None:
+    level = _level(options)
+    fast = _fast_zlib() if 1 <= level <= QUICK_LEVEL else None
+    made: bytes = zlib.compress(as_view(data), level) if fast is None else fast.compress(data, 1)
+    return made
+
+
+def _pack_zstd(data: Data, options: Sequence[int]) -> Data | None:
+    level = options[0] if options else 3
+    made = memoryview(pa.Codec("zstd", compression_level=level).compress(pa.py_buffer(data)))
+    return made.cast("B")  # Arrow's buffer was made shorter, but says the length of before as its shape
+
+
+def _is_packed(options: Sequence[int]) -> bool:
+    """Whether scale-offset keeps integers, in as few bits as they need or as they are, or some decimals of floats.
+
+    Not so where it was told how many bits integers have: it cuts off what needs more.
+    """
+    if len(options) < 8:
+        return False
+    return options[0] == 0 if options[3] == FLOATS else options[1] == 0 or is_copy(options)
+
+
+def _pack_scale_offset(data: Data, options: Sequence[int]) -> Data | None:
+    """Values that need all bits of their type are not packed: recent libraries could not read them."""
+    if is_copy(options):
+        return data
+    dtype, fill, decimals = scale_offset_form(tuple(options))
+    values = np.frombuffer(data, dtype=dtype).astype(dtype.newbyteorder("="), copy=False)
+    if dtype.kind == "f":
+        return _pack_decimals(values, fill, decimals)
+    made = np.empty(values.nbytes + SCALE_OFFSET_HEAD + 1, dtype=np.uint8)
+    size = kernels.encode_scaleoffset(values, made, fill)
+    return made[:size] if size else None
+
+
+def _pack_decimals(values: np.ndarray[Any, np.dtype[Any]], fill: bytes | None, decimals: int) -> Data | None:
+    """Floats rounded to some decimals; None where one would become another value, missing, or no number.
+
+    The library rounds to steps from the smallest value of the chunk: rows would change whenever that changes. Here the
+    smallest value is rounded first, so that rows that are packed again stay as they are.
+    """
+    width = values.itemsize
+    mark = None if fill is None else np.frombuffer(fill, dtype=f"<f{width}")[0]
+    is_fill = np.zeros(len(values), bool) if mark is None else np.isnan(values) if np.isnan(mark) else values == mark
+    with np.errstate(all="ignore"):  # what overflows is found to be no number
+        steps = np.rint(values[~is_fill].astype("f8") * 10.0**decimals)
+        low = steps.min(initial=np.inf) if len(steps) else 0.0
+        if not np.isfinite(low) or not (steps - low < 2.0 ** (8 * width - 1)).all():
+            return None
+    whole = np.full(len(values), -1, dtype=f"i{width}").view(f"u{width}")
+    whole[~is_fill] = (steps - low).astype(whole.dtype)
+    made = np.empty(values.nbytes + SCALE_OFFSET_HEAD + 1, dtype=np.uint8)
+    size = kernels.encode_scaleoffset(whole, made, None if fill is None else b"\xff" * width)
+    if not size:
+        return None
+    made[5 : 5 + width] = np.array([low / 10.0**decimals], dtype=f"<f{width}").view(np.uint8)
+    return made[:size] if _are_near(values, is_fill, made[:size], fill, decimals) else None
+
+
+def _are_near(values: Any, is_fill: Any, made: Any, fill: bytes | None, decimals: int) -> bool:
+    """Whether values come back rounded, and no others missing than were."""
+    back = np.empty_like(values)
+    kernels.decode_scaleoffset(made, back, fill, decimals)
+    if fill is not None and (back[~is_fill] == np.frombuffer(fill, dtype=f"<f{values.itemsize}")[0]).any():
+        return False
+    given, found = values[~is_fill], back[~is_fill]
+    step = 0.5 * 10.0**-decimals + 4 * np.spacing(np.abs(given).max(initial=0)).astype("f8")
+    return bool((np.abs(given.astype("f8") - found.astype("f8")) <= step).all())
+
+
+APPLY: dict[int, Apply] = {
+    DEFLATE: _deflate,
+    SHUFFLE: _shuffle,
+    3: _add_fletcher32,
+    SCALE_OFFSET: _pack_scale_offset,
+    ZSTD: _pack_zstd,
+}

@@ -1,0 +1,271 @@
+"""Byte filters undone outside the HDF5 library, and so outside its lock.
+
+One function a filter: data as stored in, data as it was before the filter out. The last one writes straight into
+the place where the rows are wanted. What cannot be undone here, or is not as it should be, is a ValueError: the
+library then reads the chunk, and says what is wrong with it. To add a filter: a function, and a line in UNDO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from colonnade import kernels
+from colonnade.filters.blosc import unpack_blosc, unpack_frame
+from colonnade.filters.codecs import LIMIT, Bytes, Data, LeftToLibrary, as_view, decompress, inflate_all, zstd_size
+from colonnade.model import FilterInfo
+
+Undo = Callable[[Data, Sequence[int], Bytes | None, int | None], Data]
+"""Data, the filter's options, where to put the result (None: anywhere), its size where it is known."""
+
+Sizes = np.ndarray[Any, np.dtype[np.int64]]
+
+SCALE_OFFSET = 6
+SCALE_OFFSET_HEAD = 21  # bytes before the packed numbers of a chunk
+_SO_INT = 2
+_DEFLATED = ((1,), (2, 1))  # deflate alone, and behind shuffle
+BLOSC, LZ4, BLOSC2 = 32001, 32004, 32026
+_NEEDS_C = (SCALE_OFFSET, LZ4, 32008, BLOSC, BLOSC2)  # the library is quicker than the NumPy form of these
+
+
+UNKNOWN_SIZE = "it is not known how many bytes this unpacks to"  # another filter that packs was applied before
+MOST_GROWN, SLACK = 2, 1 << 16  # times, and bytes, that filtered data may be larger
+
+
+class Pipeline:
+    """The filters of a dataset. Safe to be used by several threads."""
+
+    def __init__(self, filters: Sequence[FilterInfo], chunk_bytes: int) -> None:
+        self._steps = [(step.id, UNDO.get(step.id), step.options) for step in filters]
+        self._chunk_bytes = chunk_bytes
+
+    def check_size(self, size: int) -> None:
+        """Refuse a stored chunk of far more bytes than it has unpacked: no filter makes chunks so much larger."""
+        if size > MOST_GROWN * self._chunk_bytes + SLACK:
+            raise ValueError(f"the chunk claims {size:,} bytes, of which {self._chunk_bytes:,} are to be made")
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._steps
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every filter can be undone here."""
+        slow = kernels.FORM != "c" and any(number in _NEEDS_C for number, _, _ in self._steps)
+        return self._chunk_bytes <= LIMIT and not slow and all(undo is not None for _, undo, _ in self._steps)
+
+    @property
+    def scale_offset(self) -> Sequence[int] | None:
+        """The options of a scale-offset filter that is alone, and packs: single rows can then be unpacked."""
+        if len(self._steps) != 1 or self._steps[0][0] != SCALE_OFFSET or is_copy(self._steps[0][2]):
+            return None
+        return self._steps[0][2]
+
+    @property
+    def takes_many(self) -> bool:
+        """Whether `undo_many` knows these filters."""
+        numbers = tuple(number for number, _, _ in self._steps)
+        plain = all(number != 2 or options for number, _, options in self._steps)
+        return (numbers in _DEFLATED and plain) or self.scale_offset is not None
+
+    def undo_many(self, data: Bytes, sizes: Sizes, out: Bytes, look: bytes | None) -> bool | None:
+        """Put the bytes of whole chunks, which have skipped no filter, into `out`: in one call, see `takes_many`.
+
+        Says whether an element is `look`; None where nobody knows.
+        """
+        packed = self.scale_offset
+        if packed is not None:
+            dtype, fill, decimals = scale_offset_form(tuple(packed))
+            return kernels.decode_scaleoffset_chunks(data, sizes, out.view(dtype), fill, decimals, look)
+        kernels.inflate_chunks(data, sizes, out, self._steps[0][2][0] if len(self._steps) == 2 else 1)
+        return None
+
+    def undo(self, data: Data, mask: int, out: Bytes) -> None:
+        """Put the bytes of a whole chunk into `out`; `mask` has a bit for each filter that it has skipped."""
+        steps = [step for place, step in enumerate(self._steps) if not mask >> place & 1]
+        for place in range(len(steps) - 1, -1, -1):
+            _, undo, options = steps[place]
+            assert undo is not None  # asked before, by is_known
+            size = _size_before(steps[:place], self._chunk_bytes)
+            data = undo(data, options, out if place == 0 else None, size)
+        if data is not out:
+            given = np.frombuffer(data, dtype=np.uint8)
+            if len(given) != len(out):
+                raise ValueError(f"a chunk has {len(given)} bytes, expected {len(out)}")
+            out[...] = given
+
+
+def _size_before(steps: Sequence[tuple[int, Any, Any]], chunk_bytes: int) -> int | None:
+    """Bytes that a chunk has after these filters; None where that depends on the data."""
+    size = chunk_bytes
+    for number, _, _ in steps:
+        if number == 3:
+            size += 4
+        elif number != 2:
+            return None
+    return size
+
+
+def _unshuffle(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    if not options:
+        raise ValueError("the options of shuffle lack the size of an item")
+    made = np.empty(len(data), dtype=np.uint8) if out is None else out
+    kernels.unshuffle(data, made, options[0])
+    return made
+
+
+def _check_fletcher32(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    """The last four bytes are the checksum; HDF5 before 1.6.3 wrote its halves with their bytes swapped."""
+    if len(data) < 4:
+        raise ValueError("a chunk is shorter than its checksum")
+    view = as_view(data)
+    kept, sums = view[:-4], bytes(view[-4:])
+    found = kernels.fletcher32(kept).to_bytes(4, "little")
+    swapped = bytes((found[1], found[0], found[3], found[2]))
+    if sums not in (found, swapped):
+        raise ValueError("a chunk does not match its checksum")
+    return kept
+
+
+def _inflate(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    if size is None:
+        return inflate_all(data)
+    made = np.empty(size, dtype=np.uint8) if out is None else out
+    kernels.inflate(data, made)
+    return made
+
+
+def _unpack(codec: str) -> Undo:
+    def unpack(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+        if size is None and (size := zstd_size(data)) is None:
+            raise LeftToLibrary(UNKNOWN_SIZE)
+        made = np.empty(size, dtype=np.uint8) if out is None else out
+        decompress(codec, data, made)
+        return made
+
+    return unpack
+
+
+def _unpack_lz4(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    """Head: bytes in all (8) and of a block (4), big-endian. Each block is led by its stored size."""
+    if size is None:
+        raise LeftToLibrary(UNKNOWN_SIZE)
+    view = as_view(data)
+    total, block = int.from_bytes(view[:8], "big"), int.from_bytes(view[8:12], "big")
+    if total != size or (block < 1 and total):
+        raise ValueError("the head of an lz4 chunk makes no sense")
+    made = np.empty(size, dtype=np.uint8) if out is None or len(out) != size else out
+    at, done = 12, 0
+    while done < size:
+        stored, wanted = int.from_bytes(view[at : at + 4], "big"), min(block, size - done)
+        part = view[at + 4 : at + 4 + stored]
+        if len(part) != stored:
+            raise ValueError("an lz4 chunk is cut off")
+        if stored == wanted:
+            made[done : done + wanted] = np.frombuffer(part, dtype=np.uint8)
+        else:
+            decompress("lz4", part, made[done : done + wanted])
+        at, done = at + 4 + stored, done + wanted
+    return made
+
+
+def _undo_bitshuffle(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    """Options: version (2), bytes of an item, items of a block (0: the usual number), compressor."""
+    if size is None:
+        raise LeftToLibrary(UNKNOWN_SIZE)
+    if len(options) < 4 or options[2] < 1:
+        raise ValueError("the options of bitshuffle make no sense")
+    item, compressor = options[2], options[4] if len(options) > 4 else 0
+    if compressor not in (0, 2, 3):
+        raise LeftToLibrary(f"bitshuffle with compressor {compressor} is undone by the library")
+    block = options[3] or max(8192 // item // 8 * 8, 128)
+    made = np.empty(size, dtype=np.uint8) if out is None else out
+    if compressor:
+        codec = "lz4" if compressor == 2 else "zstd"
+        data, block = _unpack_blocks(as_view(data), codec, item, size)
+    kernels.bit_unshuffle(data, made, item, block)
+    return made
+
+
+def _unpack_blocks(view: memoryview, codec: str, item: int, size: int) -> tuple[Data, int]:
+    """The bits of all blocks, and the items of one. Head: bytes in all (8) and of a block (4), big-endian; each block
+    is led by its stored size; items behind the last 8 are kept as they are."""
+    total, block = int.from_bytes(view[:8], "big"), int.from_bytes(view[8:12], "big")
+    if total != size or block < 1 or block % (8 * item):
+        raise ValueError("the head of a bitshuffle chunk makes no sense")
+    packed = np.empty(size, dtype=np.uint8)
+    at, done, end = 12, 0, size // (8 * item) * (8 * item)
+    while done < end:
+        stored, wanted = int.from_bytes(view[at : at + 4], "big"), min(block, end - done)
+        decompress(codec, view[at + 4 : at + 4 + stored], packed[done : done + wanted])
+        at, done = at + 4 + stored, done + wanted
+    rest = view[at : at + size - end]
+    if len(rest) != size - end:
+        raise ValueError("a bitshuffle chunk is cut off")
+    packed[end:] = np.frombuffer(rest, dtype=np.uint8)
+    return packed, block // item
+
+
+def _undo_blosc(unpack: Callable[[memoryview, Bytes], None]) -> Undo:
+    def undo(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+        if size is None:
+            raise LeftToLibrary(UNKNOWN_SIZE)
+        made = np.empty(size, dtype=np.uint8) if out is None else out
+        unpack(as_view(data), made)
+        return made
+
+    return undo
+
+
+def is_copy(options: Sequence[int]) -> bool:
+    """Whether scale-offset was told to keep all bits, and so keeps elements as they are."""
+    return len(options) > 4 and options[0] == _SO_INT and options[1] == 8 * options[4]
+
+
+@lru_cache(maxsize=256)
+def scale_offset_form(options: tuple[int, ...]) -> tuple[np.dtype[Any], bytes | None, int]:
+    """From the options of scale-offset: type of the elements, the fill it was told, decimals of floats."""
+    if len(options) < 8 or options[4] not in (1, 2, 4, 8):
+        raise ValueError("the options of scale-offset make no sense")
+    kind = "f" if options[3] == 1 else "i" if options[5] else "u"
+    dtype = np.dtype(f"{'>' if options[6] else '<'}{kind}{options[4]}")
+    fill = b"".join(int(word).to_bytes(4, "little") for word in options[8:])[: options[4]] if options[7] else None
+    if fill is not None and len(fill) != options[4]:
+        raise ValueError("the options of scale-offset lack the fill")
+    decimals = options[1] - (1 << 32) if options[1] >= 1 << 31 else options[1]
+    return dtype, fill, decimals
+
+
+def _undo_scale_offset(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    if is_copy(options):
+        return data
+    if size is None:
+        raise LeftToLibrary(UNKNOWN_SIZE)
+    dtype, fill, decimals = scale_offset_form(tuple(options))
+    made = np.empty(size, dtype=np.uint8) if out is None else out
+    kernels.decode_scaleoffset(data, made.view(dtype), fill, decimals)
+    return made
+
+
+def _undo_n_bit(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    """Only where all bits count, and it has done nothing."""
+    if len(options) < 2 or not options[1]:
+        raise LeftToLibrary("n-bit is undone by the library")
+    return data
+
+
+UNDO: dict[int, Undo] = {
+    1: _inflate,
+    2: _unshuffle,
+    3: _check_fletcher32,
+    5: _undo_n_bit,
+    SCALE_OFFSET: _undo_scale_offset,
+    BLOSC: _undo_blosc(unpack_blosc),
+    LZ4: _unpack_lz4,
+    32008: _undo_bitshuffle,
+    32015: _unpack("zstd"),
+    BLOSC2: _undo_blosc(unpack_frame),
+}

@@ -1,0 +1,229 @@
+"""Version 2 B-trees: sorted records in nodes, of groups and of chunks (format specification III.A.2).
+
+| header | bytes | | node | bytes |
+| --- | --- | --- | --- | --- |
+| `BTHD` | 4 | | `BTLF` (leaf) or `BTIN` | 4 |
+| version 0 (1 in prototype files) | 1 | | version | 1 |
+| type of records | 1 | | type of records | 1 |
+| node size | 4 | | records | n * record size |
+| record size | 2 | | `BTIN` only, n + 1 times: child address | O |
+| depth | 2 | | records in the child | w |
+| split, merge percentages | 1 + 1 | | records below the child, if that is no leaf | c |
+| root address | O | | checksum, right behind | 4 |
+| records in the root | 2 | | | |
+| records in all | L | | | |
+| checksum | 4 | | | |
+
+w is what the records of a leaf can be counted in; c what those of a whole subtree can.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+from colonnade.dataclass import dataclass
+from colonnade.format.source import CHECKSUM, Fields, Source, with_checksum
+
+_LEAD = 6  # bytes before the records of a node
+_MOST_LEVELS = 32
+_NOWHERE = (1 << 64) - 1
+_HEADER_BYTES = 38  # with addresses and lengths of 8 bytes
+Bound = bytes | None
+Keep = Callable[[Bound, Bound], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeHeader:
+    """What the header of a tree says."""
+
+    version: int
+    type: int
+    node_size: int
+    record_size: int
+    depth: int
+    split: int
+    merge: int
+    root: int | None
+    n_root: int
+    n_records: int
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNode:
+    """The records of one node, side by side, and those of nodes above that they lie between (None: no bound)."""
+
+    header: TreeHeader
+    data: bytes
+    low: Bound
+    high: Bound
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Nodes at one depth: how many records fit, and how many bytes the counts of a child of them have."""
+
+    most: int
+    count_bytes: int
+    total_bytes: int
+
+
+def read_tree_header(source: Source, address: int) -> TreeHeader:
+    size = 16 + source.offset_size + 2 + source.length_size + CHECKSUM
+    return decode_tree_header(source.summed(address, size, "B-tree header"))
+
+
+def decode_tree_header(fields: Fields) -> TreeHeader:
+    """See the table at the head of this file."""
+    fields.expect(b"BTHD", "the signature")
+    version, kind = fields.version(0, 1), fields.number(1)
+    node_size, record_size, depth = fields.number(4), fields.number(2), fields.number(2)
+    split, merge = fields.number(1), fields.number(1)
+    root, n_root, n_records = fields.address(), fields.number(2), fields.length()
+    if not 1 <= record_size <= node_size - _LEAD - CHECKSUM or depth > _MOST_LEVELS:
+        raise fields.wrong(f"has records of {record_size} bytes in nodes of {node_size}, {depth} levels deep")
+    return TreeHeader(version, kind, node_size, record_size, depth, split, merge, root, n_root, n_records)
+
+
+def tree_levels(header: TreeHeader, offset_size: int) -> list[_Level]:
+    """From the leaves up: what fits into a node. Pointers to children grow with what they can count."""
+    room = header.node_size - _LEAD - CHECKSUM
+    most = room // header.record_size
+    count_bytes = _bytes_for(most)
+    levels = [_Level(most, count_bytes, 0)]
+    below, total_bytes = most, 0
+    for _ in range(header.depth):
+        pointer = offset_size + count_bytes + total_bytes
+        most = (room - pointer) // (header.record_size + pointer)
+        levels.append(_Level(max(most, 0), count_bytes, total_bytes))
+        below = (max(most, 0) + 1) * below + max(most, 0)
+        total_bytes = _bytes_for(below)
+    return levels
+
+
+def _bytes_for(limit: int) -> int:
+    return (max(limit, 1).bit_length() - 1) // 8 + 1
+
+
+def read_records(source: Source, address: int, keep: Keep | None = None) -> Iterator[TreeNode]:
+    """The records of each node; the nodes in no certain order.
+
+    `keep` says whether records between two others (None: no bound) are wanted at all; without it all are read, and
+    their number must be that of the header.
+    """
+    header = read_tree_header(source, address)
+    levels = tree_levels(header, source.offset_size)
+    if header.root is None:
+        return
+    seen: set[int] = set()
+    n_found = 0
+    nodes: list[tuple[int, int, int, Bound, Bound]] = [(header.root, header.n_root, header.depth, None, None)]
+    while nodes:
+        place, count, depth, low, high = nodes.pop()
+        fields = _open_node(source, header, levels[depth], place, count, depth)
+        if place in seen:
+            raise fields.wrong("is reached twice")
+        seen.add(place)
+        data = fields.take(count * header.record_size)
+        if depth:
+            children = _children(fields, count + 1, levels[depth])
+            bounds = [low, *_split(data, header.record_size), high]
+            for (child, n_child), left, right in zip(children, bounds, bounds[1:], strict=False):
+                if keep is None or keep(left, right):
+                    nodes.append((child, n_child, depth - 1, left, right))
+        n_found += count
+        yield TreeNode(header, data, low, high)
+    if keep is None and n_found != header.n_records:
+        what = source.as_fields(b"", f"B-tree at byte {address}")
+        raise what.wrong(f"has {n_found} records, its header says {header.n_records}")
+
+
+def _open_node(source: Source, header: TreeHeader, level: _Level, place: int, count: int, depth: int) -> Fields:
+    pointer = source.offset_size + level.count_bytes + level.total_bytes
+    size = _LEAD + count * header.record_size + ((count + 1) * pointer if depth else 0) + CHECKSUM
+    if count > level.most:
+        raise source.as_fields(b"", f"B-tree node at byte {place}").wrong(f"cannot have {count} records")
+    fields = source.summed(place, size, "B-tree node")
+    fields.expect(b"BTIN" if depth else b"BTLF", "the signature")
+    fields.version(0, 1)
+    kind = fields.number(1)
+    if kind != header.type:
+        raise fields.wrong(f"has records of type {kind}, its tree has type {header.type}")
+    return fields
+
+
+def _children(fields: Fields, n_children: int, level: _Level) -> list[tuple[int, int]]:
+    """Address and number of records of each child."""
+    found = []
+    for _ in range(n_children):
+        child, count = fields.address(), fields.number(level.count_bytes)
+        fields.take(level.total_bytes)
+        if child is None:
+            raise fields.wrong("has a child that lies nowhere")
+        found.append((child, count))
+    return found
+
+
+def _split(data: bytes, size: int) -> list[bytes]:
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def encode_tree(header: TreeHeader, records: list[bytes], address: int) -> bytes:
+    """Header and, behind it, all nodes of a tree of these records, which are in order, to be put at an address.
+
+    Of the header, what the records decide (depth, root, numbers) is worked out here.
+    """
+    made = replace(header, depth=_depth_for(header, len(records)), n_records=len(records), root=None, n_root=0)
+    out = bytearray(_HEADER_BYTES)
+    if records:
+        root, n_root = _put_node(out, made, tree_levels(made, 8), records, made.depth, address)
+        made = replace(made, root=root, n_root=n_root)
+    out[:_HEADER_BYTES] = encode_tree_header(made)
+    return bytes(out)
+
+
+def encode_tree_header(header: TreeHeader) -> bytes:
+    """See the table at the head of this file; addresses and lengths have 8 bytes."""
+    lead = struct.pack(
+        "<4sBBIHHBB", b"BTHD", header.version, header.type, header.node_size, header.record_size, header.depth,
+        header.split, header.merge,
+    )  # fmt: skip
+    root = _NOWHERE if header.root is None else header.root
+    return with_checksum(lead + struct.pack("<QHQ", root, header.n_root, header.n_records))
+
+
+def _depth_for(header: TreeHeader, n_records: int) -> int:
+    """The least depth of a tree that holds so many records."""
+    return next(depth for depth in range(_MOST_LEVELS) if _capacity(header, depth) >= n_records)
+
+
+def _capacity(header: TreeHeader, depth: int) -> int:
+    """The most records of a tree of a depth."""
+    levels = tree_levels(replace(header, depth=depth), 8)
+    below = levels[0].most
+    for level in levels[1:]:
+        below = (level.most + 1) * below + level.most
+    return below
+
+
+def _put_node(
+    out: bytearray, header: TreeHeader, levels: list[_Level], records: list[bytes], depth: int, address: int
+) -> tuple[int, int]:
+    """A node and all below it; its address and how many records are its own."""
+    lead = struct.pack("<4sBB", b"BTIN" if depth else b"BTLF", header.version, header.type)
+    if not depth:
+        own, pointers = records, b""
+    else:
+        most = _capacity(header, depth - 1)
+        n_children = max(2, -(-(len(records) + 1) // (most + 1)))
+        ends = [(len(records) + 1) * number // n_children for number in range(n_children + 1)]
+        own, pointers, level = [records[end - 1] for end in ends[1:-1]], b"", levels[depth]
+        for start, end in pairwise(ends):
+            child, n_child = _put_node(out, header, levels, records[start : end - 1], depth - 1, address)
+            pointers += struct.pack("<Q", child) + n_child.to_bytes(level.count_bytes, "little")
+            pointers += (end - 1 - start).to_bytes(level.total_bytes, "little") if level.total_bytes else b""
+    place = address + len(out)
+    out += with_checksum(lead + b"".join(own) + pointers).ljust(header.node_size, b"\0")
+    return place, len(own)

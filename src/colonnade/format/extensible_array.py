@@ -1,0 +1,308 @@
+"""Extensible arrays: the chunk map of a dataset with one dimension without limit (specification III.I; facts 5.6).
+
+| header | bytes | | index block | bytes | | super block | bytes | | data block | bytes |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| `EAHD` | 4 | | `EAIB` | 4 | | `EASB` | 4 | | `EADB` | 4 |
+| version 0 (1 in prototype files) | 1 | | version | 1 | | version | 1 | | version | 1 |
+| client: 2, 3 with filters | 1 | | client | 1 | | client | 1 | | client | 1 |
+| bytes of an element | 1 | | header | O | | header | O | | header | O |
+| max bits | 1 | | first elements | | | block offset | B | | block offset | B |
+| elements in the index block | 1 | | data blocks | O each | | bitmap of pages | | | elements, if no pages | |
+| least elements of a data block | 1 | | super blocks | O each | | data blocks | O each | | checksum | 4 |
+| least pointers of a super block | 1 | | checksum | 4 | | checksum | 4 | | pages, each with a checksum | |
+| page bits | 1 | | | | | | | | | |
+| six counts; the fifth: greatest index + 1 | 6 L | | | | | | | | | |
+| index block | O | | | | | | | | | |
+| checksum | 4 | | | | | | | | | |
+
+B = ceil(max bits / 8). Super block u has 2^(u // 2) data blocks of least * 2^((u + 1) // 2) elements. Those of the
+first super blocks (2 log2(least pointers) of them) stand in the index block; the others have super blocks of
+their own. A data block is paged when it has more than 2^(page bits) elements.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from colonnade.dataclass import dataclass
+from colonnade.format.source import CHECKSUM, Fields, Source, with_checksum
+
+_MOST_BITS = 64
+_NOWHERE = (1 << 64) - 1
+_HEADER_BYTES = 72  # with addresses and lengths of 8 bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensibleArrayHeader:
+    version: int
+    client: int
+    element_size: int
+    max_bits: int
+    index_elements: int
+    least_elements: int
+    least_pointers: int
+    page_bits: int
+    n_set: int
+    index_block: int | None
+
+    @property
+    def offset_bytes(self) -> int:
+        return -(-self.max_bits // 8)
+
+    @property
+    def n_super_blocks(self) -> int:
+        return 1 + self.max_bits - (self.least_elements.bit_length() - 1)
+
+    @property
+    def n_super_inside(self) -> int:
+        """Super blocks whose data blocks stand in the index block."""
+        return 2 * (self.least_pointers.bit_length() - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SuperBlock:
+    """Super block `number`: its data blocks, their elements, and the index of the first."""
+
+    number: int
+    n_blocks: int
+    block_elements: int
+    start: int
+
+
+def read_extensible_header(source: Source, address: int) -> ExtensibleArrayHeader:
+    size = 12 + 6 * source.length_size + source.offset_size + CHECKSUM
+    return decode_extensible_header(source.summed(address, size, "extensible array header"))
+
+
+def decode_extensible_header(fields: Fields) -> ExtensibleArrayHeader:
+    """See the table at the head of this file."""
+    fields.expect(b"EAHD", "the signature")
+    version = fields.version(0, 1)
+    client, size, max_bits, index_elements, elements, pointers, page_bits = fields.numbers(7, 1)
+    counts = [fields.length() for _ in range(6)]
+    powers = all(number and not number & (number - 1) for number in (elements, pointers))
+    if not size or not powers or not elements.bit_length() <= max_bits <= _MOST_BITS or page_bits > 32:
+        raise fields.wrong("has numbers that make no sense")
+    return ExtensibleArrayHeader(
+        version, client, size, max_bits, index_elements, elements, pointers, page_bits, counts[4], fields.address()
+    )
+
+
+def super_blocks(header: ExtensibleArrayHeader) -> list[SuperBlock]:
+    """All super blocks that there can be."""
+    found, start = [], header.index_elements
+    for number in range(header.n_super_blocks):
+        n_blocks, elements = 1 << number // 2, header.least_elements << (number + 1) // 2
+        found.append(SuperBlock(number, n_blocks, elements, start))
+        start += n_blocks * elements
+    return found
+
+
+def read_elements(source: Source, address: int, wanted: range) -> Iterator[tuple[int, bytes]]:
+    """Elements side by side, block by block, and the number of the first. Only blocks that hold some of `wanted`."""
+    array = _Array(source, address, read_extensible_header(source, address))
+    wanted = range(max(wanted.start, 0), min(wanted.stop, array.header.n_set))
+    for first, data in array.read(wanted):
+        n_set = array.header.n_set - first  # what lies behind was never written
+        yield first, data[: max(n_set, 0) * array.header.element_size]
+
+
+class _Array:
+    """An extensible array, read block by block."""
+
+    def __init__(self, source: Source, address: int, header: ExtensibleArrayHeader) -> None:
+        self._source = source
+        self._address = address
+        self.header = header
+
+    def read(self, wanted: range) -> Iterator[tuple[int, bytes]]:
+        header = self.header
+        if header.index_block is None or not wanted:
+            return
+        supers = super_blocks(header)
+        inside, outside = supers[: header.n_super_inside], supers[header.n_super_inside :]
+        n_inside = sum(one.n_blocks for one in inside)
+        n_bytes = header.index_elements * header.element_size
+        size = 6 + self._source.offset_size * (1 + n_inside + len(outside)) + n_bytes + CHECKSUM
+        fields = self._open(header.index_block, size, b"EAIB", "extensible array index block", 0)
+        yield 0, fields.take(n_bytes)
+        blocks = [fields.address() for _ in range(n_inside)]
+        for one in inside:
+            mine, blocks = blocks[: one.n_blocks], blocks[one.n_blocks :]
+            yield from self._read_blocks(one, mine, None, wanted)
+        for one in outside:
+            place = fields.address()
+            if place is not None and _overlaps(self._span(one), wanted):
+                yield from self._read_super(one, place, wanted)
+
+    def _span(self, one: SuperBlock) -> range:
+        return range(one.start, one.start + one.n_blocks * one.block_elements)
+
+    def _read_super(self, one: SuperBlock, place: int, wanted: range) -> Iterator[tuple[int, bytes]]:
+        bitmap_bytes = one.n_blocks * -(-_n_pages(self.header, one) // 8)
+        lead = 6 + self._source.offset_size + self.header.offset_bytes
+        size = lead + bitmap_bytes + one.n_blocks * self._source.offset_size + CHECKSUM
+        fields = self._open(place, size, b"EASB", "extensible array super block", self.header.offset_bytes)
+        bitmap = fields.take(bitmap_bytes)
+        blocks = [fields.address() for _ in range(one.n_blocks)]
+        yield from self._read_blocks(one, blocks, bitmap, wanted)
+
+    def _read_blocks(
+        self, one: SuperBlock, blocks: list[int | None], bitmap: bytes | None, wanted: range
+    ) -> Iterator[tuple[int, bytes]]:
+        n_pages = _n_pages(self.header, one)
+        for number, place in enumerate(blocks):
+            first = one.start + number * one.block_elements
+            if place is None or not _overlaps(range(first, first + one.block_elements), wanted):
+                continue
+            n_bytes = 0 if n_pages else one.block_elements * self.header.element_size
+            size = 6 + self._source.offset_size + self.header.offset_bytes + n_bytes + CHECKSUM
+            fields = self._open(place, size, b"EADB", "extensible array data block", self.header.offset_bytes)
+            if not n_pages:
+                yield first, bytes(fields.rest())
+                continue
+            if bitmap is None:
+                raise fields.wrong("has pages, but nothing says which are there")
+            yield from self._read_pages(place + size, first, number * n_pages, n_pages, bitmap, wanted)
+
+    def _read_pages(
+        self, at: int, first: int, bit: int, n_pages: int, bitmap: bytes, wanted: range
+    ) -> Iterator[tuple[int, bytes]]:
+        count = 1 << self.header.page_bits
+        n_bytes = count * self.header.element_size
+        for page in range(n_pages):
+            begin = first + page * count
+            there = bitmap[(bit + page) // 8] << (bit + page) % 8 & 0x80
+            if there and _overlaps(range(begin, begin + count), wanted):
+                found = self._source.summed(
+                    at + page * (n_bytes + CHECKSUM), n_bytes + CHECKSUM, "extensible array page"
+                )
+                yield begin, bytes(found.rest())
+
+    def _open(self, place: int, size: int, signature: bytes, what: str, offset_bytes: int) -> Fields:
+        """A block whose lead was looked at. Its block offset is not: libhdf5 itself writes wrong ones."""
+        fields = self._source.summed(place, size, what)
+        fields.expect(signature, "the signature")
+        fields.version(0, 1)
+        client, owner = fields.number(1), fields.address()
+        if client != self.header.client or owner != self._address:
+            raise fields.wrong("belongs to another array")
+        fields.take(offset_bytes)
+        return fields
+
+
+def _overlaps(one: range, other: range) -> bool:
+    return one.start < other.stop and other.start < one.stop
+
+
+def encode_extensible_array(
+    header: ExtensibleArrayHeader, elements: np.ndarray[Any, np.dtype[np.uint8]], address: int
+) -> bytes:
+    """Header, index block, and those super and data blocks that hold something, to be put at an address.
+
+    elements: a row of bytes each, up to the last that is set; each begins with an address, which may mean nowhere.
+    """
+    return _Builder(header, elements, address).build()
+
+
+class _Builder:
+    """An extensible array, put together block by block behind its header."""
+
+    def __init__(
+        self, header: ExtensibleArrayHeader, elements: np.ndarray[Any, np.dtype[np.uint8]], address: int
+    ) -> None:
+        self._header = header
+        self._elements = elements
+        self._address = address
+        self._out = bytearray(_HEADER_BYTES)
+        self._counts = [0, 0, 0, 0]  # super blocks, their bytes, data blocks, their bytes
+        self._n_realized = header.index_elements
+
+    def build(self) -> bytes:
+        header = self._header
+        supers = super_blocks(header)
+        blocks = [place for one in supers[: header.n_super_inside] for place, _ in self._put_blocks(one)]
+        outside = [self._put_super(one) for one in supers[header.n_super_inside :]]
+        index = self._address + len(self._out)
+        inside = self._rows(0, header.index_elements).tobytes()
+        places = struct.pack(f"<{len(blocks) + len(outside)}Q", *blocks, *outside)
+        self._out += with_checksum(self._lead(b"EAIB") + inside + places)
+        numbers = (header.element_size, header.max_bits, header.index_elements, header.least_elements)
+        counts = (*self._counts, len(self._elements), self._n_realized)
+        head = struct.pack(
+            "<4sBB6B", b"EAHD", header.version, header.client, *numbers, header.least_pointers, header.page_bits
+        )
+        self._out[:_HEADER_BYTES] = with_checksum(head + struct.pack("<6QQ", *counts, index))
+        return bytes(self._out)
+
+    def _lead(self, signature: bytes, offset: int | None = None) -> bytes:
+        lead = struct.pack("<4sBBQ", signature, self._header.version, self._header.client, self._address)
+        return lead + (b"" if offset is None else offset.to_bytes(self._header.offset_bytes, "little"))
+
+    def _rows(self, first: int, count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Elements, with empty ones behind the last that is set."""
+        made = np.zeros((count, self._header.element_size), dtype=np.uint8)
+        made[:, :8] = 0xFF
+        found = self._elements[first : first + count]
+        made[: len(found)] = found
+        return made
+
+    def _put_super(self, one: SuperBlock) -> int:
+        """A super block and its data blocks; its address, which means nowhere when it holds nothing."""
+        if one.start >= len(self._elements):
+            return _NOWHERE
+        blocks = self._put_blocks(one)
+        if all(place == _NOWHERE for place, _ in blocks):
+            return _NOWHERE
+        n_pages = _n_pages(self._header, one)
+        bits = np.zeros(8 * one.n_blocks * -(-n_pages // 8), dtype=bool)
+        for number, (_, pages) in enumerate(blocks):
+            bits[number * n_pages : number * n_pages + len(pages)] = pages
+        body = np.packbits(bits, bitorder="big").tobytes() + struct.pack(f"<{one.n_blocks}Q", *(at for at, _ in blocks))
+        block = with_checksum(self._lead(b"EASB", one.start - self._header.index_elements) + body)
+        place = self._address + len(self._out)
+        self._out += block
+        self._counts[0] += 1
+        self._counts[1] += len(block)
+        return place
+
+    def _put_blocks(self, one: SuperBlock) -> list[tuple[int, list[bool]]]:
+        """The data blocks of a super block: address of each, and which of its pages hold something."""
+        return [self._put_block(one, number) for number in range(one.n_blocks)]
+
+    def _put_block(self, one: SuperBlock, number: int) -> tuple[int, list[bool]]:
+        first = one.start + number * one.block_elements
+        if first >= len(self._elements) or not _holds(self._elements[first : first + one.block_elements]):
+            return _NOWHERE, []
+        place, rows = self._address + len(self._out), self._rows(first, one.block_elements)
+        lead = self._lead(b"EADB", first - self._header.index_elements)
+        n_pages = _n_pages(self._header, one)
+        if n_pages:
+            pages = np.split(rows, n_pages)
+            used = [_holds(page) for page in pages]
+            parts = [
+                with_checksum(page.tobytes()) if there else bytes(page.size + CHECKSUM)
+                for page, there in zip(pages, used, strict=True)
+            ]
+            block = with_checksum(lead) + b"".join(parts)
+        else:
+            used, block = [], with_checksum(lead + rows.tobytes())
+        self._out += block
+        self._counts[2] += 1
+        self._counts[3] += len(block)
+        self._n_realized += one.block_elements
+        return place, used
+
+
+def _holds(rows: np.ndarray[Any, np.dtype[np.uint8]]) -> bool:
+    """Whether one of these elements has an address."""
+    return bool((rows[:, :8] != 0xFF).any())
+
+
+def _n_pages(header: ExtensibleArrayHeader, one: SuperBlock) -> int:
+    """Pages of a data block; 0 where it is not paged."""
+    return one.block_elements >> header.page_bits if one.block_elements > 1 << header.page_bits else 0

@@ -1,0 +1,179 @@
+"""Fractal heaps: where large groups keep their links (format specification III.G).
+
+A heap is one space of bytes, cut into direct blocks. They are found by a table of rows: row 0 and row 1 have blocks of
+the starting size, each further row of twice the size before; all rows have equally many. Blocks larger than the
+greatest direct size are indirect: a table of the same kind of their own. An object's id says where in the space it is.
+
+| id of a managed object | bytes | | direct block | bytes | | indirect block | bytes |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+| 0 (version, kind) | 1 | | `FHDB` | 4 | | `FHIB` | 4 |
+| place in the space | ceil(bits / 8) | | version 0 | 1 | | version 0 | 1 |
+| length | | | heap header | O | | heap header | O |
+| | | | place in the space | ceil(bits / 8) | | place in the space | ceil(bits / 8) |
+| | | | checksum, if header flags bit 1 | 4 | | addresses, row by row | O each |
+| | | | objects: the lead counts as space | | | checksum | 4 |
+"""
+
+from __future__ import annotations
+
+from colonnade import kernels
+from colonnade.dataclass import dataclass
+from colonnade.errors import UnsupportedError
+from colonnade.format.source import CHECKSUM, Fields, Source
+
+_SUMMED = 2
+_KIND = 0x30  # bits of an id's first byte: 0 managed, else huge or tiny
+
+
+@dataclass(frozen=True, slots=True)
+class HeapHeader:
+    """What is needed of a heap's header to find managed objects."""
+
+    id_size: int
+    flags: int
+    greatest_object: int
+    width: int
+    start_size: int
+    greatest_direct: int
+    space_bits: int
+    root: int | None
+    root_rows: int
+
+    @property
+    def place_bytes(self) -> int:
+        return -(-self.space_bits // 8)
+
+    @property
+    def length_bytes(self) -> int:
+        by_block = (self.greatest_direct.bit_length() - 1 + 7) // 8
+        by_object = (max(self.greatest_object, 1).bit_length() - 1) // 8 + 1
+        return min(by_block, by_object)
+
+    def block_size(self, row: int) -> int:
+        return self.start_size << max(row - 1, 0)
+
+
+def decode_heap_header(fields: Fields) -> HeapHeader:
+    """`FRHP`, version 0, then as the names below say; the numbers in between are counts."""
+    fields.expect(b"FRHP", "the signature")
+    fields.version(0)
+    id_size, filter_bytes, flags = fields.number(2), fields.number(2), fields.number(1)
+    if filter_bytes:
+        raise UnsupportedError(f"{fields.name}: {fields.what} has filters, which are not undone here", path=fields.name)
+    greatest = fields.number(4)
+    fields.length()
+    fields.address()
+    fields.length()
+    fields.address()
+    for _ in range(8):
+        fields.length()
+    width, start, direct, bits = fields.number(2), fields.length(), fields.length(), fields.number(2)
+    fields.number(2)
+    root, rows = fields.address(), fields.number(2)
+    sound = 0 < width < 1 << 15 and _is_power(start) and _is_power(direct) and start <= direct and bits <= 64
+    if not sound or rows > 64 or direct > 1 << 32:
+        raise fields.wrong("has a table of blocks that makes no sense")
+    return HeapHeader(id_size, flags, greatest, width, start, direct, bits, root, rows)
+
+
+def _is_power(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0
+
+
+class FractalHeap:
+    """A heap to take objects out of by their ids."""
+
+    def __init__(self, source: Source, address: int) -> None:
+        lengths, offsets = source.length_size, source.offset_size
+        size = 14 + 10 * lengths + 2 * offsets + 2 + 2 * lengths + 2 + 2 + offsets + 2 + CHECKSUM
+        self._source = source
+        self._address = address
+        self._header = decode_heap_header(source.summed(address, size, "fractal heap header"))
+        self._blocks: dict[int, bytes] = {}
+        self._tables: dict[int, list[int | None]] = {}
+
+    @property
+    def id_size(self) -> int:
+        return self._header.id_size
+
+    def read(self, identity: bytes) -> bytes:
+        """The object of an id."""
+        fields = self._source.as_fields(identity, f"an id of the fractal heap at byte {self._address}")
+        if fields.number(1) & _KIND:
+            raise UnsupportedError(
+                f"{self._source.name}: the heap at byte {self._address} keeps a very long link, which is not read here",
+                path=self._source.name,
+            )
+        place, length = fields.number(self._header.place_bytes), fields.number(self._header.length_bytes)
+        start, block = self._find(place, fields)
+        inside = place - start
+        if inside < self._lead or length < 1 or inside + length > len(block):
+            raise fields.wrong("leads out of its block")
+        return block[inside : inside + length]
+
+    @property
+    def _lead(self) -> int:
+        summed = CHECKSUM if self._header.flags & _SUMMED else 0
+        return 5 + self._source.offset_size + self._header.place_bytes + summed
+
+    def _find(self, place: int, fields: Fields) -> tuple[int, bytes]:
+        """Where in the space the direct block of a place starts, and its bytes."""
+        header, address, rows, start = self._header, self._header.root, self._header.root_rows, 0
+        if rows == 0:
+            return 0, self._read_direct(address, header.start_size, 0, fields)
+        while True:
+            row, column, begin = _entry(header, place - start)
+            if row >= rows:
+                raise fields.wrong("leads behind the end of the heap")
+            children = self._read_indirect(address, rows, start, fields)
+            address, start, size = children[row * header.width + column], start + begin, header.block_size(row)
+            if size <= header.greatest_direct:
+                return start, self._read_direct(address, size, start, fields)
+            rows = (size // (header.start_size * header.width)).bit_length()
+
+    def _read_direct(self, address: int | None, size: int, start: int, fields: Fields) -> bytes:
+        if address is None:
+            raise fields.wrong("leads to a block that is not there")
+        if address not in self._blocks:
+            data = self._source.read(address, size, "fractal heap block")
+            self._check_block(data, address, b"FHDB", start)
+            self._blocks[address] = data
+        return self._blocks[address]
+
+    def _check_block(self, data: bytes, address: int, signature: bytes, start: int) -> None:
+        fields = self._source.as_fields(data, f"fractal heap block at byte {address}")
+        fields.expect(signature, "the signature")
+        fields.version(0)
+        owner, place = fields.address(), fields.number(self._header.place_bytes)
+        if owner != self._address or place != start:
+            raise fields.wrong("belongs to another place")
+        if signature == b"FHDB" and self._header.flags & _SUMMED:
+            stored = fields.number(CHECKSUM)
+            at = fields.at - CHECKSUM
+            if kernels.lookup3(data[:at] + bytes(CHECKSUM) + data[at + CHECKSUM :]) != stored:
+                raise fields.wrong("does not match its checksum")
+
+    def _read_indirect(self, address: int | None, rows: int, start: int, fields: Fields) -> list[int | None]:
+        if address is None:
+            raise fields.wrong("leads to a block that is not there")
+        if address not in self._tables:
+            lead = 5 + self._source.offset_size + self._header.place_bytes
+            n_children = rows * self._header.width
+            size = lead + n_children * self._source.offset_size + CHECKSUM
+            data = self._source.verified(self._source.read(address, size, "heap table"), address, "fractal heap table")
+            self._check_block(data, address, b"FHIB", start)
+            pointers = self._source.as_fields(data[lead:], f"fractal heap table at byte {address}")
+            self._tables[address] = [pointers.address() for _ in range(n_children)]
+        found = self._tables[address]
+        if len(found) != rows * self._header.width:
+            raise fields.wrong("leads to a table of two sizes")
+        return found
+
+
+def _entry(header: HeapHeader, place: int) -> tuple[int, int, int]:
+    """Row, column and start of the block that holds a place of a table of blocks."""
+    row_bytes = header.start_size * header.width
+    row = (place // row_bytes).bit_length()
+    size, first = header.block_size(row), row_bytes << (row - 1) if row else 0
+    column = (place - first) // size
+    return row, column, first + column * size

@@ -1,0 +1,119 @@
+"""The heap section of variable-length chunks, as the prototype writes it (facts 3.6). Experimental.
+
+| section | bytes | | reference in an element | bytes |
+| --- | --- | --- | --- | --- |
+| `HGLS` | 4 | | number of items | 4 |
+| version 1, 0 | 1 + 3 | | slot | 2 |
+| slots | 4 | | object in the slot's collection | 2 |
+| each slot: offset in the section, length (0, 0: unused) | 8 + 8 | | 0 | 8 |
+| collections | | | | |
+
+A collection is one of HDF5's global heap: `GCOL`, version 1 (1), 0 (3), its size (8), then objects: index (2),
+reference count (2), 0 (4), size (8), data padded to a multiple of 8. Slot 0 and object 0 together mean no value.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Protocol
+
+from colonnade.format.source import Fields
+
+REFERENCE = 16  # bytes of a reference in an element
+_COLLECTION = 16
+_OBJECT = 16
+_MOST_OBJECTS = 65_535  # in a collection: an index has two bytes
+
+
+class Heap(Protocol):
+    """Where the bytes of variable-length values are."""
+
+    def read(self, reference: bytes, item_size: int) -> tuple[int, memoryview]:
+        """How many items a reference leads to, and their bytes."""
+        ...
+
+
+class HeapSet:
+    """The objects of a heap section, found by slot and index."""
+
+    def __init__(self, objects: dict[tuple[int, int], memoryview], what: Fields) -> None:
+        self._objects = objects
+        self._what = what
+
+    def read(self, reference: bytes, item_size: int) -> tuple[int, memoryview]:
+        """How many items a reference leads to, and their bytes."""
+        count = int.from_bytes(reference[:4], "little")
+        slot, index = int.from_bytes(reference[4:6], "little"), int.from_bytes(reference[6:8], "little")
+        if (slot, index) == (0, 0) and not count:
+            return 0, memoryview(b"")
+        data = self._objects.get((slot, index))
+        if data is None or len(data) < count * item_size:
+            raise self._what.wrong(f"has no object {index} of {count * item_size} bytes in slot {slot}")
+        return count, data[: count * item_size]
+
+
+def decode_heap_set(fields: Fields) -> HeapSet:
+    """See the table at the head of this file; a section without bytes is an empty heap."""
+    objects: dict[tuple[int, int], memoryview] = {}
+    if not fields.left:
+        return HeapSet(objects, fields)
+    data = memoryview(fields.take(fields.left))
+    head = Fields(data, fields.what, fields.name)
+    head.expect(b"HGLS\1", "the signature")
+    head.take(3)
+    for slot in range(head.number(4)):
+        offset, length = head.number(8), head.number(8)
+        if length:
+            if offset + length > len(data):
+                raise head.wrong(f"has slot {slot} outside of it")
+            for index, found in decode_collection(data[offset : offset + length], head).items():
+                objects[slot, index] = found
+    return HeapSet(objects, fields)
+
+
+def decode_collection(data: memoryview, what: Fields) -> dict[int, memoryview]:
+    """The objects of a collection by their indexes; the file's own global heap is made of such too."""
+    fields = Fields(data, f"a collection in {what.what}", what.name)
+    fields.expect(b"GCOL\1", "the signature")
+    fields.take(3)
+    end = fields.number(8)
+    if not _COLLECTION <= end <= len(data):
+        raise fields.wrong(f"says that it has {end} bytes")
+    found: dict[int, memoryview] = {}
+    at = _COLLECTION
+    while at + _OBJECT <= end:
+        index, size = int.from_bytes(data[at : at + 2], "little"), int.from_bytes(data[at + 8 : at + 16], "little")
+        if not index:
+            break
+        if size > end - at - _OBJECT or index in found:
+            raise fields.wrong(f"has an object {index} that does not fit")
+        found[index] = data[at + _OBJECT : at + _OBJECT + size]
+        at += _OBJECT + -(-size // 8) * 8
+    return found
+
+
+def encode_heap_set(objects: list[bytes]) -> tuple[bytes, list[tuple[int, int]]]:
+    """A heap section of these objects, and slot and index of each; nothing for none."""
+    if not objects:
+        return b"", []
+    parts = [objects[start : start + _MOST_OBJECTS] for start in range(0, len(objects), _MOST_OBJECTS)]
+    places = [(slot, index) for slot, part in enumerate(parts) for index in range(1, len(part) + 1)]
+    collections = [_encode_collection(part) for part in parts]
+    at, table = 12 + 16 * len(parts), b""
+    for one in collections:
+        table += struct.pack("<QQ", at, len(one))
+        at += len(one)
+    return b"HGLS" + struct.pack("<B3xI", 1, len(parts)) + table + b"".join(collections), places
+
+
+def _encode_collection(objects: list[bytes]) -> bytes:
+    body = b"".join(
+        struct.pack("<HH4xQ", index, 1, len(data)) + data.ljust(-(-len(data) // 8) * 8, b"\0")
+        for index, data in enumerate(objects, 1)
+    )
+    return b"GCOL" + struct.pack("<B3xQ", 1, _COLLECTION + len(body)) + body
+
+
+def encode_reference(count: int, place: tuple[int, int]) -> bytes:
+    """What stands in an element: number of items, slot, index."""
+    return struct.pack("<IHH8x", count, *place)

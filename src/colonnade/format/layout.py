@@ -1,0 +1,258 @@
+"""Data layout messages of version 5, class 4: how a dataset is cut into sectioned chunks, in four dialects.
+
+All begin `05 04`, property version 0 (1), type (2). Then, in this order:
+
+| sectioned (RFC 3.1.2) | structured (RFC 3.1.1) | prototype (RFC v28, the code) |
+| --- | --- | --- |
+| storage type 0 (1) | flags (1) | flags (1) |
+| composition | D (1), E (1), D dimensions (E each) | D, E, dimensions |
+| offset size (8) | chunk map | offset size (1), composition |
+| flags (1) | address (O) | chunk map |
+| D, E, dimensions | offset size (8; read also: 1) | address |
+| chunk map | composition | |
+| address | | |
+
+composition: number of sections N (1), number of checksummed sections K (1), their numbers (1 each).
+dimensions: of the chunk, slowest first, and last the bytes of an element; D counts them all.
+chunk map: type (1) and
+
+| type | what follows |
+| --- | --- |
+| 1 single chunk | the chunk's record without its address (see `records`) |
+| 3 fixed array | page bits (1) |
+| 4 extensible array | max bits, index block elements, least super block pointers, least elements, page bits (1 each) |
+| 5 version 2 B-tree | node size (4), split (1), merge (1) |
+
+Nothing says which dialect a message is in: it is the one in which it makes sense (facts 1.6). Zeros may follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Literal
+
+from colonnade.dataclass import dataclass
+from colonnade.errors import CorruptError
+from colonnade.format.source import Fields, Source
+
+Dialect = Literal["sectioned", "structured", "structured, short", "prototype"]
+MapKind = Literal["single", "fixed array", "extensible array", "b-tree"]
+MAP_NUMBERS: dict[MapKind, tuple[int, ...]] = {
+    "single": (),
+    "fixed array": (10,),
+    "extensible array": (32, 4, 4, 16, 10),
+    "b-tree": (2048, 100, 40),
+}
+SPARSE, VARIABLE = 1, 2  # bits of the type
+SKIP_EDGES, FILTERED_SINGLE = 1, 2  # bits of the flags
+_CLASS = 4
+_VERSION = 5
+_OFFSET_SIZE = 8
+_MOST_DIMENSIONS = 33
+LARGEST_CHUNK = 1 << 62  # bytes, if all of it were defined
+_MAPS: dict[int, tuple[MapKind, tuple[int, ...]]] = {  # and the bytes of each number that follows
+    1: ("single", ()),
+    3: ("fixed array", (1,)),
+    4: ("extensible array", (1, 1, 1, 1, 1)),
+    5: ("b-tree", (4, 1, 1)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a dataset is cut into sectioned chunks, and where they are found.
+
+    numbers: what follows the type of the chunk map; empty for a single chunk, whose record is in `single`.
+    address: of the chunk map, or of the single chunk; None when nothing was written.
+    """
+
+    dialect: Dialect
+    type: int
+    flags: int
+    chunk: tuple[int, ...]
+    element_size: int
+    n_sections: int
+    checksummed: tuple[int, ...]
+    map: MapKind
+    numbers: tuple[int, ...]
+    single: bytes
+    address: int | None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether section 0 says which elements are defined; else all are. The prototype writes type 0 for sparse."""
+        return self.type != VARIABLE
+
+    @property
+    def values_section(self) -> int:
+        return 1 if self.is_sparse else 0
+
+    @property
+    def heap_section(self) -> int | None:
+        """The section that holds what variable-length elements refer to."""
+        last = self.n_sections - 1
+        return last if last > self.values_section else None
+
+    @property
+    def chunk_elements(self) -> int:
+        return prod(self.chunk)
+
+
+def is_sectioned(data: bytes) -> bool:
+    """Whether a layout message is one of sectioned chunks. HDF5 2.0 uses version 5 for ordinary chunks too."""
+    return data[:2] == bytes((_VERSION, _CLASS))
+
+
+def size_bytes(chunk_bytes: int, n_sections: int) -> int:
+    """In how many bytes the size of a stored chunk is written (facts 4: W)."""
+    return 8 if n_sections > 2 else min(8, 1 + (chunk_bytes.bit_length() - 1 + 8) // 8)
+
+
+def record_tail(n_sections: int, filtered: bool) -> int:
+    """Bytes of what a chunk's record says of its sections (facts 3.1)."""
+    return 8 * (n_sections - 1) + (12 * n_sections if filtered else 0)
+
+
+def decode_layout(source: Source, data: bytes, at: int, rank: int, element_size: int) -> Layout:
+    """The layout, in the one dialect in which the message makes sense for a dataset of this rank and element size."""
+    what = f"layout message at byte {at}"
+    found: list[Layout] = []
+    for dialect, decode in _DIALECTS.items():
+        try:
+            layout = _decode_as(dialect, decode, source.as_fields(data, what))
+        except CorruptError:
+            continue
+        if len(layout.chunk) == rank and layout.element_size == element_size:
+            found.append(layout)
+    if len(found) != 1:
+        meaning = "can be read in several ways" if found else "makes sense in no known dialect"
+        raise source.as_fields(b"", what).wrong(f"{meaning}: {data.hex(' ')}")
+    return found[0]
+
+
+def _decode_as(dialect: Dialect, decode: Callable[[Fields, _Draft], None], fields: Fields) -> Layout:
+    fields.expect(bytes((_VERSION, _CLASS, 0)), "version, class and property version")
+    draft = _Draft(fields.number(2))
+    if draft.type > SPARSE | VARIABLE:
+        raise fields.wrong(f"has type {draft.type}")
+    decode(fields, draft)
+    if any(fields.rest()):
+        raise fields.wrong("goes on behind its end")
+    expected = 3 if draft.type == SPARSE | VARIABLE else 2
+    if draft.n_sections != expected and not (draft.n_sections == 3 and draft.type <= SPARSE):
+        raise fields.wrong(f"has {draft.n_sections} sections for type {draft.type}")
+    return draft.finish(dialect)
+
+
+class _Draft:
+    """A layout as its fields are found."""
+
+    def __init__(self, kind: int) -> None:
+        self.type = kind
+        self.flags = 0
+        self.sizes: tuple[int, ...] = ()
+        self.n_sections = 0
+        self.checksummed: tuple[int, ...] = ()
+        self.map: MapKind = "single"
+        self.numbers: tuple[int, ...] = ()
+        self.single = b""
+        self.address: int | None = None
+
+    def take_grid(self, fields: Fields) -> None:
+        self.flags, count, width = fields.number(1), fields.number(1), fields.number(1)
+        if not 2 <= count <= _MOST_DIMENSIONS or not 1 <= width <= 8 or self.flags > SKIP_EDGES | FILTERED_SINGLE:
+            raise fields.wrong(f"has {count} dimensions in {width} bytes each, flags {self.flags}")
+        self.sizes = fields.numbers(count, width)
+        if not all(self.sizes) or prod(self.sizes) > LARGEST_CHUNK:
+            raise fields.wrong(f"has chunks of {self.sizes}")
+
+    def take_offset_size(self, fields: Fields, n_bytes: int) -> None:
+        size = fields.number(n_bytes)
+        if size != _OFFSET_SIZE:
+            raise fields.wrong(f"has section offsets of {size} bytes")
+
+    def take_composition(self, fields: Fields) -> None:
+        self.n_sections, count = fields.number(1), fields.number(1)
+        self.checksummed = fields.numbers(count, 1)
+        listed = list(self.checksummed)
+        if not 2 <= self.n_sections <= 3 or not listed or listed[0] != 0:
+            raise fields.wrong(f"has {self.n_sections} sections, of which {listed} have checksums")
+        if listed != sorted(set(listed)) or listed[-1] >= self.n_sections:
+            raise fields.wrong(f"has {self.n_sections} sections, of which {listed} have checksums")
+
+    def take_map(self, fields: Fields, n_sections: int) -> None:
+        number = fields.number(1)
+        if number not in _MAPS:
+            raise fields.wrong(f"has a chunk map of type {number}")
+        self.map, widths = _MAPS[number]
+        self.numbers = tuple(fields.number(width) for width in widths)
+        if self.map == "single":
+            tail = record_tail(n_sections, bool(self.flags & FILTERED_SINGLE))
+            self.single = fields.take(size_bytes(prod(self.sizes), n_sections) + tail)
+        self.address = fields.address()
+
+    def finish(self, dialect: Dialect) -> Layout:
+        return Layout(
+            dialect, self.type, self.flags, self.sizes[:-1], self.sizes[-1], self.n_sections, self.checksummed,
+            self.map, self.numbers, self.single, self.address,
+        )  # fmt: skip
+
+
+def _decode_sectioned(fields: Fields, draft: _Draft) -> None:
+    fields.expect(b"\0", "storage type")
+    draft.take_composition(fields)
+    draft.take_offset_size(fields, 8)
+    draft.take_grid(fields)
+    draft.take_map(fields, draft.n_sections)
+
+
+def _decode_structured(fields: Fields, draft: _Draft, offset_bytes: int = 8) -> None:
+    """The number of sections comes last, but a single chunk's record must be read before it: it follows the type."""
+    draft.take_grid(fields)
+    n_sections = 3 if draft.type == SPARSE | VARIABLE else 2
+    draft.take_map(fields, n_sections)
+    draft.take_offset_size(fields, offset_bytes)
+    draft.take_composition(fields)
+    if draft.map == "single" and draft.n_sections != n_sections:
+        raise fields.wrong(f"has {draft.n_sections} sections for type {draft.type}")
+
+
+def _decode_short(fields: Fields, draft: _Draft) -> None:
+    _decode_structured(fields, draft, 1)
+
+
+def _decode_prototype(fields: Fields, draft: _Draft) -> None:
+    draft.take_grid(fields)
+    draft.take_offset_size(fields, 1)
+    draft.take_composition(fields)
+    draft.take_map(fields, draft.n_sections)
+
+
+_DIALECTS: dict[Dialect, Callable[[Fields, _Draft], None]] = {
+    "sectioned": _decode_sectioned,
+    "structured": _decode_structured,
+    "structured, short": _decode_short,
+    "prototype": _decode_prototype,
+}
+
+
+def encode_layout(layout: Layout) -> bytes:
+    """The message in the layout's dialect; addresses have 8 bytes."""
+    head = bytes((_VERSION, _CLASS, 0)) + layout.type.to_bytes(2, "little")
+    composition = bytes((layout.n_sections, len(layout.checksummed), *layout.checksummed))
+    sizes = (*layout.chunk, layout.element_size)
+    width = max((size.bit_length() - 1 + 8) // 8 for size in sizes)
+    grid = bytes((layout.flags, len(sizes), width)) + b"".join(size.to_bytes(width, "little") for size in sizes)
+    number, widths = next((number, widths) for number, (kind, widths) in _MAPS.items() if kind == layout.map)
+    numbers = b"".join(one.to_bytes(width, "little") for one, width in zip(layout.numbers, widths, strict=True))
+    address = b"\xff" * 8 if layout.address is None else layout.address.to_bytes(8, "little")
+    chunk_map = bytes((number,)) + numbers + layout.single + address
+    long, short = _OFFSET_SIZE.to_bytes(8, "little"), bytes((_OFFSET_SIZE,))
+    parts: dict[Dialect, tuple[bytes, ...]] = {
+        "sectioned": (b"\0", composition, long, grid, chunk_map),
+        "structured": (grid, chunk_map, long, composition),
+        "structured, short": (grid, chunk_map, short, composition),
+        "prototype": (grid, short, composition, chunk_map),
+    }
+    return head + b"".join(parts[layout.dialect])

@@ -1,0 +1,85 @@
+"""Links of groups, in the three ways HDF5 keeps them: in the header, in symbol tables, in a heap.
+
+| message 0x06, link | bytes | | message 0x02, link info | bytes |
+| --- | --- | --- | --- | --- |
+| version 1 | 1 | | version 0 | 1 |
+| flags | 1 | | flags | 1 |
+| type, if flags bit 3 (0 hard, 1 soft, 64 external) | 1 | | greatest creation order, if flags bit 0 | 8 |
+| creation order, if flags bit 2 | 8 | | fractal heap | O |
+| character set, if flags bit 4 | 1 | | B-tree by name | O |
+| length of the name | 1 << (flags & 3) | | B-tree by order, if flags bit 1 | O |
+| name | | | | |
+| hard: address O; others: length 2, value | | | | |
+
+Symbol tables (message 0x11: address of a version 1 B-tree, address of a local heap) are those of old groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from colonnade.dataclass import dataclass
+from colonnade.format import symbol_tables
+from colonnade.format.headers import LINK, LINK_INFO, SYMBOL_TABLE, Message, find
+from colonnade.format.named_heap import NamedForm, read_named
+from colonnade.format.source import Fields, Source
+
+_HARD, _SOFT = 0, 1
+_FORM = NamedForm("link", order_bytes=8, tree=5, before=4, behind=0)  # a record: hash (4), heap id
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A name in a group: the address of its object, or for a soft link the path it stands for; else it leads out."""
+
+    name: str
+    address: int | None = None
+    target: str | None = None
+
+
+def is_group(messages: list[Message]) -> bool:
+    return any(message.type in (LINK, LINK_INFO, SYMBOL_TABLE) for message in messages)
+
+
+def read_links(source: Source, messages: list[Message]) -> Iterator[Link]:
+    """Every link of a group, by the messages of its header."""
+    for message in messages:
+        if message.type == LINK:
+            yield decode_link(source.as_fields(message.data, f"link message at byte {message.at}"))
+        elif message.type == LINK_INFO:
+            for data, _ in read_named(source, message, _FORM):
+                yield decode_link(source.as_fields(data, "a link in the heap of a group"))
+    table = find(messages, SYMBOL_TABLE)
+    if table is not None:
+        fields = source.as_fields(table.data, f"symbol table message at byte {table.at}")
+        tree, heap = fields.address(), fields.address()
+        if tree is None or heap is None:
+            raise fields.wrong("leads nowhere")
+        for name, address, target in symbol_tables.read_entries(source, tree, heap):
+            yield Link(_text(name), address if target is None else None, None if target is None else _text(target))
+
+
+def decode_link(fields: Fields) -> Link:
+    """See the table at the head of this file."""
+    fields.version(1)
+    flags = fields.number(1)
+    kind = fields.number(1) if flags & 8 else _HARD
+    fields.take((8 if flags & 4 else 0) + (1 if flags & 16 else 0))
+    name = _text(fields.take(fields.number(1 << (flags & 3))))
+    if kind == _HARD:
+        return Link(name, fields.address())
+    value = fields.take(fields.number(2))
+    return Link(name, target=_text(value)) if kind == _SOFT else Link(name)
+
+
+def encode_link(name: str, address: int) -> bytes:
+    """A hard link; a name that is not ASCII says that it is UTF-8."""
+    data = name.encode("utf-8", "surrogateescape")
+    width = next(number for number in range(4) if len(data) < 1 << (8 << number))
+    utf8 = not name.isascii()
+    head = bytes((1, width | (0x10 if utf8 else 0))) + (b"\1" if utf8 else b"")
+    return head + len(data).to_bytes(1 << width, "little") + data + address.to_bytes(8, "little")
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")

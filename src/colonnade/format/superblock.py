@@ -1,0 +1,85 @@
+"""The superblock: where an HDF5 file says what it is, and where its root group lies (format specification II.A).
+
+| version 0 and 1 | bytes | | version 2 and 3 | bytes |
+| --- | --- | --- | --- | --- |
+| signature `89 48 44 46 0d 0a 1a 0a` | 8 | | signature | 8 |
+| version | 1 | | version | 1 |
+| versions of free space, root group; 0; shared headers | 4 | | O, size of offsets | 1 |
+| O, size of offsets | 1 | | L, size of lengths | 1 |
+| L, size of lengths | 1 | | consistency flags | 1 |
+| 0 | 1 | | base address | O |
+| leaf and internal k of groups | 2 + 2 | | superblock extension | O |
+| consistency flags | 4 | | end of file | O |
+| version 1 only: k of chunk trees, 0 | 2 + 2 | | header of the root group | O |
+| base, free space, end of file, driver block | 4 O | | checksum | 4 |
+| entry of the root group: name offset, header | 2 O | | | |
+
+The signature stands at byte 0, 512, 1024, 2048 and so on; before it is the user block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from colonnade.dataclass import dataclass
+from colonnade.errors import FormatError
+from colonnade.format.source import Fields, Source
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"  # of a file
+_FIRST_USER_BLOCK = 512
+_SIZES = (2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Superblock:
+    """What is needed to read anything else. `root` is the address of the root group's object header."""
+
+    version: int
+    offset_size: int
+    length_size: int
+    base: int
+    end: int
+    root: int
+
+
+def read_superblock(source: Source) -> tuple[Superblock, Source]:
+    """The superblock, and the source as it says its addresses are meant."""
+    at = _find_signature(source)
+    head = source.read(at, min(12, source.size - at), "the superblock")
+    fields = source.as_fields(source.read(at, min(128, source.size - at), "the superblock"), "the superblock")
+    if len(head) == 12 and head[8] in (2, 3):
+        offset_size = head[9]
+        if offset_size in _SIZES:  # else decode_superblock refuses it
+            fields = source.summed(at, 12 + 4 * offset_size + 4, "the superblock")
+    block = decode_superblock(fields)
+    # a user block may have been put before the file later: addresses count from where the superblock stands
+    return block, replace(source, base=at, offset_size=block.offset_size, length_size=block.length_size)
+
+
+def _find_signature(source: Source) -> int:
+    at = 0
+    while at + len(SIGNATURE) <= source.size:
+        if source.read(at, len(SIGNATURE), "the signature") == SIGNATURE:
+            return at
+        at = at * 2 or _FIRST_USER_BLOCK
+    raise FormatError(f"{source.name} is not an HDF5 file: its first bytes are not HDF5's", path=source.name)
+
+
+def decode_superblock(fields: Fields) -> Superblock:
+    """A superblock of any version; see the table at the head of this file."""
+    fields.expect(SIGNATURE, "the signature")
+    version = fields.version(0, 1, 2, 3)
+    if version < 2:
+        fields.take(4)
+    offset_size, length_size = fields.number(1), fields.number(1)
+    if offset_size not in _SIZES or length_size not in _SIZES:
+        raise fields.wrong(f"says that addresses have {offset_size} bytes and lengths {length_size}")
+    if version < 2:
+        fields.take(9 + (4 if version == 1 else 0))
+    else:
+        fields.take(1)
+    base, _, end = (fields.number(offset_size) for _ in range(3))
+    if version < 2:
+        fields.take(2 * offset_size)
+    root = fields.number(offset_size)
+    return Superblock(version, offset_size, length_size, base, end, root)

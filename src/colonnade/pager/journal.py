@@ -1,0 +1,544 @@
+"""Changes to a file happen completely or not at all: a rollback journal beside the file.
+
+HDF5 writes through a `JournaledFile`. Since the last commit:
+- bytes below the file's old end are not written at all: their pages are kept in memory;
+- bytes beyond the old end go to the file at once: nothing refers to them yet.
+
+So until a commit the old file stands untouched, with something behind it that no reader looks at.
+
+Commit, in this order (each step is on the disk before the next begins, with durability "full"):
+1. write the journal: the old length, every page about to be overwritten as it is now, and digests of what it is to be;
+2. write the mark (see `marks`) behind the last byte: from here on the file itself says which journal undoes it;
+3. overwrite the pages;
+4. cut the file to its new length, and so the mark off. **This is the moment of the commit.**
+5. remove the journal; one that comes back after a power cut is known by its digests (see `recovery`).
+
+The file is opened by its path, and must still be there under it when it is committed to.
+
+| journal | bytes | what |
+| --- | --- | --- |
+| header | 8 | `COLJRNL2` |
+| | 4 | page size |
+| | 8 | the file's old length |
+| | 16 | the id of the journal, chosen at random: the mark names it |
+| | 8 + 8 | device and inode number of the file: what has others was copied |
+| | 4 | CRC-32 of the header so far |
+| record, one per run of pages that follow each other | 8 | number of the first page |
+| | 4 | bytes of the pages: the last page of a file may be short |
+| | 4 | CRC-32 of number, length and bytes |
+| | ... | the pages as they were |
+| digests, the last record | 8 + 4 + 4 | the number 2^64 - 1, length and CRC-32 as above |
+| | 8 + 4 each | page number, and CRC-32 of the page as it is to be |
+
+Invariants:
+1. A page below the old end is overwritten only when its record is synced, and after it the mark.
+2. A record that was not synced belongs to a page that was not overwritten; so reading stops at the first bad one.
+3. A file without a mark is whole.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+from weakref import WeakValueDictionary
+
+from colonnade.errors import ConflictError
+from colonnade.pager.disk import Disk
+from colonnade.pager.interrupts import OPEN_FOR_CHANGES, shielded
+from colonnade.pager.latch import Latch, LibraryLock, NoLibrary
+from colonnade.pager.locks import HDF5Lock
+from colonnade.pager.marks import MARK_BYTES, Mark, pack_mark, place_with_room
+
+Durability = Literal["full", "fast"]
+PAGE = 4096
+MAGIC = b"COLJRNL2"
+DIGESTS = (1 << 64) - 1  # the page number of the record that holds digests
+HEADER = struct.Struct("<8sIQ16sQQ")
+RECORD = struct.Struct("<QI")
+CHECK = struct.Struct("<I")
+DIGEST = struct.Struct("<QI")
+MOST_HELD = 32 << 20  # bytes of pages kept in memory before they are journaled and written early
+MOST_AT_ONCE = 256  # pages written with one call
+JOURNALED: WeakValueDictionary[tuple[int, int], JournaledFile] = WeakValueDictionary()
+"""Files that are open for changes here, by HDF5's number for them."""
+
+
+@lru_cache(maxsize=256)  # asked before and after everything that is read
+def journal_path(path: Path) -> Path:
+    """Where the journal of a file is."""
+    return path.with_name(path.name + "-journal")
+
+
+class JournaledFile(io.RawIOBase):
+    """The file object that HDF5 reads and writes through; `commit` and `roll_back` end a change."""
+
+    def __init__(
+        self,
+        path: Path,
+        disk: Disk,
+        durability: Durability = "full",
+        create: bool = False,
+        count: Callable[[], None] | None = None,
+        wait: Callable[[], None] | None = None,
+        aside: bool = False,
+        library: LibraryLock | None = None,
+    ) -> None:
+        """aside: nobody knows of this file yet, and a crash leaves nothing of it: commits need no journal.
+
+        library: the lock of what reads and writes through this file.
+        """
+        super().__init__()
+        # Of the last HDF5 file that was opened through this one.
+        self.latch = Latch(NoLibrary() if library is None else library)
+        self._process = os.getpid()
+        self.is_aside = aside
+        self.lock: HDF5Lock | None = None  # keeps other HDF5 programs out while pages are overwritten
+        self._count = count
+        self._wait = wait
+        self._path = path
+        self._journal_path = journal_path(path)
+        self._disk = disk
+        self._full = durability == "full"
+        self._file = disk.open(path, create=create)
+        self._old_length = disk.length(self._file)
+        self._length = self._old_length
+        self._position = 0
+        self._pages: dict[int, bytearray] = {}
+        self._saved: set[int] = set()
+        self._digests: dict[int, int] = {}  # of pages that were overwritten, as they are now
+        self._journal: int | None = None
+        self._journal_end = 0
+        self._journal_id = b""
+        self._mark_at: int | None = None  # while pages are being overwritten
+        self._grown = False
+        self.written: list[tuple[int, int]] = []  # what was written: from byte to byte; emptied by whoever has looked
+        self.is_untouched = True  # since it was opened
+        self._failure: BaseException | None = None
+        OPEN_FOR_CHANGES.add(self)
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether this process was forked from the one that opened the file, which alone may change it."""
+        return os.getpid() != self._process
+
+    def check_process(self) -> None:
+        """Refuse to go on in a forked process."""
+        if self.is_orphan:
+            raise ConflictError(
+                f"cannot use {self._path} in process {os.getpid()}: it was opened for changes by process "
+                f"{self._process}, from which this one was forked. Open it again here",
+                path=str(self._path),
+            )
+
+    @property
+    def descriptor(self) -> int:
+        """The open file, for locks."""
+        return self._file
+
+    @property
+    def length(self) -> int:
+        """Bytes of the file as it is now. Not by `seek`: the position is HDF5's, which may be about to use it."""
+        return self._length
+
+    # -- what HDF5 calls --
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence != io.SEEK_SET:
+            offset += self._position if whence == io.SEEK_CUR else self._length
+        self._position = offset
+        return offset
+
+    def tell(self) -> int:
+        return self._position
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        view = memoryview(buffer).cast("B")
+        data = self.read_at(self._position, len(view))
+        view[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def write(self, data: memoryview) -> int:  # type: ignore[override]
+        view = memoryview(data).cast("B")
+        if self._failure is None:
+            try:
+                self._write(self._position, view)
+            except BaseException as error:
+                self._failure = error  # a commit raises it as well
+                raise
+        self._position += len(view)
+        self._length = max(self._length, self._position)
+        return len(view)
+
+    def append(self, parts: Sequence[Any]) -> None:
+        """Buffers of bytes behind the end, one behind the other."""
+        if self._length < self._old_length:  # it was cut: what follows lies below the old end
+            parts = [b"".join(parts)]
+        self._position = self._length
+        if len(parts) == 1:
+            self.write(parts[0])
+            return
+        stop = self._length + sum(len(part) for part in parts)
+        if self._failure is None:
+            try:
+                self._note(self._length, stop)
+                self._make_room(stop)
+                self._disk.write_parts(self._file, parts, self._length)
+            except BaseException as error:
+                self._failure = error
+                raise
+        self._position = self._length = stop
+
+    def _note(self, start: int, stop: int) -> None:
+        """Remember what is written, from byte to byte."""
+        self.check_process()
+        self.is_untouched = False
+        if self.written and self.written[-1][1] == start:
+            self.written[-1] = (self.written[-1][0], stop)
+        else:
+            self.written.append((start, stop))
+
+    def write_at(self, start: int, view: memoryview) -> None:
+        """Write bytes for HDF5, which has no position."""
+        self._write(start, view)
+        self._length = max(self._length, start + len(view))
+
+    def _write(self, start: int, view: memoryview) -> None:
+        stop = start + len(view)
+        self._note(start, stop)
+        edge = min(max(self._old_length, start), stop)
+        if edge > start:
+            self._change(start, view[: edge - start])
+        if stop > edge:
+            self._make_room(stop)
+            self._disk.write(self._file, view[edge - start :], edge)
+
+    def truncate(self, length: int | None = None) -> int:
+        wanted = self._position if length is None else length
+        is_behind = wanted > self._old_length or self._length > self._old_length
+        if is_behind and self._failure is None:  # else only rolling back is left, as in `write`
+            try:
+                self._make_room(wanted)
+                begin = max(wanted, self._old_length)
+                if self._mark_at is not None and begin < self._length:  # a commit cuts it, with the mark
+                    self._disk.write(self._file, bytes(self._length - begin), begin)
+                if self._mark_at is None:
+                    self._disk.truncate(self._file, max(wanted, self._old_length))
+            except BaseException as error:
+                self._failure = error
+                raise
+        self._length = wanted
+        return wanted
+
+    def flush(self) -> None:
+        """Nothing: what must be on the disk, a commit puts there."""
+
+    # -- pages --
+
+    def read_at(self, start: int, n_bytes: int) -> bytes:
+        """Bytes as they are now, changes that are not committed among them; fewer where the file ends."""
+        n_bytes = max(0, min(n_bytes, self._length - start))
+        # The pages first: the thread that writes may put them into the file, and let go of them, at any moment.
+        touched = self._held(start, n_bytes) if self._pages and n_bytes else {}
+        data = self._disk.read(self._file, n_bytes, start)
+        if not touched:
+            return data
+        whole = bytearray(data.ljust(n_bytes, b"\0"))
+        for page, held in touched.items():
+            begin = page * PAGE
+            low, high = max(start, begin), min(start + n_bytes, begin + len(held))
+            if high > low:
+                whole[low - start : high - start] = held[low - begin : high - begin]
+        return bytes(whole)
+
+    def read_into(self, start: int, target: memoryview) -> int:
+        """The same into memory of the caller; says how many bytes there were."""
+        n_bytes = max(0, min(len(target), self._length - start))
+        if self._pages and n_bytes and self._held(start, n_bytes):
+            data = self.read_at(start, n_bytes)
+            target[: len(data)] = data
+            return len(data)
+        return self._disk.read_into(self._file, target[:n_bytes], start)
+
+    def _held(self, start: int, n_bytes: int) -> dict[int, bytearray]:
+        """The pages kept in memory that have some of these bytes."""
+        numbers = range(start // PAGE, (start + n_bytes - 1) // PAGE + 1)
+        if self._pages.keys().isdisjoint(numbers):
+            return {}
+        found = ((number, self._pages.get(number)) for number in numbers)
+        return {number: held for number, held in found if held is not None}
+
+    def _change(self, start: int, view: memoryview) -> None:
+        """Keep changed bytes below the old end in memory, page by page."""
+        stop = start + len(view)
+        whole = range(-(-start // PAGE), stop // PAGE)
+        places = range(whole.start * PAGE - start, whole.stop * PAGE - start, PAGE)
+        self._pages.update(zip(whole, [bytearray(view[at : at + PAGE]) for at in places], strict=True))
+        for page in {start // PAGE, (stop - 1) // PAGE}.difference(whole):
+            begin = page * PAGE
+            if page not in self._pages:
+                self._pages[page] = bytearray(self._stored(range(page, page + 1)))
+            low, high = max(start, begin), min(stop, begin + PAGE)
+            self._pages[page][low - begin : high - begin] = view[low - start : high - start]
+        if len(self._pages) * PAGE > MOST_HELD:
+            self._write_pages()
+
+    def _stored(self, pages: range) -> bytes:
+        """Pages that follow each other as the file has them, without what lies beyond its old end."""
+        begin, stop = pages.start * PAGE, min(pages.stop * PAGE, self._old_length)
+        return self._disk.read(self._file, stop - begin, begin)
+
+    # -- the end of a change --
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self._pages) or self._grown or self._journal is not None or self._length != self._old_length
+
+    @shielded
+    def commit(self) -> None:
+        """Make everything written since the last commit part of the file, at once."""
+        self.check_process()
+        failure = self.latch.take() or self._failure
+        if failure is not None:
+            raise failure
+        self._check_place()
+        self._forget_unchanged()
+        if not self.is_changed:
+            return
+        if self.is_aside and self._journal is None:
+            self._put_pages()
+            self._pages.clear()
+        if self._pages or self._journal is not None:
+            self._write_pages(last=True)
+            if self._count is not None:
+                self._count()  # before the journal goes: a reader that sees no journal must see the new count
+            self._check_place()
+            self._finish()
+        else:
+            self._sync()
+            old_length = self._old_length
+            self._begin_anew()
+            if self._length < old_length:
+                self._disk.truncate(self._file, self._length)
+
+    def _finish(self) -> None:
+        """Steps 4 and 5."""
+        self._disk.truncate(self._file, self._length)
+        self._begin_anew()  # committed: whatever fails from here on, there is nothing to roll back
+        try:
+            self._sync()
+        finally:
+            self._remove_journal()
+
+    def _check_place(self) -> None:
+        """Refuse to commit to a file that is not at its path any more: nobody would find what is written to it."""
+        if not self._disk.is_at(self._file, self._path):
+            raise ConflictError(
+                f"cannot commit to {self._path}: it was replaced, moved or removed while it was open for changes. What "
+                "is at that path now was not changed; open it again and repeat the change",
+                path=str(self._path),
+            )
+
+    def _forget_unchanged(self) -> None:
+        """Let go of pages that were written as they were: HDF5 does so when a file is merely opened and closed."""
+        for run in _runs(self._pages.keys() - self._saved):
+            stored = memoryview(self._stored(run))
+            for at, page in enumerate(run):
+                if self._pages[page] == stored[at * PAGE : (at + 1) * PAGE]:
+                    del self._pages[page]
+
+    @shielded
+    def roll_back(self) -> None:
+        """Forget everything written since the last commit, and what HDF5 may still write of it."""
+        self.latch.is_dead = True
+        self.latch = self.latch.next()
+        if self.is_orphan:
+            return
+        if self._journal is not None:
+            if self._count is not None:
+                self._count()  # pages were overwritten: a reader that saw some of them must look again
+            content = self._disk.read(self._journal, self._journal_end, 0)
+            restore(self._disk, self._file, records(content), self._old_length)
+            self._remove_journal()
+        elif self._grown:
+            self._disk.truncate(self._file, self._old_length)
+        self._length = self._old_length
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._old_length = self._length
+        self._pages.clear()
+        self._saved.clear()
+        self._digests.clear()
+        self._mark_at = None
+        self._grown = False
+        self._failure = None
+        if self.lock is not None:
+            self.lock.give_back()
+
+    def _write_pages(self, last: bool = False) -> None:
+        """Steps 1 to 3: the held pages go to the file, their old content to the journal before.
+
+        last: nothing is written until the commit; else the mark is set with room before it.
+        """
+        is_new = self._journal is None
+        if is_new:
+            if self._wait is not None:
+                self._wait()  # from here on the file is not to be read
+            if self.lock is not None:
+                self.lock.take()
+            self._start_journal()
+        for run in _runs(self._pages.keys() - self._saved):
+            self._append_record(run.start, self._stored(run))
+            self._saved.update(run)
+        self._digests.update(zip(self._pages, map(zlib.crc32, self._pages.values()), strict=True))
+        if last:
+            self._append_digests()
+        if self._full and self._journal is not None:
+            self._disk.sync(self._journal)
+            if is_new:
+                self._disk.sync_folder(self._path.parent)
+        if self._mark_at is None:
+            end = max(self._length, self._old_length)
+            self._put_mark(end if last else place_with_room(end))
+        self._sync()
+        self._put_pages()
+        self._sync()
+        self._pages.clear()
+
+    def _put_mark(self, offset: int) -> None:
+        """Let the file end with the mark of half a commit."""
+        mark = Mark(self._journal_id, self._journal_end, self._journal_path.name)
+        self._disk.write(self._file, pack_mark(mark, offset), offset)
+        self._mark_at = offset
+
+    def _make_room(self, stop: int) -> None:
+        """Before bytes are written behind the old end: they may not touch the mark, which moves on first."""
+        self._grown = True
+        if self._mark_at is not None and stop > self._mark_at:
+            before, place = self._mark_at, place_with_room(stop)
+            self._disk.truncate(self._file, place + MARK_BYTES)  # first: half a mark has the length of a whole one
+            self._put_mark(place)
+            self._sync()  # until here a power cut leaves the mark that was there before
+            self._disk.write(self._file, bytes(MARK_BYTES), before)  # what is not written reads as zeros
+
+    def _put_pages(self) -> None:
+        """Write the held pages into the file."""
+        for run in _runs(self._pages):
+            self._disk.write_parts(self._file, [self._pages[page] for page in run], run.start * PAGE)
+
+    def _sync(self) -> None:
+        if self._full:
+            self._disk.sync(self._file)
+
+    def _start_journal(self) -> None:
+        self._journal = self._disk.open(self._journal_path, create=True)
+        self._journal_id = secrets.token_bytes(16)
+        head = HEADER.pack(MAGIC, PAGE, self._old_length, self._journal_id, *self._disk.identity(self._file))
+        head += CHECK.pack(zlib.crc32(head))
+        self._disk.write(self._journal, head, 0)
+        self._journal_end = len(head)
+
+    def _append_digests(self) -> None:
+        """Add to the journal what all pages in it are to be, as far as the file is to have them."""
+        pages = sorted(self._saved)
+        for page in pages if self._length < self._old_length else ():
+            left = self._length - page * PAGE
+            if left < min(PAGE, self._old_length - page * PAGE):
+                content = self.read_at(page * PAGE, max(left, 0))
+                self._digests[page] = zlib.crc32(content)
+        digests = b"".join(map(DIGEST.pack, pages, map(self._digests.__getitem__, pages)))
+        self._append_record(DIGESTS, digests)
+
+    def _append_record(self, page: int, content: bytes) -> None:
+        """Add a record to the journal: pages that follow each other, from this one on, or digests."""
+        assert self._journal is not None  # started by the caller
+        lead = RECORD.pack(page, len(content))
+        check = CHECK.pack(zlib.crc32(content, zlib.crc32(lead)))
+        self._disk.write_parts(self._journal, [lead, check, content], self._journal_end)
+        self._journal_end += len(lead) + len(check) + len(content)
+
+    def _remove_journal(self) -> None:
+        if self._journal is not None:
+            is_there = self._disk.is_at(self._journal, self._journal_path)
+            self._close_journal()
+            if is_there:
+                self._disk.unlink(self._journal_path)
+
+    def _close_journal(self) -> None:
+        if self._journal is not None:
+            self._disk.close(self._journal)
+            self._journal = None
+
+    @shielded
+    def close(self) -> None:
+        """Close the file; what was not committed is forgotten."""
+        OPEN_FOR_CHANGES.discard(self)
+        if not self.closed:
+            try:
+                if self.is_changed and not self.is_orphan:
+                    self.roll_back()
+            finally:
+                self._close_journal()
+                self._disk.close(self._file)
+                super().close()
+
+
+def _runs(pages: Iterable[int]) -> Iterator[range]:
+    """Pages that follow each other, in order; not too many at once."""
+    start = stop = -1
+    for page in sorted(pages):
+        if page != stop or stop - start == MOST_AT_ONCE:
+            if stop > start:
+                yield range(start, stop)
+            start = page
+        stop = page + 1
+    if stop > start:
+        yield range(start, stop)
+
+
+def records(content: bytes) -> Iterator[tuple[int, bytes, int]]:
+    """Page numbers, old pages and where the record of each ends, up to the first record that is not whole."""
+    at = HEADER.size + CHECK.size
+    while True:
+        lead = content[at : at + RECORD.size]
+        check = content[at + RECORD.size : at + RECORD.size + CHECK.size]
+        if len(check) < CHECK.size:
+            return
+        first, n_bytes = RECORD.unpack(lead)
+        begin = at + RECORD.size + CHECK.size
+        old = content[begin : begin + n_bytes]
+        if len(old) != n_bytes or CHECK.unpack(check)[0] != zlib.crc32(old, zlib.crc32(lead)):
+            return
+        at = begin + n_bytes
+        if first == DIGESTS:
+            yield first, old, at
+        else:
+            yield from ((first + start // PAGE, old[start : start + PAGE], at) for start in range(0, n_bytes, PAGE))
+
+
+def restore(disk: Disk, file: int, saved: Iterable[tuple[int, bytes, int]], length: int) -> None:
+    """Put old pages and the old length back. The pages first: the mark that is cut off says that they are not there."""
+    for page, old, _ in saved:
+        if page != DIGESTS:
+            disk.write(file, old, page * PAGE)
+    disk.sync(file)
+    disk.truncate(file, length)
+    disk.sync(file)

@@ -1,0 +1,383 @@
+"""One writer at a time, across processes: a lock beside the file that dies with its holder.
+
+The lock is `<file>-lock`: a small file, locked by the operating system (flock) while a writer has the
+file open, that says who holds it. A writer that is killed loses its lock with it, so it blocks nobody.
+Where the disk has no locks (some network disks), a process that is alive on the same machine counts as the holder.
+
+HDF5's own lock, on the file itself, is held as well: shared while the file is open for changes, so that other HDF5
+programs may read it and not write; exclusive from the first page that a commit overwrites to its end. So a program that
+holds HDF5's lock never has a file change under it, and none opens a file in the middle of a commit. Our own readers
+take no lock of HDF5.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import socket
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from colonnade.errors import ConflictError
+from colonnade.pager.interrupts import pause, shielded
+from colonnade.pager.safe_files import open_existing, open_or_create
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - not on this system
+    fcntl = None  # type: ignore[assignment]
+
+Locking = Literal["auto", "none"]
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+_PAUSE = 0.004  # seconds between two tries, at most; never twice the same, so that writers do not keep step
+_LEAST_TRIES = 3  # a reader that looks whether a lock is held, holds it for a moment
+_OURS = {"colonnade": "lock"}  # what the content of a lock begins with, so that no file of others is written over
+_BEGINS = (b'{"colonnade": "lock"', b'{"pid": ')  # the latter before 0.2
+_TOLD = 512
+_MOST_TOLD = 4096  # bytes of a lock that are read
+_BEAR = 5  # disturbed reads that a reader bears before it asks to be left alone
+_PATIENCE = 5.0  # seconds that a commit waits for such readers, at most
+
+
+@lru_cache(maxsize=256)  # asked before and after everything that is read
+def lock_path(path: Path) -> Path:
+    """Where the lock of a file is."""
+    return path.with_name(path.name + "-lock")
+
+
+def wish_path(path: Path) -> Path:
+    """Where the wish of readers to be left alone is."""
+    return path.with_name(path.name + "-readers")
+
+
+class WriterLock:
+    """The right to change one file, held until `release`."""
+
+    def __init__(self, path: Path, timeout: float) -> None:
+        self._path = path
+        self._lock_path = lock_path(path)
+        self._wish_path = wish_path(path)
+        self._process = os.getpid()
+        self._holder: dict[str, Any] = {}
+        self._descriptor = self._acquire(time.monotonic() + timeout)
+
+    def _acquire(self, deadline: float) -> int:
+        from random import random
+
+        tries = 0
+        while True:
+            tries += 1
+            descriptor = self._try()
+            if descriptor is not None:
+                return descriptor
+            if tries >= _LEAST_TRIES and time.monotonic() >= deadline:
+                holder = read_holder(self._path)
+                raise ConflictError(
+                    f"{self._path} is being changed by {holder_text(holder)}: wait for it, or raise timeout=",
+                    path=str(self._path),
+                    holder=holder,
+                )
+            pause(_PAUSE * random())
+
+    def _try(self) -> int | None:
+        """The locked descriptor, or None while another holds it."""
+        try:
+            descriptor = open_or_create(self._lock_path)
+        except ConflictError:
+            raise
+        except OSError as error:
+            raise ConflictError(
+                f"{self._path} cannot be changed: no lock can be made beside it ({error.strerror})",
+                path=str(self._path),
+            ) from error
+        is_ours = False
+        try:
+            if _take(descriptor, self._lock_path) and _is_still(descriptor, self._lock_path):
+                self._check_ours(descriptor)
+                self._holder = {
+                    **_OURS,
+                    "pid": os.getpid(),
+                    "host": socket.gethostname(),
+                    "since": _now(),
+                    "commits": 0,
+                }
+                self._holder["stamp"] = file_stamp(self._path) if self._path.exists() else []
+                os.ftruncate(descriptor, 0)
+                self._tell(descriptor)
+                is_ours = True
+        finally:
+            if not is_ours:
+                os.close(descriptor)
+        return descriptor if is_ours else None
+
+    def _check_ours(self, descriptor: int) -> None:
+        """Refuse to write over a file that has the name of the lock, and is not one."""
+        content = os.pread(descriptor, _MOST_TOLD, 0)
+        if content.strip(b" \0") and not content.startswith(_BEGINS):
+            raise ConflictError(
+                f"cannot change {self._path}: {self._lock_path} is not a lock of colonnade. Move that file away",
+                path=str(self._path),
+            )
+
+    def _tell(self, descriptor: int) -> None:
+        """Write who holds the lock and how many commits there were; one write of one length, so never half."""
+        os.pwrite(descriptor, json.dumps(self._holder).encode().ljust(_TOLD), 0)
+
+    def count_commit(self) -> None:
+        """Tell readers that the file is another one now."""
+        self._holder["commits"] += 1
+        self._tell(self._descriptor)
+
+    def wait_for_readers(self) -> None:
+        """Before a commit: let readers that were disturbed again and again read to their end, but not for ever."""
+        if fcntl is None:  # pragma: no cover
+            return
+        try:
+            descriptor = open_existing(self._wish_path, write=True)
+        except OSError:
+            return  # nobody asked
+        try:
+            deadline = time.monotonic() + _PATIENCE
+            while not _take(descriptor, self._wish_path) and time.monotonic() < deadline:
+                time.sleep(_PAUSE / 4)
+        finally:
+            os.close(descriptor)
+
+    def renew_time(self, file: int) -> None:
+        """Before the end: give a file that was changed, by its descriptor, a time of its own."""
+        if self._descriptor >= 0 and self._holder["commits"] and self._holder["stamp"]:
+            _renew(file, self._holder["stamp"])
+
+    @shielded
+    def release(self) -> None:
+        """Give the right back."""
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            is_ours = self._process == os.getpid()  # a forked process only closes what it was given
+            if is_ours and _is_still(descriptor, self._lock_path):
+                self._lock_path.unlink(missing_ok=True)
+            os.close(descriptor)
+
+
+class Wish:
+    """The wish of a reader to be left alone, made when it was disturbed several times; a commit waits for it a while.
+
+    It is a shared lock on `<file>-readers`. It helps a slow reader on, no more: that a read is of one state, the stamp
+    tells. Where nothing can be written beside the file, nothing is asked.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._n_disturbed = 0
+        self._file: io.FileIO | None = None  # it closes itself, once, also where an interrupt skips `__exit__`
+
+    def __enter__(self) -> Wish:
+        return self
+
+    def disturbed(self) -> None:
+        """Say that what was read is of no use."""
+        self._n_disturbed += 1
+        if self._path is None or fcntl is None or self._file is not None or self._n_disturbed < _BEAR:
+            return
+        try:
+            file = io.FileIO(open_or_create(wish_path(self._path)), "r+")
+        except OSError:
+            return
+        is_ours = os.fstat(file.fileno()).st_size == 0  # nothing is ever written to it
+        if is_ours and _take(file.fileno(), wish_path(self._path), shared=True):
+            self._file = file
+        else:
+            file.close()
+
+    def __exit__(self, *_error: object) -> None:
+        if self._file is not None and self._path is not None:
+            place = wish_path(self._path)
+            with self._file as file:
+                if _take(file.fileno(), place) and _is_still(file.fileno(), place):  # the last one
+                    place.unlink(missing_ok=True)
+            self._file = None
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def file_stamp(path: Path | str | int) -> list[int]:
+    """Numbers that change whenever a file is changed."""
+    status = os.stat(path)  # noqa: PTH116 - asked before and after everything that is read, and quicker than Path.stat
+    return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
+
+
+def _renew(file: int, old: list[int]) -> None:
+    """Give a changed file a time of its own: its clock may tick too slowly to tell it from what it was."""
+    try:
+        for step in (1, 1_000, 1_000_000, 1_000_000_000, 2_000_000_000):
+            os.utime(file, ns=(os.fstat(file).st_atime_ns, max(time.time_ns(), old[3] + step)))
+            if file_stamp(file) != old:
+                return
+    except PermissionError:  # only the owner may choose the time; everyone else waits for the next tick
+        deadline = time.monotonic() + 3
+        while file_stamp(file) == old and time.monotonic() < deadline:
+            time.sleep(0.001)
+            os.utime(file)
+
+
+def read_stamp(path: Path, names: tuple[str, str] | None = None) -> list[int]:
+    """What changes with every commit, and with nothing else while a writer of ours has the file open.
+
+    A writer adds bytes behind the file's end all the time; what it has committed, its lock tells.
+    names: those of the file and its lock, by who has them at hand.
+    """
+    file, lock = names or (os.fspath(path), os.fspath(lock_path(path)))
+    holder = _read_holder(lock)
+    if holder is not None and holder.get("stamp") and has_writer(path):
+        stamp, commits = list(holder["stamp"]), int(holder.get("commits", 0))
+        return [*stamp, commits] if commits else stamp
+    return file_stamp(file)
+
+
+def _take(descriptor: int, path: Path, shared: bool = False) -> bool:
+    """Lock the open lock file without waiting; by the holder's process number where the disk has no locks."""
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                return False
+        else:
+            return True
+    holder = _parse_holder(os.pread(descriptor, _MOST_TOLD, 0))
+    return holder is None or not _is_alive(holder)
+
+
+def _is_still(descriptor: int, path: Path) -> bool:
+    """Whether the locked file is still the one at its path: its last holder may have removed it meanwhile."""
+    try:
+        there = path.lstat()
+    except FileNotFoundError:
+        return False
+    here = os.fstat(descriptor)
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+
+def _is_alive(holder: dict[str, Any]) -> bool:
+    if holder.get("host") != socket.gethostname():
+        return True
+    try:
+        os.kill(int(holder["pid"]), 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, ValueError, KeyError):
+        return True
+    return True
+
+
+def has_writer(path: Path) -> bool:
+    """Whether a living writer has the file open for changes."""
+    try:
+        descriptor = open_existing(lock_path(path))
+    except OSError:
+        return False
+    try:
+        return not _take(descriptor, lock_path(path), shared=True)  # readers do not take each other for a writer
+    finally:
+        os.close(descriptor)
+
+
+def read_holder(path: Path) -> dict[str, Any] | None:
+    """Who holds the lock of a file, as the lock says."""
+    return _read_holder(os.fspath(lock_path(path)))
+
+
+def _read_holder(lock: str) -> dict[str, Any] | None:
+    try:
+        descriptor = open_existing(lock)
+    except OSError:
+        return None
+    try:
+        return _parse_holder(os.read(descriptor, _MOST_TOLD))
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _parse_holder(content: bytes) -> dict[str, Any] | None:
+    try:
+        holder = json.loads(content)
+    except ValueError:
+        return None
+    return holder if isinstance(holder, dict) else None
+
+
+def holder_text(holder: dict[str, Any] | None) -> str:
+    """The holder of a lock in words."""
+    if holder is None:
+        return "another process"
+    return f"process {holder.get('pid')} on {holder.get('host')} (since {holder.get('since')})"
+
+
+class HDF5Lock:
+    """HDF5's own lock on a file that is open for changes: shared until `take`, exclusive until `give_back`.
+
+    timeout: seconds that `take` waits for other HDF5 programs. exclusive: False for those who know their readers.
+    """
+
+    def __init__(self, descriptor: int, path: Path, timeout: float, exclusive: bool = True) -> None:
+        self._descriptor = descriptor
+        self._path = path
+        self._timeout = timeout
+        self._exclusive = exclusive
+        self._lost = False
+        self._taken = False
+        if not self._share():
+            raise ConflictError(f"{path} is being written by another HDF5 program", path=str(path))
+
+    def _share(self) -> bool:
+        return try_hdf5_lock(self._descriptor, exclusive=False)
+
+    def take(self) -> None:
+        """Wait until no other program holds HDF5's lock; a ConflictError after the timeout."""
+        from random import random
+
+        if not self._exclusive or self._taken:
+            return
+        deadline, stamp = time.monotonic() + self._timeout, file_stamp(self._descriptor)
+        while self._lost or not try_hdf5_lock(self._descriptor, exclusive=True):
+            self._lost = self._lost or not self._share()  # trying for more gave up what was held
+            if self._lost or time.monotonic() >= deadline:
+                raise ConflictError(
+                    f"cannot commit to {self._path}: another program, or another handle in this one, has it open "
+                    "through HDF5 (h5py). Close it there, raise timeout=, or open the file with hdf5_lock=False if "
+                    f"nothing else reads what you change{'. Open the file again' if self._lost else ''}",
+                    path=str(self._path),
+                )
+            pause(_PAUSE * random())
+        self._taken = True
+        if file_stamp(self._descriptor) != stamp:
+            self._lost = True
+            self.give_back()
+            reason = "another HDF5 program wrote it meanwhile. Open it again"
+            raise ConflictError(f"cannot commit to {self._path}: {reason}", path=str(self._path))
+
+    def give_back(self) -> None:
+        """Let other HDF5 programs read again."""
+        if self._taken:
+            self._taken = False
+            self._share()
+
+
+def try_hdf5_lock(descriptor: int, exclusive: bool) -> bool:
+    """Take the lock that HDF5 takes on a file, without waiting; True as well where there are no locks."""
+    asked = os.environ.get("HDF5_USE_FILE_LOCKING", "").upper()
+    if fcntl is None or asked in ("FALSE", "0"):
+        return True
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in NO_LOCKS
+    return True

@@ -1,0 +1,105 @@
+"""The mark of half a commit: bytes after the end of a file that say which journal undoes what was overwritten.
+
+While pages of a file are being overwritten, its last bytes are a mark. So a file that was moved, copied or renamed
+after a crash without its journal is known for what it is. HDF5 does not look at bytes after the end that its
+superblock tells, whatever the version of the superblock; every opener of ours looks for a mark first.
+
+A mark behind which the file still grows ends at a multiple of `STRIDE`, and moves on to a later one before bytes are
+written over it: the new mark is synced before the old one goes. So where a file of such a length does not end with a
+mark, a power cut may have left its new length without the new mark, and the old one stands at an earlier multiple.
+
+| mark | bytes | what |
+| --- | --- | --- |
+| | 16 | `89 43 4f 4c 48 41 4c 46 ...`: the magic |
+| | 8 | where the mark begins: a copy of it elsewhere means nothing |
+| | 16 | the id of the journal |
+| | 8 | the length of the journal when the mark was set: as much of it must be whole |
+| | 256 | the name of the journal, as a Pascal string |
+| | 4 | CRC-32 of all that |
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+from colonnade.dataclass import dataclass
+from colonnade.pager.disk import Disk
+
+ReadAt = Callable[[int, int], bytes]
+_MAGIC = b"\x89COLHALF\r\n\x1a\n\x00\x00\x00\x01"
+_MARK = struct.Struct("<16sQ16sQ256p")
+_CHECK = struct.Struct("<I")
+MARK_BYTES = _MARK.size + _CHECK.size
+STRIDE = 64 << 20
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_LARGEST_USER_BLOCK = 1 << 40
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Which journal undoes half a commit."""
+
+    journal_id: bytes
+    journal_length: int
+    journal_name: str
+
+
+def pack_mark(mark: Mark, offset: int) -> bytes:
+    """The bytes of a mark that is to stand at an offset."""
+    name = os.fsencode(mark.journal_name)[:255]
+    content = _MARK.pack(_MAGIC, offset, mark.journal_id, mark.journal_length, name)
+    return content + _CHECK.pack(zlib.crc32(content))
+
+
+def place_with_room(stop: int) -> int:
+    """Where a mark goes that is to leave the bytes before `stop` free."""
+    return -(-(stop + MARK_BYTES) // STRIDE) * STRIDE - MARK_BYTES
+
+
+def find_mark(path: Path, disk: Disk) -> Mark | None:
+    """The mark of a file; None where no commit was left half done."""
+    descriptor = disk.open(path, write=False)
+    try:
+        return mark_in(lambda at, n_bytes: disk.read(descriptor, n_bytes, at), disk.length(descriptor))
+    finally:
+        disk.close(descriptor)
+
+
+def mark_in(read_at: ReadAt, size: int) -> Mark | None:
+    """The mark of bytes of this number, by what reads them."""
+    mark = _mark_before(read_at, size)
+    is_moved = mark is None and size % STRIDE == 0
+    if (mark is None and not is_moved) or _is_data(read_at, size):
+        return None
+    earlier = range(size - STRIDE, 0, -STRIDE) if is_moved else ()
+    return next((found for end in earlier if (found := _mark_before(read_at, end)) is not None), mark)
+
+
+def _mark_before(read_at: ReadAt, end: int) -> Mark | None:
+    return _parse_mark(read_at(end - MARK_BYTES, MARK_BYTES), end) if end > MARK_BYTES else None
+
+
+def _parse_mark(content: bytes, end: int) -> Mark | None:
+    body = content[: _MARK.size]
+    if not body.startswith(_MAGIC) or content[_MARK.size :] != _CHECK.pack(zlib.crc32(body)):
+        return None
+    _, offset, journal_id, length, name = _MARK.unpack(body)
+    return Mark(journal_id, length, os.fsdecode(name)) if offset == end - MARK_BYTES else None
+
+
+def _is_data(read_at: ReadAt, size: int) -> bool:
+    """Whether the superblock says that HDF5's own bytes end with the file: a value of a row may look like a mark."""
+    at = 0
+    while at < min(size, _LARGEST_USER_BLOCK):
+        head = read_at(at, 96)
+        if head.startswith(_SIGNATURE):
+            version = head[8]
+            width = head[13] if version < 2 else head[9]
+            first = {0: 24, 1: 28}.get(version, 12)  # of base, one more, and the end of the file
+            return int.from_bytes(head[first + 2 * width : first + 3 * width], "little") == size
+        at = at * 2 or 512
+    return False

@@ -1,0 +1,104 @@
+"""Which search indexes may be believed: receipts, kept in memory and in the user's cache folder.
+
+A receipt says that an index was built here, or verified against its column, when the file was in a certain state: its
+identity, size and times. It holds the digests of all bytes of the index. It is void as soon as the file's state is
+another one, unless the change was made here; and a byte of the index that is not as it was is found when it is read.
+
+The folder is `$COLONNADE_CACHE`, or `colonnade` in the usual place for caches of the system.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from colonnade.pager.safe_files import written_whole
+
+Trust = Literal["verified", "always", "never"]
+Place = tuple[str, str, str]
+"""Path of the table, name of the column, name of the index."""
+Receipts = dict[Place, dict[str, list[str]]]
+
+_VERSION = 3
+
+
+def cache_folder() -> Path:
+    """Where receipts are kept; an OSError where there is no such place."""
+    asked = os.environ.get("COLONNADE_CACHE")
+    if asked:
+        return Path(asked)
+    if sys.platform == "darwin":
+        return _home() / "Library" / "Caches" / "colonnade"
+    if sys.platform == "win32":  # pragma: no cover
+        return Path(os.environ.get("LOCALAPPDATA") or _home()) / "colonnade" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache") / "colonnade"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:  # a service, or a container with an odd user
+        raise FileNotFoundError("there is no home folder, and so no cache") from error
+
+
+def _receipt_path(path: Path) -> Path:
+    """Where the receipts of a file are, by its path without links and dots."""
+    asked = tuple(os.environ.get(name) for name in ("COLONNADE_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"))
+    return _receipt_path_as(path, asked)
+
+
+@lru_cache(maxsize=64)
+def _receipt_path_as(path: Path, asked: tuple[str | None, ...]) -> Path:
+    """The same as long as the environment asks for the same folder: every commit looks there."""
+    name = hashlib.blake2b(os.fsencode(path), digest_size=16).hexdigest()
+    return cache_folder() / "receipts" / f"{name}.json"
+
+
+def file_state(file: Path | os.stat_result) -> list[int]:
+    """Numbers that are others as soon as a file was changed or replaced: ctime cannot be set back."""
+    status = file.stat() if isinstance(file, Path) else file
+    return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def load_receipts(path: Path, status: os.stat_result | None = None) -> Receipts:
+    """The receipts that hold for the file as it is now; none when there is no way to know.
+
+    status: of the file that is open, which may not be the one at its path any more.
+    """
+    try:
+        kept = json.loads(_receipt_path(path).read_bytes())
+        if kept["version"] != _VERSION or kept["state"] != file_state(status or path):
+            return {}
+        return {tuple(place): _checked(digests) for place, digests in kept["receipts"]}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _checked(digests: Any) -> dict[str, list[str]]:
+    return {str(part): [str(one) for one in listed] for part, listed in digests.items()}
+
+
+def save_receipts(path: Path, receipts: Receipts, state: list[int]) -> None:
+    """Keep receipts for the state of the file that was open, if the file at its path is in that state.
+
+    Where no cache can be written, they last as long as the process.
+    """
+    content = {"version": _VERSION, "file": str(path), "state": state,
+               "receipts": [[list(place), digests] for place, digests in receipts.items()]}  # fmt: skip
+    try:
+        if state != file_state(path):
+            return
+        target = _receipt_path(path)
+        if not receipts:  # every commit comes here: nothing is written where there is nothing to keep
+            target.unlink(missing_ok=True)
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with written_whole(target) as stream:
+            stream.write(json.dumps(content).encode())
+    except OSError:
+        return

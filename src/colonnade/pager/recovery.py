@@ -1,0 +1,183 @@
+"""What a writer that died left of a commit, undone: by the journal next to the file, if it is that of the file.
+
+A file and a journal belong together by what they hold, not by their names or inode numbers: a folder may be copied
+whole, a file moved away, and a backup put in its place. The inode number only tells what may be thrown away.
+
+| the file | the journal | what is done |
+| --- | --- | --- |
+| has a mark | of the id in the mark | rolled back |
+| has a mark | missing, another, or cut short | ConflictError: the right one must be put there |
+| no mark | its pages are some as before and some as they were to be | rolled back: the mark was cut off |
+| no mark | its pages are all as before, or all as they were to be | nothing to undo: removed, if it is the same inode |
+| no mark | its pages are others; or it is another inode | kept, as `<file>-journal-<id>`: half a file may need it |
+| no mark | not finished, so never used | removed |
+
+Doing this twice, or dying in it, does no harm.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Literal
+
+from colonnade.dataclass import dataclass
+from colonnade.errors import ConflictError
+from colonnade.pager.disk import Disk
+from colonnade.pager.journal import CHECK, DIGEST, DIGESTS, HEADER, MAGIC, PAGE, journal_path, records, restore
+from colonnade.pager.locks import HDF5Lock
+from colonnade.pager.marks import Mark, ReadAt, find_mark, mark_in
+
+State = Literal["whole", "half", "other"]
+_BEGIN = MAGIC[:-1]  # of journals of every version
+
+
+@dataclass(frozen=True)
+class Journal:
+    """A journal that was finished: its id, the old length of the file, and its records."""
+
+    journal_id: bytes
+    old_length: int
+    identity: tuple[int, int]
+    content: bytes
+
+    def whole_up_to(self) -> int:
+        """How many bytes of it are whole."""
+        return max((end for _, _, end in records(self.content)), default=HEADER.size + CHECK.size)
+
+
+def roll_back(path: Path, disk: Disk, timeout: float = 0.0) -> bool:
+    """Undo what a writer that died left of a commit; True when there was a journal, which is gone then.
+
+    timeout: seconds to wait for other HDF5 programs that have the file open.
+    """
+    content = _read_journal(path, disk)
+    journal = None if content is None else _parse(content, path)
+    mark = find_mark(path, disk)
+    if mark is not None and (
+        journal is None or journal.journal_id != mark.journal_id or journal.whole_up_to() < mark.journal_length
+    ):
+        raise half_commit(path, mark)
+    if content is None:
+        return False
+    state = "half" if mark is not None else "whole" if journal is None else _state(path, disk, journal)
+    if journal is not None and state == "other":
+        _keep_aside(path, disk, journal)
+        return True
+    if journal is not None and state == "half":
+        _undo(path, disk, journal, timeout)
+    disk.unlink(journal_path(path))
+    disk.sync_folder(path.parent)
+    return True
+
+
+def clear_place(path: Path, disk: Disk, timeout: float = 0.0) -> None:
+    """Before a new file is put at a path: finish what is there, or keep the journal of what is not there any more."""
+    content = _read_journal(path, disk)
+    if content is None:
+        return
+    journal = _parse(content, path)
+    mark = find_mark(path, disk) if disk.exists(path) else None
+    if disk.exists(path) and (mark is None or (journal is not None and journal.journal_id == mark.journal_id)):
+        roll_back(path, disk, timeout)
+    elif journal is None:
+        disk.unlink(journal_path(path))
+    else:
+        _keep_aside(path, disk, journal)
+
+
+def check_whole(read_at: ReadAt, size: int, name: str) -> None:
+    """Refuse bytes that hold half a commit, where there is no folder with a journal in it: a stream, a buffer."""
+    mark = mark_in(read_at, size)
+    if mark is not None:
+        raise half_commit(Path(name), mark)
+
+
+def half_commit(path: Path, mark: Mark) -> ConflictError:
+    """The error for a file with half a commit in it whose journal is not there."""
+    return ConflictError(
+        f"cannot open {path}: it holds half a commit of a writer that died, and the journal that undoes it, "
+        f"{mark.journal_name!r}, is missing or not whole. Put that journal next to the file as "
+        f"{journal_path(path).name!r} and open it again, or use a backup of the file",
+        path=str(path),
+        journal=mark.journal_name,
+    )
+
+
+def _read_journal(path: Path, disk: Disk) -> bytes | None:
+    """The content of a journal that is there; a ConflictError where another file has its name."""
+    journal = journal_path(path)
+    if not disk.exists(journal):
+        return None
+    descriptor = disk.open(journal, write=False)
+    try:
+        content = disk.read(descriptor, disk.length(descriptor), 0)
+    finally:
+        disk.close(descriptor)
+    begin = content[: len(_BEGIN)].rstrip(b"\0")  # what was never synced may be short, or zeros
+    if not _BEGIN.startswith(begin):
+        raise ConflictError(
+            f"cannot open {path}: {journal} is not a journal of colonnade. Move that file away", path=str(path)
+        )
+    return content
+
+
+def _parse(content: bytes, path: Path) -> Journal | None:
+    """A journal; None for one whose header was never finished, so that no page was overwritten."""
+    head = content[: HEADER.size]
+    check = content[HEADER.size : HEADER.size + CHECK.size]
+    if content[: len(MAGIC)] == _BEGIN + b"1":
+        raise ConflictError(
+            f"cannot open {path}: {journal_path(path)} was left by an earlier version of colonnade. Open the file once "
+            "with that version",
+            path=str(path),
+        )
+    if len(check) < CHECK.size or CHECK.unpack(check)[0] != zlib.crc32(head):
+        return None
+    magic, page_size, length, journal_id, device, number = HEADER.unpack(head)
+    return Journal(journal_id, length, (device, number), content) if (magic, page_size) == (MAGIC, PAGE) else None
+
+
+def _state(path: Path, disk: Disk, journal: Journal) -> State:
+    """What the pages in a journal, of a file without a mark, are in that file."""
+    digests: dict[int, int] = {}
+    for page, content, _ in records(journal.content):
+        if page == DIGESTS:
+            digests = dict(DIGEST.iter_unpack(content))
+    found: set[str] = set()
+    descriptor = disk.open(path, write=False)
+    try:
+        for page, old, _ in records(journal.content):
+            if page == DIGESTS:
+                continue
+            now = disk.read(descriptor, len(old), page * PAGE)
+            found.add("before" if now == old else "after" if zlib.crc32(now) == digests.get(page) else "other")
+        is_copy = disk.identity(descriptor) != journal.identity
+    finally:
+        disk.close(descriptor)
+    if found == {"before", "after"}:
+        return "half"
+    return "other" if is_copy or "other" in found else "whole"
+
+
+def _undo(path: Path, disk: Disk, journal: Journal, timeout: float) -> None:
+    descriptor = disk.open(path)
+    try:
+        HDF5Lock(descriptor, path, timeout).take()
+        restore(disk, descriptor, records(journal.content), journal.old_length)
+    finally:
+        disk.close(descriptor)
+
+
+def _keep_aside(path: Path, disk: Disk, journal: Journal) -> None:
+    """Give a journal that is not of this file a name of its own: the file it belongs to may be somewhere."""
+    place = journal_path(path)
+    kept = place.with_name(f"{place.name}-{journal.journal_id.hex()[:12]}")
+    if disk.exists(kept):
+        raise ConflictError(
+            f"cannot open {path}: {place.name} is the journal of another file, and {kept.name} is in the way of "
+            "keeping it. Move either away",
+            path=str(path),
+        )
+    disk.rename(place, kept)
+    disk.sync_folder(path.parent)

@@ -1,0 +1,78 @@
+"""The NumPy dtypes of stored types: in memory, and in the file where elements lie there as they do in memory."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from colonnade.model import StoredType
+
+LARGEST_ELEMENT = 1 << 30
+SEQUENCE_DTYPE = np.dtype([("length", "u8"), ("pointer", "u8")])
+_POINTER = np.dtype("u8")
+
+
+def _whole_bytes(size: int) -> int:
+    """The native integer size that holds `size` bytes, or 0 when there is none."""
+    return next((width for width in (1, 2, 4, 8) if size <= width), 0)
+
+
+def float_bytes(stored: StoredType) -> int:
+    """The native float size that holds every value of this float, or 0 when there is none."""
+    for width, mantissa, exponent in ((2, 10, 5), (4, 23, 8), (8, 52, 11)):
+        if stored.mantissa <= mantissa and stored.exponent <= exponent:
+            return width
+    return 0
+
+
+@lru_cache(maxsize=4096)
+def memory_dtype(stored: StoredType) -> np.dtype[Any]:
+    """The NumPy dtype of one element in memory; see the table at the head of `h5/datatypes.py`."""
+    kind = stored.kind
+    if kind in ("integer", "bitfield", "boolean", "enum"):
+        number = stored.item if stored.base is not None else stored
+        width = _whole_bytes(number.size)
+        return np.dtype(f"{'i' if number.signed else 'u'}{width}") if width else np.dtype((np.void, stored.size))
+    if kind == "float":
+        width = float_bytes(stored)
+        return np.dtype(f"f{width}") if width else np.dtype((np.void, stored.size))
+    if kind == "complex":
+        return np.dtype(f"c{stored.item.size * 2}")
+    if kind == "string":
+        return np.dtype((np.bytes_, stored.size))
+    if kind == "text":
+        return _POINTER
+    if kind in ("binary", "sequence"):
+        return SEQUENCE_DTYPE
+    if kind == "array":
+        return np.dtype((memory_dtype(stored.item), stored.dims))
+    if kind == "compound":
+        names = [field.name for field in stored.fields]
+        return np.dtype({"names": names, "formats": [memory_dtype(field.type) for field in stored.fields]})
+    return np.dtype((np.void, min(stored.size, LARGEST_ELEMENT)))
+
+
+def integer_bounds(stored: StoredType) -> tuple[int, int]:
+    """The least and the greatest value that an integer datatype holds."""
+    bits = min(stored.precision, 8 * memory_dtype(stored).itemsize)
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if stored.signed else (0, (1 << bits) - 1)
+
+
+def raw_dtype(stored: StoredType) -> np.dtype[Any] | None:
+    """The elements as they lie in the file, if that is how they lie in memory, up to their byte order.
+
+    Not so bitfields: they may use some of their bits only, which their description does not tell.
+    """
+    dtype = memory_dtype(stored)
+    number = stored.item if stored.kind in ("boolean", "enum") else stored
+    if number.kind == "opaque" or (number.kind == "string" and number.padding == "null"):
+        return dtype
+    if number.kind not in ("integer", "float") or dtype.kind == "V" or dtype.itemsize != stored.size:
+        return None
+    if number.kind == "integer" and number.precision != 8 * number.size:
+        return None
+    if number.kind == "float" and (number.mantissa, number.exponent) not in ((10, 5), (23, 8), (52, 11)):
+        return None
+    return dtype.newbyteorder(">" if number.order == "big" else "<")
