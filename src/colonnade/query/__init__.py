@@ -1,1 +1,1 @@
-"""What to read, and reading it: rows of columns as Arrow batches."""
+"""Plans and runs reads: rows of columns as Arrow batches."""

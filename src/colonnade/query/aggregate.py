@@ -1,18 +1,18 @@
-"""Counts, sums, means, least and greatest values of columns, of all rows or by group, without reading a column whole.
+"""Counts, sums, means, minima and maxima of columns, over all rows or per group, without loading a whole column.
 
-In: what is wanted, the rows (all, some, or those that a search finds), columns. Out: a dict of values, or a table of
-one row a group. A window of rows is read and worked at in each thread, its totals are put together in order. Memory: a
-few windows, and the totals of the groups.
+In: what is wanted, the rows (all, some, or those that a search finds), columns. Out: a dict of values, or a table with
+one row per group. Each thread reads and aggregates one window of rows; the totals are merged in order. Memory: a few
+windows, and the totals of the groups.
 
 | function | of | gives |
 | --- | --- | --- |
 | count | rows, or values of any column | int64 |
-| min, max | whatever has an order | the column's type; NaN only where there is nothing else |
-| sum | whole numbers, booleans, decimals, durations | exact: int64, uint64 of unsigned ones; decimal; duration |
-| sum | floats | float64; NaN where a value is |
-| mean | whole numbers, booleans, decimals, floats | float64; NaN where a value is |
+| min, max | whatever has an order | the column's type; NaN only where all values are NaN |
+| sum | integers, booleans, decimals, durations | exact: int64, or uint64 for unsigned integers; decimal; duration |
+| sum | floats | float64; NaN if any value is NaN |
+| mean | integers, booleans, decimals, floats | float64; NaN if any value is NaN |
 
-Missing values are skipped; all but a count of no value are missing.
+Missing values are skipped. Aggregates over no values are missing; counts are 0.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from colonnade.query.window import Window, windows_of
 from colonnade.threads import in_order
 
 FUNCTIONS = ("count", "min", "max", "sum", "mean")
-MOST_WAITING = 1 << 16  # groups of windows that are not yet put together
+MOST_WAITING = 1 << 16  # groups of windows that are not merged yet
 Readers = Callable[[str], ColumnReader]
 FromIndex = Callable[[ColumnReader], Known | None]
-"""What an index that may be believed knows of a whole column."""
+"""What a trusted index knows about a whole column."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """One value that is asked for: its name, the function, and the column it is of (None: rows are counted)."""
+    """One requested value: its name, the function, and its column (None: rows are counted)."""
 
     name: str
     function: str
@@ -56,7 +56,8 @@ class Wanted:
 
 
 def wanted_values(by_column: Mapping[str, str | Sequence[str]] | None, named: Mapping[str, object]) -> list[Wanted]:
-    """What is asked for: `{"x": "mean"}` gives "x_mean"; a name is given to ("x", "mean") or to "count"."""
+    """The requested values: `{"x": "mean"}` gives "x_mean"; `top=("x", "max")` gives "top", and so does
+    `top="count"`."""
     wanted = []
     if by_column is not None and not isinstance(by_column, Mapping):
         raise UsageError(f"aggregate takes {{'column': 'function'}} or name=('column', 'function'), not {by_column!r}")
@@ -90,7 +91,8 @@ def group_names(by: str | Sequence[str] | None) -> list[str]:
 
 @dataclass(frozen=True)
 class _Part:
-    """What is known of some rows: of each group its key in each column, its rows, and the totals of each column."""
+    """What is known about some rows: for each group its key in each column, its row count, and the totals of each
+    column."""
 
     keys: list[Keys]
     rows: Counts
@@ -101,7 +103,7 @@ class _Part:
 
 
 def _merge(parts: Sequence[_Part], ranks: Mapping[int, Keys] | None = None) -> _Part:
-    """The same groups put together, in increasing order of their keys; `ranks`: keys to order columns by instead."""
+    """Merge equal groups, in increasing order of their keys; `ranks`: keys to order columns by instead."""
     keys = [join([part.keys[i] for part in parts]) for i in range(len(parts[0].keys))]
     ordered = [(ranks or {}).get(i, one) for i, one in enumerate(keys)]
     ids, places = same_groups(ordered, sum(map(len, parts)))
@@ -112,7 +114,7 @@ def _merge(parts: Sequence[_Part], ranks: Mapping[int, Keys] | None = None) -> _
 
 
 class Aggregation:
-    """Values that are wanted of the columns of a table, all rows together or by group."""
+    """Computes the requested values of a table's columns, over all rows or per group."""
 
     def __init__(self, wanted: Sequence[Wanted], by: Sequence[str], readers: Readers) -> None:
         self._wanted = wanted
@@ -134,13 +136,13 @@ class Aggregation:
             raise _unsuited(function, reader, why)
         name = reader.column.name
         if function == "count" and not may_miss(reader.column):
-            return  # as many as there are rows
+            return  # no row can be missing: the count is the number of rows
         before = self._needs.get(name, Needs(False, False))
         self._readers[name] = reader
         self._needs[name] = Needs(before.sums or function in ("sum", "mean"), before.ends or function in ("min", "max"))
 
     def result(self, rows: Rows | Search, from_index: FromIndex) -> dict[str, Any] | pa.Table:
-        """The values, of these rows."""
+        """The requested values over these rows."""
         if self._by:
             part, names = self._sorted(self._read(rows, list(self._readers))), list(self._readers)
             return self._table(part, dict(zip(names, part.totals, strict=True)))
@@ -155,7 +157,7 @@ class Aggregation:
     # -- totals --
 
     def _known(self, rows: Rows | Search, from_index: FromIndex) -> dict[str, Totals]:
-        """The totals that indexes know, where all rows of the table are asked for."""
+        """The totals that indexes know. They apply only when all rows of the table are requested."""
         found = {}
         for name, reader in self._readers.items():
             whole = isinstance(rows, range) and rows == range(reader.column.n_rows)
@@ -165,7 +167,7 @@ class Aggregation:
         return found
 
     def _read(self, rows: Rows | Search, names: Sequence[str]) -> _Part:
-        """The totals of these columns, window by window."""
+        """The totals of these columns, read window by window."""
         readers = [*self._by, *(self._readers[name] for name in names)]
         windows: Iterator[Rows] = (
             rows.windows() if isinstance(rows, Search) else windows_of(rows, [reader.column for reader in readers])
@@ -197,7 +199,7 @@ class Aggregation:
         return _Part([keys.take(used) for keys in groups.keys], rows[used], [one.take(used) for one in totals])
 
     def _sorted(self, part: _Part) -> _Part:
-        """The groups in increasing order of their values; so far they are in that of their keys."""
+        """The groups in increasing order of their values; the input is ordered by keys."""
         ranks = {
             place: _label_ranks(reader.values(keys))
             for place, (reader, keys) in enumerate(zip(self._by, part.keys, strict=True))
@@ -232,7 +234,8 @@ class Aggregation:
             raise _too_large(one, kind) from error
 
     def _values(self, one: Wanted, rows: Counts, totals: Mapping[str, Totals]) -> pa.Array | list[Any]:
-        """What is wanted, of each group. Exact sums are Python values: those of the table's type may be too small."""
+        """The requested value for each group. Exact sums are Python values: the sum type of the table may be too small
+        for them."""
         if one.column is None or one.column not in totals:
             return pa.array(rows)
         reader, found = self._readers[one.column], totals[one.column]
@@ -266,7 +269,7 @@ def _unsuited(function: str, reader: ColumnReader, why: str) -> UsageError:
 
 
 def _refusal(reader: ColumnReader, function: str) -> str | None:
-    """Why a function cannot be had of a column; None when it can."""
+    """Why a function cannot be applied to a column; None when it can."""
     kind = reader.kind
     if function == "count" or pa.types.is_null(kind):
         return None
@@ -277,11 +280,11 @@ def _refusal(reader: ColumnReader, function: str) -> str | None:
     if pa.types.is_duration(kind):
         return None if function == "sum" else "only numbers have a mean"
     suits = pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal
-    return None if reader.domain is not None and any(suit(kind) for suit in suits) else "only numbers are added"
+    return None if reader.domain is not None and any(suit(kind) for suit in suits) else "only numbers can be added"
 
 
 def _totals_of_known(reader: ColumnReader, known: Known) -> Totals:
-    """What an index knows of a column, as totals of one group."""
+    """What an index knows about a column, as the totals of one group."""
     n_values = reader.column.n_rows - known.n_missing - known.n_nan
     counts, nans = np.array([n_values], np.int64), np.array([known.n_nan], np.int64)
     if known.ends is not None:
@@ -292,7 +295,7 @@ def _totals_of_known(reader: ColumnReader, known: Known) -> Totals:
 
 
 def _label_ranks(values: pa.Array) -> Keys:
-    """The order of values that are kept by categories, as numbers; equal ones have the same."""
+    """The order of values that are stored as categories, as numbers; equal values have equal numbers."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
     plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
     coded = plain.dictionary_encode()
@@ -304,7 +307,7 @@ def _label_ranks(values: pa.Array) -> Keys:
 
 
 def _end(reader: ColumnReader, found: Totals, function: str) -> pa.Array:
-    """The least or the greatest values; NaN of a group that has nothing else."""
+    """The least or the greatest values; NaN for a group whose values are all NaN."""
     keys = found.least if function == "min" else found.greatest
     assert keys is not None  # asked for
     only_nan = (found.counts == 0) & (found.nans > 0)
@@ -314,7 +317,7 @@ def _end(reader: ColumnReader, found: Totals, function: str) -> pa.Array:
 
 
 def _means(reader: ColumnReader, found: Totals) -> np.ndarray[Any, Any]:
-    """Exact sums divided, rounded once."""
+    """Exact sums divided by the counts, rounded once."""
     scale = reader.kind.scale if pa.types.is_decimal(reader.kind) else 0
     up, down = 10 ** max(-scale, 0), 10 ** max(scale, 0)
     pairs = zip(found.whole_sums(), found.n_values.tolist(), strict=True)
@@ -322,7 +325,7 @@ def _means(reader: ColumnReader, found: Totals) -> np.ndarray[Any, Any]:
 
 
 def _exact_sums(one: Wanted, reader: ColumnReader, found: Totals) -> pa.Array | list[Any]:
-    """Sums of whole numbers, booleans, decimals and durations; None of no value."""
+    """Sums of integers, booleans, decimals and durations; None for a group without values."""
     kind, sums = reader.kind, found.whole_sums()
     values: list[Any] = list(keys_to_decimals(sums, kind.scale)) if pa.types.is_decimal(kind) else list(sums)
     values = [value if count else None for value, count in zip(values, found.n_values.tolist(), strict=True)]

@@ -1,4 +1,5 @@
-"""A predicate bound to the columns of a table: values become keys, `not` goes down to the leaves, ranges are fused.
+"""A predicate bound to the columns of a table: values become keys, `not` is pushed down to the leaves, ranges are
+fused.
 
 Types are checked here: what cannot be compared is a PredicateError that names both sides. Comparisons are exact,
 whatever the widths: 2.5 against an integer column, 2**70 against an int64, 0.1 against a float32, microseconds
@@ -51,12 +52,12 @@ from colonnade.query.literals import Number, as_bytes, as_number, is_bytes_type,
 from colonnade.stored_dtypes import memory_dtype
 
 Readers = Callable[[str], ColumnReader]
-MOST_LOOKED_UP = 64  # texts beyond which all categories are compared with them at once
+MOST_LOOKED_UP = 64  # strings; with more, all categories are compared in one pass
 
 
 def bind(predicate: Predicate, columns: Iterable[str], readers: Readers, where: str) -> Bound:
-    """The predicate in terms of the columns' keys."""
-    known = dict.fromkeys(columns)  # found at once, and named in their order
+    """Express the predicate in terms of the columns' keys."""
+    known = dict.fromkeys(columns)  # a dict: fast to look up, and in column order for messages
     try:
         for leaf in predicate.leaves():
             if leaf.column not in known:
@@ -73,7 +74,7 @@ def _bound(predicate: Predicate, negated: bool, readers: Readers) -> Bound:
         parts = tuple(_bound(part, negated, readers) for part in predicate.parts)
         return AllOf(parts) if isinstance(predicate, And) != negated else AnyOf(parts)
     if not isinstance(predicate, Leaf):
-        raise PredicateError(f"{predicate!r} is no predicate")
+        raise PredicateError(f"{predicate!r} is not a predicate")
     said = f"not {predicate}" if negated else str(predicate)
     if isinstance(predicate, IsMissing):
         return BoundLeaf(predicate.column, Missing(), negated, said)
@@ -83,7 +84,7 @@ def _bound(predicate: Predicate, negated: bool, readers: Readers) -> Bound:
 
 
 class _LeafBinder:
-    """One leaf, and the column it is about."""
+    """Binds one leaf to its column."""
 
     def __init__(self, reader: ColumnReader, leaf: Leaf) -> None:
         self._reader, self._leaf = reader, leaf
@@ -117,7 +118,7 @@ class _LeafBinder:
         return Among(tuple(numbers[truth].tolist()))
 
     def _codes(self, text: Key) -> list[int]:
-        assert isinstance(text, bytes)  # what text is compared by
+        assert isinstance(text, bytes)  # the key type of strings
         codes: list[int] = self._reader.codes_of(text).tolist()
         return codes
 
@@ -179,7 +180,7 @@ class _LeafBinder:
             begin = leaf.pattern[:-1]
             simple = leaf.pattern.endswith("%") and not set(begin) & set("%_\\")
             return _prefix(begin.encode()) if simple else Pattern("like", leaf.pattern)
-        raise PredicateError(f"{leaf!r} is no predicate")
+        raise PredicateError(f"{leaf!r} is not a predicate")
 
     def _refusal(self, value: str) -> PredicateError:
         return PredicateError(
@@ -202,7 +203,8 @@ def _interval(operator: str, key: Key) -> Interval | Among:
 
 
 def _integer_interval(operator: str, number: Number, dtype: np.dtype[Any]) -> Interval | Among:
-    """Whole numbers that compare so with any number, both bounds included and within what the datatype holds."""
+    """The integers for which the comparison with `number` is true: both bounds included, within the range of the
+    datatype."""
     least, most = (-math.inf, math.inf) if dtype.kind == "O" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     low: Key | None = None
     high: Key | None = None
@@ -220,7 +222,8 @@ def _integer_interval(operator: str, number: Number, dtype: np.dtype[Any]) -> In
 
 
 def _float_interval(operator: str, number: Number) -> Interval | Among:
-    """Floats that compare so with any number; one that no float equals lies between two of them."""
+    """The floats for which the comparison with `number` is true; a number that no float equals lies between two
+    floats."""
     try:
         nearest = float(number)
     except OverflowError:
@@ -236,7 +239,7 @@ def _float_interval(operator: str, number: Number) -> Interval | Among:
 
 
 def _prefix(begin: bytes) -> Test:
-    """The interval of all bytes that begin so."""
+    """The interval of all byte strings with this prefix."""
     end = begin.rstrip(b"\xff")
     if not end:
         return Interval(low=begin)
@@ -277,7 +280,7 @@ def _tighter(a: tuple[Any, bool], b: tuple[Any, bool], choose: Callable[..., Any
 
 
 def fuse(tree: Bound) -> Bound:
-    """The same, with nested and/or made flat, and tests of one column that belong together made one."""
+    """Flatten nested and/or, and merge tests of the same column."""
     if isinstance(tree, BoundLeaf):
         return tree
     whole = type(tree)
@@ -311,7 +314,7 @@ def _both(a: BoundLeaf, b: BoundLeaf, all_of: bool) -> BoundLeaf:
 
 
 def columns_of(tree: Bound) -> dict[str, None]:
-    """The names of the columns that a predicate is about, each once, in order."""
+    """The names of the columns that a predicate tests, each once, in order."""
     if isinstance(tree, BoundLeaf):
         return {tree.column: None}
     return {name: None for part in tree.parts for name in columns_of(part)}

@@ -1,8 +1,8 @@
 """Which group each row of a window is in, and which groups of several windows are the same.
 
-In: columns to group by. Out: for each row the number of its group, for each group its key in each column. The keys of
-categoricals, enums and other whole numbers that lie near each other are the numbers of the groups, or nearly so;
-others are looked up in a table of those that were met.
+In: columns to group by. Out: for each row the number of its group, for each group its key in each column. Keys of
+categoricals, enums and other integers in a narrow range serve directly as group numbers (less an offset); other keys
+are looked up in a table of the keys seen so far.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.query.window import Window
 
-MOST_NUMBERS = 1 << 16  # of groups that may or may not occur, beyond which only those that do are numbered
+MOST_NUMBERS = 1 << 16  # possible groups; beyond this, only groups that occur are numbered
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Of each row the number of its group; of each group, which may have no row, its key in each column."""
+    """For each row the number of its group; for each group (which may have no rows) its key in each column."""
 
     codes: Numbers
     keys: list[Keys]
@@ -32,7 +32,7 @@ class Groups:
 
 
 def groups_of(readers: Sequence[ColumnReader], window: Window) -> Groups:
-    """The groups of rows that are alike in these columns, of which there is at least one."""
+    """The groups of rows with equal values in these columns, of which there is at least one."""
     first, *others = (_one_column(reader, window) for reader in readers)
     for other in others:
         first = _cross(first, other)
@@ -55,7 +55,7 @@ def _one_column(reader: ColumnReader, window: Window) -> Groups:
 
 
 def _numbered(values: Numbers, missing: Mask | None, least: int, greatest: int) -> Groups:
-    """Whole numbers that lie near each other; what is missing comes behind them."""
+    """Number integers in a narrow range; missing values come after them."""
     dtype, codes = values.dtype, values
     if least < 0 or greatest >= MOST_NUMBERS or missing is not None or dtype.itemsize > 4:
         wrapped = (values - dtype.type(least)).view(f"u{dtype.itemsize}")  # less than 2**16, except where missing
@@ -71,7 +71,7 @@ def _numbered(values: Numbers, missing: Mask | None, least: int, greatest: int) 
 
 
 def _met(keys: Keys) -> Groups:
-    """The keys that occur, in the order in which they are met; what is missing comes behind them."""
+    """Number the keys that occur, in order of first occurrence; missing values come after them."""
     if isinstance(keys, NumberKeys) and keys.values.dtype == np.object_:
         known, codes = keys.distinct()
     else:
@@ -86,7 +86,7 @@ def _met(keys: Keys) -> Groups:
 
 
 def _cross(first: Groups, second: Groups) -> Groups:
-    """Rows that are alike in the one and in the other."""
+    """The groups of rows that are equal in both groupings."""
     codes = first.codes.astype(np.int64) * second.n + second.codes
     pairs: Places = np.arange(first.n * second.n) if first.n * second.n <= MOST_NUMBERS else np.empty(0, np.int64)
     if first.n * second.n > MOST_NUMBERS:
@@ -97,7 +97,7 @@ def _cross(first: Groups, second: Groups) -> Groups:
 
 
 def take_or_miss(keys: Keys, places: Places, missing: Mask) -> Keys:
-    """The keys at these places, or missing."""
+    """The keys at these positions; missing where the mask is set."""
     if not isinstance(keys, NumberKeys):
         return ByteKeys(keys.array.take(pa.array(places, mask=missing)))
     values = np.zeros(len(places), dtype=keys.values.dtype)
@@ -106,9 +106,9 @@ def take_or_miss(keys: Keys, places: Places, missing: Mask) -> Keys:
 
 
 def same_groups(keys: Sequence[Keys], n: int) -> tuple[Places, Places]:
-    """Of n groups, by their keys in each column: which are the same, as numbers in increasing order of their keys.
+    """Which of n groups are equal, by their keys in each column, as numbers in increasing order of the keys.
 
-    Missing keys come last. Beside it, for each number the place of a group that has it.
+    Missing keys come last. Also returns, for each number, the position of one group that has it.
     """
     ids = np.zeros(n, dtype=np.int64)
     places = np.zeros(min(n, 1), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Values of a predicate as what a column's keys are compared with: exact numbers, or bytes.
+"""Converts the values of a predicate to what a column's keys are compared with: exact numbers, or bytes.
 
 Times become numbers in the column's own unit: '2026-01-01T12:00' against timestamp[s] is the seconds since 1970.
 """
@@ -61,7 +61,7 @@ def is_bytes_type(kind: pa.DataType) -> bool:
 
 
 def as_bytes(value: Any, kind: pa.DataType, refuse: Refusal) -> bytes:
-    """A text or bytes, for a column of text or bytes."""
+    """The bytes of a string or of bytes, for a column of strings or bytes."""
     value = _plain(value)
     if isinstance(value, str) and pa.types.is_string(kind):
         try:
@@ -91,7 +91,7 @@ def as_number(value: Any, kind: pa.DataType, refuse: Refusal) -> Number:
 
 
 def _plain(value: Any) -> Any:
-    """The Python value of a NumPy or Arrow scalar; of times that Python cannot hold exactly, the scalar itself."""
+    """The Python value of a NumPy or Arrow scalar; the scalar itself for times that Python cannot hold exactly."""
     if isinstance(value, pa.Scalar):
         value = value.as_py()
     if isinstance(value, (np.datetime64, np.timedelta64)):
@@ -100,7 +100,7 @@ def _plain(value: Any) -> Any:
 
 
 def _told(value: Any) -> str:
-    kind = {str: "text", bytes: "bytes", bool: "a truth value", int: "a number", float: "a number"}.get(type(value))
+    kind = {str: "text", bytes: "bytes", bool: "a boolean", int: "a number", float: "a number"}.get(type(value))
     return f"{kind or type(value).__name__} ({value!r})"
 
 
@@ -137,18 +137,18 @@ def _duration(value: Any, refuse: Refusal) -> Fraction:
 
 
 def _is_small(digits: str) -> bool:
-    """Whether a number written so has no more digits than a predicate may have."""
+    """Whether a written number has no more digits than a predicate may have."""
     try:
         return len(digits) <= MAX_DIGITS and not has_too_many_digits(Decimal(digits))
-    except InvalidOperation:  # an exponent that decimals do not have
+    except InvalidOperation:  # the exponent is out of range for Decimal
         return False
 
 
 def _counted(value: np.datetime64 | np.timedelta64, refuse: Refusal) -> Fraction:
-    """A NumPy time as exact seconds, whatever it counts: nanoseconds of 64 bits end in 2262."""
+    """A NumPy time as exact seconds, whatever its unit: int64 nanoseconds end in 2262."""
     unit, step = np.datetime_data(value.dtype)
     if np.isnat(value) or unit not in _NUMPY_SECONDS:
-        raise refuse(f"{value!r}, whose length is not told")
+        raise refuse(f"{value!r}, which is not a fixed number of seconds")
     return int(value.astype("i8")) * step * _NUMPY_SECONDS[unit]
 
 
@@ -162,11 +162,11 @@ def _time_of_day(value: Any, refuse: Refusal) -> Fraction:
 
 
 def _clock(match: re.Match[str], refuse: Refusal, value: str) -> Fraction:
-    """The seconds since midnight that a text tells."""
+    """The seconds since midnight that a matched string gives."""
     parts = [int(part) for part in (match["time"] or "0:0").split(":")]
     hours, minutes, seconds = (*parts, 0)[:3]
     if hours > 23 or minutes > 59 or seconds > 59:
-        raise refuse(f"{value!r}, which is no time")
+        raise refuse(f"{value!r}, which is not a time")
     digits = match["fraction"] or "0"
     return Fraction((hours * 60 + minutes) * 60 + seconds) + Fraction(int(digits), 10 ** len(digits))
 
@@ -188,7 +188,7 @@ def _since_epoch(value: Any, zoned: bool, refuse: Refusal) -> Fraction:
     try:
         day = date.fromisoformat(match["day"])
     except ValueError:
-        raise refuse(f"{value!r}, which is no date") from None
+        raise refuse(f"{value!r}, which is not a date") from None
     seconds = Fraction((day - _EPOCH.date()).days * 86400) + _clock(match, refuse, value)
     if match["zone"]:
         _require_zone(zoned, value, refuse)

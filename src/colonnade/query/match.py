@@ -1,6 +1,6 @@
 """The rows for which a predicate is true, found window by window, in increasing order.
 
-Rows that a plan is not sure of are tested: a column is read only for rows that the columns before it left over. Memory:
+Rows that the plan is not sure of are tested. A column is read only for rows that passed the columns before it. Memory:
 the keys of one window of one column.
 """
 
@@ -22,7 +22,7 @@ from colonnade.threads import WORTH_THREADS, in_order
 Readers = Callable[[str], ColumnReader]
 FEWEST_ROWS = 65_536
 MOST_ROWS = 1 << 20
-MOST_ROWS_OF_SEVERAL = 1 << 18  # behind the first test rows are held by their numbers, in every thread
+MOST_ROWS_OF_SEVERAL = 1 << 18  # smaller: after the first test every thread holds its rows as row numbers
 WINDOW_BYTES = 16 << 20
 
 
@@ -43,7 +43,8 @@ def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:
 
 
 def window_rows(columns: Sequence[ColumnInfo], most: int = MOST_ROWS) -> int:
-    """Rows of a window: whole chunks of the longest, so that none is read twice, not too few and about `most`."""
+    """The number of rows per window: a multiple of the longest chunk, so that no chunk is read twice, and about
+    `most`."""
     longest = max((column.grid.chunk_rows for column in columns), default=FEWEST_ROWS)
     if any(column.leads_elsewhere for column in columns):
         return longest
@@ -53,7 +54,7 @@ def window_rows(columns: Sequence[ColumnInfo], most: int = MOST_ROWS) -> int:
 
 
 def true_rows(tree: Bound, rows: Selection, readers: Readers) -> Selection:
-    """The rows among these for which the predicate is true."""
+    """Those of `rows` for which the predicate is true."""
     if isinstance(tree, BoundLeaf):
         return _test(tree, rows, readers(tree.column))
     if isinstance(tree, AllOf):
@@ -87,7 +88,7 @@ def _test(leaf: BoundLeaf, rows: Selection, reader: ColumnReader) -> Selection:
 
 
 def _test_numbers(leaf: BoundLeaf, rows: Selection, reader: ColumnReader) -> Selection | None:
-    """The same of numbers as they are kept, without keys; None where the test is not as simple."""
+    """The rows that pass a test of numbers, tested as stored, without keys; None if the test is not that simple."""
     if len(rows.starts) == 1:
         start = int(rows.starts[0])
         truth = passing_numbers(*reader.numbers(start, int(rows.stops[0]) - start), leaf)

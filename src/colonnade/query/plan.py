@@ -1,8 +1,8 @@
 """Which rows can match, before a column is read: every usable index is asked, leaf by leaf.
 
 In: a bound predicate, the indexes of the table, the rows in question. Out: a `Plan`: rows that are sure to match, rows
-that may, what was asked and what was not, and why. Always: a bad index is never an error, only skipped; and the
-predicate is tested on every row that is not sure, so an index can only spare reading.
+that may, which indexes were used, which were skipped, and why. A bad index is never an error, only skipped. The
+predicate is tested on every row that is not sure, so an index can only save reading.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from colonnade.selection import Selection
 Readers = Callable[[str], ColumnReader]
 ALWAYS = AllOf()
 ORDER = ("chunk_minmax", "bitmap", "sorted_rows", "chunk_bloom")
-SEARCH_CHUNKS = 8  # chunks to be read below which a search by probes does not pay
+SEARCH_CHUNKS = 8  # with fewer chunks to read, probing an index does not pay
 
 
 @dataclass(frozen=True)
 class IndexUsed:
-    """An index that was asked, and how many rows were left after it."""
+    """An index that was used, and how many rows were left after it."""
 
     column: str
     kind: str
@@ -45,7 +45,7 @@ class IndexUsed:
 
 @dataclass(frozen=True)
 class IndexSkipped:
-    """An index that was not asked, and why."""
+    """An index that was not used, and why."""
 
     column: str
     kind: str
@@ -55,7 +55,7 @@ class IndexSkipped:
 
 @dataclass(frozen=True)
 class ColumnRead:
-    """How many chunks of a column are read of how many; for what."""
+    """How many chunks of a column are read, out of how many, and for what."""
 
     column: str
     why: str
@@ -65,7 +65,7 @@ class ColumnRead:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a query reads. `str()` tells it; `found` holds the rows."""
+    """What a query reads. `str()` describes it; `found` holds the rows."""
 
     predicate: str
     n_rows: int
@@ -81,23 +81,23 @@ class Plan:
 
     @property
     def chunks_read(self) -> int:
-        """Chunks of all columns that are read at most."""
+        """The most chunks that are read, over all columns."""
         return sum(column.chunks_read for column in self.columns)
 
     @property
     def chunks_total(self) -> int:
-        """Chunks of all columns that the query is about."""
+        """The chunks of all columns that the query uses."""
         return sum(column.chunks_total for column in self.columns)
 
     def _lines(self) -> list[tuple[str, str, str]]:
-        """What is to be told, as rows of a table: what was done, with what, and what came of it."""
+        """The description as table rows: what was done, with what, and the result."""
         lines = [
             ("used", f"{one.kind} of {one.column}", f"{one.leaf}: {one.rows_left:,} rows left{', exactly' * one.exact}")
             for one in self.indexes_used
         ]
         lines += [("skipped", f"{one.kind} of {one.column}", one.why) for one in self.indexes_skipped]
         if not lines:
-            lines.append(("no index", "", "every row is looked at"))
+            lines.append(("no index", "", "every row is tested"))
         for one in self.columns:
             chunks = f"{one.chunks_read:,} of {one.chunks_total:,} chunks, for the {one.why}"
             lines.append(("read" if one.chunks_read else "not read", one.column, chunks))
@@ -125,7 +125,7 @@ class Plan:
 
 
 class Planner:
-    """Asks indexes about leaves, and keeps the record of it."""
+    """Asks the indexes about each leaf, and records what was used and skipped."""
 
     def __init__(self, indexes: Sequence[OpenIndex], trust: Trust, readers: Readers) -> None:
         self._readers = readers
@@ -147,7 +147,7 @@ class Planner:
     def search(self, tree: Bound, scope: Selection) -> tuple[Found, Bound]:
         """The rows of `scope` for which the predicate is sure to be true, and those for which it may be.
 
-        Beside it the residual: what is still to be tested of the rows that are not sure.
+        Also returns the residual: what is still to be tested on the rows that are not sure.
         """
         if isinstance(tree, BoundLeaf):
             found = self._ask(tree, scope)
@@ -173,7 +173,8 @@ class Planner:
         return found, ALWAYS if found.is_exact else tree
 
     def _promise(self, part: Bound) -> int:
-        """Leaves with indexes first: what they leave is all that the others are asked about."""
+        """Sort key: leaves with indexes come first, because the other leaves are only asked about the rows these
+        leave."""
         return 0 if isinstance(part, BoundLeaf) and part.column in self._by_column else 1
 
     def _ask(self, leaf: BoundLeaf, scope: Selection) -> Found:
@@ -184,13 +185,13 @@ class Planner:
             if not left:
                 self._skip(one, "nothing was left to find out")
                 continue
-            assert one.index is not None  # by _why_not
+            assert one.index is not None  # checked by _why_not
             why = _does_not_pay(one.index, leaf, left, reader.column)
             answer = None
             if why is None:
                 try:
                     answer = one.index.find(leaf, left, _Noting(reader, self.probed))
-                    why = "it says nothing of such a test" if answer is None else None
+                    why = "this index kind does not support this predicate" if answer is None else None
                 except Costly:
                     why = "too many rows match: reading those that are left is cheaper"
                 except BAD_INDEX as error:
@@ -208,7 +209,7 @@ class Planner:
         """The number of rows for which a leaf is true, where an index knows it without listing them."""
         reader = self._readers(leaf.column)
         for one in self._by_column.get(leaf.column, []):
-            assert one.index is not None  # by _why_not
+            assert one.index is not None  # checked by _why_not
             try:
                 found = one.index.count(leaf, reader)
             except BAD_INDEX as error:
@@ -221,7 +222,7 @@ class Planner:
 
 
 class _Noting:
-    """A column that notes which of its chunks an index reads."""
+    """A column reader that records which of its chunks an index reads."""
 
     def __init__(self, reader: ColumnReader, probed: dict[str, set[int]]) -> None:
         self._reader = reader
@@ -256,7 +257,7 @@ class _Noting:
 
 
 def _both(found: Found, answer: Found, scope: Selection) -> Found:
-    """What was known, and what an index has answered, together."""
+    """Combine what was known with what an index answered."""
     if answer.sure is answer.may and not found.sure:
         rows = answer.may & found.may
         return Found(rows, rows)
@@ -268,7 +269,7 @@ def _rank(one: OpenIndex) -> int:
 
 
 def _why_not(one: OpenIndex, trust: Trust) -> str | None:
-    """Why an index may not be asked at all."""
+    """Why an index may not be used at all; None when it may."""
     if trust == "never":
         return 'trust="never"'
     if one.info.problem is not None or one.index is None:
@@ -279,7 +280,7 @@ def _why_not(one: OpenIndex, trust: Trust) -> str | None:
 
 
 def _known(leaf: BoundLeaf, column: ColumnInfo, scope: Selection) -> Found:
-    """What the column's description alone says: a column without a mark for missing rows has none."""
+    """What the description of the column says by itself: a column that cannot mark missing rows has none."""
     if isinstance(leaf.test, Missing) and not may_miss(column):
         return Found(scope, scope) if leaf.negated else Found(Selection.none(), Selection.none())
     return Found(Selection.none(), scope)
@@ -292,7 +293,7 @@ def may_miss(column: ColumnInfo) -> bool:
 
 
 def _does_not_pay(index: Index, leaf: BoundLeaf, left: Selection, column: ColumnInfo) -> str | None:
-    """Why reading the rows that are left is cheaper than asking; None when it is not."""
+    """Why reading the remaining rows is cheaper than asking the index; None when it is not."""
     n_chunks = left.n_chunks(column.grid.chunk_rows)
     cost = left.count * max(column.type.size, 1)
     if isinstance(index, BitmapIndex):
@@ -313,7 +314,7 @@ def describe_reads(
     probed: dict[str, set[int]],
     columns: Callable[[str], ColumnInfo],
 ) -> list[ColumnRead]:
-    """The chunks of every column that are read: by a search, for the test, and for the result."""
+    """The chunks of every column that are read: by an index search, for the test, and for the result."""
     tested = columns_of(residual)
     searched = {name: chunks for name, chunks in probed.items() if chunks}
     names = list(dict.fromkeys([*searched, *tested, *wanted]))

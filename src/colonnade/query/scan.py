@@ -21,17 +21,18 @@ from colonnade.threads import WORTH_THREADS, in_order
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 Rows = range | RowNumbers
-LONG_RUN = 4096  # rows without a gap that are worth to be read as a range
-SHARE = 1 << 14  # rows that lie apart, and are worth to be read by a thread of their own
+LONG_RUN = 4096  # rows without a gap that are worth reading as a range
+SHARE = 1 << 14  # scattered rows that are worth a thread of their own
 MOST_SHARES = 8
-MOST_UNWRITTEN = 256 << 20  # bytes of rows in no chunk, which all are the fill, that are read at once
+MOST_UNWRITTEN = 256 << 20  # bytes of rows that no chunk stores, all of them fill values, that are read at once
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Rows, and the parts in which they are read one by one, or by several threads; None: they are in another order.
+    """Rows, and the increasing parts that are read in turn or by several threads; `upward` is None if rows do not
+    increase.
 
-    Rows that a search has found mostly are a long run, with a few that lie apart at its ends.
+    The rows that a search finds are mostly one long run, with a few scattered rows at its ends.
     """
 
     rows: Rows
@@ -39,7 +40,7 @@ class Parts:
 
     @classmethod
     def of(cls, rows: Rows) -> Parts:
-        """Rows in any order."""
+        """Split rows in any order into parts."""
         if isinstance(rows, range):
             return cls(rows, [rows])
         if not bool((rows[1:] > rows[:-1]).all()):
@@ -62,15 +63,15 @@ def read_column(reader: ColumnReader, rows: Rows | Parts) -> pa.ChunkedArray:
 
 
 def _threads(reader: ColumnReader, rows: Rows) -> int:
-    """As many as are worth while for these rows and what lies between them."""
+    """The number of threads worth using for these rows and the gaps between them."""
     apart = 1 if isinstance(rows, range) or not len(rows) else (int(rows[-1]) - int(rows[0])) // len(rows)
     return reader.n_threads if len(rows) * reader.column.type.size * max(apart, 1) > WORTH_THREADS else 1
 
 
 def _run_about(rows: RowNumbers, place: int) -> tuple[int, int]:
-    """Where the run without a gap about a place begins and ends.
+    """Start and end of the gapless run around a position, by binary search.
 
-    Rows increase: between two that lie as far apart as their places there is no gap.
+    Rows increase, so there is no gap between two rows that differ by as much as their positions do.
     """
     if not len(rows):
         return 0, 0
@@ -92,12 +93,12 @@ def _shares(rows: RowNumbers) -> list[Rows]:
 
 
 def _check_memory(readers: Sequence[ColumnReader], rows: Rows) -> None:
-    """A file may claim any number of rows: those that cannot be held, or that nobody ever wrote, are not read whole."""
+    """Refuse reads that cannot fit into memory or consist of unwritten rows: a file may claim any number of rows."""
     needed = [len(rows) * reader.column.type.size for reader in readers]
     names = ", ".join(repr(reader.column.name) for reader in readers[:8])
     if sum(needed) > _memory():
         raise UsageError(
-            f"{len(rows):,} rows of column {names} do not fit into memory: take fewer, or use batches()",
+            f"cannot read {len(rows):,} rows of column {names}: too many for memory. Take fewer, or use batches()",
             column=readers[0].column.name,
         )
     for reader, n_bytes in zip(readers, needed, strict=True):
@@ -108,14 +109,14 @@ def _check_memory(readers: Sequence[ColumnReader], rows: Rows) -> None:
         ):
             raise UsageError(
                 f"column {reader.column.name!r} claims {reader.column.n_rows:,} rows, most of which were never "
-                "written: take fewer, or use batches()",
+                "written. Take fewer, or use batches()",
                 column=reader.column.name,
             )
 
 
 @cache
 def _memory() -> int:
-    """Bytes of memory in this machine, or a terabyte where that is not told."""
+    """Bytes of memory in this machine; a terabyte if the system does not report it."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -123,7 +124,7 @@ def _memory() -> int:
 
 
 def _pieces(reader: ColumnReader, asked: Parts) -> Iterator[Callable[[], pa.Array]]:
-    """What reads the rows, ranges a few MiB at a time."""
+    """Functions that each read a part of the rows; ranges are split into pieces of a few MiB."""
     if asked.upward is None:
         yield partial(_take_any, reader, asked.rows)
     for rows in asked.upward or ():
@@ -149,13 +150,13 @@ def _stride(reader: ColumnReader, rows: range) -> pa.Array:
 
 
 def _take_any(reader: ColumnReader, rows: Rows) -> pa.Array:
-    """Rows in any order, also several times."""
+    """Read rows in any order, with repeats."""
     distinct, places = np.unique(rows, return_inverse=True)
     return reader.take(distinct).take(pa.array(places))
 
 
 def read_table(readers: Sequence[ColumnReader], rows: Rows, schema: pa.Schema) -> pa.Table:
-    """All these rows at once. Without columns, a table that still knows its length."""
+    """Read all these rows. Without columns, the result still knows its length."""
     if not readers:
         return empty_columns(len(rows))
     _check_memory(readers, rows)
@@ -164,14 +165,14 @@ def read_table(readers: Sequence[ColumnReader], rows: Rows, schema: pa.Schema) -
 
 
 def empty_columns(n_rows: int) -> pa.Table:
-    """A table of no columns and so many rows."""
-    nothing = pa.Array.from_buffers(pa.null(), n_rows, [None])  # pa.nulls takes memory for each
+    """A table without columns and with `n_rows` rows."""
+    nothing = pa.Array.from_buffers(pa.null(), n_rows, [None])  # pa.nulls allocates memory per row
     rows = pa.Table.from_arrays([nothing], names=["x"])
     return rows.select([])
 
 
 def read_parts(readers: Sequence[ColumnReader], parts: Iterator[Rows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """A batch for each part of the rows."""
+    """Yield one batch for each part of the rows."""
 
     def read(part: Rows) -> list[pa.RecordBatch]:
         batches: list[pa.RecordBatch] = read_table(readers, part, schema).combine_chunks().to_batches()

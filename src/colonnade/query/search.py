@@ -1,4 +1,4 @@
-"""The rows of a query: looked for by a plan, tested where the plan is not sure, in the order asked for."""
+"""The rows of a query: a plan narrows them down, rows it is not sure of are tested; in the requested order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from colonnade.selection import Selection
 
 
 class Search:
-    """Which of some rows match a predicate (None: all of them), and how that is found out."""
+    """Finds which of some rows match a predicate (None: all of them), and reports how."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Search:
         self._scope = _as_selection(rows)
 
     def plan(self, wanted: Sequence[str]) -> Plan:
-        """What is read, for the columns wanted."""
+        """What is read, for the requested columns."""
         found, residual = self._find()
         probed, columns = self._planner.probed, lambda name: self._readers(name).column
         return Plan(
@@ -56,7 +56,7 @@ class Search:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether the rows are asked for in increasing order, each once."""
+        """Whether the rows are requested in increasing order, each once."""
         return isinstance(self._rows, range) and self._rows.step > 0
 
     def _selections(self) -> Iterator[Selection]:
@@ -80,11 +80,11 @@ class Search:
         return count if self._limit is None else min(count, self._limit)
 
     def _covers(self, leaf: BoundLeaf) -> bool:
-        """Whether all rows of the table are asked for."""
+        """Whether all rows of the table are requested."""
         return self._readers(leaf.column).column.n_rows == len(self._rows)
 
     def rows(self) -> Rows:
-        """The rows that match, in the order asked for."""
+        """The rows that match, in the requested order."""
         if self._is_plain and self._limit is None:
             whole = Selection.joined(list(self._selections()))
             return range(int(whole.starts[0]), int(whole.stops[0])) if len(whole.starts) == 1 else whole.rows()
@@ -99,7 +99,7 @@ class Search:
         return kept[: self._limit]
 
     def parts(self, most: int) -> Iterator[RowNumbers]:
-        """The same in parts of so many rows, the last one shorter; found as they are asked for."""
+        """The matching rows in parts of `most` rows (the last one shorter), found as they are requested."""
         if not self._is_plain:
             rows = np.asarray(self.rows(), dtype=np.int64)
             yield from (rows[first : first + most] for first in range(0, len(rows), most))
@@ -117,7 +117,7 @@ class Search:
             yield np.concatenate(waiting)
 
     def windows(self) -> Iterator[RowNumbers]:
-        """The same, a window at a time as they are found: most end where chunks do."""
+        """The matching rows, one window at a time as they are found: most windows end at chunk boundaries."""
         if not self._is_plain:
             yield from self.parts(MOST_ROWS)
             return

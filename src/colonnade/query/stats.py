@@ -1,7 +1,7 @@
-"""What the values of a column are like: how many are missing or NaN, the least and the greatest, how many differ.
+"""Statistics of a column: how many values are missing or NaN, the least and the greatest, how many are distinct.
 
-In: a column and its search indexes. Out: a `ColumnStats`, from an index where one that may be believed knows it; else
-the column is read once, a window at a time. Memory: the keys of one window, and the distinct values up to a bound.
+In: a column and its search indexes. Out: a `ColumnStats`, from a trusted index where one knows it; otherwise the column
+is read once, a window at a time. Memory: the keys of one window, and the distinct values up to a bound.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from colonnade.predicate.bound import Among, BoundLeaf, Missing, NotANumber
 from colonnade.query.match import window_rows
 
 MOST_DISTINCT = 100_000
-MOST_BYTES = 64 << 20  # of the distinct values that are kept
+MOST_BYTES = 64 << 20  # of distinct values held in memory
 Seen = Callable[[int], None]
-"""Called with a number of rows, once they have been looked at."""
+"""Called with a number of rows, after they have been read."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Distinct:
 
 @dataclass(frozen=True)
 class ColumnStats:
-    """What the values of a column are like.
+    """Statistics of the values of a column.
 
-    n_nan: None for a type that has no NaN. least, greatest: an Arrow array of one value each; None where no value
-    can be ordered. source: the kind of the index that knew it, or "read".
+    n_nan: None for a type without NaN. least, greatest: an Arrow array of one value each; None where no value
+    can be ordered. source: the kind of the index they come from, or "read".
     """
 
     column: ColumnInfo
@@ -64,7 +64,7 @@ class ColumnStats:
 
 @dataclass
 class Known:
-    """What is known of a column in terms of its keys; `ends` are the least and the greatest key."""
+    """What is known about a column in terms of its keys; `ends` are the least and the greatest key."""
 
     n_missing: int = 0
     n_nan: int = 0
@@ -72,7 +72,7 @@ class Known:
     distinct: Distinct | None = None
 
     def widen(self, keys: Keys) -> None:
-        """Make the ends reach all of these keys too."""
+        """Extend the ends to include these keys."""
         places = keys.least_and_greatest()
         if places is not None:
             both = keys.take(np.array(places))
@@ -81,12 +81,12 @@ class Known:
 
 def _ends(keys: Keys) -> Keys:
     places = keys.least_and_greatest()
-    assert places is not None  # these are the ends of something
+    assert places is not None  # the ends of at least one key
     return keys.take(np.array(places))
 
 
 def column_stats(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust, seen: Seen) -> ColumnStats:
-    """What the values of a column are like; from `indexes`, those of the whole table, where one knows it."""
+    """Statistics of a column; from `indexes` (those of the whole table) where one knows them."""
     reader = reader.by_value()
     if reader.domain is None:
         return _stats(reader, Known(_count_missing(reader, seen)), "read")
@@ -100,7 +100,7 @@ def column_stats(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trus
 
 
 def known_to_indexes(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust) -> tuple[Known, str] | None:
-    """What an index that may be believed knows of a column, and the kind of that index; None when none knows."""
+    """What a trusted index knows about a column, and the kind of that index; None when no index knows."""
     mine = _mine(reader, indexes, trust)
     for kind, ask in _ASKED.items():
         for one in mine:
@@ -111,7 +111,7 @@ def known_to_indexes(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: 
 
 
 def _mine(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust) -> list[OpenIndex]:
-    """The indexes of a column that may be believed; none knows the order of text that is kept by categories."""
+    """The trusted indexes of a column; none knows the order of strings that are stored as categories."""
     if isinstance(reader, TextReader):
         return []
     return [one for one in indexes if one.info.column == reader.column.name and _is_believed(one, trust)]
@@ -135,7 +135,7 @@ def _stats(reader: ColumnReader, known: Known, source: str) -> ColumnStats:
 
 
 def _is_ordered(reader: ColumnReader) -> bool:
-    """Whether the order of the keys means something: not that of categories, unless they say so."""
+    """Whether the order of the keys has a meaning. That of categories has none, unless they are marked as ordered."""
     return not pa.types.is_dictionary(reader.kind) or bool(reader.kind.ordered)
 
 
@@ -143,7 +143,7 @@ def _is_ordered(reader: ColumnReader) -> bool:
 
 
 def _answer(ask: Callable[..., Known | None], index: Index | None, reader: ColumnReader) -> Known | None:
-    """What an index knows; None when it does not, or is not what it claims."""
+    """What an index knows; None when it does not know, or is not valid."""
     try:
         return ask(index, reader)
     except (ChangedError, ColonnadeError):
@@ -151,7 +151,7 @@ def _answer(ask: Callable[..., Known | None], index: Index | None, reader: Colum
 
 
 def _ask_bitmap(index: BitmapIndex, reader: ColumnReader) -> Known | None:
-    """The values whose bits are on for some row; not asked where reading the column is cheaper."""
+    """The values whose bits are set for some row; None where reading the column is cheaper."""
     column, values = reader.column, index.values()
     if len(values) > 8 * max(column.type.size, 1) or not index.is_complete():
         return None
@@ -196,7 +196,7 @@ _ASKED: dict[str, Callable[..., Known | None]] = {
 
 
 def _bound_of_distinct(reader: ColumnReader, indexes: Sequence[OpenIndex]) -> Distinct | None:
-    """How many distinct values there are at most: as many as categories, or as values of a bitmap."""
+    """An upper bound of the number of distinct values: the number of categories, or of values in a bitmap."""
     bounds = [] if reader.column.categories is None else [reader.column.categories.n_categories]
     for one in indexes:
         if isinstance(one.index, BitmapIndex) and one.info.trusted and one.index.is_complete():
@@ -223,7 +223,7 @@ def _read(reader: ColumnReader, seen: Seen) -> Known:
 
 
 def _count_missing(reader: ColumnReader, seen: Seen) -> int:
-    """Of a column whose values cannot be compared: how many are missing."""
+    """The number of missing rows, for a column whose values cannot be compared."""
     n_rows, step, n_missing = reader.column.n_rows, window_rows([reader.column]), 0
     for start in range(0, n_rows, step):
         count = min(step, n_rows - start)
@@ -233,7 +233,7 @@ def _count_missing(reader: ColumnReader, seen: Seen) -> int:
 
 
 class _DistinctKeys:
-    """The distinct keys met so far, as long as they are not too many."""
+    """The distinct keys seen so far, up to a limit."""
 
     def __init__(self) -> None:
         self._known: Keys | None = None
@@ -256,7 +256,7 @@ class _DistinctKeys:
 
 
 def _fewer(keys: Keys) -> Keys:
-    """The same distinct keys, most repeats gone: much faster than sorting all of them."""
+    """Remove most repeats, and keep all distinct keys: much faster than sorting all of them."""
     if isinstance(keys, NumberKeys) and keys.values.dtype in (np.object_, np.float16):
         return keys
     return keys_of(pc.unique(keys.array))

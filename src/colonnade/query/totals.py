@@ -1,7 +1,7 @@
-"""What is known of the values of a column, a group a line: how many, their sum, the least and the greatest.
+"""Totals of a column per group: the number of values, their sum, the least and the greatest.
 
-Totals of a window are made in one go over its rows; those of several windows are then put together. Whole numbers
-are added exactly, floats as float64 with what each addition loses added up apart.
+The totals of a window are computed in one pass over its rows; those of several windows are then merged. Integers are
+added exactly, floats as float64 with compensated summation: the rounding errors are summed separately.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOW = 2**32 - 1
 
 @dataclass(frozen=True)
 class Needs:
-    """What must be known of a column beside how many values there are."""
+    """Which totals of a column are needed besides the number of values."""
 
     sums: bool
     ends: bool
@@ -33,10 +33,10 @@ class Needs:
 
 @dataclass(frozen=True)
 class Totals:
-    """Of each group: how many values are numbers, how many are NaN, their sum, the least and the greatest key.
+    """For each group: how many values are numbers, how many are NaN, their sum, the least and the greatest key.
 
-    sums: None where nobody asks. Of floats, two numbers a group: the sum, and what is to be added to it. Of whole
-    numbers the low and the high half of 128 bits, or one number of any length. Keys of a group without any are missing.
+    sums: None where not requested. For floats, two numbers per group: the sum, and its correction. For integers, the
+    low and the high half of 128 bits, or one Python integer. A group without values has missing keys.
     """
 
     counts: Counts
@@ -60,16 +60,16 @@ class Totals:
         )
 
     def whole_sums(self) -> list[int]:
-        """The sums of whole numbers, exactly."""
-        assert self.sums is not None  # asked for
+        """The exact sums of integers."""
+        assert self.sums is not None  # the caller requested sums
         if self.sums.ndim == 1:
             return [int(number) for number in self.sums]
         halves = self.sums.view(np.uint64)[:, 0].tolist(), self.sums[:, 1].tolist()
         return [(high << 64) + low for low, high in zip(*halves, strict=True)]
 
     def float_sums(self) -> Numbers:
-        """The sums of floats; NaN where a value is."""
-        assert self.sums is not None  # asked for
+        """The sums of floats; NaN if any value is NaN."""
+        assert self.sums is not None  # the caller requested sums
         with np.errstate(all="ignore"):
             found = np.where(np.isfinite(self.sums[:, 0]), self.sums[:, 0] + self.sums[:, 1], self.sums[:, 0])
         return np.where(self.nans > 0, np.nan, found)
@@ -112,7 +112,7 @@ def _of_all(values: Numbers, missing: Mask | None, needs: Needs) -> Totals:
 
 
 def _halves(numbers: Sequence[int]) -> Numbers:
-    """Whole numbers as the low and the high half of 128 bits."""
+    """Integers as the low and the high half of 128 bits."""
     halves = [(number & (2**64 - 1), number >> 64 & (2**64 - 1)) for number in numbers]
     return np.array(halves, dtype=np.uint64).view(np.int64)
 
@@ -127,7 +127,7 @@ def _of_groups(values: Numbers, missing: Mask | None, needs: Needs, groups: Grou
 
 
 def _of_keys(keys: Keys, needs: Needs, groups: Groups | None) -> Totals:
-    """Of bytes, and of whole numbers of any length."""
+    """Totals of bytes, and of integers of any length."""
     ids = np.zeros(len(keys), np.int64) if groups is None else groups.codes
     n, present, sums = 1 if groups is None else groups.n, ~keys.missing, None
     counts = np.bincount(ids[present], minlength=n)
@@ -157,7 +157,7 @@ def _ends(keys: Keys, ids: Numbers, n: int) -> tuple[Keys, Keys]:
 
 
 def merge_totals(parts: Sequence[Totals], ids: Places, n: int) -> Totals:
-    """The totals of n groups, from those of parts; `ids` says of each line of each part which group it is of."""
+    """The totals of n groups, merged from those of parts; `ids` gives the group of each line of each part."""
     counts, nans = np.zeros(n, np.int64), np.zeros(n, np.int64)
     np.add.at(counts, ids, np.concatenate([part.counts for part in parts]))
     np.add.at(nans, ids, np.concatenate([part.nans for part in parts]))
@@ -191,7 +191,7 @@ def _add_floats(sums: Numbers, ids: Places, n: int) -> Numbers:
 
 
 def _add_halves(sums: Numbers, ids: Places, n: int) -> Numbers:
-    """Numbers of 128 bits added, the low half in two quarters that cannot overflow."""
+    """Add 128-bit numbers, the low half in two quarters so that no sum overflows."""
     low, high = sums.view(np.uint64)[:, 0], sums[:, 1]
     quarters = np.zeros((n, 2), np.int64)
     np.add.at(quarters[:, 0], ids, (low & np.uint64(_LOW)).astype(np.int64))

@@ -1,6 +1,6 @@
-"""Rows that are worked at together, and what columns hold in them.
+"""A window: rows that are processed together, and the values of columns in them.
 
-Windows end where chunks do, so that no chunk is decoded twice; what a window reads is gone when it has been worked at.
+Windows end at chunk boundaries, so that no chunk is decoded twice. What a window reads is freed after it is processed.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from colonnade.model import ColumnInfo
 from colonnade.query.match import window_rows
 from colonnade.query.scan import Rows
 
-MOST_ROWS = 1 << 19  # of a window: columns of them stay near the processor, and few calls are made
+MOST_ROWS = 1 << 19  # per window: small enough that columns stay in the CPU cache, large enough to need few calls
 
 
 @dataclass(frozen=True)
 class Window:
-    """Some rows: a range without gaps, or increasing numbers. `places`: where each of the rows asked for is in them."""
+    """Some rows: a range without gaps, or increasing numbers. `places`: the position in them of each requested row."""
 
     rows: Rows
     places: Places | None = None
 
     @classmethod
     def of(cls, rows: Rows) -> Window:
-        """These rows, in any order and with repeats."""
+        """The window of these rows, in any order and with repeats."""
         if isinstance(rows, range) and rows.step == 1:
             return cls(rows)
         numbers = np.asarray(rows, dtype=np.int64)
@@ -42,7 +42,7 @@ class Window:
         return len(self.rows) if self.places is None else len(self.places)
 
     def numbers(self, reader: ColumnReader) -> tuple[Numbers, Mask | None]:
-        """What a column that `has_numbers` holds, and which rows are missing; None when none is."""
+        """The values of a column that `has_numbers`, and which rows are missing; None when none is."""
         if isinstance(self.rows, range):
             return reader.numbers(self.rows.start, len(self.rows))
         values, missing = reader.take_numbers(self.rows)
@@ -70,7 +70,7 @@ class Window:
 
 
 def windows_of(rows: Rows, columns: Sequence[ColumnInfo]) -> Iterator[Rows]:
-    """All of these rows in parts that suit the columns, in increasing order."""
+    """Split these rows into windows that suit the chunks of the columns, in increasing order."""
     step = window_rows(columns, MOST_ROWS)
     if isinstance(rows, range) and rows.step == 1:
         start = rows.start
