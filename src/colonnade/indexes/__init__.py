@@ -1,7 +1,7 @@
-"""Search indexes: four kinds, one file each. Pure of layouts, which only say where an index is kept.
+"""Search indexes: four kinds, one module each. Independent of layouts, which only decide where an index is stored.
 
-A kind has a builder (keys in, datasets out) and an index (a leaf in, rows out; kept fresh, verified). To add a kind: a
-file like these, and a line in KINDS.
+A kind has a builder (keys in, datasets out) and an index class (answers a leaf with rows; can be refreshed and
+verified). To add a kind, add a module like these and an entry in KINDS.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from colonnade.stored_dtypes import memory_dtype
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of index: its name in files, and how it is built and opened."""
+    """One kind of index: its name in files, its builder and its index class."""
 
     name: str
     build: Callable[[Any, str, ColumnInfo, Options], Builder]
@@ -36,7 +36,7 @@ KINDS: dict[str, Kind] = {
     "chunk_bloom": Kind(chunk_bloom.KIND, chunk_bloom.BloomBuilder, chunk_bloom.BloomIndex),
 }
 WORDS: dict[str, str] = {kind.name: word for word, kind in KINDS.items()}
-"""The word for each kind, by its name in files."""
+"""The key in KINDS of each kind, by its name in files."""
 
 
 def refusal(column: ColumnInfo) -> str | None:
@@ -45,15 +45,15 @@ def refusal(column: ColumnInfo) -> str | None:
         return column.problem
     key = key_type(column)
     if pa.types.is_decimal(arrow_type(column)) and domain_of(key) == "bytes":
-        return "decimals that are kept as text are not in the order of their bytes"
+        return "decimals stored as strings do not sort in the order of their bytes"
     if key.kind == "float" and memory_dtype(key).itemsize != key.size:
-        return f"floats of the form {column.type} have no index kind"
+        return f"no index kind supports floats of type {column.type}"
     if column.storage in ("external", "virtual"):
-        return "its rows lie in other files, which may change without it"
+        return "its rows are stored in other files, which may change independently"
     if column.storage == "sectioned":
         return "an index and its column refer to each other, and HDF5 cannot refer to a sparse column"
     if column.kept == "levels":
-        return "its text is compared by the place among its categories, which may lie in another file and change there"
+        return "its strings are compared by their position among its categories, which may change in another file"
     if domain_of(key) is None:
         return f"values of type {column.type} cannot be compared"
     return None

@@ -1,10 +1,10 @@
-"""What the four kinds have in common: how an index answers, how it is read, how it is trusted.
+"""The common base of the four index kinds: answering, reading and trusting an index.
 
 An index answers a leaf with two sets of rows: those for which the leaf is `sure` to be true, and those for which it
-`may` be. Always: sure is part of the truth, and the truth is part of may.
+`may` be true. Invariant: `sure` is a subset of the matching rows, and these are a subset of `may`.
 
-What is read of an index goes through `Part`: in blocks, each checked against the digest that a receipt holds for
-it, so that a byte that was changed after the receipt was made is never believed.
+An index is read through `Part`, in blocks. Each block is checked against its digest in the receipt, so a byte
+that was changed after the receipt was written is never trusted.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from colonnade.selection import Selection
 from colonnade.stored_dtypes import raw_dtype
 
 Digests = dict[str, list[str]]
-"""Of each part of an index ("attributes", "", "values"), the digests of its blocks."""
+"""The digests of the blocks of each part of an index ("attributes", "", "values")."""
 
 
-MOST_BLOCKS = 256  # of a part that are kept once they are read
+MOST_BLOCKS = 256  # cached per part
 
 
 class ChangedError(Exception):
-    """An index is not what its receipt says, or holds what no index can."""
+    """An index does not match its receipt, or its contents are impossible."""
 
 
 class Costly(Exception):
-    """What an index would have to read costs more than the rows that are left."""
+    """Reading the index would cost more than reading the remaining rows."""
 
 
-# What an index may raise that holds what no index can: it is then not used. Never an error of a query.
+# What an index with impossible contents may raise. The query then ignores the index; it does not fail.
 BAD_INDEX = (ChangedError, ColonnadeError, OSError, ValueError, TypeError, ArithmeticError, LookupError, MemoryError)
 
 
@@ -75,14 +75,14 @@ class KeySource(Protocol):
 
 
 def chunk_keys(source: KeySource, grid: ChunkGrid, chunks: Iterator[int] | range) -> Iterator[tuple[int, Keys]]:
-    """The keys of these chunks of the grid, one after another."""
+    """Yield each of these chunks of the grid with its keys."""
     for chunk in chunks:
         start, stop = grid.bounds(chunk)
         yield chunk, source.keys(start, stop - start)
 
 
 class Hasher:
-    """The digest of bytes that come in parts."""
+    """Computes the digest of bytes that arrive in parts."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -122,7 +122,7 @@ class Part:
         return self._info.shape[0] if self._info.shape else 0
 
     def read(self, start: int, stop: int) -> Image:
-        """The rows start to stop, of a one-dimensional part without pointers or of a matrix."""
+        """The rows start to stop of a matrix, or of a one-dimensional part without pointers."""
         blocks = [self._block(n) for n in range(start // self._block_rows, -(-stop // self._block_rows))]
         if not blocks:
             return self._load(0, 0)
@@ -163,13 +163,13 @@ class Part:
         return self._load(start, stop)
 
     def digests(self) -> list[str]:
-        """The digest of each block, as it is now."""
+        """The digest of each block as currently stored."""
         starts = range(0, self.n_rows, self._block_rows)
         return [digest(self._load(s, min(s + self._block_rows, self.n_rows)).tobytes()) for s in starts]
 
 
 def digest_pointing(dataset: Any) -> str:
-    """One digest for a whole dataset whose elements may point elsewhere."""
+    """One digest of a whole dataset. Pointers of its elements are followed."""
     info = describe_dataset(dataset)
     with reading(dataset, info, 0, info.shape[0] if info.shape else 0) as image:
         return digest(b"".join(with_length(follow_pointers(element, info.type)) for element in image))
@@ -177,7 +177,7 @@ def digest_pointing(dataset: Any) -> str:
 
 @dataclass
 class Options:
-    """How an index is to be built. What does not concern a kind is not looked at by it."""
+    """How to build an index. Each kind ignores the options that do not apply to it."""
 
     error_rate: float = 0.01
     max_values: int = 4096
@@ -193,14 +193,14 @@ class Builder(ABC):
 
     @abstractmethod
     def finish(self) -> Any:
-        """Write what is left; gives the index's dataset."""
+        """Write what is left and return the index's dataset."""
 
     def digests(self) -> Digests | None:
-        """The digests of all bytes it wrote; None where they must be read again for it. After `finish`."""
+        """After `finish`, the digests of all bytes it wrote; None if the caller must read the index to get them."""
         return None
 
-    def abandon(self) -> None:  # noqa: B027 - most have nothing of the kind
-        """Let go of what is kept outside the file: the index will not be finished."""
+    def abandon(self) -> None:  # noqa: B027 - most builders have nothing to release
+        """Release what is stored outside the file. Called when the index will not be finished."""
 
 
 @dataclass
@@ -217,23 +217,23 @@ class Wrong:
 
 @dataclass
 class Index(ABC):
-    """An index of a file, open."""
+    """An open index of a file."""
 
     dataset: Any
     column: ColumnInfo
     receipt: Digests | None = None
     kind: str = field(init=False, default="")
 
-    def __post_init__(self) -> None:  # noqa: B027 - kinds that keep what they have read begin it here
-        """Begin with nothing read."""
+    def __post_init__(self) -> None:  # noqa: B027 - kinds that cache what they read initialise the cache here
+        """Start with nothing read."""
 
     @abstractmethod
     def problem(self) -> str | None:
-        """Why the index does not suit its column by its shape and attributes; None when it does."""
+        """Why the shape or attributes of the index do not match its column; None when they do."""
 
     @cached_property
     def _grid(self) -> ChunkGrid:
-        """The rows that each entry stands for: a chunk, or what `chunk_shape` says of a column that has no chunks."""
+        """The rows covered by each entry: a chunk, or `chunk_shape` rows when the column is not chunked."""
         if self.column.chunk_rows is None:
             stride = attributes.read_integers(self.dataset, "chunk_shape") or []
             if len(stride) == 1 and stride[0] > 0:
@@ -241,39 +241,39 @@ class Index(ABC):
         return self.column.grid
 
     def datasets(self) -> list[Any]:
-        """What the index is made of: all of it must grow with the column."""
+        """All datasets of the index. All of them must grow with the column."""
         return [self.dataset]
 
     @abstractmethod
     def digests(self) -> Digests:
-        """The digests of all its bytes, as they are now."""
+        """The digests of all its bytes as currently stored."""
 
     @abstractmethod
     def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
-        """What it knows of a leaf among the rows of `scope`; None when it knows nothing."""
+        """The rows of a leaf within `scope`; None when this index cannot answer the leaf."""
 
     def count(self, leaf: BoundLeaf, source: KeySource) -> int | None:
-        """For how many rows the leaf is true, where it can tell without listing them."""
+        """The number of rows for which the leaf is true; None if that requires listing them."""
         return None
 
     @abstractmethod
     def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
-        """Make it match again after these rows were changed or added; gives its dataset, None if it cannot."""
+        """Update the index after these rows were changed or added. Returns its dataset, or None if it cannot."""
 
     def refreshed(self) -> Digests | None:
-        """After `refresh`, the digests of all its bytes; None where they must be read again for it."""
+        """After `refresh`, the digests of all its bytes; None if the caller must read the index to get them."""
         return None
 
     @abstractmethod
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
-        """Every entry that does not match the column: one pass over it."""
+        """Yield the entries that do not match the column, in one pass over it."""
 
     def claims(self) -> Digests:
-        """What a pass over the column has shown that the bytes of the index alone do not: part of its receipt."""
+        """Facts for the receipt that need a pass over the column and do not follow from the index's bytes."""
         return {}
 
     def options(self) -> Options:
-        """How it was built, as far as it shows: to build it again."""
+        """The options for rebuilding the index, as far as they can be derived from it."""
         return Options()
 
     def _digests_of(self, part: str) -> list[str] | None:

@@ -1,9 +1,10 @@
-"""BITMAP: for each distinct value the rows that hold it, one bit a row (HEP001 8.6, S6).
+"""BITMAP: for each distinct value the rows that hold it, one bit per row (HEP001 8.6, S6).
 
 In: a column, some rows at a time. Out: exactly the rows for which a leaf is true.
 Bit r % 8 of byte r // 8, counted from the least significant, is row r. Missing rows have no bit; NaN is one value.
-Always: a value that is not among the values proves nothing, unless every row that is not missing has its bit. That is
-so in an index built here; verifying finds it out of others, which may be of some values only, or else counting does.
+Invariant: the absence of a value from the index proves nothing unless the index is complete, that is, every row that
+is not missing has its bit. An index built here is complete. Others may cover only some values; for these,
+completeness is established by verifying the index or by counting its bits.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ from colonnade.predicate.bound import BoundLeaf, Missing
 from colonnade.selection import Selection
 
 KIND = "BITMAP"
-WINDOW = 1 << 19  # rows whose bits are made together
+WINDOW = 1 << 19  # rows processed together
 STRIPE = WINDOW // 8  # bytes of one value's bits in a chunk of the dataset
-MOST_NEAR = 256  # integers from the least to the greatest, among which each has its line at once
+MOST_NEAR = 256  # integers in the range from least to greatest, for which a value's code is computed, not looked up
 
 
 class Values:
@@ -57,16 +58,16 @@ class Values:
         return 0 if self.keys is None else len(self.keys)
 
     def codes(self, keys: Keys, grow: bool = True) -> Places:
-        """For each row the number of its value, -1 for a missing one; new values are added after the others.
+        """The number of each row's value, -1 for a missing row. New values are added after the others.
 
-        Where they may not `grow`, a row with a value that has no number has -1 as well.
+        Without `grow`, a row whose value has no number also gets -1.
         """
         found, codes = keys.distinct()
         numbers = self.numbers(found, grow)
         return np.where(codes < 0, -1, numbers[codes]) if len(numbers) else codes
 
     def numbers(self, found: Keys, grow: bool = True) -> Places:
-        """The number of each of these distinct values; new ones are added after the others, or have -1."""
+        """The number of each of these distinct values. New values are added after the others; without `grow`, -1."""
         if self.keys is None:
             if grow:
                 self.keys = found
@@ -82,7 +83,7 @@ class Values:
         return numbers
 
     def lines(self, keys: Keys, grow: bool = True) -> tuple[list[int], Bytes]:
-        """The bits of these rows, which begin at a whole byte: the numbers of values, and a line of each."""
+        """The bits of these rows, the first of which starts a byte: the numbers of the values, and a line for each."""
         near = _near_codes(keys)
         if near is None:
             codes = self.codes(keys, grow)
@@ -91,14 +92,14 @@ class Values:
         bits = bits_of(codes, int(codes.max(initial=-1)) + 1)
         words = bits if bits.shape[1] % 8 else bits.view(np.uint64)
         held = np.flatnonzero(words.any(axis=1))
-        found = held.astype(dtype) + dtype.type(least)  # what is cut off here comes back there
+        found = held.astype(dtype) + dtype.type(least)  # may wrap around in `astype`; the addition wraps back
         numbers = self.numbers(NumberKeys(found, np.zeros(len(held), dtype=bool)), grow)
         known = numbers >= 0
         return numbers[known].tolist(), bits if len(held) == len(bits) and known.all() else bits[held[known]]
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the values are in increasing order, a NaN at the end."""
+        """Whether the values are in increasing order, with NaN at the end."""
         if self.keys is None:
             return True
         order = self.keys.ordered()
@@ -107,9 +108,9 @@ class Values:
 
 
 def _near_codes(keys: Keys) -> tuple[int, Numbers, np.dtype[Any]] | None:
-    """Integers that lie near each other, as codes from their least on: that, the codes, -1 where missing, their type.
+    """Codes of integers in a small range: value minus least. Gives the least, the codes (-1 if missing) and the dtype.
 
-    So no row must be looked up. None for all other keys.
+    This way no value has to be looked up. None for all other keys.
     """
     if not isinstance(keys, NumberKeys) or keys.values.dtype.kind not in "iu" or not len(keys):
         return None
@@ -128,14 +129,14 @@ def _near_codes(keys: Keys) -> tuple[int, Numbers, np.dtype[Any]] | None:
 
 
 def bits_of(codes: Numbers, n_values: int) -> Bytes:
-    """The bits of some rows, which begin at a whole byte: one line per value."""
+    """The bits of some rows, the first of which starts a byte: one line per value."""
     bits = np.empty((n_values, -(-len(codes) // 8)), dtype=np.uint8)
     kernels.code_bits(np.ascontiguousarray(codes), n_values, bits)
     return bits
 
 
 class BitmapBuilder(Builder):
-    """Writes the bits of many rows at a time, values growing as they are met."""
+    """Writes the bits of many rows at a time, and adds new values as they occur."""
 
     def __init__(self, group: Any, name: str, column: ColumnInfo, options: Options) -> None:
         self._group, self._name, self._column, self._options = group, name, column, options
@@ -167,7 +168,7 @@ class BitmapBuilder(Builder):
             self._waiting, self._n_waiting = [], 0
 
     def _hash(self, lines: dict[int, Bytes], empty: Bytes) -> None:
-        """Add the bits of these rows to the digest of each value; before it was met, none of its bits is set."""
+        """Add the bits of these rows to the digest of each value. A new value has no bits set in earlier rows."""
         for number in range(len(self._values)):
             if number == len(self._hashers):
                 self._hashers.append(Hasher())
@@ -189,7 +190,7 @@ class BitmapBuilder(Builder):
 
 
 def make_room(dataset: Any, values: Values, column: ColumnInfo, options: Options) -> None:
-    """Make the matrix as large as it must be for these values, unless there are too many."""
+    """Resize the matrix to hold these values; UsageError if there are too many."""
     if len(values) > options.max_values:
         raise UsageError(
             f"column {column.name!r} has more than {options.max_values:,} distinct values, too many for a bitmap: use "
@@ -200,7 +201,7 @@ def make_room(dataset: Any, values: Values, column: ColumnInfo, options: Options
 
 
 def write_values(group: Any, name: str, dataset: Any, values: Values, column: ColumnInfo) -> None:
-    """Write the values dataset anew, and what leads to it."""
+    """Create the values dataset, and the attributes of the index that refer to it."""
     stored = key_type(column)
     made = create_dataset(group, name, DatasetPlan(stored, max(1, min(len(values), 4096))), len(values))
     if values.keys is not None and len(values):
@@ -211,7 +212,7 @@ def write_values(group: Any, name: str, dataset: Any, values: Values, column: Co
 
 
 class BitmapIndex(Index):
-    """The bits of all values, read a value at a time."""
+    """The bits of all values, read one value at a time."""
 
     def __post_init__(self) -> None:
         self.kind = KIND
@@ -220,7 +221,7 @@ class BitmapIndex(Index):
         self._complete: bool | None = None
 
     def values_dataset(self) -> Any | None:
-        """The dataset of the values, by reference."""
+        """The dataset of the values, found by its object reference."""
         references = attributes.read_references(self.dataset, "_values")
         node = dereference(self.dataset, references[0]) if references else None
         return node if node is not None and is_dataset(node) else None
@@ -228,21 +229,21 @@ class BitmapIndex(Index):
     def problem(self) -> str | None:
         shape = matrix_shape(self.dataset)
         if shape is None:
-            return "it is no matrix of bytes"
+            return "it is not a matrix of bytes"
         values = self.values_dataset()
         if values is None:
-            return "its values are not there"
+            return "its values dataset does not exist"
         info = describe_dataset(values)
         if info.type != key_type(self.column):
             return "its values are not of the column's type"
         if info.shape != (shape[0],):
             return f"it has {shape[0]} bitmaps and {info.shape} values"
         if shape[1] != -(-self.column.n_rows // 8):
-            return f"it has {shape[1]} bytes a value, the column has {self.column.n_rows} rows"
+            return f"it has {shape[1]} bytes per value, the column has {self.column.n_rows} rows"
         return None
 
     def values(self) -> Keys:
-        """The values that have a bitmap; of some, no row may hold them any more."""
+        """The values that have a bitmap. Some may no longer occur in any row."""
         if self._values is None:
             node = self.values_dataset()
             info = describe_dataset(node)
@@ -265,7 +266,7 @@ class BitmapIndex(Index):
         }
 
     def _mask(self, chosen: Mask) -> Bytes:
-        """The bits of all chosen values together, bits behind the last row off."""
+        """The union of the bits of all chosen values. Bits after the last row are cleared."""
         whole = np.zeros(-(-self.column.n_rows // 8), dtype=np.uint8)
         for value in np.flatnonzero(chosen).tolist():
             whole |= self._bits().read(value, value + 1)[0]
@@ -275,7 +276,7 @@ class BitmapIndex(Index):
         return whole
 
     def is_complete(self) -> bool:
-        """Whether every row that is not missing has its bit: so it is in one that was verified, else it is counted."""
+        """Whether every row that is not missing has its bit: known from the receipt, otherwise by counting the bits."""
         if self._complete is None:
             if self.receipt is not None:
                 self._complete = not self._is_of_some_values
@@ -288,7 +289,7 @@ class BitmapIndex(Index):
         return self._complete
 
     def cost(self, leaf: BoundLeaf) -> int:
-        """Bytes to be read for a leaf."""
+        """The number of bytes to read for a leaf."""
         return int(self.values().truth(leaf).sum()) * -(-self.column.n_rows // 8)
 
     def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
@@ -303,7 +304,7 @@ class BitmapIndex(Index):
         return _popcount(self._mask(self.values().truth(leaf)))
 
     def options(self) -> Options:
-        """One that has more values than are usual was asked for, and may grow."""
+        """An index above the default limit was built with a higher one, so allow twice its values."""
         shape, usual = matrix_shape(self.dataset), Options().max_values
         n_values = shape[0] if shape is not None else 0
         return Options(max_values=usual if n_values <= usual else 2 * n_values)
@@ -322,11 +323,11 @@ class BitmapIndex(Index):
             first, last = _hull(touched.within(start, stop), column.n_rows)
             numbers, bits = values.lines(source.keys(first, last - first), grow=not self._is_of_some_values)
             if len(values) > n_values and not self.is_complete():
-                return None  # rows that hold a new value already may be without their bit
+                return None  # other rows may hold the new value already, without a bit for it
             try:
                 make_room(self.dataset, values, column, options)
             except UsageError:
-                return None  # too many values now: it is no use any more
+                return None  # too many values now: the index is no longer useful
             block = np.zeros((len(values), bits.shape[1]), dtype=np.uint8)
             block[numbers] = bits
             write_lines(self.dataset, range(len(values)), first // 8, block)
@@ -342,7 +343,7 @@ class BitmapIndex(Index):
 
     @property
     def _is_of_some_values(self) -> bool:
-        """Whether it is known that some values have no bitmap: it stays so."""
+        """Whether some values are known to have no bitmap. An index in this state gets no new values."""
         return self.receipt is not None and "complete" in self.receipt
 
     def claims(self) -> Digests:
@@ -382,12 +383,12 @@ class BitmapIndex(Index):
 
 
 def _hull(rows: Selection, n_rows: int) -> tuple[int, int]:
-    """A range of rows that holds all of these, and begins and ends at whole bytes."""
+    """The smallest range that contains all these rows and begins and ends at whole bytes of the bitmap."""
     return int(rows.starts[0]) // 8 * 8, min(-(-int(rows.stops[-1]) // 8) * 8, n_rows)
 
 
 def _rows_of(bits: Bytes, n_rows: int) -> Selection:
-    """The rows that have their bit."""
+    """The rows whose bit is set."""
     n_ranges = kernels.bits_range_count(bits, n_rows)
     starts, stops = np.empty(n_ranges, dtype=np.int64), np.empty(n_ranges, dtype=np.int64)
     kernels.bits_ranges(bits, n_rows, 0, starts, stops)

@@ -1,8 +1,8 @@
 """CHUNK_BLOOM: a Bloom filter of each chunk (HEP001 8.7, S7).
 
-In: a column, a chunk at a time. Out: the chunks that may hold one of the values asked for.
-Always: a filter that lacks a bit of a value proves that the chunk does not hold it; nothing else is proved. Missing
-rows and NaN are in no filter.
+In: a column, one chunk at a time. Out: the chunks that may hold one of the requested values.
+Invariant: if a filter lacks a bit of a value, its chunk does not hold the value; a filter proves nothing else. Missing
+rows and NaN are not added to filters.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LARGEST_FILTER = 1 << 28
 
 
 def _items(keys: NumberKeys, width: int) -> np.ndarray[Any, Any]:
-    """Present numbers as they are hashed: little-endian, as wide as the column; -0.0 as 0.0."""
+    """The present numbers in the form that is hashed: little-endian, as wide as the column, -0.0 as 0.0."""
     kind, present = keys.values.dtype.kind, keys.present
     room = next((size for size in (1, 2, 4) if width <= size), 8)
     values: np.ndarray[Any, Any] = (keys.values if present.all() else keys.values[present]).astype(f"<{kind}{room}")
@@ -63,7 +63,7 @@ def _strings(keys: Keys) -> tuple[Any, Any]:
 
 
 def bit_places(keys: Keys, width: int, k: int, m_bits: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """For each present key, its k bits."""
+    """The positions of the k bits of each present key."""
     n_keys = int(np.count_nonzero(keys.present))
     low, high, unused = (np.empty(n_keys, dtype=np.uint64) for _ in range(3))
     if isinstance(keys, NumberKeys):
@@ -79,7 +79,7 @@ def bit_places(keys: Keys, width: int, k: int, m_bits: int) -> np.ndarray[Any, n
 
 
 def make_filter(keys: Keys, width: int, k: int, m_bits: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """The filter of one chunk, with the present keys."""
+    """The filter of one chunk, which contains its present keys."""
     bits = np.zeros(m_bits // 8, dtype=np.uint8)
     if isinstance(keys, NumberKeys):
         kernels.bloom_add_items(_items(keys, width), width, None, k, bits)
@@ -89,14 +89,14 @@ def make_filter(keys: Keys, width: int, k: int, m_bits: int) -> np.ndarray[Any, 
 
 
 def choose_size(n_keys: int, error_rate: float) -> tuple[int, int]:
-    """k and m_bits for so many distinct keys and this rate of false answers."""
+    """k and m_bits for n_keys distinct keys and this false-positive rate."""
     bits = max(8, math.ceil(-max(n_keys, 1) * math.log(error_rate) / math.log(2) ** 2))
     m_bits = -(-bits // 8) * 8
     return max(1, min(MOST_HASHES, round(m_bits / max(n_keys, 1) * math.log(2)))), m_bits
 
 
 class BloomBuilder(Builder):
-    """Writes filters as they come, a few MiB at a time."""
+    """Writes the filters in the order of the chunks, a few MiB at a time."""
 
     def __init__(self, group: Any, name: str, column: ColumnInfo, options: Options) -> None:
         self._column = column
@@ -144,11 +144,11 @@ class BloomIndex(Index):
         shape = matrix_shape(self.dataset)
         k, m_bits = self._sizes
         if shape is None:
-            return "it is no matrix of bytes"
+            return "it is not a matrix of bytes"
         if not 1 <= k <= 1024 or not 8 <= m_bits <= 8 * LARGEST_FILTER or m_bits != 8 * shape[1]:
-            return f"its sizes make no sense: k is {k}, m_bits {m_bits}, a filter has {shape[1]} bytes"
+            return f"its sizes are invalid: k is {k}, m_bits is {m_bits}, a filter has {shape[1]} bytes"
         if attributes.read_text(self.dataset, "hash_family") != FAMILY:
-            return "it was made with another family of hashes"
+            return "it was built with another hash family"
         if shape[0] != grid.n_chunks:
             return f"it has {shape[0]} filters, the column has {grid.n_chunks} chunks"
         if attributes.read_integers(self.dataset, "chunk_shape") != [grid.chunk_rows]:
@@ -183,11 +183,11 @@ class BloomIndex(Index):
         return Found(Selection.none(), Selection.from_chunks(may, grid.chunk_rows, self.column.n_rows))
 
     def options(self) -> Options:
-        """With k hashes, and half of the bits set, a filter errs once in 2**k times."""
+        """The error rate follows from k: with half of its bits set, a filter has a false-positive rate of 0.5**k."""
         return Options(error_rate=0.5 ** max(self._sizes[0], 1))
 
     def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
-        """The filters of new chunks. As long as there was one chunk, filters are made larger where it has grown."""
+        """Write the filters of changed and new chunks. Gives None if the only chunk has outgrown its filter."""
         grid = source.column.grid
         k, m_bits = self._sizes
         wanted = choose_size(min(grid.chunk_rows, max(grid.n_rows, 1)), options.error_rate)[1]
@@ -202,7 +202,7 @@ class BloomIndex(Index):
         return self.dataset
 
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
-        """A filter must be exactly that of its chunk: a bit too few loses rows, a bit too many is not ours."""
+        """Compare each filter with its chunk. A missing bit would lose rows; an extra bit was not written by us."""
         k, m_bits = self._sizes
         filters = Part(self.dataset, 1)
         for chunk, keys in chunk_keys(source, self._grid, range(self._grid.n_chunks)):
@@ -212,9 +212,9 @@ class BloomIndex(Index):
 
 
 def make_column_keys(points: tuple[Any, ...], column: ColumnInfo, source: KeySource) -> Keys:
-    """Points of a leaf as keys as wide as the column's; a float that the width cannot hold is in no chunk."""
+    """The points of a leaf as keys of the column's width. A float that the width cannot represent is in no chunk."""
     like = source.keys(0, 0)
     if isinstance(like, NumberKeys) and like.values.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # what is too large for the width becomes infinite, and so another
+        with np.errstate(over="ignore"):  # a value too large for the width becomes infinite, and so differs
             points = tuple(p for p in points if float(like.values.dtype.type(p)) == p)
     return make_keys(points, like)

@@ -1,12 +1,12 @@
 """CHUNK_MINMAX: the least and greatest value of each chunk (HEP001 8.4, S4).
 
-In: a column, a chunk at a time. Out: the rows for which a leaf may be, or is sure to be, true.
-Always: a chunk is left out only if no row in it can make the leaf true. Missing rows and NaN are in neither
-bound and are counted apart, because a negated leaf is true on NaN rows and must keep them.
+In: a column, one chunk at a time. Out: the rows for which a leaf may be, or is sure to be, true.
+Invariant: a chunk is excluded only if the leaf cannot be true for any of its rows. Missing rows and NaN do not enter
+the bounds and are counted separately, because a negated leaf is true for NaN rows and must keep them.
 
 | member | type | |
 | --- | --- | --- |
-| min, max | that of the column's keys | the bounds; the fill where the chunk has no value to order |
+| min, max | that of the column's keys | the bounds; the fill if the chunk has no value that can be ordered |
 | nan_count | uint64 | NaN rows; with a NaN fill, the missing rows |
 | fill_count | uint64 | missing rows |
 | n | uint64 | rows of the chunk |
@@ -58,7 +58,7 @@ _COUNTS = ("nan_count", "fill_count", "n")
 
 
 def entry_type(column: ColumnInfo) -> StoredType:
-    """The compound of one entry."""
+    """The compound type of one entry."""
     value = key_type(column)
     size = value.size
     parts = [StoredField("min", 0, value), StoredField("max", size, value)]
@@ -67,7 +67,7 @@ def entry_type(column: ColumnInfo) -> StoredType:
 
 
 class MinMaxBuilder(Builder):
-    """Keeps one entry a chunk, writes them at the end."""
+    """Collects one entry per chunk and writes them at the end."""
 
     def __init__(self, group: Any, name: str, column: ColumnInfo, _options: Options) -> None:
         self._group, self._name, self._column = group, name, column
@@ -86,7 +86,7 @@ class MinMaxBuilder(Builder):
 
 
 class _Entries:
-    """Entries in the making."""
+    """Entries that are not written yet."""
 
     def __init__(self, column: ColumnInfo) -> None:
         self._column = column
@@ -108,7 +108,7 @@ class _Entries:
         self._counts.append((n_nan, n_missing, len(keys)))
 
     def write(self, dataset: Any, first: int) -> None:
-        """Put all entries into the dataset, from this one on."""
+        """Write all entries into the dataset, starting at entry `first`."""
         stored, value = entry_type(self._column), key_type(self._column)
         image = np.zeros(len(self), dtype=memory_dtype(stored))
         kept: list[Any] = []
@@ -129,7 +129,7 @@ class _Entries:
 
 
 class MinMaxIndex(Index):
-    """The bounds of every chunk, read whole."""
+    """The bounds of every chunk, read all at once."""
 
     def __post_init__(self) -> None:
         self.kind = KIND
@@ -153,11 +153,11 @@ class MinMaxIndex(Index):
         return {"attributes": [self._attributes_digest()], "": [digest_pointing(self.dataset)]}
 
     def _attributes_digest(self) -> str:
-        """Of the stride, where the column has no chunks to compare it with."""
+        """The digest of `chunk_shape`, if the column has no chunks to compare it with."""
         return digest(b"" if self.column.chunk_rows is not None else str(self._grid.chunk_rows).encode())
 
     def bounds(self) -> tuple[Keys, Keys, dict[str, Any]]:
-        """The least and the greatest key of each chunk, which mean nothing where it has no value, and its counts."""
+        """The least and greatest key of each chunk (undefined if it has no values), and its counts."""
         if self._read is None:
             self._check_attributes(self._attributes_digest())
             if self.receipt is not None and self.receipt.get("") != self.digests()[""]:
@@ -201,7 +201,7 @@ class MinMaxIndex(Index):
         return Found(self._rows(sure), self._rows(may))
 
     def _compare(self, leaf: BoundLeaf, low: Keys, high: Keys) -> tuple[Mask, Mask]:
-        """Of each chunk's values: whether some may pass the test, and whether all do."""
+        """For each chunk: whether some of its values may pass the test, and whether all do."""
         test = leaf.test
         if isinstance(test, Interval):
             above = low.passing(Interval(high=test.high, high_open=test.high_open))

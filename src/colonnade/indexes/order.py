@@ -1,10 +1,10 @@
 """Rows in the order of their keys, also when the keys do not fit into memory.
 
-Keys are collected up to a bound. Beyond it they become runs: sorted, and written to files of a folder that goes when
-the work is done. The end is a merge by parts: keys sampled from all runs cut each run into parts of the same range;
-the parts of one range, from all runs, are sorted together. A sampled key that is very frequent is a part
-of its own, which needs no sorting. Runs come in the order of rows and every sort is stable, so equal
-keys stay in the order of rows.
+This is an external merge sort. Keys are collected up to a memory limit, then sorted and written as a run to files in a
+temporary folder. At the end the runs are merged by key ranges: keys sampled from all runs are the cuts that divide
+every run into the same ranges, and the parts of one range, from all runs, are sorted together. The keys equal to a cut
+are a part by themselves, which needs no sorting; this helps with very frequent keys. Runs are in row order and every
+sort is stable, so equal keys stay in row order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PIECE = 1 << 20
 
 
 class Order(Protocol):
-    """Rows in order: those with a value, the missing ones, those with NaN."""
+    """Rows in order: those with a value, then the missing rows, then the NaN rows."""
 
     n_missing: int
     n_nan: int
@@ -73,7 +73,7 @@ class sorter:  # noqa: N801 - used like a function: `with sorter(memory) as orde
             self._spill()
 
     def _sorted(self) -> tuple[Keys, Places]:
-        """The waiting keys that have an order, in it, and their rows."""
+        """The collected keys that can be ordered, sorted, and their rows. Nothing is waiting afterwards."""
         if not self._waiting:
             return keys_of(pa.array([], pa.int64())), np.empty(0, dtype=np.int64)
         keys = join(self._waiting)
@@ -83,7 +83,7 @@ class sorter:  # noqa: N801 - used like a function: `with sorter(memory) as orde
         return keys.take(order), rows[order]
 
     def _spill(self) -> None:
-        """Write what waits as a sorted run."""
+        """Write the collected keys as a sorted run."""
         import tempfile
 
         if self._folder is None:
@@ -113,7 +113,7 @@ class sorter:  # noqa: N801 - used like a function: `with sorter(memory) as orde
         edges = [run.edges(cuts) for run in runs]
         for part in range(2 * len(cuts) + 1):
             spans = [(int(e[part]), int(e[part + 1])) for e in edges]
-            if part % 2:  # all keys of this part are equal
+            if part % 2:  # odd parts hold the keys equal to one cut
                 for run, (start, stop) in zip(runs, spans, strict=True):
                     yield from (run.rows[a : min(a + PIECE, stop)] for a in range(start, stop, PIECE))
                 continue
@@ -123,7 +123,7 @@ class sorter:  # noqa: N801 - used like a function: `with sorter(memory) as orde
 
 
 def _cuts(runs: list[_Run]) -> Keys:
-    """Keys that cut the runs into parts of about the same length, each once."""
+    """Distinct keys that cut the runs into parts of about the same length."""
     sampled = join([run.sample() for run in runs])
     distinct, _ = sampled.distinct()
     wanted = min(len(distinct), 8 * len(runs))
@@ -131,7 +131,7 @@ def _cuts(runs: list[_Run]) -> Keys:
 
 
 class _Run:
-    """A sorted run in its files, read where it is needed."""
+    """A sorted run in its files, memory-mapped."""
 
     def __init__(self, keys: Path, rows: Path) -> None:
         self._batch = pa.ipc.open_file(pa.memory_map(str(keys))).get_batch(0)
@@ -145,7 +145,7 @@ class _Run:
         return self.keys(0, n).take(np.unique(np.linspace(0, n - 1, min(SAMPLES, n)).astype(np.int64)))
 
     def edges(self, cuts: Keys) -> Places:
-        """Where each cut begins and ends in this run, and both ends of the run."""
+        """Where the keys equal to each cut start and stop in this run, between the two ends of the run."""
         whole = self.keys(0, self._batch.num_rows)
         inner = np.stack([whole.ranks(cuts, "left"), whole.ranks(cuts, "right")], axis=1).reshape(-1)
         return np.concatenate(([0], inner, [self._batch.num_rows]))

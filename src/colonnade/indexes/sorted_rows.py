@@ -1,11 +1,11 @@
 """SORTED_ROWS: all rows in the order of their values (HEP001 8.5, S5).
 
-First the rows with a value, in increasing order, equal ones by row; then the missing rows, then those with NaN,
-each by row. With a NaN fill the missing rows are the NaN tail.
+First the rows with a value, in increasing order of value, then of row number; then the missing rows, then the NaN
+rows, each in order of row number. With a NaN fill the missing rows are the NaN tail.
 
-The index holds no values: a search reads the column at the rows it is led to. So looks are few: the next place is
-guessed from the values at both ends (halved where a guess does not help), and where a row can be read without the rest
-of its chunk, a look is at several places about the guess.
+The index holds no values, so every step of a search reads a value of the column. To keep the steps few, a search
+interpolates between the values at both ends (and bisects where that does not help); where a row can be read without
+the rest of its chunk, one step reads several positions around the guess.
 """
 
 from __future__ import annotations
@@ -45,27 +45,27 @@ from colonnade.selection import Selection
 KIND = "SORTED_ROWS"
 CHUNK = 65_536
 BLOCK = 8192  # rows that are read, and checked against their digest, together
-SAMPLE = 512  # rows for each that is looked at first, where rows are merged
+SAMPLE = 512  # every SAMPLE-th row is compared first when rows are merged
 MOST_POINTS = 64
-EVEN_FROM = 16  # places, below which a guess is no better than the middle
-# How many rows are read and compared in the time that takes one row from here and puts it in its place.
+EVEN_FROM = 16  # with fewer positions than this, interpolation is no better than bisection
+# The number of rows that can be scanned and compared in the time it takes to get one row from the index and sort it.
 ROWS_FOR_ONE, TEXTS_FOR_ONE = 16, 2
 MOST_KNOWN = 4096
-MOST_PROBES = 16  # rows that are looked at together
+MOST_PROBES = 16  # rows read in one step
 NEAR = (0, 1, 3, 7, 15, 31, 63, 255)
-GUESSES = 3  # one after the other, before the middle is tried
+GUESSES = 3  # in a row, before bisecting once
 Way = Callable[[int, int], Sequence[int]]
-"""From the first place in question and the one behind the last to those that are looked at next."""
+"""Chooses the positions to read next, given the first candidate position and the one after the last."""
 
 
 def row_type(n_rows: int) -> StoredType:
-    """An unsigned integer wide enough for every row."""
+    """An unsigned integer type wide enough for every row number."""
     width = 4 if n_rows < 2**32 else 8
     return StoredType("integer", width, precision=8 * width)
 
 
 class SortedRowsBuilder(Builder):
-    """Collects keys (in files where they do not fit into memory), sorts them at the end."""
+    """Collects keys (in files if they do not fit into memory) and sorts them at the end."""
 
     def __init__(self, group: Any, name: str, column: ColumnInfo, options: Options) -> None:
         self._group, self._name, self._column = group, name, column
@@ -108,18 +108,18 @@ def write_tails(dataset: Any, n_missing: int, n_nan: int, column: ColumnInfo) ->
 
 
 class SortedRowsIndex(Index):
-    """The rows in order, read where a search leads."""
+    """The rows in order, read as a search needs them."""
 
     def __post_init__(self) -> None:
         self.kind = KIND
         self._part: Part | None = None
         self._read_tails: tuple[int, int] | None = None
         self._refreshed: Digests | None = None
-        self.known: dict[int, Key] = {}  # keys at places of the order that searches came by
+        self.known: dict[int, Key] = {}  # keys that searches have read, by position
 
     @property
     def _tails(self) -> tuple[int, int]:
-        """How many rows are missing, and how many NaN."""
+        """The number of missing rows and the number of NaN rows."""
         if self._read_tails is None:
             nan = (attributes.read_integers(self.dataset, "nan_tail_length") or [-1])[0]
             fill = (attributes.read_integers(self.dataset, "fill_tail_length") or [-1])[0]
@@ -128,7 +128,7 @@ class SortedRowsIndex(Index):
 
     @property
     def n_values(self) -> int:
-        """How many rows have a value to be ordered by."""
+        """The number of rows with a value that can be ordered."""
         return self.column.n_rows - sum(self._tails)
 
     @property
@@ -142,9 +142,9 @@ class SortedRowsIndex(Index):
         if info.shape != (self.column.n_rows,):
             return f"it has {info.shape} rows, the column has {self.column.n_rows}"
         if min(self._tails) < 0 or sum(self._tails) > self.column.n_rows:
-            return f"its tails make no sense: {self._tails}"
+            return f"its tail lengths are invalid: {self._tails}"
         if attributes.read_flag(self.dataset, "ordered") is not True:
-            return "it does not say that it is ordered"
+            return "its attribute 'ordered' is not true"
         return None
 
     def _attributes_digest(self) -> str:
@@ -160,18 +160,18 @@ class SortedRowsIndex(Index):
         return {"attributes": [self._attributes_digest()], "": Part(self.dataset, BLOCK).digests()}
 
     def rows(self, start: int, stop: int) -> Places:
-        """The rows at these places of the order."""
+        """The rows at positions start to stop of the order."""
         return self._checked(self._rows_part().read(start, stop))
 
     def row(self, place: int) -> int:
-        """The row at one place of the order."""
+        """The row at one position of the order."""
         row = int(self._rows_part().element(place))
         if not 0 <= row < self.column.n_rows:
             raise ChangedError("it holds rows that the column does not have")
         return row
 
     def rows_at(self, places: Sequence[int]) -> Places:
-        """The rows at these places of the order, which increase."""
+        """The rows at these increasing positions of the order."""
         return self._checked(self._rows_part().read(places[0], places[-1] + 1)[np.asarray(places) - places[0]])
 
     def _checked(self, rows: Image) -> Places:
@@ -183,8 +183,8 @@ class SortedRowsIndex(Index):
     # -- answers --
 
     def spans(self, leaf: BoundLeaf, source: KeySource) -> list[tuple[int, int]] | None:
-        """The ranges of places of the order that hold exactly the rows for which the leaf is true."""
-        self._check_attributes(self._attributes_digest())  # the tails alone may be the answer
+        """The ranges of positions that hold exactly the rows for which the leaf is true."""
+        self._check_attributes(self._attributes_digest())  # the answer may depend on the tail lengths alone
         n, (n_missing, n_nan) = self.n_values, self._tails
         missing, nan = (n, n + n_missing), (n + n_missing, n + n_missing + n_nan)
         test = leaf.test
@@ -233,7 +233,7 @@ class SortedRowsIndex(Index):
     # -- changes --
 
     def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
-        """Rows that were added are merged in; where others changed, or memory is too small, all are sorted again."""
+        """Merge added rows in. If other rows changed, or memory is too small, sort all rows again."""
         column = source.column
         n_rows = column.n_rows
         if 2 ** (8 * describe_dataset(self.dataset).type.size) < n_rows:
@@ -251,7 +251,7 @@ class SortedRowsIndex(Index):
         return self._grow(source, n_before, options)
 
     def _grow(self, source: KeySource, n_before: int, options: Options) -> Any:
-        """Merge the rows from `n_before` on into the others. Those before the least of them stay where they are."""
+        """Merge the rows from `n_before` on into the others. Rows with smaller keys than all of them are not moved."""
         column = source.column
         added = source.keys(n_before, column.n_rows - n_before)
         order = added.ordered()
@@ -277,7 +277,7 @@ class SortedRowsIndex(Index):
         return self.dataset
 
     def _place_below(self, key: Key | None, n_values: int, source: KeySource) -> int:
-        """A place of the order before which no key is above this one: looked for from the end, where it often is."""
+        """A position before which all keys are at most `key`. Searched from the end, where new keys often belong."""
         back = 1
         while key is not None and back <= n_values:
             if source.key(self.row(n_values - back)) <= key:  # type: ignore[operator]
@@ -286,7 +286,7 @@ class SortedRowsIndex(Index):
         return n_values if key is None else 0
 
     def _put(self, first: int, rows: Image, tails: tuple[int, int], column: ColumnInfo) -> None:
-        """Write the rows from a place on, the first of a block, and what has changed of the tails."""
+        """Write the rows from position `first`, the start of a block, and the tail lengths if they changed."""
         stored = describe_dataset(self.dataset).type
         before = self._tails
         resize(self.dataset, first + len(rows))
@@ -312,7 +312,7 @@ class SortedRowsIndex(Index):
         return self.dataset
 
     def _parts(self, n_before: int) -> tuple[Places, Places, Places]:
-        """The rows with a value, the missing rows, the NaN rows, of the index as it was."""
+        """The rows with a value, the missing rows and the NaN rows of the index before the change."""
         whole = Part(self.dataset, BLOCK).read(0, n_before).astype(np.int64)
         n_missing, n_nan = self._tails
         n = n_before - n_missing - n_nan
@@ -340,9 +340,10 @@ class SortedRowsIndex(Index):
 
 
 def _places(rows: Image, added: Keys, source: KeySource, n_before: int) -> Places:
-    """Where keys, which are in order, go among those of these rows, which are too; after equal ones."""
+    """The insertion points of sorted keys into `rows`, which are sorted by key; after equal keys."""
     if not len(added):
         return np.empty(0, dtype=np.int64)
+    # For few rows only their keys are read, in row order so that each chunk is read once; otherwise the whole column.
     if 4 * len(rows) < n_before:
         by_row = np.argsort(rows)
         keys = source.take_keys(rows[by_row].astype(np.int64))
@@ -356,9 +357,9 @@ def _places(rows: Image, added: Keys, source: KeySource, n_before: int) -> Place
 
 
 def _halved(rows: Image, values: Numbers, added: Numbers) -> Places:
-    """Where numbers, which are in order, go among those of these rows: between two of a sample, halved for all at once.
+    """The insertion points of sorted numbers into `rows`: first among a sample of the rows, then by bisection.
 
-    Few of the rows are looked at.
+    All numbers are bisected at the same time, and only a few of the rows are compared.
     """
     n_below = np.searchsorted(values[rows[::SAMPLE]], added, "right")
     low = np.maximum((n_below - 1) * SAMPLE + 1, 0)
@@ -373,7 +374,7 @@ def _halved(rows: Image, values: Numbers, added: Numbers) -> Places:
 
 
 class _Merged:
-    """An order that is known whole."""
+    """An order that is completely in memory."""
 
     def __init__(self, values: Places, missing: Places, nan: Places) -> None:
         self._parts = (values, missing, nan)
@@ -384,9 +385,9 @@ class _Merged:
 
 
 class _Search:
-    """Finds places in the order by reading the column where it must.
+    """Finds positions in the order, and reads the column only where it must.
 
-    Where a row can be read for itself, several are looked at together: that costs little more than one.
+    Where single rows can be read, one step reads several of them, which costs little more than reading one.
     """
 
     def __init__(self, index: SortedRowsIndex, source: KeySource) -> None:
@@ -394,7 +395,7 @@ class _Search:
         self._known = index.known
 
     def place(self, key: Key, after: bool, least: int | None = None) -> int:
-        """The first place whose key is not below `key` (with `after`: is above it); `least` is one not above it."""
+        """The first position whose key is not below `key` (with `after`: is above it). `least` is a lower bound."""
         bisect = bisect_right if after else bisect_left
         low, high = least or 0, self._index.n_values
         takes_many = not isinstance(key, bytes) and self._source.is_open_to_rows
@@ -412,20 +413,20 @@ class _Search:
         return low
 
     def _keys(self, places: Sequence[int]) -> list[Key]:
-        """The keys of the rows at these places of the order, which increase."""
+        """The keys of the rows at these increasing positions of the order."""
         found = None
         if len(places) > 1 and not all(place in self._known for place in places):
             found = self._source.keys_of_few(self._index.rows_at(places))
         if found is None:
             return [self._at(place) for place in places]
         keys: list[Key] = found.tolist()
-        if isinstance(places, range):  # the last look of a search: the other end of a range is often among them
+        if isinstance(places, range):  # the last step of a search: often includes the range's other end
             for place, key in zip(places, keys, strict=True):
                 self._note(place, key)
         return keys
 
     def _at(self, place: int) -> Key:
-        """The key of the row at a place of the order."""
+        """The key of the row at a position of the order."""
         if place not in self._known:
             self._note(place, self._source.key(self._index.row(place)))
         return self._known[place]
@@ -435,7 +436,7 @@ class _Search:
             self._known.clear()
         self._known[place] = key
 
-    # -- where to look next --
+    # -- which positions to read next --
 
     def _ways_to_many(self, key: Key, least: int | None) -> Iterator[Way]:
         is_met = False
@@ -449,7 +450,7 @@ class _Search:
             was_met, is_met = is_met, True
             if not was_met:
                 return self._before(low, high) if key == self._known.get(high) else self._behind(low, high)
-            # Many equal the key: the middle alone, as long as places at equal distances would lie far apart.
+            # Many rows equal the key. While the range is too wide for equally spaced probes, bisect.
             return self._spread(low, high) if high - low <= MOST_PROBES**2 else ((low + high) // 2,)
 
         if least is not None:
@@ -461,7 +462,7 @@ class _Search:
                 yield self._spread
 
     def _near(self, low: int, high: int) -> Sequence[int]:
-        """The other end of a range is often near its beginning: where a search came by already, or else the nearest."""
+        """Positions near the start of a range, where its end often is: those already read, or else the nearest."""
         stop = low
         while stop < min(low + MOST_PROBES, high) and stop in self._known:
             stop += 1
@@ -489,7 +490,7 @@ class _Search:
             yield lambda low, high: noted((low + high) // 2)
 
     def _about(self, low: int, high: int, guess: int) -> Sequence[int]:
-        """Places about a guess, the farther the fewer, all in one block of the index."""
+        """Positions around a guess, denser near it, all in one block of the index."""
         begin, stop = _block_of(guess, low, high)
         miss = math.isqrt(high - low)
         steps = [max(1, miss >> shift) for shift in (4, 2, 0)]
@@ -497,12 +498,12 @@ class _Search:
         return sorted(place for place in wanted if begin <= place < stop)
 
     def _spread(self, low: int, high: int) -> Sequence[int]:
-        """Places at equal distances about the middle, all in one block of the index."""
+        """Equally spaced positions around the middle, all in one block of the index."""
         begin, stop = _block_of((low + high) // 2, low, high)
         return [*range(begin, stop, -(-(stop - begin) // MOST_PROBES)), *((stop - 1,) if stop - begin > 1 else ())]
 
     def _guess(self, low: int, high: int, key: Key) -> int:
-        """Where the key should be, if keys lay evenly between two that are known, or else the outermost."""
+        """The position of the key by linear interpolation between known keys, or else between the outermost keys."""
         if high - low < EVEN_FROM or isinstance(key, bytes):
             return (low + high) // 2
         first = low - 1 if low - 1 in self._known else low
@@ -514,7 +515,7 @@ class _Search:
         return min(max(first + int(share * (end - first)), low), high - 1)
 
     def _beyond(self, low: int, high: int, key: Key, last: int) -> int:
-        """On the other side of the key, if `last` was a guess that missed it by no more than chance does."""
+        """A position beyond the key as seen from `last`, assuming that this guess missed by no more than chance."""
         if high - low < EVEN_FROM or isinstance(key, bytes):
             return (low + high) // 2
         miss = 2 * math.isqrt(high - low)
@@ -522,6 +523,6 @@ class _Search:
 
 
 def _block_of(place: int, low: int, high: int) -> tuple[int, int]:
-    """The places from `low` to `high` that are in the same block of the index as this one."""
+    """The positions from `low` to `high` that are in the same block of the index as `place`."""
     first = place // BLOCK * BLOCK
     return max(low, first), min(high, first + BLOCK)
