@@ -5,9 +5,9 @@
     cn.write("run.h5", {"ts": [1, 2], "energy": [0.5, 0.7]}, table="events")
     cn.read("run.h5", "events")
 
-Everything else is reached from here: `open`, `open_table`, `open_sparse`, `read`, `write`, `column`, `check`, `fix`,
+The public API: `open`, `open_table`, `open_sparse`, `read`, `write`, `column`, `check`, `fix`,
 `read_element`, `write_element`, `to_anndata`, `from_anndata`, `convert`, `show_versions`, `errors`.
-Importing this package is quick: the rooms behind it are loaded when first used.
+Importing this package is fast: its subpackages are loaded when first used.
 """
 
 from __future__ import annotations

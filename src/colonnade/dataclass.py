@@ -1,9 +1,9 @@
-"""`dataclass` as in the standard library, at a fraction of its cost.
+"""A replacement for the standard library's `dataclass` that costs a fraction at import.
 
-The standard one compiles six methods for every class at every start, which is most of what loading this package would
-take. Here `__init__` alone is compiled; the other methods are the same functions for all classes. Meaning and options
-are the standard ones, of which this package needs `frozen`, `slots` and `eq`; `field`, `replace`, `fields` and `asdict`
-are those of the standard library. A class extends one dataclass at most.
+The standard decorator compiles six methods for every class at every start, which would be most of the time to import
+this package. Here only `__init__` is compiled; all classes share the other methods. Meaning and options are the
+standard ones, but only `frozen`, `slots` and `eq` are supported. `field`, `replace`, `fields` and `asdict` of the
+standard library work with these classes. A class can extend at most one dataclass.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Members = dict[str, "Field[Any]"]
 
 
 class _Unset:
-    """Where the caller gave no value, and a factory makes one."""
+    """Marks an argument that was not given, for which a factory creates the value."""
 
     def __repr__(self) -> str:
         return "<factory>"
@@ -29,7 +29,7 @@ UNSET = _Unset()
 
 
 class _Standard:
-    """An attribute that the standard library's functions, and other libraries, look for; made when one of them asks."""
+    """An attribute that the standard library and other libraries look for, created on first access."""
 
     def __init__(self, name: str, frozen: bool, slots: bool, eq: bool) -> None:
         self._name, self._options = name, {"frozen": frozen, "slots": slots, "eq": eq}
@@ -71,12 +71,12 @@ def _made(cls: type, frozen: bool, slots: bool, eq: bool) -> type:
 
 
 def _is_written(cls: type, name: str) -> bool:
-    """Whether the class has its own method. One that has its own `__eq__` has None for a `__hash__`, by Python."""
+    """Whether the class body defines the method. Python sets `__hash__` to None if the body defines only `__eq__`."""
     return name in cls.__dict__ and not (name == "__hash__" and cls.__dict__[name] is None)
 
 
 def _member(cls: type, name: str, annotation: object) -> Field[Any]:
-    """A member as its class body has it; what stays on the class is its default."""
+    """A member as defined in the class body; only its default stays on the class."""
     value: Any = cls.__dict__.get(name, MISSING)
     member: Field[Any] = value if isinstance(value, Field) else field(default=value)
     if member.default.__class__.__hash__ is None:
@@ -117,7 +117,7 @@ def _init_of(cls: type, members: Members, frozen: bool) -> Callable[..., None]:
 
 
 def _slotted(cls: type, own: Iterable[str], given: dict[str, object]) -> type:
-    """The class made again: slots must be there when a class begins."""
+    """Create the class again with slots: slots can only be defined when a class is created."""
     body = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__", *own)}
     made = type(cls)(cls.__name__, cls.__bases__, {**body, **given, "__slots__": tuple(own)})
     made.__qualname__ = cls.__qualname__

@@ -1,18 +1,18 @@
-"""Every error colonnade raises, sorted by who must act.
+"""Every error colonnade raises, grouped by who must act.
 
     ColonnadeError
-    ├─ UsageError (ValueError)           you asked for what cannot be
+    ├─ UsageError (ValueError)           the request cannot be carried out
     │  ├─ ColumnNotFound (KeyError)      names the nearest columns
     │  ├─ TableNotFound (KeyError)       names the nearest tables
-    │  ├─ PredicateError                 a predicate that means nothing: text and position
-    │  └─ DataError                      rows given do not fit: column, row, value
+    │  ├─ PredicateError                 an invalid predicate: text and position
+    │  └─ DataError                      the given rows do not fit: column, row, value
     ├─ FormatError                       the file breaks its own rules
-    │  └─ CorruptError                   bytes are not what they claim
-    ├─ UnsupportedError                  the file is right, we are behind
-    └─ ConflictError (OSError)           read-only, locked, or changed under us
+    │  └─ CorruptError                   the bytes do not match what they claim to be
+    ├─ UnsupportedError                  the file is valid, but not supported yet
+    └─ ConflictError (OSError)           read-only, locked, or changed meanwhile
 
-A message says what, where (file, object, byte or row), which rule, and what to do. The facts of
-the message are attributes of the error too, so that programs need not read text.
+A message states what is wrong, where (file, object, byte or row), which rule, and what to do. The facts of
+the message are also attributes of the error, so programs do not need to parse the message.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from contextlib import contextmanager
 
 
 class ColonnadeError(Exception):
-    """Any error of this library. `facts` holds what the message says, by name."""
+    """Base class of all errors of this library. `facts` holds the facts of the message by name."""
 
     def __init__(self, message: str, **facts: object) -> None:
         super().__init__(message)
@@ -45,18 +45,18 @@ class ColonnadeError(Exception):
 
 
 def _rebuild(kind: type[ColonnadeError], message: str, facts: dict[str, object]) -> ColonnadeError:
-    """The error as it was before it was pickled, whatever its constructor takes."""
+    """Restore a pickled error, whatever arguments its constructor takes."""
     error = kind.__new__(kind, message)
     ColonnadeError.__init__(error, message, **facts)
     return error
 
 
 class UsageError(ColonnadeError, ValueError):
-    """You asked for what cannot be."""
+    """The request cannot be carried out as given."""
 
 
 class _NotFoundError(UsageError, KeyError):
-    """A name that is not there, with the nearest that are."""
+    """A name that does not exist, with the most similar names that do."""
 
     def __init__(self, kind: str, name: str, where: str, known: Iterable[str]) -> None:
         names = list(known)
@@ -72,25 +72,25 @@ class _NotFoundError(UsageError, KeyError):
 
 
 class ColumnNotFound(_NotFoundError):
-    """No column of this name: names the nearest ones."""
+    """There is no column of this name. The message lists the most similar names."""
 
     def __init__(self, name: str, where: str, known: Iterable[str]) -> None:
         super().__init__("column", name, where, known)
 
 
 class TableNotFound(_NotFoundError):
-    """No table at this path: names the nearest ones."""
+    """There is no table at this path. The message lists the most similar paths."""
 
     def __init__(self, name: str, where: str, known: Iterable[str]) -> None:
         super().__init__("table", name, where, known)
 
 
 class PredicateError(UsageError):
-    """A predicate that cannot be read, or does not suit its columns. Facts: text, position, column where known."""
+    """A predicate that cannot be parsed or does not fit its columns. Facts: text, position, column where known."""
 
 
 class DataError(UsageError):
-    """Rows given do not fit. Facts: column, row, value where they are known."""
+    """The given rows do not fit. Facts: column, row, value where they are known."""
 
 
 class FormatError(ColonnadeError):
@@ -98,20 +98,20 @@ class FormatError(ColonnadeError):
 
 
 class CorruptError(FormatError):
-    """Bytes are not what they claim to be. Facts: path, row or offset, expected, found."""
+    """The bytes do not match what they claim to be. Facts: path, row or offset, expected, found."""
 
 
 class UnsupportedError(ColonnadeError):
-    """The file is right, and this library cannot read it yet. Facts: feature, path."""
+    """The file is valid, but this library does not support it yet. Facts: feature, path."""
 
 
 class ConflictError(ColonnadeError, OSError):
-    """The file is read-only, locked, or changed under us."""
+    """The file is read-only, locked, or was changed by someone else."""
 
 
 @contextmanager
 def rows_as(row_of: Callable[[int], int]) -> Iterator[None]:
-    """Errors about a row that is counted within a part: given on with the row that `row_of` makes of it."""
+    """Re-raise errors about a row of a part with the row number that `row_of` returns for it."""
     try:
         yield
     except ColonnadeError as error:
@@ -124,7 +124,7 @@ def rows_as(row_of: Callable[[int], int]) -> Iterator[None]:
 
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:
-    """Up to three of `known` that look like `name`, without regard to case."""
+    """Up to three of `known` that are similar to `name`, ignoring case."""
     from difflib import get_close_matches
 
     by_key: dict[str, str] = {}

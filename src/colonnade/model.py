@@ -1,10 +1,10 @@
 """Tables, columns and datatypes as plain data: frozen, without handles, picklable.
 
-Every other room speaks in these words. Nothing here opens a file or knows Arrow.
+All other modules use these types. Nothing here opens a file or imports Arrow.
 
-A `StoredType` is an HDF5 datatype written down as data. The kinds:
+A `StoredType` describes an HDF5 datatype as plain data. The kinds:
 
-| kind | HDF5 class | what else is filled in |
+| kind | HDF5 class | other fields that are set |
 | --- | --- | --- |
 | integer, bitfield | INTEGER, BITFIELD | size, order, signed, precision |
 | float | FLOAT | size, order, precision, mantissa, exponent (bits of each) |
@@ -40,21 +40,21 @@ Charset = Literal["ascii", "utf-8"]
 Padding = Literal["terminated", "null", "space"]
 Storage = Literal["compact", "contiguous", "chunked", "virtual", "external", "sectioned"]
 Severity = Literal["error", "warning", "note"]
-# How the rows of a column stand for its values, where the datatype alone does not say it:
-#   truth: integers for booleans, 0 is false and all others are true; double: integers for float64
-#   date, date-time: text as RFC 3339 has it
-#   pointers: offsets and lengths into bytes beside them; levels: text that is one of the categories
-#   codes: codes of categories of which those are missing that equal the fill, and no others: -1 is as wrong as any
-#   bits: floats of which those are missing that equal the fill bit by bit; r: those that are R's NA
+# How the stored rows of a column encode its values, where the datatype alone does not determine it:
+#   truth: integers for booleans, 0 is false and everything else is true; double: integers for float64
+#   date, date-time: RFC 3339 strings
+#   pointers: offsets and lengths into a companion dataset of bytes; levels: strings that are among the categories
+#   codes: category codes; only codes equal to the fill are missing, so -1 is as invalid as any other unknown code
+#   bits: floats; those equal to the fill bit by bit are missing; r: floats; those equal to R's NA are missing
 Kept = Literal["truth", "double", "date", "date-time", "pointers", "levels", "codes", "bits", "r"]
-# Called while rows are written: how many are done, and how many there are in all (None where unknown).
+# Called while rows are written: the number of rows done, and the total (None where unknown).
 Progress = Callable[[int, int | None], None]
 
 DEFAULT_CHUNK_ROWS = 65_536
 
 
 def is_utf8(text: str) -> bool:
-    """Whether a text can be written at all: it holds no half of a surrogate pair."""
+    """Whether a string can be encoded as UTF-8, that is, holds no unpaired surrogate."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -63,7 +63,7 @@ def is_utf8(text: str) -> bool:
 
 
 def shown_name(name: str) -> str:
-    """A name from a file as text that can be written anywhere; bytes that are not UTF-8 are escaped."""
+    """A name from a file as a string that can be printed anywhere; bytes that are not UTF-8 are escaped."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 
@@ -181,7 +181,7 @@ class FilterInfo:
 
 @dataclass(frozen=True, slots=True)
 class ChunkGrid:
-    """How `n_rows` rows are cut into chunks of `chunk_rows`; the last may be short."""
+    """How `n_rows` rows are divided into chunks of `chunk_rows`; the last chunk may be short."""
 
     n_rows: int
     chunk_rows: int
@@ -210,14 +210,14 @@ class CategoriesInfo:
 
 @dataclass(frozen=True, slots=True)
 class ColumnInfo:
-    """One column or label of a table, as far as metadata tells.
+    """One column or label of a table, as described by its metadata.
 
-    `fill` is the stored mark of a missing row: the bytes of one element in memory form (native
-    byte order, strings null-padded), of the text for variable-length strings, of the elements for
-    a sequence. None when no fill value was set by the writer. `is_masked`: a dataset of booleans beside the rows says
-    which are missing. `link` is the path of its dataset or group below the table's, where that is not its name. `kept`
-    says what rows stand for, where the datatype does not. `pandas` is the note of what pandas knows of it (see
-    `exchange.pandas_notes`). `problem` says why the column cannot be read, if so.
+    `fill` is the stored value that marks a missing row: the bytes of one element in memory form (native
+    byte order, strings null-padded), of the string for variable-length strings, of the elements for
+    a sequence. It is None when the writer set no fill value. `is_masked`: a mask, a separate dataset of booleans, marks
+    the missing rows. `link` is the path of its dataset or group relative to the table's, if it differs from the name.
+    `kept` is how rows encode values, where the datatype does not determine it. `pandas` is the note about its pandas
+    type (see `exchange.pandas_notes`). `problem` is the reason why the column cannot be read, if it cannot.
     """
 
     name: str
@@ -247,7 +247,7 @@ class ColumnInfo:
 
     @property
     def leads_elsewhere(self) -> bool:
-        """Whether what a row holds lies elsewhere and may be of any length, so that its size here tells nothing."""
+        """Whether rows refer to data of any length stored elsewhere, so that the element size is not the data size."""
         return self.type.has_pointers or self.kept == "pointers"
 
     @property
@@ -260,13 +260,13 @@ UNREADABLE = StoredType("unknown", 1, tag="unreadable")
 
 
 def unreadable_column(name: str, problem: str, link: str | None = None, is_label: bool = False) -> ColumnInfo:
-    """A column that is named in the file and cannot be described: it stays a column, and reading it raises."""
+    """A column that the file names but that cannot be described. It stays a column; reading it raises."""
     return ColumnInfo(name, UNREADABLE, 0, "contiguous", link=link, is_label=is_label, problem=problem)
 
 
 @dataclass(frozen=True, slots=True)
 class OtherColumn:
-    """A column of a table whose values are kept elsewhere, in something that is no column: its name, and where."""
+    """A column whose values are stored elsewhere, in an object that is not a column: its name, and the path."""
 
     name: str
     place: str
@@ -276,9 +276,9 @@ class OtherColumn:
 class IndexInfo:
     """One search index of a column.
 
-    kind: "chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom", or the KIND of one that is not known here.
-    fresh: whether its shape and attributes suit the column as it is; `problem` says why not.
-    trusted: whether it was built here or verified, and so is used by default.
+    kind: "chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom", or the KIND attribute of an unknown kind.
+    fresh: whether its shape and attributes match the column as it is now; `problem` is the reason if not.
+    trusted: whether it was built here or verified. Trusted indexes are used by default.
     """
 
     column: str
@@ -292,9 +292,9 @@ class IndexInfo:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result of a check: which rule, how bad, where, what.
+    """One result of a check: the rule, the severity, the path, and what is wrong.
 
-    clause: where the document says so. found, expected: the two that do not agree. advice: what to do about it.
+    clause: of the specification. found, expected: the two values that differ. advice: what to do about it.
     """
 
     rule: str
@@ -309,7 +309,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """What a rule has found: a Finding that does not know its rule yet. `advice` is the rule's own when empty."""
+    """A violation found by a rule: a Finding without its rule. If `advice` is empty, the rule's advice is used."""
 
     severity: Severity
     path: str
@@ -321,10 +321,10 @@ class Breach:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of a layout. `checks` look at a table as the layout sees it, and give what breaks the rule.
+    """One rule of a layout. `checks` inspect a table in the layout's raw form, and yield what breaks the rule.
 
-    id: its number on the page of rules. clause: of the document. says: what it asks for, in one sentence.
-    advice: what to do about a breach. deep: whether it also, or only, shows in the values of columns.
+    id: its number on the rules page. clause: of the specification. says: what it requires, in one sentence.
+    advice: what to do about a breach. deep: whether checking it also, or only, needs the values of columns.
     """
 
     id: str
@@ -349,9 +349,9 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One thing that can be mended without touching data: where, what is done, and which findings go by it.
+    """One repair that does not touch data: the path, what is done, and which findings it resolves.
 
-    mends: rule and path of each. `do` is called inside a change, and says whether it could be done.
+    mends: rule and path of each resolved finding. `do` is called inside a change, and returns whether it succeeded.
     """
 
     path: str
@@ -361,7 +361,7 @@ class Repair:
 
 
 class LazyColumns(Sequence[ColumnInfo]):
-    """Columns whose names are known, and which are described one by one when they are asked for."""
+    """Columns whose names are known, and each of which is described when it is first accessed."""
 
     def __init__(
         self,
@@ -374,7 +374,7 @@ class LazyColumns(Sequence[ColumnInfo]):
         self._known = {} if known is None else known
 
     def followed_by(self, more: Sequence[ColumnInfo]) -> LazyColumns:
-        """These columns, then those, which are described already."""
+        """These columns followed by `more`, which are already described."""
         self._known.update({column.name: column for column in more})
         return LazyColumns((*self.names, *(column.name for column in more)), self._describe, self._known)
 
@@ -407,7 +407,7 @@ class LazyColumns(Sequence[ColumnInfo]):
 
 
 class ColumnsByName(Mapping[str, ColumnInfo]):
-    """Lazy columns by their names: to list the names describes none of them."""
+    """Lazy columns by name. Listing the names does not describe any column."""
 
     def __init__(self, columns: LazyColumns) -> None:
         self._columns = columns
@@ -432,7 +432,7 @@ class ColumnsByName(Mapping[str, ColumnInfo]):
 
 
 class LazyFindings(Sequence[Finding]):
-    """Findings that are looked for when somebody asks."""
+    """Findings that are computed when first accessed."""
 
     def __init__(self, find: Callable[[], Sequence[Finding]]) -> None:
         self._find = find
@@ -465,10 +465,10 @@ class LazyFindings(Sequence[Finding]):
 
 @dataclass(frozen=True)
 class TableInfo:
-    """One table, described once. `columns` are in their logical order; `labels` stand apart.
+    """The description of one table. `columns` are in their logical order; `labels` are separate.
 
-    `members` are the columns, then the labels that are not columns too. Of a wide table, columns and problems are
-    lazy: `column_names` and the keys of `by_name` describe no column.
+    `members` are the columns, then the labels that are not also columns. In a wide table, columns and problems are
+    lazy: `column_names` and the keys of `by_name` do not describe any column.
     """
 
     path: str
@@ -501,7 +501,7 @@ class TableInfo:
 
     @property
     def row_labels(self) -> list[str]:
-        """What names the rows in a pandas frame: the labels, and first a plain column that `_index` names (5.3)."""
+        """The names of the index levels in a pandas frame: a plain column named by `_index` (5.3), then the labels."""
         labels = self.label_names
         named = self.index_name if self.index_name in self.by_name and self.index_name not in labels else None
         return labels if named is None else [named, *labels]
@@ -515,13 +515,13 @@ class TableInfo:
 
     @property
     def label_names(self) -> list[str]:
-        """The names of the labels, the first one first."""
+        """The names of the labels, in their order."""
         return [label.name for label in self.labels]
 
 
 @dataclass(frozen=True, slots=True)
 class TableText:
-    """What the caller says about a table as a whole."""
+    """What the caller specifies about a table as a whole."""
 
     title: str | None = None
     description: str | None = None
@@ -529,7 +529,7 @@ class TableText:
 
 
 class Auto:
-    """The value of an option nobody set: the library decides."""
+    """The value of an option that was not set: the library decides."""
 
     _only: Auto | None = None
 
@@ -551,26 +551,26 @@ Strings = Literal["auto", "fixed", "variable", "categories"]
 
 @dataclass(frozen=True, slots=True)
 class ColumnOptions:
-    """How one column is to be written; what is left out is decided from the data.
+    """How to write one column. Anything you don't specify is chosen from the data.
 
-    units, units_vocabulary, description: what the values mean, for people.
+    units, units_vocabulary, description: what the values mean, for human readers.
     fill: the stored value that marks a missing row; None for a column that has no missing rows.
     chunk_rows: rows in a chunk (default: up to 65,536, fewer for small or very wide tables).
-    filters: such as "shuffle+deflate:4", "scale-offset", "zstd:3", or "none"; default: tried on the first rows, with
-        filters that are built into every HDF5 library; "portable": the same with those that readers without that
-        library have too (pyfive, jsfive, kerchunk). scale-offset keeps every integer; of floats it keeps the decimals
-        that you ask for ("scale-offset:3"), NaN, infinities and missing rows.
-    strings: "fixed" or "variable" length, or by "categories" (it reads as text all the same, unless dictionaries are
-        asked for); "auto" takes categories where rows repeat, else fixed where it does not waste space.
-    categories: True makes a categorical of text or numbers, which reads as a dictionary; a list names its categories,
-        in their order; False keeps text from being stored by categories.
+    filters: such as "shuffle+deflate:4", "scale-offset", "zstd:3", or "none". By default they are chosen by trial on
+        the first rows, among the filters built into every HDF5 library; "portable" chooses only among those that
+        readers without that library support too (pyfive, jsfive, kerchunk). scale-offset keeps integers exactly; for
+        floats it keeps NaN, infinities, missing rows and the number of decimals given ("scale-offset:3").
+    strings: "fixed" or "variable" length, or "categories" (the column still reads as strings, unless dictionaries are
+        requested); "auto" uses categories if values repeat, else fixed length if that does not waste space.
+    categories: True makes strings or numbers categorical, which reads as a dictionary; a list gives the categories,
+        in their order; False prevents strings from being stored as categories.
     ordered: whether the order of the categories means something.
     enum: True stores a categorical as an HDF5 enum instead of codes and a categories dataset.
     sparse: True stores only the rows that are not missing, in HDF5's proposed sectioned chunks: missing rows cost
-        nothing, but no released HDF5 library reads the column (all else in the file, it does). For numbers, booleans,
-        times and bytes of one length.
-    masked: True stores a mask beside the values also where no row is missing (layout "anndata"; for pandas' nullable
-        types that is the default).
+        nothing, but no released HDF5 library can read the column (it can read the rest of the file). For numbers,
+        booleans, times and bytes of one length.
+    masked: True stores a mask with the values even if no row is missing (layout "anndata"; the default for pandas'
+        nullable types).
     """
 
     units: str | None = None
@@ -590,9 +590,9 @@ class ColumnOptions:
         for option in ("units", "units_vocabulary", "description", "filters"):
             value = getattr(self, option)
             if value is not None and not isinstance(value, str):
-                raise UsageError(f"{option} must be a text, not {value!r}", option=option)
+                raise UsageError(f"{option} must be a string, not {value!r}", option=option)
         if self.chunk_rows is not None and (isinstance(self.chunk_rows, bool) or not isinstance(self.chunk_rows, int)):
-            raise UsageError(f"chunk_rows must be a whole number, not {self.chunk_rows!r}", option="chunk_rows")
+            raise UsageError(f"chunk_rows must be an integer, not {self.chunk_rows!r}", option="chunk_rows")
         if self.chunk_rows is not None and not 1 <= self.chunk_rows <= 2**31:
             raise UsageError(f"chunk_rows must be at least 1, not {self.chunk_rows}")
         if self.strings not in ("auto", "fixed", "variable", "categories"):

@@ -1,4 +1,4 @@
-"""Objects whose attributes cannot be set by mistake."""
+"""Objects that reject attributes set by mistake."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Sealed:
-    """Setting an attribute that is not a property with a setter is an AttributeError that names those that are."""
+    """Only properties with a setter can be set; anything else raises an AttributeError that lists those properties."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
-"""A set of rows, as ranges in increasing order that neither touch nor overlap: the only row-set type.
+"""A set of rows, as increasing ranges that neither touch nor overlap. It is the only row-set type.
 
-Every operation works on whole arrays of ranges, so that millions of ranges are no trouble.
+Every operation works on whole arrays of ranges, so millions of ranges are fast.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from colonnade import kernels
 from colonnade.errors import UsageError
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
-_FARTHEST = 1 << 62  # rows up to which a chunk more does not overflow
+_FARTHEST = 1 << 62  # row numbers up to here plus one chunk do not overflow
 
 
 def row_numbers(rows: Any, n_rows: int) -> RowNumbers:
-    """Row numbers counted from the first row; negative ones count from the end. One that no row has is refused."""
+    """Row numbers counted from the first row; negative ones count from the end. Raises if there is no such row."""
     numbers = integers(rows)
     outside = (numbers < -n_rows) | (numbers >= n_rows)
     if outside.any():
@@ -29,7 +29,7 @@ def row_numbers(rows: Any, n_rows: int) -> RowNumbers:
 def integers(given: Any) -> np.ndarray[Any, Any]:
     """A 1-D array of integers that can be compared and cast safely: a cast of 2**64 - 1 to int64 would make it -1.
 
-    It is int64, or of Python's integers where one does not fit: none of those is a row of a table.
+    Its dtype is int64, or object (Python integers) where one does not fit: those cannot be rows of a table.
     """
     numbers = np.asarray(given)
     if numbers.ndim != 1:
@@ -51,14 +51,14 @@ def _is_integer(value: Any) -> bool:
 
 
 class Selection:
-    """Rows `starts[i]` up to but without `stops[i]`, for each i."""
+    """Rows from `starts[i]` up to but excluding `stops[i]`, for each i."""
 
     __slots__ = ("_count", "starts", "stops")
 
     def __init__(self, starts: RowNumbers, stops: RowNumbers) -> None:
         self.starts = starts
         self.stops = stops
-        self._count: int | None = None  # counted once: nothing changes a selection
+        self._count: int | None = None  # cached: selections are immutable
 
     @classmethod
     def of(cls, start: int, stop: int) -> Selection:
@@ -74,7 +74,7 @@ class Selection:
 
     @classmethod
     def from_rows(cls, rows: RowNumbers) -> Selection:
-        """Rows that are increasing and distinct."""
+        """The selection of these rows, which must be increasing and distinct."""
         if not len(rows):
             return cls.none()
         if int(rows[-1]) - int(rows[0]) + 1 == len(rows):
@@ -99,7 +99,7 @@ class Selection:
 
     @classmethod
     def joined(cls, parts: Sequence[Selection]) -> Selection:
-        """Selections that follow each other, as one."""
+        """Concatenate selections, each of which begins after the one before."""
         parts = [part for part in parts if part]
         if not parts:
             return cls.none()
@@ -114,7 +114,7 @@ class Selection:
 
     @property
     def span(self) -> int:
-        """The number of rows from the first to the last, with those between them."""
+        """The number of rows from the first to the last, including unselected rows between them."""
         return int(self.stops[-1] - self.starts[0]) if len(self.starts) else 0
 
     def __bool__(self) -> bool:
@@ -188,15 +188,15 @@ class Selection:
             return Selection.of(first, last + 1)
         if last - first < len(self.starts) // 8 and self.stops[-1] < _FARTHEST:  # more ranges than chunks
             edges = np.arange(first, last + 2, dtype=np.int64) * chunk_rows
-            nearest = np.searchsorted(self.stops, edges[:-1], "right")  # of the ranges that end behind an edge
+            nearest = np.searchsorted(self.stops, edges[:-1], "right")  # the first range that ends after each edge
             return Selection.from_mask(self.starts[nearest] < edges[1:], first)
         return _joined(_divided(self.starts, chunk_rows), _divided(self.stops - 1, chunk_rows) + 1)
 
     def windows(self, rows: int) -> Iterator[tuple[int, int]]:
-        """Ranges that end at multiples of `rows` and together hold the selection; those that hold none are left out."""
+        """Ranges that end at multiples of `rows` and together cover the selection; ranges without rows are left out."""
         touched = self.touched(rows)
         for start, stop in zip(touched.starts.tolist(), touched.stops.tolist(), strict=True):
-            for window in range(start, stop):  # one by one: a file may claim any number of rows
+            for window in range(start, stop):  # lazy: a file may claim any number of rows
                 yield window * rows, (window + 1) * rows
 
     def __repr__(self) -> str:
@@ -205,7 +205,7 @@ class Selection:
 
 
 def _divided(rows: RowNumbers, by: int) -> RowNumbers:
-    """Whole quotients; a shift is several times quicker, and chunks mostly have a power of two rows."""
+    """Integer quotients. Chunks mostly have a power of two rows, and a shift is several times faster."""
     return rows >> (by.bit_length() - 1) if by & (by - 1) == 0 else rows // by
 
 
@@ -232,7 +232,7 @@ def _overlaid(a: Selection, b: Selection, depth: int) -> Selection:
                 return one
     places = np.concatenate((a.starts, b.starts, a.stops, b.stops))
     steps = np.repeat([1, -1], [len(a.starts) + len(b.starts), len(a.stops) + len(b.stops)])
-    order = np.lexsort((-steps, places))  # where one range ends and another begins, the beginning comes first
+    order = np.lexsort((-steps, places))  # at equal positions starts come before stops
     places, level = places[order], np.cumsum(steps[order])
     inside = level >= depth
     edges = np.flatnonzero(np.diff(inside.astype(np.int8), prepend=0))

@@ -1,4 +1,4 @@
-"""The NumPy dtypes of stored types: in memory, and in the file where elements lie there as they do in memory."""
+"""The NumPy dtypes of stored types: in memory, and in the file where both representations are the same."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def memory_dtype(stored: StoredType) -> np.dtype[Any]:
 
 
 def integer_bounds(stored: StoredType) -> tuple[int, int]:
-    """The least and the greatest value that an integer datatype holds."""
+    """The smallest and the largest value of an integer datatype."""
     bits = min(stored.precision, 8 * memory_dtype(stored).itemsize)
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if stored.signed else (0, (1 << bits) - 1)
 
 
 def raw_dtype(stored: StoredType) -> np.dtype[Any] | None:
-    """The elements as they lie in the file, if that is how they lie in memory, up to their byte order.
+    """The dtype of elements as stored in the file, if they differ from memory at most in byte order; else None.
 
-    Not so bitfields: they may use some of their bits only, which their description does not tell.
+    None for bitfields: they may use only some of their bits, and their description does not state which.
     """
     dtype = memory_dtype(stored)
     number = stored.item if stored.kind in ("boolean", "enum") else stored

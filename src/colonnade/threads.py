@@ -1,7 +1,7 @@
-"""Work shared among threads, its results in order.
+"""Work distributed over threads, with its results in order.
 
-One pool for each number of threads, made when it is first needed. As many threads as cores by default, or as
-COLONNADE_THREADS says.
+There is one pool for each number of threads, created when it is first needed. The default number of threads is the
+number of cores, or COLONNADE_THREADS.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-WORTH_THREADS = 4 << 20  # bytes of rows; of fewer, threads would mostly wait for each other
+WORTH_THREADS = 4 << 20  # bytes of rows; with fewer, threads would mostly wait for each other
 _POOLS: dict[int, ThreadPoolExecutor] = {}
 _HERE = threading.local()
 
 
 def default_threads() -> int:
-    """As many as there are cores for this process."""
+    """The number of cores available to this process."""
     asked = os.environ.get("COLONNADE_THREADS", "")
     if asked.isdigit() and int(asked) > 0:
         return int(asked)
@@ -34,9 +34,9 @@ def default_threads() -> int:
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
-    """What `work` gives for each item, in their order. A few are worked at ahead of the one that is asked for.
+    """The results of `work` for each item, in order. A few items are processed ahead of the one being consumed.
 
-    Inside such work it is done at once: threads never wait for each other.
+    A call from inside such work runs in the same thread, so that pool threads never wait for each other.
     """
     if n_threads < 2 or getattr(_HERE, "works", False):
         yield from map(work, items)
@@ -50,7 +50,7 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item], n_threads: i
             yield work(first)
         return
     pool = _pool(n_threads)
-    assert first is not None  # there is a second
+    assert first is not None  # there is a second item, so there is a first
     waiting.extend((pool.submit(work, first), pool.submit(work, second)))
     try:
         for item in items:
@@ -64,11 +64,11 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item], n_threads: i
             one.cancel()
         for one in waiting:
             if not one.cancelled():
-                one.exception()  # whatever it reads must not be closed under it
+                one.exception()  # wait: what it reads must not be closed while it runs
 
 
 def begin(work: Callable[[], Result], n_threads: int) -> Future[Result]:
-    """Work that is done in another thread, or at once where there is none to spare."""
+    """Start work in another thread, or run it immediately where there is none to spare."""
     if n_threads > 1 and not getattr(_HERE, "works", False):
         return _pool(n_threads).submit(work)
     from concurrent.futures import Future

@@ -232,8 +232,8 @@ def test_values(text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "position", "words"),
     [
-        ("", 0, ["empty text"]),
-        (" \n", 0, ["empty text"]),
+        ("", 0, ["empty string"]),
+        (" \n", 0, ["empty string"]),
         ("true", 0, ["'true'", "by itself"]),
         ("x = 1 and False", 10, ["'False'", "by itself"]),
         ("not true", 4, ["'true'", "by itself"]),
@@ -278,8 +278,8 @@ def test_values(text: str, value: Any) -> None:
         ("x not = 3", 6, ["'='", "in, between, like, startswith, contains"]),
         ("x like 3", 7, ["'3'", "a text"]),
         ("x like x'00'", 7, ["x'00'", "a text"]),
-        ("x startswith y", 13, ["'y'", "a text in quotes"]),
-        ("x contains true", 11, ["'true'", "a text in quotes"]),
+        ("x startswith y", 13, ["'y'", "a string in quotes"]),
+        ("x contains true", 11, ["'true'", "a string in quotes"]),
         ("startswith(x 'a')", 13, ["'a'", ","]),
         ("contains('x', 'a')", 9, ["'x'", "a column"]),
         ("is_nan(x", 8, ["the end of the text", ")"]),

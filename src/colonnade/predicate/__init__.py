@@ -1,9 +1,10 @@
-"""What a row must satisfy, as plain data: `(col("ts") >= 10) & (col("label") == "muon")`.
+"""Predicates on rows, as plain data: `(col("ts") >= 10) & (col("label") == "muon")`.
 
 Logic is three-valued, as in SQL and Arrow: a comparison with a missing value is unknown, `~` unknown is unknown,
-and only rows for which the whole is true match. NaN is a value: it equals nothing, and is neither below nor above.
+and only rows for which the whole predicate is true match. NaN is a value: it equals nothing, and is neither less nor
+greater than anything.
 
-`str()` of a predicate is text that `colonnade.predicate.parse.parse` reads back.
+`str()` of a predicate returns a string that `colonnade.predicate.parse.parse` reads back.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ Operator = Literal["==", "!=", "<", "<=", ">", ">="]
 WORDS = ("and", "or", "not", "in", "between", "is", "missing", "null", "none", "nan", "like", "startswith", "contains",
          "true", "false", "inf")  # fmt: skip
 
-# Every predicate is within these bounds, however it was made: what costs more than any question is refused at once.
+# Limits of every predicate, however it was built: one that is too expensive to evaluate is refused immediately.
 MAX_LEVELS = 120  # of and, or, not inside each other: str(), pickle, copy and others recurse
-MAX_DIGITS = 2000  # of a number, before or after the point: numbers are compared exactly. No column holds so many
+MAX_DIGITS = 2000  # of a number, before or after the point: numbers are compared exactly. No column holds that many
 MAX_PATTERN = 10_000  # characters of a `like` pattern
 MAX_WILDCARDS = 100  # `%` of a `like` pattern: each multiplies the work
 _LARGEST = 10**MAX_DIGITS
 
 
 class Predicate:
-    """Something that is true, false or unknown of a row. Combine with `&`, `|` and `~`."""
+    """A condition that is true, false or unknown for a row. Combine with `&`, `|` and `~`."""
 
     __slots__ = ()
 
@@ -50,7 +51,7 @@ class Predicate:
 
     def __rand__(self, other: object) -> NoReturn:
         _checked(other, "&")
-        raise AssertionError  # a predicate on the left would have answered
+        raise AssertionError  # with a predicate on the left, __and__ is called instead
 
     def __ror__(self, other: object) -> NoReturn:
         _checked(other, "|")
@@ -69,7 +70,7 @@ class Predicate:
 
 
 def _parts(whole: Predicate, kind: type[And] | type[Or]) -> tuple[Predicate, ...]:
-    """The parts of an And or Or, so that a long row of & or | stays flat; any other predicate is its own part."""
+    """The parts of an And or Or, so that long chains of & or | stay flat; any other predicate is its only part."""
     return whole.parts if isinstance(whole, kind) else (whole,)
 
 
@@ -206,7 +207,7 @@ class IsIn(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class IsMissing(Leaf):
-    """No value: never unknown."""
+    """The row has no value. Never unknown."""
 
     def __str__(self) -> str:
         return f"{self._name} is missing"
@@ -222,7 +223,7 @@ class IsNan(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class StartsWith(Leaf):
-    """Text that begins so."""
+    """The string begins with `text`."""
 
     text: str | bytes
 
@@ -232,7 +233,7 @@ class StartsWith(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Contains(Leaf):
-    """Text that holds this somewhere."""
+    """The string contains `text`."""
 
     text: str | bytes
 
@@ -242,7 +243,7 @@ class Contains(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Like(Leaf):
-    """Text like a pattern: `%` stands for any text, `_` for one character, `\\` takes their meaning away."""
+    """The string matches a pattern: `%` matches any string, `_` one character, `\\` escapes them."""
 
     pattern: str
 
@@ -261,7 +262,7 @@ class Like(Leaf):
 
 
 def has_too_many_digits(value: object) -> bool:
-    """Whether a number takes more digits, before or after the point, than MAX_DIGITS. Other values have none."""
+    """Whether a number has more than MAX_DIGITS digits before or after the point. False for other values."""
     if isinstance(value, int):
         return not -_LARGEST < value < _LARGEST
     if isinstance(value, Decimal) and value.is_finite():
@@ -274,7 +275,7 @@ def has_too_many_digits(value: object) -> bool:
 
 
 def check_number(value: object, column: str) -> None:
-    """Refuse a number of more digits than any column holds."""
+    """Raise if a number has more digits than any column can hold."""
     if has_too_many_digits(value):
         raise PredicateError(
             f"cannot compare column {column!r} with a number of more than {MAX_DIGITS:,} digits before or after the "
@@ -287,7 +288,7 @@ class ColumnName:
     """A column, to be compared: made by `col`."""
 
     __slots__ = ("name",)
-    __array_ufunc__ = None  # an array on the left leaves the comparison to us
+    __array_ufunc__ = None  # with an array on the left, NumPy leaves the comparison to us
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, name: str) -> None:
@@ -335,17 +336,17 @@ class ColumnName:
         return IsNan(self.name)
 
     def startswith(self, text: str | bytes) -> StartsWith:
-        """The text begins so."""
+        """The string begins with `text`."""
         return StartsWith(self.name, _text(text, "startswith"))
 
     def contains(self, text: str | bytes) -> Contains:
-        """The text holds this somewhere."""
+        """The string contains `text`."""
         return Contains(self.name, _text(text, "contains"))
 
     def like(self, pattern: str) -> Like:
-        """The text is like a pattern, in which % stands for any text and _ for one character."""
+        """The string matches a pattern, in which % matches any string and _ one character."""
         if not isinstance(pattern, str):
-            raise PredicateError(f"like takes a text, not {pattern!r}")
+            raise PredicateError(f"like takes a string, not {pattern!r}")
         return Like(self.name, pattern)
 
     def __bool__(self) -> NoReturn:
@@ -380,23 +381,23 @@ def _value(value: Any, column: str) -> Any:
 
 def _text(text: Any, what: str) -> str | bytes:
     if not isinstance(text, (str, bytes)):
-        raise PredicateError(f"{what} takes a text, not {text!r}")
+        raise PredicateError(f"{what} takes a string, not {text!r}")
     return text
 
 
-# -- as text --
+# -- predicates to strings --
 
 
 def name_text(name: str) -> str:
-    """The name of a column as text: as it is, or between backticks."""
+    """The name of a column in a predicate string: as it is, or in backticks."""
     if name.isidentifier() and name.isascii() and name.lower() not in WORDS:
         return name
     return "`" + name.replace("`", "``") + "`"
 
 
 def value_text(value: Any) -> str:
-    """A value as text that reads back as it, or as one that compares the same."""
-    if isinstance(value, np.datetime64):  # these may count nanoseconds, which Python's own cannot
+    """A value as a string that parses back to the same value, or to one that compares the same."""
+    if isinstance(value, np.datetime64):  # may have nanoseconds, which Python's datetime cannot hold
         unit = np.datetime_data(value.dtype)[0]
         whole = {"Y": "D", "M": "D", "W": "D", "h": "s", "m": "s"}.get(unit, unit)
         return f"'{value.astype(f'datetime64[{whole}]')}'"
@@ -421,7 +422,7 @@ def value_text(value: Any) -> str:
 
 
 def _duration_text(value: np.timedelta64) -> str:
-    """A NumPy duration as a number and a unit that binding reads."""
+    """A NumPy duration as a number and a unit that `query.bind` understands."""
     unit, step = np.datetime_data(value.dtype)
     units = {"W": ("d", 7), "D": ("d", 1), "h": ("h", 1), "m": ("min", 1)}
     word, times = units.get(unit, (unit, 1))

@@ -1,11 +1,11 @@
 """One test of one column, bound to the keys of the column.
 
-A key is what a stored value is compared by: a whole number (integers, booleans, codes, times, decimals), a float, or
-bytes (text, opaque). Where a predicate speaks of values ("2026-01-01", 2.5 against an integer column, a category),
-binding (`query.bind`) has worked out the keys, so that here and in the indexes every comparison is exact.
+A key is the form in which stored values are compared: an integer (integers, booleans, codes, times, decimals), a float,
+or bytes (strings, opaque). Predicates hold values ("2026-01-01", 2.5 against an integer column, a category); binding
+(`query.bind`) translates them to keys, so that here and in the indexes every comparison is exact.
 
-Of a leaf only "true" matters: `not` is pushed down to the leaves, and a missing row makes no leaf true but `Missing`.
-A leaf that is `negated` is true for every value that does not pass the test, NaN among them.
+A leaf only has to distinguish "true" from the rest: `not` is pushed down to the leaves, and for a missing row only
+`Missing` is true. A `negated` leaf is true for every value that does not pass the test, including NaN.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Domain = Literal["integer", "float", "bytes"]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Keys from low to high; None is no bound. NaN lies in no interval."""
+    """Keys from low to high; None means unbounded. NaN is in no interval."""
 
     low: Key | None = None
     high: Key | None = None
@@ -29,20 +29,20 @@ class Interval:
 
     @property
     def is_point(self) -> bool:
-        """Whether one key lies in it at most."""
+        """Whether it contains at most one key."""
         return self.low is not None and self.low == self.high
 
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """One of these keys, which are distinct and increasing; none of them NaN."""
+    """One of these keys, which are distinct and increasing; none of them is NaN."""
 
     keys: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Text that holds `text` somewhere, or is like it ("like": % any text, _ one character)."""
+    """The string contains `text`, or matches it as a pattern ("like": % any string, _ one character)."""
 
     how: Literal["contains", "like"]
     text: str | bytes
@@ -64,7 +64,7 @@ NOTHING = Among(())
 
 @dataclass(frozen=True, slots=True)
 class BoundLeaf:
-    """A test of one column, or its negation. `said` is the predicate it came from."""
+    """A test of one column, or its negation. `said` is the predicate that it was bound from."""
 
     column: str
     test: Test
@@ -73,7 +73,7 @@ class BoundLeaf:
 
     @property
     def points(self) -> tuple[Key, ...] | None:
-        """The keys that the leaf asks for, when it is true for these keys alone."""
+        """The keys for which the leaf is true, if there is a finite list of them; else None."""
         if self.negated:
             return None
         if isinstance(self.test, Among):
@@ -85,14 +85,14 @@ class BoundLeaf:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """True when all parts are; with no parts, always."""
+    """True when all parts are true; always true without parts."""
 
     parts: tuple[Bound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """True when one of the parts is; with no parts, never."""
+    """True when one of the parts is true; never true without parts."""
 
     parts: tuple[Bound, ...] = ()
 

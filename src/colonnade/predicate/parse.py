@@ -1,4 +1,4 @@
-"""Predicates from text: `parse("10 <= ts < 20 and label in ('muon', 'pion')")`.
+"""Predicates from strings: `parse("10 <= ts < 20 and label in ('muon', 'pion')")`.
 
     whole       = joined with or; each part joined with and; each part of that: not* leaf | not* ( whole )
     leaf        = column | comparison | column [not] test | function
@@ -9,9 +9,9 @@
     column      = name | a.b | `any name` | "any name"
     value       = 1 | -1.5e3 | nan | inf | true | false | 'text' | "text" | x'00ff'    a quote inside is doubled
 
-Words are read in any case; `&`, `|` and `~` (also `&&`, `||`, `!`) stand for and, or, not and bind like them. Double
-quotes name a column where a column may stand (left of a sign, or right of one with a value on its left), and are text
-where a value must stand. A column by itself asks whether it is true.
+Keywords are case-insensitive; `&`, `|` and `~` (also `&&`, `||`, `!`) mean and, or, not, with the same precedence.
+Double quotes delimit a column name where a column is allowed (left of an operator, or right of one with a value on its
+left), and a string where a value is required. A column by itself tests whether it is true.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from colonnade.predicate import (
     name_text,
 )
 
-MAX_DEPTH = 50  # of parentheses and nots around a leaf: str(), pickle and others recurse, and must not run out of stack
+MAX_DEPTH = 50  # of parentheses and nots around a leaf: str(), pickle and others recurse: limits their stack
 
 _AND, _OR, _NOT = ("and", "&", "&&"), ("or", "|", "||"), ("not", "~", "!")
 _MISSING = ("missing", "null", "none")
@@ -60,11 +60,11 @@ _COMPARISON = "a comparison (== != < <= > >=, in, between, is, like, startswith,
 
 
 def parse(text: str) -> Predicate:
-    """The predicate that a text says. An error shows the text, with a mark under the place where it goes wrong."""
+    """Parse a predicate. An error shows the string, with a marker under the position of the error."""
     if not isinstance(text, str):
-        raise PredicateError(f"a predicate is read from a text, not from {text!r}")
+        raise PredicateError(f"a predicate is parsed from a string, not from {text!r}")
     if not text.strip():
-        raise _error(text, 0, "found an empty text, expected a predicate, as in x > 3")
+        raise _error(text, 0, "found an empty string, expected a predicate, as in x > 3")
     return _Parser(text).whole()
 
 
@@ -77,7 +77,7 @@ def _error(text: str, position: int, message: str) -> PredicateError:
 
 
 def _excerpt(text: str, position: int, around: int = 36) -> tuple[str, str]:
-    """The text near the position on one line, and the line below it with the mark."""
+    """The text near the position on one line, and the line below it with the marker."""
     first, last = max(0, position - around), position + around
     before = ("..." if first else "") + _printable(text[first:position])
     after = _printable(text[position:last]) + ("..." if last < len(text) else "")
@@ -89,17 +89,17 @@ def _printable(text: str) -> str:
 
 
 def _width(char: str) -> int:
-    """How many places a character takes on a line."""
+    """The number of terminal columns that a character takes."""
     if unicodedata.category(char) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-# -- text to tokens --
+# -- string to tokens --
 
 
 class _Token(NamedTuple):
-    """A piece of the text. `word` is what an unquoted name (in small letters) or a sign says, and empty for others."""
+    """One token. `word` is the lower-case unquoted name, or the sign; it is empty for other tokens."""
 
     kind: Literal["name", "backticks", "double quotes", "value", "sign", "end"]
     word: str
@@ -146,14 +146,14 @@ def _token(text: str, at: int) -> _Token:
 
 
 def _sign(text: str, at: int) -> _Token:
-    """Any sign, also one without a meaning: the parser knows best what should stand there."""
+    """Any sign, even an invalid one: the parser can then report what was expected there."""
     found = _SIGN.match(text, at)
     sign = found.group() if found else text[at]
     return _Token("sign", sign, sign, at, at + len(sign))
 
 
 def _name_end(text: str, at: int) -> int:
-    """Where the name that begins here ends: an identifier, or several with dots between."""
+    """The end of the name that begins here: an identifier, or several joined by dots."""
     while _goes_on(text[at : at + 1]) or (text[at : at + 1] == "." and text[at + 1 : at + 2].isidentifier()):
         at += 1
     return at
@@ -164,7 +164,7 @@ def _goes_on(char: str) -> bool:
 
 
 def _quoted(text: str, at: int, kind: Literal["value", "double quotes", "backticks"], what: str) -> _Token:
-    """What stands between two quotes; a quote inside it is doubled."""
+    """A quoted token; quotes inside it are doubled."""
     quote = text[at]
     end = text.find(quote, at + 1)
     while end >= 0 and text.startswith(quote, end + 1):
@@ -176,7 +176,7 @@ def _quoted(text: str, at: int, kind: Literal["value", "double quotes", "backtic
 
 
 def _bytes(text: str, at: int) -> _Token:
-    token = _quoted(text, at + 1, "value", "row of bytes")
+    token = _quoted(text, at + 1, "value", "byte string")
     try:
         return _Token("value", "", bytes.fromhex(token.value), at, token.end)
     except ValueError:
@@ -197,13 +197,13 @@ def _number(text: str, at: int) -> _Token | None:
 
 
 def _whole_number(text: str, at: int, end: int) -> int:
-    if end - at > MAX_DIGITS:  # a sign counts as a digit: no column comes near it
+    if end - at > MAX_DIGITS:  # a sign counts as a digit: no column has nearly that many
         raise _error(text, at, f"found an integer of {end - at} characters, expected one that a column can hold")
     return int(text[at:end])
 
 
 def _float(text: str, at: int, end: int) -> float | Decimal:
-    """The number as a float; as a decimal where a float would lose digits."""
+    """The number as a float, or as a Decimal where a float would lose digits."""
     digits = text[at:end]
     value = float(digits) if len(digits) <= 2 * MAX_DIGITS else 0.0
     if math.isinf(value) and "inf" not in digits.lower():
@@ -218,12 +218,12 @@ def _float(text: str, at: int, end: int) -> float | Decimal:
 
 
 def _decimal(digits: str) -> Decimal | None:
-    """The number exactly; None where it has more digits than a predicate may have."""
+    """The exact number; None if it has more digits than a predicate may have."""
     if len(digits) > 2 * MAX_DIGITS:
         return None
     try:
         exact = Decimal(digits)
-    except InvalidOperation:  # an exponent that decimals do not have either
+    except InvalidOperation:  # the exponent is out of range for Decimal too
         return None
     return None if has_too_many_digits(exact) else exact
 
@@ -237,10 +237,10 @@ def _short(text: str, most: int = 40) -> str:
 
 @dataclass(slots=True)
 class _Group:
-    """What has been read since a parenthesis opened: parts joined with `or`, the last of them still being joined."""
+    """What was read since a parenthesis opened: parts joined with `or`; the last one still collects its `and`s."""
 
     opened: _Token | None
-    nots: int = 0  # read, and waiting for what they turn round
+    nots: int = 0  # read, and not yet applied to the part that follows
     ands: list[Predicate] = field(default_factory=list)
     ors: list[Predicate] = field(default_factory=list)
 
@@ -260,7 +260,7 @@ class _Group:
 
 
 class _Parser:
-    """Reads tokens from left to right. Open parentheses are kept in a list, so no depth of them breaks the stack."""
+    """Reads tokens from left to right. Open parentheses are in a list, so deep nesting cannot overflow the stack."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -280,7 +280,7 @@ class _Parser:
         return token
 
     def accept(self, *words: str) -> bool:
-        """Go past the next token if it says one of these."""
+        """Consume the next token if it is one of these words."""
         if self.next.word not in words:
             return False
         self.at += 1
@@ -357,7 +357,7 @@ class _Parser:
         return token.kind in ("backticks", "double quotes") or (token.kind == "name" and token.word not in WORDS)
 
     def test(self, column: _Token) -> Predicate:
-        """What follows a column; if nothing does, the column by itself."""
+        """The test that follows a column; if there is none, the column by itself."""
         if self.next.word in _COMPARISONS:
             return self.comparisons(column, column_is_left=True)
         if self.accept("is"):
@@ -379,13 +379,13 @@ class _Parser:
             return self.comparisons(token, column_is_left=False)
         said = self.text[token.start : token.end]
         if token.word in ("true", "false"):
-            raise self.error(token, f"a predicate: {said} by itself says nothing about a row; compare a column with it")
+            raise self.error(token, f"a predicate: {said} by itself is not a condition; compare a column with it")
         if self.next.word in (*_TESTS, "is", "not"):
             raise self.error(token, f"a column before {self.next.word}")
-        raise self.error(token, "a predicate: a value by itself says nothing about a row; compare a column with it")
+        raise self.error(token, "a predicate: a value by itself is not a condition; compare a column with it")
 
     def comparisons(self, left: _Token, column_is_left: bool) -> Predicate:
-        """One comparison or a chain of them, in which columns and values take turns."""
+        """One comparison or a chain of them, in which columns and values alternate."""
         parts = []
         while self.next.word in _COMPARISONS:
             operator = _COMPARISONS[self.take().word]
@@ -424,17 +424,17 @@ class _Parser:
 
     def like(self, column: str) -> Leaf:
         start = self.next.start
-        pattern = self.literal((str,), "a text in quotes after like")
+        pattern = self.literal((str,), "a string in quotes after like")
         try:
             return Like(column, pattern)
         except PredicateError as error:
             raise _error(self.text, start, error.message) from None
 
     def startswith(self, column: str) -> Leaf:
-        return StartsWith(column, self.literal((str, bytes), "a text in quotes after startswith"))
+        return StartsWith(column, self.literal((str, bytes), "a string in quotes after startswith"))
 
     def contains(self, column: str) -> Leaf:
-        return Contains(column, self.literal((str, bytes), "a text in quotes after contains"))
+        return Contains(column, self.literal((str, bytes), "a string in quotes after contains"))
 
     def function(self) -> Leaf:
         """A test written as a function of the column."""
@@ -485,7 +485,7 @@ def _value_of(token: _Token) -> Any:
 
 
 def _unless_column(token: _Token) -> str:
-    """Advice for a word of the language that stands where a column should."""
+    """Advice for a keyword found where a column was expected."""
     return f"; if {token.value} is a column, write {name_text(token.value)}" if token.word in WORDS else ""
 
 
