@@ -1,1 +1,1 @@
-"""Columns: stored form to Arrow values and missing rows, and back. The one room that knows all forms."""
+"""Columns: decode stored elements to Arrow arrays and encode them back. Only this package knows all forms."""

@@ -1,6 +1,6 @@
-"""Arrow types as text and back: what the attribute `arrow_type` of a column holds.
+"""Write an Arrow type as a string and parse it back: the value of a column's `arrow_type` attribute.
 
-Written only where the HDF5 datatype and units alone would read back as another type. Grammar:
+The attribute is written only where the HDF5 datatype and units alone would read back as another type. Grammar:
 
     type   = word | word "[" unit "]" | "timestamp[" unit ", tz=" zone "]"
            | ("decimal32" | "decimal64" | "decimal128" | "decimal256") "(" digits ", " digits ")"
@@ -9,7 +9,7 @@ Written only where the HDF5 datatype and units alone would read back as another 
            | "list<" type ">" | "fixed_size_list<" type ", " digits ">"
            | "struct<" string ": " type {", " string ": " type} ">"        string as in JSON
 
-A text from a file is never trusted: what does not parse gives None.
+A string from a file is never trusted: if it does not parse, the result is None.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _MAX_DEPTH = 32
 
 
 def write_arrow_type(kind: pa.DataType) -> str:
-    """The text of an Arrow type."""
+    """The string that names an Arrow type."""
     if isinstance(kind, ComplexType):
         return f"complex{kind.bits}"
     if isinstance(kind, ReferenceType):
@@ -76,7 +76,7 @@ def write_arrow_type(kind: pa.DataType) -> str:
 
 
 def parse_arrow_type(text: str) -> pa.DataType | None:
-    """The Arrow type a text names, or None when it names none."""
+    """The Arrow type that a string names, or None if it does not name one."""
     try:
         kind, end = _parse(text, 0, 0)
     except (ValueError, IndexError, pa.ArrowException):

@@ -1,7 +1,7 @@
-"""Values that plainly suit the form of a column, encoded with the fewest questions: most batches of most columns.
+"""Fast path for encoding values that obviously fit the form of a column: most batches of most columns.
 
-For these nothing is missing, nothing equals the fill, and the datatype holds every value. Whatever is not plain at a
-glance is left to `forms`, which finds out what the form must become or what to refuse, and to `encode`.
+In such a batch no value is missing, none equals the fill, and the datatype holds every value. Everything else is left
+to `forms`, which decides how the form must change or what to refuse, and to `encode`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AtOnce = Callable[[pa.Array], Image | None]
 
 
 def encode_at_once(form: Form) -> AtOnce:
-    """How to encode values for a form; the answer for values that do not plainly suit it is None."""
+    """A function that encodes values for a form. It returns None for values that do not obviously fit."""
     dtype = memory_dtype(form.stored)
     encode = None
     if form.stored.kind == "string" and pa.types.is_string(form.kind):
@@ -41,7 +41,7 @@ def encode_at_once(form: Form) -> AtOnce:
 
 
 def _is_number(form: Form, dtype: np.dtype[Any]) -> bool:
-    """Whether Arrow keeps these values as the very numbers that are stored, which hold all of them."""
+    """Whether Arrow holds these values as exactly the numbers that are stored, and the datatype holds all of them."""
     kind = form.kind
     if form.stored.kind == "integer" and form.stored.precision < 8 * dtype.itemsize:
         return False
@@ -54,7 +54,7 @@ def _is_number(form: Form, dtype: np.dtype[Any]) -> bool:
 
 def _strings(dtype: np.dtype[Any], fill: bytes | None) -> AtOnce | None:
     if fill is not None and fill.strip(b"\0"):
-        return None  # a fill that is a word must be compared with every string
+        return None  # a fill that is not empty must be compared with every string
     width = dtype.itemsize
     shortest = 0 if fill is None else 1
 

@@ -1,7 +1,7 @@
-"""Columns of datatypes that nothing given by a caller can be encoded in: carried along while the table changes.
+"""Columns whose datatype cannot be encoded from caller data: they are carried along while the table changes.
 
-In: raw elements (as such a column is read), or nothing. Out: the same dataset, longer, or a copy of it in chunks with
-the very same datatype. Rows for which nothing is given hold the column's fill, or zeros where none is set.
+In: raw elements (as such a column is read), or nothing. Out: the same dataset, longer, or a chunked copy of it with
+the identical datatype. Rows without a given value hold the column's fill, or zeros if the column has no fill.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from colonnade.stored_dtypes import memory_dtype
 
 
 def is_carried(column: ColumnInfo) -> bool:
-    """Whether values that a caller gives cannot be encoded in the column's datatype."""
+    """Whether the column's datatype cannot be encoded from values that a caller passes."""
     is_plain = column.categories is None and column.kept is None and not column.is_masked
     return is_plain and column.storage != "sectioned" and not _can_be_encoded(column.type)
 
@@ -52,7 +52,7 @@ def _can_be_encoded(stored: StoredType) -> bool:
 
 
 class CarriedWriter:
-    """Goes on after the rows of such a column; in this order: construct, write or overwrite, finish."""
+    """Appends to or changes a carried column. Call in this order: construct, write or overwrite, finish."""
 
     def __init__(self, column: ColumnInfo, group: Any, dataset: Any) -> None:
         self.name = column.name
@@ -63,7 +63,7 @@ class CarriedWriter:
             self._copy_into_chunks(group)
 
     def _copy_into_chunks(self, group: Any) -> None:
-        """Copy the rows, element by element as they are, into a dataset that can grow and takes this one's place."""
+        """Replace the dataset by a chunked one that can grow, with the elements copied unchanged."""
         column, old = self._column, self._dataset
         if is_shown_as_stored(column.type):
             raise UnsupportedError(
@@ -88,12 +88,12 @@ class CarriedWriter:
         """Add rows: raw elements, or nulls, which become the fill."""
         image = self._image(array, self._n_rows)
         resize(self._dataset, self._n_rows + len(array))
-        if image is not None:  # else HDF5 itself fills the new rows
+        if image is not None:  # otherwise HDF5 fills the new rows itself
             write_rows(self._dataset, self._column.type, self._n_rows, image, len(array))
         self._n_rows += len(array)
 
     def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
-        """Put raw elements into rows that are there, given in increasing order."""
+        """Overwrite existing rows, given in increasing order, with raw elements."""
         if array.null_count and (self._column.fill is None or self._column.type.has_pointers):
             raise DataError(f"cannot make a row of column {self.name!r} missing: no value marks it", column=self.name)
         image = self._image(array, 0)
@@ -103,7 +103,7 @@ class CarriedWriter:
             sink.drain()
 
     def truncate(self, n_rows: int) -> None:
-        """Keep the first rows only."""
+        """Keep only the first `n_rows` rows."""
         resize(self._dataset, n_rows)
         self._n_rows = n_rows
 
@@ -123,7 +123,7 @@ class CarriedWriter:
         )
 
     def _image(self, array: pa.Array, first_row: int) -> Image | None:
-        """The elements, the fill or zeros where nothing is given; None where only HDF5 can make them of nothing."""
+        """The elements, with the fill or zeros for nulls. None if all are null and only HDF5 can create them."""
         storage = array.storage if isinstance(array, pa.ExtensionArray) else array
         column, dtype = self._column, memory_dtype(self._column.type)
         present = array.is_valid().to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""Categories that grow while batches arrive, and the codes of each batch in them."""
+"""Categories that grow as batches arrive, and the codes of each batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Slots = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 class CategoryCoder:
-    """The categories seen so far. `fixed` ones may not grow: they were named by the caller, or are `whose` says."""
+    """The categories seen so far. `fixed` categories may not grow; `whose` describes them in error messages."""
 
     def __init__(self, values: pa.Array, ordered: bool, fixed: bool, name: str, whose: str = "") -> None:
         self.values = values
@@ -32,10 +32,10 @@ class CategoryCoder:
         self._whose = whose or "the categories given"
         self._last: tuple[pa.Array, pa.Array] | None = None
         self._slots: Slots = np.zeros(0, dtype=np.uint64)
-        self._n_slotted = 0  # categories that the slots know
+        self._n_slotted = 0  # categories already in the slots
 
     def encode(self, array: pa.Array, first_row: int) -> pa.Array:
-        """The codes (int64, missing rows null) of an array of values or of dictionary values."""
+        """The codes (int64, null for missing rows) of an array of values or of dictionary values."""
         if not pa.types.is_dictionary(array.type):
             array = plain_array(array, plain_type(array.type))
             codes = self._encode_text(array) if self._may_grow and pa.types.is_string(array.type) else None
@@ -50,7 +50,7 @@ class CategoryCoder:
         return not self._fixed and not self.ordered and bool(pa.types.is_string(self.values.type))
 
     def _encode_text(self, array: pa.Array) -> pa.Array | None:
-        """The codes of text, found in a table that grows with the categories; None where some of these are equal."""
+        """The codes of strings, from a hash table that grows with the categories; None if some categories are equal."""
         n_slots = 2 * (len(self.values) + len(array))
         if self._n_slotted != len(self.values) or len(self._slots) <= n_slots:
             self._slots = np.zeros(1 << n_slots.bit_length(), dtype=np.uint64)
@@ -64,7 +64,7 @@ class CategoryCoder:
         return pa.array(codes.astype(np.int64), mask=codes < 0 if array.null_count else None)
 
     def _code(self, known: pa.Array, array: pa.Array) -> tuple[Codes, Rows]:
-        """The code of each text, known or new, and the rows that are the first to hold a new one."""
+        """The code of each string, known or new, and the first row of each new string."""
         codes, fresh = np.empty(len(array), dtype=np.int32), np.empty(len(array), dtype=np.int64)
         missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         known_parts, parts = string_buffers(known), string_buffers(array)
@@ -72,7 +72,7 @@ class CategoryCoder:
         return codes, fresh[:n_new]
 
     def _translate(self, dictionary: pa.Array, array: pa.Array, first_row: int) -> pa.Array:
-        """For each entry of a batch's dictionary its code here, new categories added at the end."""
+        """The code of each entry of a batch's dictionary; new categories are added at the end."""
         if self._last is not None and _is_same(self._last[0], dictionary):
             return self._last[1]
         wanted = dictionary.cast(self.values.type)
@@ -82,7 +82,7 @@ class CategoryCoder:
             self._grow(pc.unique(wanted.filter(fresh)), wanted, array, first_row)
             codes = self._look_up(wanted)
         if not pc.any(pc.and_(pc.is_null(codes), pc.is_valid(wanted))).as_py():
-            self._last = (dictionary, codes)  # an entry without a code must be looked at again when a row uses it
+            self._last = (dictionary, codes)  # an entry without a code must be checked again when a row uses it
         return codes
 
     def _look_up(self, wanted: pa.Array) -> pa.Array:
@@ -106,14 +106,14 @@ class CategoryCoder:
         self.values = pa.concat_arrays([self.values, new])
 
     def _used(self, new: pa.Array, dictionary: pa.Array, array: pa.Array) -> list[int]:
-        """The rows that hold one of the new categories; a category no row uses may stay unknown."""
+        """The rows that hold one of the new categories; a category that no row uses may stay unknown."""
         positions = pc.indices_nonzero(pc.is_in(dictionary, value_set=new))
         rows = pc.indices_nonzero(pc.is_in(array.indices.cast(pa.int64()), value_set=positions.cast(pa.int64())))
         return [int(row) for row in np.asarray(rows)[:1]]
 
 
 def _is_same(one: pa.Array, other: pa.Array) -> bool:
-    """Whether two dictionaries hold the same entries; 0.0 and -0.0 are two, as they are when they are looked up."""
+    """Whether two dictionaries hold the same entries; 0.0 and -0.0 differ, as they do in a lookup."""
     if one is other:
         return True
     if pa.types.is_floating(one.type) and one.type == other.type:
@@ -125,7 +125,7 @@ def _is_same(one: pa.Array, other: pa.Array) -> bool:
 def start_coder(
     kind: pa.DataType, given: bool | Sequence[object] | None, ordered: bool | None, name: str
 ) -> CategoryCoder:
-    """A coder for values of this Arrow type, with the categories the caller named, if any."""
+    """A coder for values of this Arrow type, with the caller's categories if any are given."""
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     order = ordered if ordered is not None else bool(pa.types.is_dictionary(kind) and kind.ordered)
     try:

@@ -1,4 +1,4 @@
-"""The dataset that holds the categories of a column: made, and grown behind those it has."""
+"""The dataset that holds the categories of a column: create it, and append new categories."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, describe_dataset, resize, write_rows
 from colonnade.model import StoredType
 
-MANY = 4096  # categories: fewer are simple
+MANY = 4096  # categories: with fewer, the datatype does not matter
 
 
 def holds_nul(values: pa.Array) -> bool:
-    """Whether one of these texts holds NUL, which ends a text in HDF5."""
+    """Whether one of these strings contains NUL, which ends a string in HDF5."""
     if not pa.types.is_string(values.type) or not has_zero_bytes(values):
         return False
     return bool(pc.any(pc.match_substring(values, "\0")).as_py())
@@ -29,9 +29,9 @@ def holds_nul(values: pa.Array) -> bool:
 def create_categories(
     group: Any, name: str, values: pa.Array, column: str, even: bool = False
 ) -> tuple[Any, StoredType]:
-    """A new dataset of categories that can grow, and its datatype; text with NUL is kept as bytes.
+    """Create a dataset of categories that can grow, and return it with its datatype; text with NUL is stored as bytes.
 
-    even: where there are many texts of similar lengths, they are kept at one length: half the bytes, and read sooner.
+    even: store many strings of similar lengths as fixed-length strings: half the bytes, and faster to read.
     """
     stored = BINARY if holds_nul(values) else stored_type(values.type, f"the categories of {column!r}")
     if even and stored == TEXT and len(values) >= MANY:
@@ -44,14 +44,14 @@ def create_categories(
 
 
 def _one_length(values: pa.Array) -> StoredType | None:
-    """A string that holds each of these texts and somewhat longer ones; None where that takes more than pointers do."""
+    """A fixed-length string type for these and somewhat longer strings; None if pointers would take less space."""
     lengths = byte_lengths(values)
     width = -(-max(1, int(lengths.max())) // 8) * 8
     return stored_string(width) if width <= float(lengths.mean()) + POINTER_COST else None
 
 
 def add_categories(dataset: Any, values: pa.Array, n_before: int, column: str) -> bool:
-    """Put the texts behind the first `n_before` into a dataset that holds those; False where it cannot take them."""
+    """Append all but the first `n_before` values, which the dataset already holds; False if it cannot hold them."""
     new = values.slice(n_before)
     if dataset is None or not pa.types.is_string(new.type) or holds_nul(new):
         return False
@@ -70,5 +70,5 @@ def add_categories(dataset: Any, values: pa.Array, n_before: int, column: str) -
 
 
 def _takes(stored: StoredType, texts: pa.Array) -> bool:
-    """Whether a string of this kind, made by us, holds these texts."""
+    """Whether a string datatype that colonnade created holds these strings."""
     return stored == stored_string(stored.size) and int(byte_lengths(texts).max(initial=0)) <= stored.size

@@ -1,7 +1,7 @@
-"""Arrow's compute functions, loaded when one is first called.
+"""Arrow's compute functions, imported on first use.
 
-`pyarrow.compute` makes a Python function, with its documentation, of each of Arrow's some three hundred: a tenth of a
-second that reading plain numbers never needs. `from colonnade.columns import compute as pc` stands for it everywhere.
+Importing `pyarrow.compute` creates a documented Python function for each of Arrow's roughly 300 functions. That takes
+a tenth of a second, and reading plain numbers never needs it. Use `from colonnade.columns import compute as pc`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):  # what Python itself asks of every module
+    if name.startswith("__"):  # Python itself looks these up on every module
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import pyarrow.compute as pc
 

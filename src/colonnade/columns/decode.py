@@ -1,8 +1,8 @@
-"""Elements in memory form to Arrow arrays.
+"""Decode elements in memory form to Arrow arrays.
 
-In: an image (see h5.datasets), its stored type, the Arrow type wanted, the fill. Out: an Arrow
-array of that type, missing rows null. Nothing in the image is believed: text is checked to be
-UTF-8, codes and enum values to be ones that mean something.
+In: an image (see h5.datasets), its stored type, the requested Arrow type, the fill. Out: an Arrow
+array of that type, null for missing rows. Nothing in the image is trusted: strings must be UTF-8,
+codes must be in range, and enum values must be members.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from colonnade.stored_dtypes import memory_dtype
 
 
 def decode(image: Image, stored: StoredType, kind: pa.DataType, fill: bytes | None = None) -> pa.Array:
-    """The elements as an Arrow array; what is not as it should be is a CorruptError with its row."""
+    """The elements as an Arrow array; an invalid element raises a CorruptError with its row."""
     if pa.types.is_null(kind):
         return pa.nulls(len(image))
     missing = missing_rows(image, stored, fill)
@@ -35,7 +35,7 @@ def decode(image: Image, stored: StoredType, kind: pa.DataType, fill: bytes | No
 
 
 def decode_numbers(image: Image, stored: StoredType, fill: bytes | None) -> tuple[Image, Mask | None]:
-    """The elements as the numbers they are kept as, and which are missing; None when none is. Checked as `decode` does.
+    """The elements as the stored numbers, and a mask of missing rows (None if no row is). Checked as in `decode`.
 
     Only for integers, bitfields, floats, booleans and enums.
     """
@@ -50,7 +50,7 @@ def decode_numbers(image: Image, stored: StoredType, fill: bytes | None) -> tupl
 
 
 def missing_rows(image: Image, stored: StoredType, fill: bytes | None) -> Mask | None:
-    """Which elements are missing; None when none is."""
+    """The mask of missing elements; None if no element is missing."""
     missing = None if fill is None or has_none_missing(image, stored, fill) else find_missing(image, stored, fill)
     if stored.kind == "boolean" and len(stored.members) == 3:
         named = image == dict(stored.members)["MISSING"]
@@ -59,7 +59,7 @@ def missing_rows(image: Image, stored: StoredType, fill: bytes | None) -> Mask |
 
 
 def _without_mark(stored: StoredType, fill: bytes | None) -> StoredType:
-    """An enum without the member that marks missing rows: its names are the same whether rows are missing or not."""
+    """The enum without the member that marks missing rows, so its names do not depend on whether rows are missing."""
     if stored.kind != "enum" or fill is None:
         return stored
     mark = int(np.frombuffer(fill, dtype=memory_dtype(stored))[0])
@@ -67,7 +67,7 @@ def _without_mark(stored: StoredType, fill: bytes | None) -> StoredType:
 
 
 def _all_below(image: Image, count: int, missing: Mask | None) -> bool:
-    """Whether all elements that are not missing are among 0 to count - 1."""
+    """Whether all elements that are not missing are in the range 0 to count - 1."""
     least, greatest, _, _ = kernels.least_greatest(np.ascontiguousarray(image), missing)
     return least is None or (least >= 0 and greatest < count)
 
@@ -101,7 +101,7 @@ def _validity(missing: Mask | None) -> pa.Buffer | None:
 
 
 def fixed_array(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.Array:
-    """Numbers, times, opaque bytes, references: the image is the Arrow buffer."""
+    """Numbers, times, opaque bytes and references as an Arrow array; the image is used as its buffer."""
     if isinstance(kind, pa.BaseExtensionType):
         storage = fixed_array(image, kind.storage_type, missing)
         return pa.ExtensionArray.from_storage(kind, storage)
@@ -111,7 +111,7 @@ def fixed_array(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.Arr
 
 
 def _decode_decimal(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.Array:
-    """Unscaled integers; Arrow reads its decimals from 32, 64, 128 or 256 bits."""
+    """Decimals from unscaled integers, which Arrow reads from 32, 64, 128 or 256 bits."""
     width = kind.bit_width // 8
     wide = np.zeros((len(image), max(width // 8, 1)), dtype="<i8" if width >= 8 else "<i4")
     wide[:, 0] = image
@@ -141,13 +141,13 @@ def _decode_boolean(image: Image, missing: Mask | None) -> pa.Array:
 
 
 def boolean_array(values: Mask, missing: Mask | None) -> pa.Array:
-    """From buffers, as `code_array`: `pa.array` of a NumPy array asks if it is a pandas Series, and so loads pandas."""
+    """A boolean array, built from buffers: `pa.array` checks if its input is a pandas Series, and so loads pandas."""
     bits = np.packbits(values, bitorder="little")
     return pa.Array.from_buffers(pa.bool_(), len(values), [_validity(missing), pa.py_buffer(bits)])
 
 
 def code_array(codes: Image, missing: Mask | None) -> pa.Array:
-    """Codes that are checked already as Arrow's integers of the same width."""
+    """Codes, already checked, as Arrow integers of the same width."""
     kind = pa.from_numpy_dtype(codes.dtype)
     return pa.Array.from_buffers(kind, len(codes), [_validity(missing), pa.py_buffer(np.ascontiguousarray(codes))])
 
@@ -162,7 +162,7 @@ def _check_boolean(image: Image, missing: Mask | None) -> None:
 
 
 def _decode_enum(image: Image, stored: StoredType, missing: Mask | None) -> pa.Array:
-    """Enum values to an Arrow dictionary of the member names; the member MISSING has no name in it."""
+    """Enum values as an Arrow dictionary of the member names, without the member MISSING."""
     named = [(value, name) for name, value in stored.members]
     values = np.array([value for value, _ in named], dtype=memory_dtype(stored))
     order = np.argsort(values, kind="stable")
@@ -180,7 +180,7 @@ def _decode_enum(image: Image, stored: StoredType, missing: Mask | None) -> pa.A
 
 
 def _decode_string(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.Array:
-    """Fixed-length strings: take off the trailing NULs."""
+    """Fixed-length strings without their trailing NULs."""
     offsets, data = new_array(len(image) + 1, np.dtype("i4")), new_array(image.nbytes, np.dtype("u1"))
     source = np.ascontiguousarray(image).view("u1")
     size, bad = kernels.fixed_to_arrow(source, image.itemsize, kernels.NULLS, kernels.UTF8, missing, offsets, data)
@@ -192,19 +192,19 @@ def _decode_string(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.
 
 
 def decode_strings(strings: Strings, kind: pa.DataType, fill: bytes | None) -> pa.Array:
-    """Text or bytes of variable length that were read as Arrow holds them."""
+    """Strings or bytes of variable length that were read in Arrow's form (offsets and data)."""
     array = bytes_array(strings, None)
     return strings_array(strings, kind, None if fill is None else find_missing_strings(strings, array, fill))
 
 
 def bytes_array(strings: Strings, missing: Mask | None) -> pa.Array:
-    """Bytes of variable length, not looked at."""
+    """Bytes of variable length, unchecked."""
     buffers = [_validity(missing), pa.py_buffer(strings.offsets), pa.py_buffer(strings.data)]
     return pa.Array.from_buffers(pa.binary(), len(strings.offsets) - 1, buffers)
 
 
 def strings_array(strings: Strings, kind: pa.DataType, missing: Mask | None) -> pa.Array:
-    """The same as `kind`, which is binary, text, or decimals that are kept as text."""
+    """Strings of variable length as `kind`: binary, string, or decimals stored as strings."""
     array = bytes_array(strings, missing)
     if pa.types.is_binary(kind):
         return array
@@ -219,11 +219,11 @@ def _text_to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
     try:
         return text.cast(kind)
     except pa.ArrowInvalid as error:
-        raise CorruptError(f"these rows hold text that is no {kind}: {error}") from error
+        raise CorruptError(f"these rows hold strings that are not {kind}: {error}") from error
 
 
 def as_text(array: pa.Array) -> pa.Array:
-    """Bytes as strings; a CorruptError names the first row that is not UTF-8."""
+    """Bytes as strings; raises a CorruptError that names the first row that is not UTF-8."""
     try:
         return array.cast(pa.string())
     except pa.ArrowInvalid:
@@ -243,7 +243,7 @@ def _decode_text(image: Image, missing: Mask | None) -> pa.Array:
 
 
 def _gather(image: Image, width: int, missing: Mask | None) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The bytes that sequences point to, one after another, and where each row's elements begin; none if missing."""
+    """The bytes that sequences point to, concatenated, and the offset of each row; missing rows are empty."""
     lengths = image["length"].astype("i8")
     if missing is not None:
         lengths[missing] = 0
@@ -279,7 +279,7 @@ def _decode_sequence(image: Image, stored: StoredType, kind: pa.DataType, missin
 
 
 def _as_elements(data: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Image:
-    """Bytes as elements; a subarray dtype adds its dimensions behind the first."""
+    """Bytes as elements; a subarray dtype adds its dimensions after the first."""
     if dtype.subdtype is None:
         return data.view(dtype)
     base, shape = dtype.subdtype
@@ -294,7 +294,7 @@ def _decode_array(image: Image, stored: StoredType, kind: pa.DataType, missing: 
     inner_kind = kind
     for _ in stored.dims:
         inner_kind = inner_kind.value_type
-    # What stands inside a missing row means nothing, so it is missing too.
+    # The contents of a missing row are undefined, so they are missing too.
     each = int(np.prod(stored.dims))
     inside = None if missing is None else np.repeat(missing, each)
     with rows_as(lambda element: element // each):
@@ -309,7 +309,7 @@ def _decode_array(image: Image, stored: StoredType, kind: pa.DataType, missing: 
 def _decode_compound(image: Image, stored: StoredType, kind: pa.DataType, missing: Mask | None) -> pa.Array:
     parts = []
     for position, member in enumerate(stored.fields):
-        if stored.kind == "complex":  # a complex number asked for as a struct
+        if stored.kind == "complex":  # a complex number requested as a struct
             part = image.real if member.name == "r" else image.imag
         else:
             part = image[member.name]
@@ -320,7 +320,7 @@ def _decode_compound(image: Image, stored: StoredType, kind: pa.DataType, missin
 
 
 def decode_codes(image: Image, n_categories: int, fill: bytes | None) -> pa.Array:
-    """Codes of a categorical: -1 (or the fill of unsigned codes) is missing, others must name a category."""
+    """Codes of a categorical: -1 (or the fill of unsigned codes) is missing, all others must be valid."""
     _, missing = decode_code_numbers(image, n_categories, fill)
     width = "i8" if image.dtype.itemsize > 4 else "i4"
     codes = image if missing is None else np.where(missing, 0, image)
@@ -328,13 +328,13 @@ def decode_codes(image: Image, n_categories: int, fill: bytes | None) -> pa.Arra
 
 
 def decode_coded_text(image: Image, categories: pa.StringArray, fill: bytes | None) -> pa.Array:
-    """The categories that codes stand for, as text."""
+    """The categories that the codes stand for, as strings."""
     codes, missing = decode_code_numbers(np.ascontiguousarray(image), len(categories), fill)
     known, strings = string_buffers(categories)
     offsets = new_array(len(codes) + 1, np.dtype(np.int32))
     try:
         kernels.code_offsets(known, codes, missing, offsets)
-    except ValueError:  # the codes are checked: it is the bytes that are too many
+    except ValueError:  # the codes are valid, so the total length exceeds Arrow's offsets
         raise UsageError(
             f"the text of these {len(codes):,} rows has more than 2 GiB: take fewer, or use dictionaries=True"
         ) from None
@@ -345,7 +345,7 @@ def decode_coded_text(image: Image, categories: pa.StringArray, fill: bytes | No
 
 
 def decode_code_numbers(image: Image, n_categories: int, fill: bytes | None) -> tuple[Image, Mask | None]:
-    """Codes of a categorical as they are kept, checked, and which are missing; None when none is."""
+    """Codes of a categorical as stored, checked, and a mask of missing rows (None if no row is missing)."""
     mark = -1 if image.dtype.kind == "i" else None if fill is None else int(np.frombuffer(fill, dtype=image.dtype)[0])
     least, greatest, _, _ = kernels.least_greatest(image, None)
     if least is None or (least >= 0 and greatest < n_categories and (mark is None or not least <= mark <= greatest)):
@@ -358,7 +358,7 @@ def decode_code_numbers(image: Image, n_categories: int, fill: bytes | None) -> 
 
 
 def check_codes(image: Image, n_categories: int, missing: Mask | None) -> None:
-    """Refuse codes of rows that are not missing and that name no category."""
+    """Raise a CorruptError for a row that is not missing and whose code is not valid."""
     if not _all_below(image, n_categories, missing):
         wild = (image < 0) | (image >= n_categories)
         row = int(np.argmax(wild if missing is None else wild & ~missing))

@@ -1,8 +1,8 @@
-"""Arrow arrays to elements in memory form.
+"""Encode Arrow arrays as elements in memory form.
 
 In: an Arrow array of a plain type (see mapping.plain_type), the stored type, the fill. Out: an
-`Encoded`: the image, and whatever its pointers lead to, kept alive with it. Missing rows become
-the fill. What the stored type cannot hold is a DataError with column and row.
+`Encoded`: the image, together with the memory that its pointers refer to. Missing rows become
+the fill. A value that the stored type cannot hold raises a DataError with column and row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Encoded:
 
 
 def encode(array: pa.Array, stored: StoredType, fill: bytes | None, name: str) -> Encoded:
-    """The array as elements; missing rows hold the fill, which must be given if there are any."""
+    """The array as elements. Missing rows hold the fill, which is required if there are missing rows."""
     if pa.types.is_null(array.type):
         return Encoded(np.frombuffer((fill or b"\0") * len(array), dtype=memory_dtype(stored)))
     encoded = _encode(array, stored, name)
@@ -57,7 +57,7 @@ def _put_fill(encoded: Encoded, array: pa.Array, stored: StoredType, fill: bytes
         encoded.image[rows] = element[0]
         encoded.kept.append((element, kept))
     else:
-        image = np.array(encoded.image)  # a copy: the image may be the caller's own Arrow buffer
+        image = np.array(encoded.image)  # a copy: the image may be the caller's Arrow buffer
         image.view("u1").reshape(len(image), len(fill))[rows] = np.frombuffer(fill, dtype="u1")
         encoded.image = image
 
@@ -91,7 +91,7 @@ def _encode(array: pa.Array, stored: StoredType, name: str) -> Encoded:
 
 
 def _refuse_too_many_bits(image: Image, array: pa.Array, stored: StoredType, name: str) -> None:
-    """Integers that need more bits than the datatype has; HDF5 would store the nearest that it holds."""
+    """Raise for integers that need more bits than the datatype has; HDF5 would clip them silently."""
     low, high = integer_bounds(stored)
     wide = (image < low) | (image > high)
     if array.null_count:
@@ -101,7 +101,7 @@ def _refuse_too_many_bits(image: Image, array: pa.Array, stored: StoredType, nam
 
 
 def _refuse_inexact(image: Image, array: pa.Array, stored: StoredType, name: str) -> None:
-    """Floats that are not one of those the datatype (bfloat16, say) has; HDF5 would store the nearest."""
+    """Raise for floats that the datatype (bfloat16, say) cannot represent exactly; HDF5 would round them silently."""
     bias = 2 ** (stored.exponent - 1) - 1
     values = np.where(np.isfinite(image), image, 0).astype("f8")
     exponents = np.maximum(np.frexp(values)[1] - 1, 1 - bias)
@@ -115,7 +115,7 @@ def _refuse_inexact(image: Image, array: pa.Array, stored: StoredType, name: str
 
 
 def _encode_enum(array: pa.Array, stored: StoredType, name: str) -> Encoded:
-    """The numbers of members that are given by name."""
+    """Enum values from member names."""
     names = array.cast(pa.string()) if pa.types.is_dictionary(array.type) else array
     members = {shown_name(member): value for member, value in stored.members}
     places = pc.index_in(names, value_set=pa.array(members, pa.string()))
@@ -127,7 +127,7 @@ def _encode_enum(array: pa.Array, stored: StoredType, name: str) -> Encoded:
 
 
 def boolean_image(array: pa.Array, dtype: np.dtype[Any]) -> Image:
-    """Arrow's bits as elements of 0 and 1; what stands in missing rows is undefined."""
+    """Arrow's bits as elements of 0 and 1; the elements of missing rows are undefined."""
     buffer = array.buffers()[1]
     if buffer is None or len(array) == 0:
         return np.zeros(len(array), dtype=dtype)
@@ -137,7 +137,7 @@ def boolean_image(array: pa.Array, dtype: np.dtype[Any]) -> Image:
 
 
 def fixed_image(array: pa.Array, dtype: np.dtype[Any]) -> Image:
-    """The array's own buffer as elements; what stands in missing rows is undefined."""
+    """The array's buffer as elements, without a copy; the elements of missing rows are undefined."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     buffer = array.buffers()[1]
@@ -147,7 +147,7 @@ def fixed_image(array: pa.Array, dtype: np.dtype[Any]) -> Image:
 
 
 def _encode_decimal(array: pa.Array, stored: StoredType) -> Encoded:
-    """The unscaled integers: the low bytes of Arrow's wider ones, which hold them by precision."""
+    """The unscaled integers: the low bytes of Arrow's wider integers. The precision guarantees that they fit."""
     dtype = memory_dtype(stored)
     words = fixed_image(array, np.dtype((np.void, array.type.bit_width // 8)))
     low = np.ascontiguousarray(words).view("<i4" if array.type.bit_width == 32 else "<i8")
@@ -167,7 +167,7 @@ def _encode_string(array: pa.Array, stored: StoredType, name: str) -> Encoded:
 
 
 def padded_image(text: pa.Array, dtype: np.dtype[Any]) -> Image:
-    """Strings as elements of one width, which none exceeds, padded with NUL."""
+    """Strings as fixed-length elements, padded with NUL; no string may be longer than the width."""
     padded = pc.ascii_rpad(text, dtype.itemsize, padding="\0")
     buffer = padded.buffers()[2]
     if buffer is None or len(text) == 0:
@@ -185,7 +185,7 @@ def _refuse_rows(wrong: pa.Array, array: pa.Array, name: str, why: str) -> None:
 
 
 def _encode_text(array: pa.Array, name: str) -> Encoded:
-    """One pointer a row, into one buffer in which every string ends with NUL."""
+    """One pointer per row into one buffer of NUL-terminated strings."""
     text = array.fill_null("")
     _refuse_rows(
         pc.match_substring(text, "\0"), array, name, "holds NUL, which ends an HDF5 string: store it as binary"
@@ -198,7 +198,7 @@ def _encode_text(array: pa.Array, name: str) -> Encoded:
 
 
 def _encode_sequence(array: pa.Array, stored: StoredType, name: str) -> Encoded:
-    """A length and a pointer a row, into one image of all elements."""
+    """A length and a pointer per row into one image of all elements."""
     if stored.kind == "binary":
         lengths = pc.binary_length(array).fill_null(0).to_numpy(zero_copy_only=False)
         joined = array.cast(pa.large_binary()).fill_null(b"")
@@ -251,7 +251,7 @@ def _encode_array(array: pa.Array, stored: StoredType, name: str) -> Encoded:
 
 
 def _refuse_missing_where(values: pa.Array, present: Any, name: str, kind: pa.DataType) -> None:
-    """A part is missing in a row that is not: HDF5 has no mark for that."""
+    """Raise if a part is missing in a row that is not missing: HDF5 cannot represent that."""
     if not values.null_count:
         return
     absent = values.is_null().to_numpy(zero_copy_only=False)
@@ -285,7 +285,7 @@ def _encode_compound(array: pa.Array, stored: StoredType, name: str) -> Encoded:
 
 
 def encode_one(value: Any, kind: pa.DataType, stored: StoredType, name: str) -> bytes:
-    """One value in the form that `ColumnInfo.fill` has."""
+    """One value encoded as bytes, as in `ColumnInfo.fill`."""
     try:
         array = pa.array([value], type=kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError, decimal.InvalidOperation) as error:

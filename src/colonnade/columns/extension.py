@@ -1,7 +1,7 @@
-"""Arrow types for what Arrow has no type for: complex numbers, HDF5 references, unmapped datatypes.
+"""Arrow extension types for complex numbers, HDF5 references and unmapped datatypes, which Arrow has no type for.
 
-Each is an extension type over a plain storage type, so that engines which do not know it still
-see something sensible: a struct of two floats, or bytes.
+Each one wraps a plain storage type, so that engines which do not know it still see something
+sensible: a struct of two floats, or bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ComplexScalar(pa.ExtensionScalar):
 
 
 class ComplexType(pa.ExtensionType):
-    """A complex number of two float32 or two float64, kept as struct<r, i>."""
+    """A complex number of two float32 or two float64, stored as struct<r, i>."""
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
@@ -50,20 +50,20 @@ class ComplexType(pa.ExtensionType):
 
 
 class ComplexForPandas:
-    """How pyarrow makes pandas' values of complex numbers: its own `to_pandas` asks for this."""
+    """The dtype with which pyarrow's `to_pandas` converts complex numbers."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
 
     def __from_arrow__(self, column: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
-        """The numbers, missing ones as NaN: of a Series, or of a column of a frame, which pandas keeps as a block."""
+        """The numbers, NaN if missing: one-dimensional for a Series, a two-dimensional block for a frame."""
         values = complex_column(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
-        is_block = sys._getframe(1).f_code.co_name == "_reconstruct_block"  # pyarrow asks both ways alike
+        is_block = sys._getframe(1).f_code.co_name == "_reconstruct_block"  # pyarrow calls this the same way for both
         return values[np.newaxis] if is_block else values
 
 
 class ReferenceType(pa.ExtensionType):
-    """An HDF5 object (8 bytes) or region (12 bytes) reference: good in the file it was read from."""
+    """An HDF5 object (8 bytes) or region (12 bytes) reference: valid only in the file it was read from."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -104,7 +104,7 @@ OBJECT_REFERENCE = ReferenceType("object_reference")
 REGION_REFERENCE = ReferenceType("region_reference")
 
 for _type in (COMPLEX64, COMPLEX128, OBJECT_REFERENCE, REGION_REFERENCE, RawType(1, "")):
-    with suppress(pa.ArrowKeyError):  # registered before, by an earlier import of this module
+    with suppress(pa.ArrowKeyError):  # already registered, by an earlier import of this module
         pa.register_extension_type(_type)
 
 
@@ -119,7 +119,7 @@ def complex_array(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any] | 
 
 
 def complex_values(array: pa.Array) -> np.ndarray[Any, Any]:
-    """An Arrow array of ComplexType as NumPy complex numbers; what stands in missing rows is undefined."""
+    """An Arrow array of ComplexType as NumPy complex numbers; the values of missing rows are undefined."""
     storage = array.storage
     out = np.empty(len(array), dtype=f"c{array.type.bits // 8}")
     out.real = storage.field(0).to_numpy(zero_copy_only=False)
@@ -137,7 +137,7 @@ def complex_column(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
 
 
 def plain_storage(array: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The same rows without our extension types, for engines that do not know them."""
+    """The rows as plain storage types, for engines that do not know our extension types."""
     if not isinstance(array.type, (ComplexType, ReferenceType, RawType)):
         return array
     storage_type = array.type.storage_type

@@ -1,4 +1,4 @@
-"""The fill of a column as people and readers see it: a Python value, a word, the line of a description."""
+"""The fill of a column as a Python value, as a string, and as a line of the column's description."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from colonnade.stored_dtypes import memory_dtype
 
 
 def fill_is_nan(column: ColumnInfo) -> bool:
-    """Whether every NaN of the column is a missing row, by a fill that is NaN."""
+    """Whether the column's fill is NaN, so that every NaN is a missing row."""
     if column.kept is not None:
         return False
     dtype = memory_dtype(column.type)
@@ -23,21 +23,21 @@ def fill_is_nan(column: ColumnInfo) -> bool:
 
 
 def column_fill(column: ColumnInfo) -> object:
-    """The stored value that marks a missing row of a column; None when it has none."""
+    """The stored value that marks a missing row of a column; None if the column has no fill."""
     if column.fill is None:
         return None
-    if column.kept in ("date", "date-time", "pointers", "levels"):  # what the fill of text is, whatever the datatype
+    if column.kept in ("date", "date-time", "pointers", "levels"):  # the fill is a string, whatever the datatype
         return column.fill.split(b"\0")[0].decode("utf-8", "replace")
     return fill_value(column.type, column.fill)
 
 
 def missing_line(stored: StoredType, fill: bytes) -> str:
-    """The line of a description that names the fill (C6)."""
+    """The line of a description that states the fill (C6)."""
     return f"Missing value: {_fill_text(stored, fill)}."
 
 
 def lost_fill(description: str | None, stored: StoredType) -> bytes | None:
-    """The fill that the line of a description names, where the dataset has lost it; None where there is no line."""
+    """The fill stated in a description, for a dataset that has lost its own; None if no line states it."""
     found = re.search(r'(?:^|\n)Missing value: (?:"(.*)"|0x([0-9a-f]+)|(\[.*\]))\.$', description or "", re.DOTALL)
     if found is None:
         return None
@@ -58,7 +58,7 @@ def _list_fill(text: str, stored: StoredType) -> bytes | None:
 
 
 def _fill_text(stored: StoredType, fill: bytes) -> str:
-    """The fill as people and other tools see it."""
+    """The fill as a string for people and other tools."""
     if stored.kind in ("object_reference", "region_reference"):
         return "the null reference"
     if stored.kind == "boolean":

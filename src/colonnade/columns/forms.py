@@ -1,7 +1,7 @@
-"""Which form suits the values of a column: datatype, width, fill, filters. Pure: no file is touched.
+"""Choose the form of a column from its values: datatype, width, fill, filters. Pure functions, no file access.
 
-A form is chosen from the rows seen so far, and asked again for each later batch: `suit` gives the
-same form back as long as it holds, or the one that must take its place.
+A form is chosen from the rows seen so far and checked again for each later batch: `suit_datatype`
+returns the same form if it still holds every value, or else the form that must replace it.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from colonnade.stored_dtypes import memory_dtype
 
 MISSING_CODE = -1
 WIDEST_AUTO_STRING = 4096
-POINTER_COST = 40  # bytes that HDF5 spends on a variable-length string beside its text
+POINTER_COST = 40  # bytes that HDF5 spends on a variable-length string in addition to its data
 
 
 @dataclass(frozen=True)
 class Form:
-    """How rows are stored: the datatype, the Arrow type of the values put into it, and the fill.
+    """How rows are stored: the datatype, the Arrow type of the encoded values, and the fill.
 
     For a categorical the values are its codes, so `kind` is an integer type.
     """
@@ -56,12 +56,12 @@ class Form:
 
 
 def first_form(kind: pa.DataType, name: str) -> Form:
-    """The form by type alone; a type that cannot be stored is refused here."""
+    """The form chosen by type alone; raises for a type that cannot be stored."""
     return Form(stored_type(kind, f"column {name!r}"), kind)
 
 
 def _enum_names(categories: list[str], name: str) -> list[str]:
-    """The categories as member names of an HDF5 enum; those it cannot keep are refused."""
+    """The categories as member names of an HDF5 enum; raises for a name that HDF5 cannot store."""
     booleans = set(categories) <= {"FALSE", "TRUE"}
     for category in categories:
         if not category or "\0" in category or category == "MISSING" or booleans:
@@ -92,14 +92,14 @@ def missing_code(stored: StoredType) -> bytes:
 
 
 def holds_codes(stored: StoredType, n_categories: int) -> bool:
-    """Whether this datatype can hold the codes of so many categories, with -1 for missing."""
+    """Whether this datatype can hold the codes of `n_categories` categories, and -1 for missing."""
     return stored.kind == "integer" and stored.signed and n_categories <= 1 << (min(stored.precision, 64) - 1)
 
 
 def suit_datatype(form: Form, values: pa.Array, options: ColumnOptions, name: str, first: bool, more: bool) -> Form:
-    """The form whose datatype holds these values as well.
+    """The form, with its datatype changed if necessary to hold these values too.
 
-    The `first` rows decide between fixed and variable length; where `more` rows may follow, leave some room.
+    The `first` rows decide between fixed and variable length. If `more` rows may follow, some room is left.
     """
     if pa.types.is_boolean(form.kind):
         if values.null_count and len(form.stored.members) == 2:
@@ -120,7 +120,7 @@ def suit_datatype(form: Form, values: pa.Array, options: ColumnOptions, name: st
 
 
 def _fill_in(fill: bytes | None, stored: StoredType) -> bytes | None:
-    """A text fill in another, wider string datatype."""
+    """A string fill in another, wider string datatype."""
     if fill is None:
         return None
     text = fill.rstrip(b"\0")
@@ -160,7 +160,7 @@ def _refuse_nul(values: pa.Array, options: ColumnOptions, name: str) -> None:
 
 
 def occurs(fill: bytes, values: pa.Array, form: Form, name: str) -> np.ndarray[Any, Any]:
-    """For each value whether it equals the fill; there are no missing ones among `values`."""
+    """A mask of the values that equal the fill; none of `values` may be missing."""
     if pa.types.is_string(form.kind):
         text = fill.rstrip(b"\0").decode("utf-8", "replace")
         if not text:
@@ -173,7 +173,7 @@ def occurs(fill: bytes, values: pa.Array, form: Form, name: str) -> np.ndarray[A
 
 
 def fills_that_do_not_occur(form: Form, values: pa.Array, candidates: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Those of the candidates that none of the values equals, in their order, found as they are asked for."""
+    """The candidates that equal none of the values, in order, computed lazily."""
     present = values.drop_null()
     if pa.types.is_string(form.kind):
         yield from (fill for fill in candidates if not occurs(fill, present, form, name).any())
@@ -185,7 +185,7 @@ def fills_that_do_not_occur(form: Form, values: pa.Array, candidates: Iterable[b
 
 
 def asked_fill(options: ColumnOptions, form: Form, name: str) -> bytes | None:
-    """The fill that the caller asked for, in the column's datatype."""
+    """The fill that the caller requested, in the column's datatype."""
     if options.fill is None or options.fill is AUTO:
         return None
     if form.stored.kind in ("boolean", "enum"):
@@ -203,7 +203,7 @@ def is_nan(fill: bytes | None, form: Form) -> bool:
 
 
 def filters_to_try(stored: StoredType) -> tuple[str, ...]:
-    """Filters built into every HDF5 library that may pay for this datatype."""
+    """Filters built into every HDF5 library that may reduce the size of this datatype."""
     if stored.kind == "integer" and stored.size in (1, 2, 4, 8):
         return ("scale-offset", "deflate" if stored.size == 1 else "shuffle+deflate")
     if stored.size == 1:
@@ -215,16 +215,16 @@ def filters_to_try(stored: StoredType) -> tuple[str, ...]:
 
 WORTH_FILTERING = 4096
 MOST_TRIED = 32_768  # rows
-QUICKER = 4  # times larger may be what is undone so much faster: scale-offset against deflate
+QUICKER = 4  # scale-offset is preferred up to this many times the size of deflate, because it decodes much faster
 
 
 def choose_filters(
     plan: DatasetPlan, image: Any, count: int, are_codes: bool = False, is_portable: bool = False
 ) -> str:
-    """The filters that suit these rows, by trial: small, and quick to undo. None where they save less than a fifth.
+    """The filters that suit these rows, by trial: small, and fast to decode. "none" if they save less than a fifth.
 
-    The first codes are not a sample of all: new categories come in their order, which only at first compresses well.
-    Variable-length rows are stored as references to a heap, which always compress: they are not tried.
+    The first codes are not a fair sample: new categories are numbered as they appear, so the codes compress well only
+    at first. Variable-length rows are not tried: they are stored as references to a heap, which always compress.
     """
     raw = plan.type.size * count
     if raw < WORTH_FILTERING:
@@ -242,6 +242,6 @@ def choose_filters(
 
 
 def _tried(plan: DatasetPlan, text: str, image: Any, count: int) -> float:
-    """The bytes of these rows under these filters; where the first rows are enough to tell, estimated from those."""
+    """The size in bytes of these rows with these filters, estimated from the first rows where those are enough."""
     some = count if text == "scale-offset" else min(count, MOST_TRIED)
     return trial_size(text, plan.type, plan.fill, image[:some]) * count / max(some, 1)

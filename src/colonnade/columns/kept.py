@@ -1,8 +1,8 @@
-"""Rows that stand for numbers which the datatype alone does not tell (`ColumnInfo.kept`): read, and turned into those.
+"""Readers of columns whose logical type differs from their datatype (`ColumnInfo.kept`).
 
-Here is what such readers have in common, and the forms whose rows are numbers themselves: integers for booleans or
-for floats, floats and codes whose missing rows are told in their own way. Text that stands for numbers is in
-`stamp_column` and `level_column`.
+This module holds the common base class and the forms whose stored rows are numbers: integers for booleans or floats,
+and floats and codes with their own rule for missing rows. Strings that stand for numbers are in `stamp_column` and
+`level_column`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from colonnade.model import ColumnInfo
 from colonnade.predicate.bound import Key
 from colonnade.stored_dtypes import memory_dtype
 
-R_NA = 1954  # the low word of the NaN that R takes for a missing number
+R_NA = 1954  # the low word of the NaN that R uses for a missing number
 
 
 class StandingReader(ColumnReader):
-    """A column whose rows stand for numbers; these are its keys too."""
+    """A column whose rows stand for numbers; these numbers are its keys too."""
 
     def _decode(self, raw: Raw) -> pa.Array:
         return self._array(*self._stand_for(raw))
@@ -42,20 +42,20 @@ class StandingReader(ColumnReader):
 
     @property
     def is_open_to_rows(self) -> bool:
-        return False  # what is kept is not what rows are compared by
+        return False  # the stored values are not the keys
 
     def key(self, row: int) -> Key:
         return self.keys(row, 1).key(0)
 
     def values(self, keys: Keys) -> pa.Array:
-        assert isinstance(keys, NumberKeys)  # as _key_array gives them
+        assert isinstance(keys, NumberKeys)  # as returned by _key_array
         missing = keys.missing if keys.missing.any() else None
         numbers = keys.values if missing is None else np.where(missing, keys.values.dtype.type(0), keys.values)
         return self._array(numbers.astype(memory_dtype(self.key_type)), missing)
 
     @abstractmethod
     def _stand_for(self, raw: Raw) -> tuple[Numbers, Mask | None]:
-        """The numbers that rows stand for, in the datatype of the keys, and which are missing; None when none is."""
+        """The numbers that rows stand for, in the datatype of the keys, and a mask of missing rows, or None."""
 
     def _array(self, numbers: Numbers, missing: Mask | None) -> pa.Array:
         """The numbers as the values of the column."""
@@ -63,7 +63,7 @@ class StandingReader(ColumnReader):
 
 
 class TruthReader(StandingReader):
-    """Numbers for booleans: 0 is false, all others are true."""
+    """Numbers read as booleans: 0 is false, all others are true."""
 
     def _stand_for(self, raw: Raw) -> tuple[Numbers, Mask | None]:
         image = numbers_in(raw, self.column)
@@ -74,7 +74,7 @@ class TruthReader(StandingReader):
 
 
 class DoubleReader(StandingReader):
-    """Numbers of any datatype for float64; which are missing is told before they are turned."""
+    """Numbers of any datatype read as float64; missing rows are found before the conversion."""
 
     def _stand_for(self, raw: Raw) -> tuple[Numbers, Mask | None]:
         image = numbers_in(raw, self.column)
@@ -82,7 +82,7 @@ class DoubleReader(StandingReader):
 
 
 class BitsReader(StandingReader):
-    """Floats of which those are missing that equal the fill bit by bit: of many NaNs one, of two zeros one."""
+    """Floats that are missing if they equal the fill bit by bit: only one of many NaNs, only one of the two zeros."""
 
     def _stand_for(self, raw: Raw) -> tuple[Numbers, Mask | None]:
         image, fill = numbers_in(raw, self.column), self.column.fill
@@ -95,7 +95,7 @@ class BitsReader(StandingReader):
 
 
 class RReader(StandingReader):
-    """Floats of which those are missing that are R's NA: a NaN of float64 whose low word is 1954."""
+    """Floats that are missing if they are R's NA: a float64 NaN whose low word is 1954."""
 
     def _stand_for(self, raw: Raw) -> tuple[Numbers, Mask | None]:
         image = numbers_in(raw, self.column)
@@ -117,7 +117,7 @@ class CodedReader(StandingReader):
 
 
 class CodesReader(CodedReader):
-    """Codes of which those are missing that equal the fill, which may be any number: also one that is a code."""
+    """Codes that are missing if they equal the fill, which may be any number, even a valid code."""
 
     def _stand_for(self, raw: Raw) -> tuple[Numbers, Mask | None]:
         image, found = numbers_in(raw, self.column), self.column.categories
@@ -129,9 +129,9 @@ class CodesReader(CodedReader):
 
 
 def numbers_in(raw: Any, column: ColumnInfo) -> Image:
-    """The rows as they were read, which must be numbers of a width that machines have."""
+    """The rows as read; raises a FormatError unless they are numbers of a native width."""
     if isinstance(raw, Strings) or raw.dtype.kind not in "iuf":
-        raise FormatError(f"column {column.name!r} holds {column.type}, which is no number", column=column.name)
+        raise FormatError(f"column {column.name!r} holds {column.type}, which is not a number", column=column.name)
     return np.ascontiguousarray(raw)
 
 

@@ -1,4 +1,4 @@
-"""Keys to elements of the column's own datatype, and back: for what an index keeps of a column."""
+"""Convert keys to elements of the column's datatype and back, for the values that an index stores."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def keys_to_image(keys: Keys, stored: StoredType) -> tuple[Image, list[Any]]:
 
 
 def image_to_keys(image: Image, stored: StoredType) -> Keys:
-    """The elements as keys; pointers in the image must still hold."""
+    """The elements as keys; pointers in the image must still be valid."""
     if domain_of(stored) != "bytes":
         return NumberKeys(np.array(image), np.zeros(len(image), dtype=bool))
     if stored.kind == "text":

@@ -1,11 +1,11 @@
-"""What the values of a column are compared by: whole numbers, floats, or bytes.
+"""Keys, by which the values of a column are compared: integers, floats, or bytes.
 
 | stored | key |
 | --- | --- |
-| integers, times, decimals as integers, codes of categoricals | the whole number |
+| integers, times, decimals as integers, codes of categoricals | the integer |
 | booleans, enums | their number |
-| floats | the float; -0.0 equals 0.0, NaN is apart |
-| strings, variable-length text and bytes, opaque | the bytes, padding taken off; compared byte by byte |
+| floats | the float; -0.0 equals 0.0, NaN is handled separately |
+| strings, variable-length text and bytes, opaque | the bytes without padding; compared byte by byte |
 
 Other datatypes (compounds, sequences, references, complex) have no keys: they can only be missing or not.
 """
@@ -30,11 +30,11 @@ from colonnade.stored_dtypes import memory_dtype
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 Places = np.ndarray[Any, np.dtype[np.int64]]
-_EXACT = Context(prec=200)  # the usual one rounds to 28 digits
+_EXACT = Context(prec=200)  # the default context rounds to 28 digits
 
 
 def domain_of(stored: StoredType) -> Domain | None:
-    """What values of this datatype are compared by; None when they cannot be."""
+    """The kind of key for values of this datatype; None if they cannot be compared."""
     if stored.kind in ("string", "text", "binary", "opaque"):
         return "bytes"
     if stored.kind not in ("integer", "bitfield", "boolean", "enum", "float"):
@@ -44,7 +44,7 @@ def domain_of(stored: StoredType) -> Domain | None:
 
 
 class Keys(ABC):
-    """The keys of some rows, in their order. `missing` and `nan` say which rows have none, or NaN."""
+    """The keys of some rows, in row order. `missing` and `nan` are masks of the rows without a key and with NaN."""
 
     missing: Mask
     nan: Mask
@@ -54,7 +54,7 @@ class Keys(ABC):
 
     @property
     def present(self) -> Mask:
-        """The rows that have a key that can be ordered."""
+        """The rows whose key can be ordered."""
         return ~(self.missing | self.nan)
 
     def truth(self, leaf: BoundLeaf) -> Mask:
@@ -66,19 +66,19 @@ class Keys(ABC):
 
     @abstractmethod
     def passing(self, test: Test) -> Mask:
-        """The rows whose key passes the test; what it says of missing rows means nothing."""
+        """The rows whose key passes the test; the result for missing rows is undefined."""
 
     @abstractmethod
     def take(self, places: Places) -> Keys:
-        """The keys at these places."""
+        """The keys at these positions."""
 
     @abstractmethod
     def part(self, start: int, stop: int) -> Keys:
-        """The keys from one place up to but without another; they share memory."""
+        """The keys from `start` up to but not including `stop`, without a copy."""
 
     @abstractmethod
     def ordered(self) -> Places:
-        """The places of the present keys in increasing order, equal ones by place."""
+        """The positions of the present keys in increasing order of key; a stable sort."""
 
     @abstractmethod
     def key(self, place: int) -> Key:
@@ -86,24 +86,24 @@ class Keys(ABC):
 
     @abstractmethod
     def ranks(self, others: Keys, side: str) -> Places:
-        """Where the others would be put into these keys, which are in order; "left" or "right" of equal ones."""
+        """Where the others would be inserted into these sorted keys, "left" or "right" of equal keys."""
 
     @abstractmethod
     def distinct(self) -> tuple[Keys, Places]:
-        """The distinct keys (NaN once, missing left out) in increasing order, and for each row which it is, or -1."""
+        """The distinct keys (NaN once, missing left out) in increasing order, and each row's index into them, or -1."""
 
     @property
     @abstractmethod
     def array(self) -> pa.Array:
-        """The keys as an Arrow array, missing rows null."""
+        """The keys as an Arrow array, null for missing rows."""
 
     def least_and_greatest(self) -> tuple[int, int] | None:
-        """The places of the least and of the greatest key; None when no row has one."""
+        """The positions of the least and the greatest key; None if no row has a key that can be ordered."""
         raise NotImplementedError
 
 
 def join(parts: list[Keys]) -> Keys:
-    """Keys one after another; all of one kind."""
+    """Concatenate keys, all of one kind."""
     if len(parts) == 1:
         return parts[0]
     numbers = [part for part in parts if isinstance(part, NumberKeys)]
@@ -128,18 +128,18 @@ def number_dtype(kind: pa.DataType) -> np.dtype[Any]:
 
 
 def decimal_keys(array: pa.Array) -> Keys:
-    """Decimals of any number of digits as whole numbers of their last digit's unit."""
+    """The unscaled integers of decimals with any number of digits, as keys."""
     numbers = [0 if value is None else int(value.scaleb(array.type.scale, _EXACT)) for value in array.to_pylist()]
     return NumberKeys(np.array(numbers, dtype=object), array.is_null().to_numpy(zero_copy_only=False))
 
 
 def keys_to_decimals(numbers: Sequence[int], scale: int) -> list[Decimal]:
-    """Whole numbers of the last digit's unit as decimals."""
+    """Unscaled integers as decimals."""
     return [Decimal(number).scaleb(-scale, _EXACT) for number in numbers]
 
 
 def make_keys(keys: Sequence[Key], like: Keys) -> Keys:
-    """Keys of a test, as keys of the same kind as a column's."""
+    """The keys of a test, as `Keys` of the same kind as a column's."""
     if isinstance(like, NumberKeys):
         dtype = np.dtype("f8") if like.values.dtype.kind == "f" else like.values.dtype
         return NumberKeys(np.array(keys, dtype=dtype), np.zeros(len(keys), dtype=bool))
@@ -147,7 +147,7 @@ def make_keys(keys: Sequence[Key], like: Keys) -> Keys:
 
 
 def passing_numbers(values: Numbers, missing: Mask | None, leaf: BoundLeaf) -> Mask | None:
-    """The rows for which a leaf is true, of numbers as they are kept; None of a test that is not as simple."""
+    """The rows for which a leaf is true, computed on the stored numbers by a kernel; None if no kernel supports it."""
     test = leaf.test
     if leaf.negated or values.dtype.str not in _PLAIN or not values.flags.c_contiguous:
         return None
@@ -165,7 +165,7 @@ def passing_numbers(values: Numbers, missing: Mask | None, leaf: BoundLeaf) -> M
 
 
 def _held(keys: Sequence[Key], dtype: np.dtype[Any]) -> Numbers:
-    """Those of the whole numbers that the type holds: a file may have more categories than its codes can name."""
+    """The integers that fit the type: a file may have more categories than its codes can number."""
     if dtype.kind not in "iu":
         return np.array(keys, dtype=dtype)
     bounds = np.iinfo(dtype)
@@ -173,10 +173,10 @@ def _held(keys: Sequence[Key], dtype: np.dtype[Any]) -> Numbers:
 
 
 def _bound(key: Key | None, values: Numbers) -> float | None:
-    """A key as the kernels take it: a float for floats, else a whole number."""
+    """A key as the kernels expect it: a float for floats, otherwise an integer."""
     if key is None:
         return None
-    assert not isinstance(key, bytes)  # keys of a test are of the column's kind
+    assert not isinstance(key, bytes)  # the keys of a test are of the column's kind
     return float(key) if values.dtype.kind == "f" else key
 
 
@@ -184,7 +184,7 @@ _PLAIN = frozenset(np.dtype(kind).str for kind in ("i1", "i2", "i4", "i8", "u1",
 
 
 class NumberKeys(Keys):
-    """Whole numbers or floats."""
+    """Integer or float keys."""
 
     def __init__(self, values: Numbers, missing: Mask) -> None:
         self.values = values
@@ -240,7 +240,7 @@ class NumberKeys(Keys):
         return places[_in_order(self.values[places])]
 
     def key(self, place: int) -> Key:
-        found: Key = self.values[place : place + 1].tolist()[0]  # also of whole numbers of any length
+        found: Key = self.values[place : place + 1].tolist()[0]  # also for integers of any size
         return found
 
     def ranks(self, others: Keys, side: str) -> Places:
@@ -248,7 +248,7 @@ class NumberKeys(Keys):
         return np.searchsorted(self.values, others.values, side=side)  # type: ignore[call-overload,no-any-return]
 
     def distinct(self) -> tuple[Keys, Places]:
-        found, codes = np.unique(self.values[~self.missing], return_inverse=True)  # NaN comes last, once
+        found, codes = np.unique(self.values[~self.missing], return_inverse=True)  # one NaN, at the end
         whole = np.full(len(self.values), -1, dtype=np.int64)
         whole[~self.missing] = codes
         return NumberKeys(found, np.zeros(len(found), dtype=bool)), whole
@@ -270,7 +270,7 @@ class NumberKeys(Keys):
 
 
 def _in_order(values: Numbers) -> Places:
-    """The places of numbers in increasing order, equal ones by place."""
+    """The positions of numbers in increasing order; a stable sort."""
     if values.dtype.kind not in "iuf" or values.itemsize not in (1, 2, 4, 8) or values.dtype.str[1:] == "f2":
         return np.argsort(values, kind="stable").astype(np.int64)
     native = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
@@ -280,7 +280,7 @@ def _in_order(values: Numbers) -> Places:
 
 
 class ByteKeys(Keys):
-    """Bytes of any length."""
+    """Byte-string keys of any length."""
 
     def __init__(self, array: pa.Array) -> None:
         self._array = array
@@ -336,8 +336,10 @@ class ByteKeys(Keys):
         return found
 
     def ranks(self, others: Keys, side: str) -> Places:
+        # Arrow has no search in sorted binary arrays. A stable sort of both arrays puts equal keys of the first part
+        # before those of the second; the rank of a key is then the number of our keys sorted before it.
         parts = [self._array, others.array] if side == "right" else [others.array, self._array]
-        order = pc.array_sort_indices(pa.concat_arrays(parts)).to_numpy()  # stable: equal keys by their part
+        order = pc.array_sort_indices(pa.concat_arrays(parts)).to_numpy()
         is_other = order >= len(self) if side == "right" else order < len(others)
         ranks = np.empty(len(others), dtype=np.int64)
         ranks[order[is_other] - (len(self) if side == "right" else 0)] = np.cumsum(~is_other)[is_other]
@@ -364,5 +366,5 @@ class ByteKeys(Keys):
 
 
 def _mask(found: pa.Array) -> Mask:
-    """An Arrow answer as a mask, unknown as false."""
+    """An Arrow boolean array as a mask; null counts as false."""
     return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False))

@@ -1,4 +1,4 @@
-"""Text of which each is one of the categories: read as a dictionary, compared by the places of the categories."""
+"""Columns that store each category as a string: read as a dictionary, compared by category codes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_SHOWN = 60
 
 
 class LevelsReader(CodedReader):
-    """Text that is one of the categories, or the fill."""
+    """Strings that must each be one of the categories, or the fill."""
 
     def _stand_for(self, raw: Raw) -> tuple[Numbers, Mask | None]:
         text = self._text(raw)
@@ -35,14 +35,14 @@ class LevelsReader(CodedReader):
         stored, fill = self.column.type, self._fill_text()
         if stored.kind not in ("string", "text"):
             name = self.column.name
-            raise FormatError(f"column {name!r} holds {stored}, which is no text", column=name)
+            raise FormatError(f"column {name!r} holds {stored}, which is not a string type", column=name)
         if isinstance(raw, Strings):
             return decode_strings(raw, pa.string(), fill)
-        assert not isinstance(raw, Present)  # texts are no numbers
+        assert not isinstance(raw, Present)  # strings are not numbers
         return decode(raw, stored, pa.string(), fill)
 
     def _fill_text(self) -> bytes | None:
-        """The fill up to NUL, as long as an element has to be; None also where no element can be as long."""
+        """The fill up to NUL, padded to the element size; None if there is no fill or no element can hold it."""
         if self.column.fill is None:
             return None
         text, stored = self.column.fill.split(b"\0")[0], self.column.type

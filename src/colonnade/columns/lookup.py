@@ -1,4 +1,4 @@
-"""Which of many strings are equal to a given one: looked through the first time, found by their hashes from then on."""
+"""Find equal strings in an array: by a linear scan the first time, by sorted hashes from then on."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from colonnade import kernels
 from colonnade.columns.strings import equal_to, string_buffers
 
 Places = np.ndarray[Any, np.dtype[np.int64]]
-WORTH_HASHING = 4096  # strings beyond which a table of hashes is made, 16 bytes each
+WORTH_HASHING = 4096  # arrays of at least this many strings get a table of hashes, 16 bytes per string
 
 
 class TextLookup:
-    """Strings that are looked up again and again, such as categories."""
+    """An index for repeated lookups in an array of strings, such as categories."""
 
     def __init__(self, strings: pa.Array) -> None:
         self._strings = strings
@@ -25,7 +25,7 @@ class TextLookup:
         self._hashes: np.ndarray[Any, np.dtype[np.uint64]] = np.empty(0, dtype=np.uint64)
 
     def places(self, text: bytes) -> Places:
-        """Where strings are equal to this one, increasing."""
+        """The positions of the strings equal to this one, in increasing order."""
         self._n_asked += 1
         if self._n_asked < 2 or len(self._strings) < WORTH_HASHING:
             return np.flatnonzero(equal_to(self._strings, text))

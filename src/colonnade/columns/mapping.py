@@ -1,9 +1,9 @@
-"""Which Arrow type a stored column reads as, and which HDF5 datatype an Arrow type is stored in.
+"""The mapping between HDF5 datatypes and Arrow types, in both directions.
 
-The table for users is docs/types.md; a test holds it against this module. An Arrow type is first
-made plain (`plain_type`): large, view and run-end forms become the ordinary one, since the file
-keeps values, not buffers. Where datatype and units alone would read back as another type, the
-writer adds the attribute `arrow_type`; the reader believes it only where it fits the datatype.
+The table for users is docs/types.md; a test compares it with this module. An Arrow type is first
+made plain (`plain_type`): large, view and run-end forms become the ordinary type, because the file
+stores values, not buffers. Where datatype and units alone would read back as another type, the
+writer adds the attribute `arrow_type`; the reader trusts it only if it fits the datatype.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _EPOCH = (
 )
 LARGEST_INTEGER_DECIMAL = 18
 TEXT_BY_CATEGORIES = "string"
-"""The `arrow_type` of codes that are read as the text they stand for."""
+"""The `arrow_type` of codes that are read as the strings they stand for."""
 
 
 def arrow_type(column: ColumnInfo) -> pa.DataType:
@@ -56,23 +56,23 @@ def arrow_type(column: ColumnInfo) -> pa.DataType:
 
 
 def key_type(column: ColumnInfo) -> StoredType:
-    """The datatype that holds what rows of a column are compared by: its own, unless they stand for something else."""
+    """The datatype of a column's keys: the column's own datatype, unless its rows stand for other values."""
     return column.type if column.kept is None else _KEPT_KEYS.get(column.kept, column.type)
 
 
 def _stamp_type(named: str | None) -> pa.DataType:
-    """The type of times that are kept as text: the one that is named, if it is one."""
+    """The Arrow type of times stored as strings: the named type, if it is a timestamp type, else the default."""
     kind = None if named is None else parse_arrow_type(named)
     return kind if kind is not None and pa.types.is_timestamp(kind) else pa.timestamp("us", "UTC")
 
 
 def as_dictionary(column: ColumnInfo) -> ColumnInfo:
-    """The column as it is when text that is kept by categories is handed out so."""
+    """The column, changed so that strings stored by categories are read as a dictionary."""
     return replace(column, arrow_type=None) if column.categories is not None else column
 
 
 def value_type(stored: StoredType, units: str | None, named: str | None) -> pa.DataType:
-    """The Arrow type for a datatype, its units, and what the attribute `arrow_type` names."""
+    """The Arrow type for a datatype, its units, and the type named by the attribute `arrow_type`."""
     if named is not None:
         kind = parse_arrow_type(named)
         if kind is not None and fits(stored, kind):
@@ -81,7 +81,7 @@ def value_type(stored: StoredType, units: str | None, named: str | None) -> pa.D
 
 
 def default_type(stored: StoredType, units: str | None = None) -> pa.DataType:
-    """The Arrow type that datatype and units alone say."""
+    """The Arrow type for a datatype and its units alone."""
     if stored.kind == "integer" and units is not None:
         temporal = _temporal_type(stored, units)
         if temporal is not None:
@@ -90,7 +90,7 @@ def default_type(stored: StoredType, units: str | None = None) -> pa.DataType:
 
 
 def _temporal_type(stored: StoredType, units: str) -> pa.DataType | None:
-    """A timestamp or date, when the units count from 1970 and the integer is of the usual width."""
+    """A timestamp or date type, if the units count from 1970 and the integer has the usual width."""
     match = re.fullmatch(_EPOCH, units.strip(), re.IGNORECASE)
     if match is None or not stored.signed:
         return None
@@ -135,7 +135,7 @@ def _plain_default(stored: StoredType) -> pa.DataType:
 
 
 def fits(stored: StoredType, kind: pa.DataType) -> bool:
-    """Whether values stored so can be read as this Arrow type."""
+    """Whether values of this datatype can be read as this Arrow type."""
     if pa.types.is_null(kind):
         return stored.kind == "integer" and stored.size == 1
     if kind == _plain_default(stored):
@@ -166,7 +166,7 @@ def _array_fits(stored: StoredType, kind: pa.DataType) -> bool:
 
 
 def _integer_size(kind: pa.DataType) -> int:
-    """The width of the integer in which this Arrow type is stored, 0 when it is not stored so."""
+    """The width of the integer in which this Arrow type is stored; 0 if it is not stored as an integer."""
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         return 4
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
@@ -177,7 +177,7 @@ def _integer_size(kind: pa.DataType) -> int:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The ordinary Arrow type for the values of `kind`: as it reads back from a file."""
+    """The ordinary Arrow type for the values of `kind`, as it is read back from a file."""
     if isinstance(kind, (ComplexType, ReferenceType, RawType)):
         return kind
     if isinstance(kind, pa.BaseExtensionType):
@@ -234,31 +234,31 @@ _KEPT_KEYS: dict[Kept, StoredType] = {
     "double": _FLOATS[8],
     "date": _integer(4),
     "date-time": _integer(8),
-    "pointers": BINARY,  # and not text, which NUL would end
+    "pointers": BINARY,  # not text, which ends at NUL
     "levels": _integer(4),
 }
 
 
 def stored_string(width: int) -> StoredType:
-    """A fixed-length UTF-8 string of this many bytes."""
+    """A fixed-length UTF-8 string datatype of `width` bytes."""
     return StoredType("string", max(width, 1), "little", charset="utf-8", padding="null")
 
 
 def stored_codes(n_categories: int) -> StoredType:
-    """The narrowest signed integer that holds the codes of so many categories."""
+    """The narrowest signed integer datatype that holds the codes of `n_categories` categories."""
     return _integer(next(size for size in (1, 2, 4, 8) if n_categories <= 1 << (size * 8 - 1)))
 
 
 def stored_enum(names: list[str]) -> StoredType:
-    """An HDF5 enum with one member a name, numbered from 0, and room for a MISSING one."""
+    """An HDF5 enum with one member per name, numbered from 0, and room for a MISSING member."""
     base = stored_codes(len(names) + 1)
     return StoredType("enum", base.size, base=base, members=tuple((name, i) for i, name in enumerate(names)))
 
 
 def stored_type(kind: pa.DataType, where: str) -> StoredType:
-    """The HDF5 datatype for a plain Arrow type; strings are of variable length here.
+    """The HDF5 datatype for a plain Arrow type; strings map to variable length.
 
-    A type that cannot be stored is a UsageError that names column, type and the way out.
+    A type that cannot be stored raises a UsageError that states the column, the type and what to do.
     """
     if pa.types.is_integer(kind):
         return _integer(kind.bit_width // 8, pa.types.is_signed_integer(kind))
@@ -328,17 +328,17 @@ def _stored_struct(kind: pa.DataType, where: str) -> StoredType:
         inner = _stored_inside(member.type, f"{where}, field {member.name!r}")
         if not member.name or "\0" in member.name or any(f.name == member.name for f in fields):
             raise UsageError(
-                f"{where}: field name {member.name!r} is empty, twice there, or holds NUL", field=member.name
+                f"{where}: field name {member.name!r} is empty, duplicated, or contains NUL", field=member.name
             )
         fields.append(StoredField(member.name, offset, inner))
         offset += inner.size
-    if is_complex_pair(tuple(fields)):  # reads as a complex number, unless `arrow_type` says struct
+    if is_complex_pair(tuple(fields)):  # read as a complex number, unless `arrow_type` is a struct
         return StoredType("complex", offset, base=fields[0].type, fields=tuple(fields))
     return StoredType("compound", offset, "none", fields=tuple(fields))
 
 
 def _decimal_width(kind: pa.DataType) -> int:
-    """Bytes for any value of a decimal as text: digits, sign, point, a leading zero, perhaps an exponent."""
+    """The maximum length of a decimal as a string: digits, sign, point, a leading zero, perhaps an exponent."""
     exponent = 6 if kind.scale < 0 else 0
     return int(max(kind.precision, kind.scale)) + 3 + exponent
 
@@ -349,7 +349,7 @@ def _way_out(kind: pa.DataType) -> str:
     if pa.types.is_map(kind):
         return "cast it to list<struct<key, value>>"
     if pa.types.is_union(kind):
-        return "split it into one column a type"
+        return "split it into one column per type"
     if pa.types.is_interval(kind):
         return "cast it to a duration, or to a struct of its parts"
     return "cast it to a type listed in docs/types.md, or drop the column"
@@ -369,7 +369,7 @@ def implied_units(kind: pa.DataType) -> str | None:
 
 
 def named_type(stored: StoredType, units: str | None, kind: pa.DataType) -> str | None:
-    """What the attribute `arrow_type` must say, or None where the file reads right without it."""
+    """The value that the attribute `arrow_type` must have, or None if the column reads correctly without it."""
     if pa.types.is_dictionary(kind):
         return None
     return None if default_type(stored, units) == kind else write_arrow_type(kind)

@@ -1,6 +1,6 @@
-"""Rows whose missing ones are told by a mask: a second dataset of booleans beside the values, TRUE for missing.
+"""Columns with a mask: a second dataset of booleans that is TRUE for missing rows.
 
-What a value is under the mask means nothing, but it is read and checked like the others.
+The values of missing rows are undefined, but they are read and checked like the others.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from colonnade.model import ColumnInfo
 
 @dataclass(frozen=True)
 class Masked:
-    """Rows as they are read, and which of them are missing; None when none is."""
+    """Rows as read, and a mask of missing rows (None if no row is missing)."""
 
     rows: Raw
     missing: Mask | None
 
 
 class MaskedRows(ColumnReader):
-    """A column whose rows are read together with which of them are missing."""
+    """A column whose rows are read together with a mask of missing rows."""
 
     @property
     def _is_at_hand(self) -> bool:
@@ -56,7 +56,7 @@ class MaskedRows(ColumnReader):
 
 
 class MaskedReader(MaskedRows):
-    """A column whose missing rows are told by a mask."""
+    """A column whose missing rows are marked by a mask dataset."""
 
     def __init__(self, column: ColumnInfo, dataset: Any, mask: Any, n_threads: int = 1) -> None:
         super().__init__(column, dataset, None, n_threads)
@@ -81,7 +81,7 @@ class MaskedReader(MaskedRows):
 
 
 def mask_column(column: ColumnInfo, mask: Any) -> ColumnInfo:
-    """The mask as a column of its own; that it is one of booleans, as long as the values, the layout has seen to."""
+    """The mask as a column. The layout has already checked that it holds booleans and is as long as the values."""
     info = describe_dataset(mask)
     n_rows = info.shape[0] if info.shape else 0
     if info.type.kind != "boolean" or n_rows != column.n_rows:
@@ -95,7 +95,7 @@ def _any_of(flags: Numbers) -> Mask | None:
 
 
 def _with_missing(array: pa.Array, missing: Mask | None) -> pa.Array:
-    """The same values, null where the mask says so. The array has no missing rows of its own, and no offset."""
+    """The array with nulls where the mask is set. The array must have no nulls and no offset."""
     if missing is None:
         return array
     if array.type.num_fields or isinstance(array, (pa.ExtensionArray, pa.DictionaryArray)):

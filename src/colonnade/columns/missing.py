@@ -1,7 +1,7 @@
-"""Missing rows: which stored value marks them, and which value can be spared for it (C6).
+"""Missing rows: the stored value (fill) that marks them, and how it is chosen (C6).
 
-A fill is kept as bytes, as `ColumnInfo.fill` says. Numbers compare as numbers (-0.0 is 0.0, and a
-NaN fill marks every NaN); everything else compares byte by byte.
+A fill is held as bytes (see `ColumnInfo.fill`). Numbers compare as numbers (-0.0 equals 0.0, and
+a NaN fill marks every NaN); everything else compares byte by byte.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RECOMMENDED_FLOAT = 9.9692099683868690e36
 
 
 def find_missing(image: Image, stored: StoredType, fill: bytes) -> Mask:
-    """Which elements equal the fill. Pointers in `image` must still hold."""
+    """A mask of the elements that equal the fill. Pointers in `image` must still be valid."""
     if stored.kind == "text":
         return np.array([_text_at(pointer) == fill for pointer in image.tolist()], dtype=bool)
     if stored.kind in ("binary", "sequence"):
@@ -47,7 +47,7 @@ def find_missing(image: Image, stored: StoredType, fill: bytes) -> Mask:
 
 
 def has_none_missing(image: Image, stored: StoredType, fill: bytes) -> bool:
-    """Whether it takes no more than a look to see that no element equals the fill."""
+    """Whether a fast test proves that no element equals the fill; False means that it is not known."""
     dtype = memory_dtype(stored)
     if dtype.kind not in "iuf" or (dtype.itemsize == 2 and dtype.kind == "f") or stored.has_pointers:
         return False
@@ -56,7 +56,7 @@ def has_none_missing(image: Image, stored: StoredType, fill: bytes) -> bool:
 
 
 def bits_of_fill(stored: StoredType, fill: bytes, as_stored: np.dtype[Any] | None) -> bytes | None:
-    """The fill of numbers as it lies in the file, where it marks the elements of just these bits and no others."""
+    """The stored bytes of a numeric fill, if only elements with exactly these bits equal it; otherwise None."""
     if as_stored is None or stored.kind not in ("integer", "float") or as_stored.kind not in "iuf":
         return None
     value = np.frombuffer(fill, dtype=memory_dtype(stored))[0]
@@ -65,7 +65,7 @@ def bits_of_fill(stored: StoredType, fill: bytes, as_stored: np.dtype[Any] | Non
 
 
 def find_missing_strings(strings: Strings, array: pa.Array, fill: bytes) -> Mask | None:
-    """Which strings equal the fill; None when none does. `array` holds the same as Arrow."""
+    """A mask of the strings that equal the fill; None if no string does. `array` holds the same strings in Arrow."""
     lengths = np.diff(strings.offsets)
     found: Mask = lengths == len(fill)
     if fill and found.any():
@@ -93,7 +93,7 @@ def _equal_deeply(image: Image, stored: StoredType, fill: bytes) -> Mask:
 
 
 def recommended_fills(stored: StoredType) -> Iterator[bytes]:
-    """Values to mark missing rows with, the recommended one first; none where nothing can be spared."""
+    """Candidate fills, the recommended one first; nothing if the datatype has no value to spare."""
     make = _CANDIDATES.get(stored.kind)
     return iter(()) if make is None or _is_raw_number(stored) else make(stored)
 
@@ -103,7 +103,7 @@ def _is_raw_number(stored: StoredType) -> bool:
 
 
 def _integer_fills(stored: StoredType) -> Iterator[bytes]:
-    """Signed: minimum + 1, minimum, then inward from both ends. Unsigned: maximum downward."""
+    """Signed: minimum + 1, minimum, then inward from both ends. Unsigned: from the maximum downward."""
     dtype = memory_dtype(stored)
     low, high = integer_bounds(stored)
     if low == 0:
@@ -115,7 +115,7 @@ def _integer_fills(stored: StoredType) -> Iterator[bytes]:
 
 
 def _float_fills(stored: StoredType) -> Iterator[bytes]:
-    """9.9692099683868690e+36 where the width holds it, its negative, then the largest values downward."""
+    """9.9692099683868690e+36 if the width holds it, its negative, then from the largest values downward."""
     dtype = memory_dtype(stored)
     if dtype.itemsize > 2:
         first = np.array(RECOMMENDED_FLOAT, dtype=dtype)
@@ -129,7 +129,7 @@ def _float_fills(stored: StoredType) -> Iterator[bytes]:
 
 
 def _text_fills(stored: StoredType) -> Iterator[bytes]:
-    """The empty string, then words that say it."""
+    """The empty string, then words such as "NA"."""
     words = itertools.chain(("", "NA", "<NA>", "<missing>"), (f"<missing {i}>" for i in range(2, 1000)))
     for word in words:
         data = word.encode()
@@ -172,7 +172,7 @@ def _compound_fills(stored: StoredType) -> Iterator[bytes]:
 
 
 def _boolean_fills(stored: StoredType) -> Iterator[bytes]:
-    """MISSING where the enum has it; an enum of FALSE and TRUE alone has nothing to spare."""
+    """MISSING if the enum has it; an enum of only FALSE and TRUE has no value to spare."""
     return (np.array(value, memory_dtype(stored)).tobytes() for name, value in stored.members if name == "MISSING")
 
 

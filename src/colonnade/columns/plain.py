@@ -1,6 +1,6 @@
-"""Arrow arrays in their plain type: views, large offsets, run ends, foreign extensions and inner dictionaries undone.
+"""Convert Arrow arrays to their plain type: no views, large offsets, run ends, foreign extensions, inner dictionaries.
 
-Casting would do, but for lists: Arrow's cast of list views leaves offsets that lead astray.
+A cast would be enough except for lists: Arrow's cast of list views leaves wrong offsets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from colonnade.columns import compute as pc
 
 
 def plain_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The array as `kind`, which is the plain type of its own type; a dictionary stays as it is."""
+    """The array as `kind`, which must be the plain type of its type; a dictionary is left unchanged."""
     if array.type == kind or pa.types.is_dictionary(kind):
         return array
     if pa.types.is_run_end_encoded(array.type):
@@ -42,7 +42,7 @@ def _validity(array: pa.Array) -> pa.Buffer | None:
 
 
 def _with_short_offsets(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Strings as pandas and polars have them: of their parts only the offsets change."""
+    """Large strings, as pandas and polars use them, with 32-bit offsets; the data buffer is shared."""
     validity, offsets, data = array.buffers()
     if array.offset or offsets is None or not len(array):
         return array.cast(kind)

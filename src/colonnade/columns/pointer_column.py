@@ -1,8 +1,8 @@
-"""Text that lies in one long array of bytes, the heap: rows are offsets and lengths of it.
+"""Strings stored in one long array of bytes, the heap: each row is an offset and a length in it.
 
-Pointers are checked against the heap before any of it is read. They may overlap, and so a small file may claim far more
-text than it holds: what claims too much is refused, as elsewhere, and a piece has only as many rows as fit into a few
-MiB of text.
+Pointers are checked against the heap before any of it is read. They may overlap, so a small file may claim far more
+text than it holds: claims that are too large are refused, and a piece has only as many rows as fit into a few MiB of
+text.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from colonnade.h5.datasets import Image, claims_too_much, describe_dataset, stor
 from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo
 
-PIECE_BYTES = 64 << 20  # of text that is read together, unless one row has more
-SPAN = 16 << 20  # bytes of the heap that are read in one go
-GAP = 1 << 18  # bytes between two texts beyond which they are read one by one
-STEP = 1 << 20  # bytes of text that are put into their places in one go
-_MOST = 2**31 - 1  # what Arrow's offsets of text count to
+PIECE_BYTES = 64 << 20  # bytes of text that are read together, unless one row has more
+SPAN = 16 << 20  # bytes of the heap that are read in one call
+GAP = 1 << 18  # bytes between two strings beyond which they are read separately
+STEP = 1 << 20  # bytes of text that are copied to their destination in one step
+_MOST = 2**31 - 1  # the largest offset in an Arrow string array
 
 
 class Pointers(NamedTuple):
-    """Where texts begin in the heap, and how many bytes each has; all of them within it."""
+    """The offset and the length in bytes of each string in the heap; all are within the heap."""
 
     starts: Places
     lengths: Places
 
 
 class PointerReader(ColumnReader):
-    """Text that rows point to."""
+    """A column of pointers to strings in a heap."""
 
     def __init__(self, column: ColumnInfo, dataset: Any, heap: Any, n_threads: int = 1) -> None:
         super().__init__(column, dataset, None, n_threads)
@@ -50,11 +50,11 @@ class PointerReader(ColumnReader):
         self._heap: ColumnReader | None = None
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Runs of rows whose text has a few MiB; a CorruptError once all of them have far more than the heap."""
+        """Runs of rows with a few MiB of text each; raises once their total is far larger than the heap."""
         total = 0
         for first, last in super().pieces(start, stop):
             lengths = np.minimum(self._lengths(self._image(first, last - first)), self._heap_bytes)
-            ends = np.cumsum(lengths.astype(np.float64))  # many long ones are more than 64 bits count
+            ends = np.cumsum(lengths.astype(np.float64))  # float: the sum may overflow 64 bits
             at = 0
             while at < len(ends):
                 before = ends[at - 1] if at else 0.0
@@ -81,18 +81,18 @@ class PointerReader(ColumnReader):
         return self._decode(raw).cast(pa.binary())
 
     def values(self, keys: Keys) -> pa.Array:
-        assert isinstance(keys, ByteKeys)  # as _key_array gives them
+        assert isinstance(keys, ByteKeys)  # as returned by _key_array
         return keys.array.cast(pa.string())
 
     @property
     def stored_bytes(self) -> int:
-        """Those of the pointers, and those of the heap."""
+        """Bytes that the pointers and the heap take in the file."""
         return super().stored_bytes + stored_bytes(self._heap_dataset)
 
     # -- pointers --
 
     def _follow(self, image: Image) -> tuple[Strings, Mask | None]:
-        """The bytes that rows point to, and which are missing; None when none is."""
+        """The bytes that rows point to, and a mask of missing rows (None if no row is missing)."""
         pointers = self._pointers(image)
         total = float(pointers.lengths.sum(dtype=np.float64))
         self._refuse_too_much(int(total))
@@ -109,7 +109,7 @@ class PointerReader(ColumnReader):
         )
 
     def _pointers(self, image: Image) -> Pointers:
-        """Offsets and lengths, all of them within the heap."""
+        """Offsets and lengths, checked to be within the heap."""
         lengths, n_bytes = self._lengths(image), self._heap_bytes
         starts = image[image.dtype.names[0]].astype(np.uint64)  # type: ignore[index]
         room = np.uint64(n_bytes) - np.minimum(starts, np.uint64(n_bytes))
@@ -124,13 +124,13 @@ class PointerReader(ColumnReader):
         names = image.dtype.names or ()
         if len(names) < 2 or any(image.dtype[name].kind != "u" for name in names[:2]):
             name, stored = self.column.name, self.column.type
-            raise FormatError(f"column {name!r} holds {stored}, and not offsets and lengths", column=name)
+            raise FormatError(f"column {name!r} holds {stored}, not offsets and lengths", column=name)
         return image[names[1]].astype(np.uint64)
 
     def _refuse_too_much(self, total: int) -> None:
         if claims_too_much(total, stored_bytes(self._heap_dataset)):
             name, stored = self.column.name, stored_bytes(self._heap_dataset)
-            message = f"column {name!r}: rows point to {total:,} bytes of text, and the heap has {stored:,} in the file"
+            message = f"column {name!r}: rows point to {total:,} bytes of text, but the heap has {stored:,} in the file"
             feature = "strings that share the bytes of the heap too often"
             raise UnsupportedError(message, feature=feature, column=name, found=total, expected=stored)
 
@@ -148,7 +148,7 @@ class PointerReader(ColumnReader):
             info = describe_dataset(self._heap_dataset)
             is_bytes = info.type.kind == "integer" and info.type.size == 1 and not info.type.signed
             if not is_bytes or info.shape is None or len(info.shape) != 1:
-                raise FormatError(f"the heap of column {name!r} is no row of bytes", column=name)
+                raise FormatError(f"the heap of column {name!r} is not a one-dimensional array of bytes", column=name)
             heap = ColumnInfo(f"{name} (heap)", info.type, info.shape[0], info.storage, info.chunk_rows, info.filters)
             self._heap = ColumnReader(heap, self._heap_dataset)
         return self._heap
@@ -156,12 +156,12 @@ class PointerReader(ColumnReader):
     def _load(self, start: int, count: int) -> Bytes:
         try:
             return self._open_heap().numbers(start, count)[0]
-        except CorruptError as error:  # its rows are bytes of the heap, not rows of the column
+        except CorruptError as error:  # the error's rows are bytes of the heap, not rows of the column
             raise in_column(error, f"{self.column.name} (heap)", lambda place: place) from error
 
 
 def gather(pointers: Pointers, load: Callable[[int, int], Bytes], out: Bytes) -> None:
-    """Put the bytes that pointers lead to one behind the other; each byte of the heap is read about once."""
+    """Concatenate the bytes that the pointers refer to. Sorted by offset, each byte of the heap is read about once."""
     places = np.concatenate(([0], np.cumsum(pointers.lengths)))[:-1]
     rows = np.flatnonzero(pointers.lengths)
     rows = rows[np.argsort(pointers.starts[rows], kind="stable")]
@@ -173,7 +173,7 @@ def gather(pointers: Pointers, load: Callable[[int, int], Bytes], out: Bytes) ->
 
 
 def spans(starts: Places, lengths: Places) -> Iterator[tuple[int, int]]:
-    """Texts, in the order in which they begin, that are read together: near each other, and not too many bytes."""
+    """Ranges of strings, sorted by offset, to be read together: close to each other, and at most SPAN bytes."""
     reach = np.maximum.accumulate(starts + lengths) if len(starts) else starts
     breaks = np.append(np.flatnonzero(starts[1:] - reach[:-1] > GAP) + 1, len(starts))
     first = 0
@@ -188,7 +188,7 @@ def spans(starts: Places, lengths: Places) -> Iterator[tuple[int, int]]:
 
 
 def _scatter(span: Bytes, starts: Places, lengths: Places, places: Places, out: Bytes) -> None:
-    """Copy texts of a span to their places in `out`."""
+    """Copy the strings of a span to their positions in `out`."""
     if (starts[1:] == starts[:-1] + lengths[:-1]).all() and (places[1:] == places[:-1] + lengths[:-1]).all():
         out[places[0] : places[0] + len(span)] = span
         return
@@ -197,7 +197,7 @@ def _scatter(span: Bytes, starts: Places, lengths: Places, places: Places, out: 
     while at < len(ends):
         before = int(ends[at - 1]) if at else 0
         end = int(np.searchsorted(ends, before + STEP, "right"))
-        if end <= at:  # one that is longer than a step
+        if end <= at:  # a string longer than a step
             start, length, place = int(starts[at]), int(lengths[at]), int(places[at])
             out[place : place + length] = span[start : start + length]
             at += 1

@@ -1,4 +1,4 @@
-"""Elements as they are stored, for people who must look at what cannot be decoded."""
+"""Read elements as stored, to inspect what cannot be decoded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from colonnade.stored_dtypes import memory_dtype
 
 
 def read_stored(dataset: Any, start: int, count: int) -> np.ndarray[Any, Any]:
-    """Elements of a dataset as NumPy has them: codes, numbers, bytes. Nothing is decoded, so nothing can be wrong."""
+    """Elements of a dataset as a NumPy array: codes, numbers, bytes. Nothing is decoded, so no value can be invalid."""
     info = describe_dataset(dataset)
     with reading(dataset, info, start, count) as image:
         return _values(image, info.type)

@@ -1,7 +1,7 @@
-"""Rows of one column as Arrow arrays, read a piece at a time.
+"""Read the rows of one column as Arrow arrays, one piece at a time.
 
 A piece is a run of rows that ends at a chunk edge, so that no chunk is decoded twice and memory
-stays bounded however long the column is.
+use is bounded for a column of any length.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ from colonnade.stored_dtypes import memory_dtype, raw_dtype
 T = TypeVar("T")
 PIECE_BYTES = 8 << 20
 MOST_UNWRITTEN = 1 << 20  # bytes of categories that were never written
-FARTHEST_APART = 64 << 20  # bytes between two wanted rows of a chunk beyond which they are read one by one
+FARTHEST_APART = 64 << 20  # span in bytes of the requested rows of a chunk beyond which they are read one by one
 
 
 class Present(NamedTuple):
-    """Elements none of which is the fill, as was seen when they were read."""
+    """Elements that were checked for the fill while they were read: none of them is missing."""
 
     image: Image
 
 
 Raw = Image | Strings | Present
-"""Rows as they are read: elements in memory form, or bytes of variable length."""
+"""Rows as read: elements in memory form, or bytes of variable length."""
 
 
 class ColumnReader:
-    """One column of an open file: its description, its dataset, its categories once they are read.
+    """Reads one column of an open file: its description, its dataset, and its categories once they are read.
 
-    Several threads may read at the same time; `n_threads` says how many it is good for.
+    Several threads may read at the same time; `n_threads` is the largest number that is useful.
     """
 
     def __init__(self, column: ColumnInfo, dataset: Any, categories: Any = None, n_threads: int = 1) -> None:
@@ -83,17 +83,17 @@ class ColumnReader:
                 dataset, raw_dtype(column.type), column.filters, _look_for(column)
             )
         self.key_type = key_type(column)
-        """The datatype that holds what rows are compared by."""
+        """The datatype of the keys, by which rows are compared."""
         self.has_numbers = domain_of(self.key_type) in ("integer", "float")
-        """Whether rows are kept as numbers that a machine counts with."""
-        self.n_threads = n_threads if self._source is not None else 1  # the library works for one at a time
+        """Whether the keys are native integers or floats."""
+        self.n_threads = n_threads if self._source is not None else 1  # libhdf5 serves one thread at a time
 
     def read(self, start: int, count: int, step: int = 1) -> pa.Array:
-        """The rows start, start+step, ..., count of them, as one Arrow array."""
+        """`count` rows (start, start+step, ...) as one Arrow array."""
         return self._read_as(self._decode, start, count, step)
 
     def read_where_possible(self, start: int, count: int) -> pa.Array | pa.ChunkedArray:
-        """The rows from `start` on; cells that cannot be decoded are missing, and so are rows of such categories."""
+        """`count` rows from `start`. Rows that cannot be decoded, or whose category cannot, are missing."""
         reader = self._with_readable_categories()
         if reader is not self:
             return reader.read_where_possible(start, count)
@@ -101,10 +101,10 @@ class ColumnReader:
             return self.read(start, count)
         except CorruptError as error:
             if not isinstance(error.facts.get("row"), int):
-                raise  # not a cell: a chunk, or the categories
+                raise  # a chunk or the categories are damaged, not a single row
         parts: list[pa.Array] = []
         with self._raw(start, count) as raw:
-            waiting = [(0, count)]
+            waiting = [(0, count)]  # bisect: halve each range that fails until only the bad rows are left
             while waiting:
                 begin, end = waiting.pop()
                 try:
@@ -119,7 +119,7 @@ class ColumnReader:
         return found.unify_dictionaries() if pa.types.is_dictionary(self.kind) else found.combine_chunks()
 
     def _with_readable_categories(self) -> ColumnReader:
-        """This reader; or where some categories cannot be decoded, one for which these are missing."""
+        """This reader, or if some categories cannot be decoded, a reader for which these are missing."""
         found, dataset = self.column.categories, self._categories_dataset
         if found is None or dataset is None or isinstance(dataset, pa.Array):
             return self
@@ -141,7 +141,7 @@ class ColumnReader:
         return self._lenient
 
     def _part(self, raw: Any, begin: int, end: int) -> Any:
-        """Some of the rows that were read."""
+        """A slice of the rows that were read."""
         if isinstance(raw, Present):
             return Present(raw.image[begin:end])
         if not isinstance(raw, Strings):
@@ -150,7 +150,7 @@ class ColumnReader:
         return Strings(offsets - offsets[0], raw.data[int(offsets[0]) : int(offsets[-1])])
 
     def take(self, rows: RowNumbers) -> pa.Array:
-        """These rows, in increasing order and each once; only the chunks that hold them are read."""
+        """These rows, given increasing and distinct; only the chunks that hold them are read."""
         raw = self._take_raw(rows)
         if raw is None:
             parts = self._parts(rows, self.read)
@@ -158,11 +158,11 @@ class ColumnReader:
         return self._told(self._decode, raw, lambda place: int(rows[place]))
 
     def keys(self, start: int, count: int) -> Keys:
-        """What these rows are compared by; only for columns that have a `domain`."""
+        """The keys of these rows; only for columns that have a `domain`."""
         return self._read_as(self._decode_keys, start, count)
 
     def key(self, row: int) -> Key:
-        """What one row that is neither missing nor NaN is compared by."""
+        """The key of one row, which must be neither missing nor NaN."""
         if self.has_numbers and isinstance(self._source, ChunkSource):
             image = self._source.take(np.array([row], dtype=np.int64))
             if image is not None:
@@ -172,26 +172,26 @@ class ColumnReader:
 
     @property
     def is_open_to_rows(self) -> bool:
-        """Whether what a row is compared by can be read without the rest of its chunk."""
+        """Whether the key of a row can be read without the rest of its chunk."""
         return self.has_numbers and isinstance(self._source, ChunkSource) and self._source.is_open_to_rows
 
     def keys_of_few(self, rows: RowNumbers) -> Numbers | None:
-        """What these rows, in whatever order and none missing, are compared by; None where that takes more."""
+        """The keys of these rows, in any order and none missing; None if they cannot be read one by one."""
         return self._source.take_few(rows) if self.is_open_to_rows and isinstance(self._source, ChunkSource) else None
 
     def take_keys(self, rows: RowNumbers) -> Keys:
-        """The keys of these rows, which are increasing and distinct."""
+        """The keys of these rows, given increasing and distinct."""
         raw = self._take_raw(rows)
         if raw is None:
             return join(self._parts(rows, self.keys))
         return self._told(self._decode_keys, raw, lambda place: int(rows[place]))
 
     def numbers(self, start: int, count: int) -> tuple[Numbers, Mask | None]:
-        """These rows as the numbers they are kept as, and which are missing (None: none is); if `has_numbers`."""
+        """These rows as stored numbers, and a mask of missing rows (None if no row is missing). Needs `has_numbers`."""
         return self._read_as(self._decode_numbers, start, count)
 
     def take_numbers(self, rows: RowNumbers) -> tuple[Numbers, Mask | None]:
-        """The same of these rows, which are increasing and distinct."""
+        """These rows, given increasing and distinct, as stored numbers, and a mask of missing rows or None."""
         if len(rows) and int(rows[-1]) - int(rows[0]) + 1 == len(rows):
             return self.numbers(int(rows[0]), len(rows))
         raw = self._take_raw(rows)
@@ -202,11 +202,11 @@ class ColumnReader:
         return self._told(self._decode_numbers, raw, lambda place: int(rows[place]))
 
     def values(self, keys: Keys) -> pa.Array:
-        """The values that these keys stand for; missing where a key is."""
+        """The values that these keys stand for, missing for missing keys."""
         places = np.flatnonzero(~keys.missing)
         present = keys.take(places)
         if self.is_decimal_text:
-            assert isinstance(present, NumberKeys)  # as decimal_keys gives them
+            assert isinstance(present, NumberKeys)  # as returned by decimal_keys
             array = pa.array(keys_to_decimals(present.values.tolist(), self.kind.scale), self.kind)
         else:
             image, _kept = keys_to_image(present, self.column.type)
@@ -218,13 +218,13 @@ class ColumnReader:
         return array.take(pa.array(spread, mask=keys.missing))
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """The range start to stop in runs that are read together, each of a few MiB."""
+        """The range start to stop, split into runs of a few MiB that are read together."""
         return cut(start, stop, self.column.grid.chunk_rows, self.column.type)
 
     # -- rows as they are stored --
 
     def _read_as(self, decode: Callable[[Any], T], start: int, count: int, step: int = 1) -> T:
-        """These rows, decoded so."""
+        """These rows, decoded by `decode`. Reads past libhdf5 (directly from the file) if possible."""
         raw = self._read_past(start, count) if step == 1 and self._is_at_hand else None
         if raw is not None:
             return self._told(decode, raw, lambda place: start + place)
@@ -233,12 +233,12 @@ class ColumnReader:
 
     @property
     def _is_at_hand(self) -> bool:
-        """Whether what is read past the library is all it takes."""
+        """Whether rows read past libhdf5 are complete: nothing else, such as a mask, must be read with them."""
         return self.column.problem is None
 
     @contextmanager
     def _raw(self, start: int, count: int, step: int = 1) -> Iterator[Raw]:
-        """These rows: past the library where that can be."""
+        """These rows as read, past libhdf5 if possible."""
         raw = self._read_past(start, count) if step == 1 and self.column.problem is None else None
         if raw is not None:
             yield raw
@@ -255,24 +255,24 @@ class ColumnReader:
             yield image
 
     def _read_past(self, start: int, count: int) -> Raw | None:
-        """These rows past the library; None where that cannot be."""
+        """These rows, read past libhdf5; None if that is not possible."""
         if not isinstance(self._source, ChunkSource):
             return None if self._source is None else self._source.read(start, count)
         image, may_miss = self._source.read_and_look(start, count)
         return image if image is None or may_miss else Present(image)
 
     def _take_raw(self, rows: RowNumbers) -> Raw | None:
-        """Rows that lie apart, past the library; None where that cannot be, or they do not lie apart."""
+        """Scattered rows, read past libhdf5; None if that is not possible, or if the rows are contiguous."""
         if self._source is None or (len(rows) and int(rows[-1]) - int(rows[0]) + 1 == len(rows)):
             return None
         return self._source.take(rows)
 
     def _told(self, decode: Callable[[Any], T], raw: Any, row_of: Callable[[int], int]) -> T:
-        """Rows decoded; errors count these rows, and are given on with the column's name and the table's row."""
+        """Decode rows. The row in a CorruptError, relative to `raw`, is converted to a row of the table."""
         try:
             return decode(raw)
         except CorruptError as error:
-            if "column" in error.facts:  # of the categories, whose rows are not these
+            if "column" in error.facts:  # the error is about the categories, whose rows are not these
                 raise
             raise in_column(error, self.column.name, row_of) from error
 
@@ -338,26 +338,26 @@ class ColumnReader:
 
     @property
     def domain(self) -> Domain | None:
-        """What rows are compared by; None when they cannot be."""
+        """The kind of key of these rows; None if they cannot be compared."""
         return "integer" if self.is_decimal_text else domain_of(self.key_type)
 
     @property
     def is_decimal_text(self) -> bool:
-        """Whether these are decimals of so many digits that they are kept as text."""
+        """Whether these are decimals stored as strings, because they have too many digits for an integer."""
         return bool(pa.types.is_decimal(self.kind)) and self.column.type.kind in ("string", "text")
 
     @property
     def is_coded(self) -> bool:
-        """Whether rows are kept, and compared, by the codes of categories or the numbers of an enum."""
+        """Whether rows are stored and compared as codes of categories or numbers of an enum."""
         return self.column.categories is not None or self.column.type.kind == "enum"
 
     @property
     def is_coded_text(self) -> bool:
-        """Whether this is text that is kept by categories."""
+        """Whether these are strings stored by categories."""
         return self.column.categories is not None and bool(pa.types.is_string(self.kind))
 
     def by_value(self) -> ColumnReader:
-        """A reader of the same rows whose keys are in the order of the values; those of coded text are not."""
+        """A reader of the same rows whose keys sort like the values; codes of strings stored by categories do not."""
         if not self.is_coded_text:
             return self
         return TextReader(self.column, self._dataset, self._categories_dataset, self.n_threads)
@@ -374,11 +374,11 @@ class ColumnReader:
         return stored_bytes(self._dataset)
 
     def written_rows(self) -> int:
-        """How many rows have a place in the file; the others are the fill. Looks at every chunk."""
+        """The number of rows with storage in the file; the others are the fill. Visits every chunk."""
         return written_rows(self._dataset)
 
     def follow(self, row: int) -> Any | None:
-        """The array, or the part of it, that the reference in a row points to; None where it points nowhere."""
+        """The array, or the part of it, that the reference in a row points to; None for a null reference."""
         return follow_reference(self._dataset, row, self.column.name)
 
     def categories(self) -> pa.Array:
@@ -406,7 +406,7 @@ class ColumnReader:
         return self._categories
 
     def _check_written(self, n_categories: int, size: int) -> None:
-        """A file may claim any number of categories: those that nobody ever wrote are not read."""
+        """Refuse to read many categories that were never written: a file may claim any number of them."""
         n_written = written_rows(self._categories_dataset)
         if (n_categories - n_written) * max(size, 1) > MOST_UNWRITTEN:
             name = self.column.name
@@ -417,13 +417,13 @@ class ColumnReader:
             )
 
     def codes_of(self, text: bytes) -> Places:
-        """The codes of the categories that are this text."""
+        """The codes of the categories that equal this string."""
         if self._lookup is None:
             self._lookup = TextLookup(self.categories())
         return self._lookup.places(text)
 
     def _parts(self, rows: RowNumbers, read: Callable[[int, int], Any]) -> list[Any]:
-        """What `read` gives for the rows of each chunk that holds any."""
+        """The results of `read`, one or more per chunk that holds some of the rows."""
         if len(rows) == 0:
             return [read(0, 0)]
         parts = []
@@ -440,7 +440,7 @@ class ColumnReader:
 
 
 class TextReader(ColumnReader):
-    """Text that is kept by categories, compared as text and not by its codes."""
+    """Strings stored by categories, compared as strings and not by their codes."""
 
     def __init__(self, column: ColumnInfo, dataset: Any, categories: Any = None, n_threads: int = 1) -> None:
         super().__init__(column, dataset, categories, n_threads)
@@ -450,7 +450,7 @@ class TextReader(ColumnReader):
         return self._decode(raw).cast(pa.binary())
 
     def values(self, keys: Keys) -> pa.Array:
-        assert isinstance(keys, ByteKeys)  # as _key_array gives them
+        assert isinstance(keys, ByteKeys)  # as returned by _key_array
         return keys.array.cast(pa.string())
 
     @property
@@ -459,14 +459,14 @@ class TextReader(ColumnReader):
 
 
 def _look_for(column: ColumnInfo) -> bytes | None:
-    """The fill of a column of plain numbers as it is stored, to be looked for while rows are read."""
+    """The stored bytes of the fill of a numeric column, to search for while rows are read."""
     if column.categories is not None or column.kept is not None or column.fill is None:
         return None
     return bits_of_fill(column.type, column.fill, raw_dtype(column.type))
 
 
 def cut(start: int, stop: int, chunk_rows: int, stored: StoredType) -> Iterator[tuple[int, int]]:
-    """The range start to stop in runs that end at chunk edges, each of a few MiB."""
+    """The range start to stop, split into runs of a few MiB that end at chunk edges."""
     wanted = max(1, PIECE_BYTES // max(stored.size, 1))
     run = max(1, wanted // chunk_rows) * chunk_rows if chunk_rows <= wanted else wanted
     while start < stop:
@@ -476,24 +476,24 @@ def cut(start: int, stop: int, chunk_rows: int, stored: StoredType) -> Iterator[
 
 
 def _given_categories(column: ColumnInfo, values: pa.Array) -> pa.Array:
-    """Categories that do not lie in the file: as many as it says there are, of the type it says."""
+    """Categories from outside the file, checked against the number and type that the file declares."""
     found = column.categories
-    assert found is not None  # or nobody gives any
+    assert found is not None  # only categoricals get here
     kind = value_type(found.type, found.units, found.arrow_type)
     n_given = len(values) - values.null_count
     if n_given != found.n_categories or values.null_count:
         raise FormatError(
-            f"column {column.name!r} has {found.n_categories} categories, and {n_given} are given", column=column.name
+            f"column {column.name!r} has {found.n_categories} categories, but {n_given} were given", column=column.name
         )
     try:
         return values.cast(kind)
     except pa.ArrowException as error:
         name = column.name
-        raise FormatError(f"column {name!r}: its categories are no {kind}: {error}", column=name) from error
+        raise FormatError(f"column {name!r}: its categories are not {kind}: {error}", column=name) from error
 
 
 def in_column(error: CorruptError, name: str, row_of: Callable[[int], int]) -> CorruptError:
-    """The same error with the column's name and the row counted from the table's first."""
+    """The error with the column's name added and the row number converted to a row of the table."""
     within = error.facts.get("row")
     if not isinstance(within, int):
         return CorruptError(f"column {name!r}: {error.message}", **{**error.facts, "column": name})

@@ -1,4 +1,4 @@
-"""Which reader suits the form of a column."""
+"""Choose the reader for the form of a column."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from colonnade.model import ColumnInfo, Kept
 
 
 def open_reader(column: ColumnInfo, dataset: Any, beside: Any = None, n_threads: int = 1) -> ColumnReader:
-    """The reader that suits the form of a column; `beside` is its categories, its mask or its heap, if it has one."""
+    """The reader for a column; `beside` is its companion dataset (categories, mask or heap), if it has one."""
     if column.storage == "sectioned":
-        from colonnade.columns.sparse_column import SparseReader  # late: few tables have such a column
+        from colonnade.columns.sparse_column import SparseReader  # imported late: few tables have such a column
 
         return SparseReader(column, dataset, n_threads)
     if column.kept is not None:
@@ -26,7 +26,7 @@ def open_reader(column: ColumnInfo, dataset: Any, beside: Any = None, n_threads:
 
 
 def _reader_of(kept: Kept) -> type[ColumnReader]:
-    """The reader of rows that stand for other values; loaded when the first such column is met."""
+    """The reader class for rows that stand for other values, imported when first needed."""
     from colonnade.columns.kept import BitsReader, CodesReader, DoubleReader, RReader, TruthReader
     from colonnade.columns.level_column import LevelsReader
     from colonnade.columns.pointer_column import PointerReader

@@ -1,4 +1,4 @@
-"""A column of which only the rows that are not missing are stored: the other way to read a `sparse.rows`."""
+"""Sparse columns, which store only the rows that are not missing: a column reader on top of `sparse.rows`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from colonnade.sparse.rows import Missing, SparseRows
 
 
 class SparseReader(MaskedRows):
-    """A column in sectioned chunks: rows that are not defined are missing."""
+    """A column in sectioned chunks: undefined rows are missing."""
 
     def __init__(self, column: ColumnInfo, rows: SparseRows, n_threads: int = 1) -> None:
         super().__init__(column, rows, None, n_threads)
@@ -37,7 +37,7 @@ class SparseReader(MaskedRows):
         return Masked(image, _any_of(missing))
 
     def _check(self, count: int) -> None:
-        """Rows that are missing take no room in the file, but they do in memory: a file may claim any number."""
+        """Refuse to read too many rows at once: missing rows take no space in the file, but they do in memory."""
         if self.column.problem is not None:
             raise FormatError(
                 f"column {self.column.name!r} cannot be read: {self.column.problem}", column=self.column.name

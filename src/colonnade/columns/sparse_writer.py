@@ -1,6 +1,6 @@
-"""One column written so that only the rows that are not missing are stored; in and out as for a ColumnWriter.
+"""Write one column so that only the rows that are not missing are stored; same interface as a ColumnWriter.
 
-Nothing goes to the file here: what is written waits in a `SparseDraft`, which whoever commits puts into it at the end.
+Nothing is written to the file here: rows are collected in a `SparseDraft`, which the commit writes at the end.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SparseColumnWriter:
 
     @classmethod
     def resume(cls, column: ColumnInfo, rows: SparseRows) -> SparseColumnWriter:
-        """A writer that goes on behind the rows that a column has, or changes them."""
+        """A writer that appends to the existing rows of a column, or changes them."""
         writer = cls.__new__(cls)
         writer.name = column.name
         writer._given = arrow_type(column)
@@ -66,7 +66,7 @@ class SparseColumnWriter:
         return writer
 
     def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
-        """Nothing is to be decided."""
+        """Does nothing: a sparse column needs no decision from a sample."""
 
     def write(self, array: pa.Array) -> None:
         """Take the next rows."""
@@ -75,7 +75,7 @@ class SparseColumnWriter:
         self._n_taken += len(array)
 
     def overwrite(self, rows: RowNumbers, array: pa.Array) -> None:
-        """Put values into rows that are there already, given in increasing order; None makes a row missing."""
+        """Overwrite existing rows, given in increasing order; None makes a row missing."""
         places, image = self._cells(array, 0)
         erased = np.ones(len(rows), dtype=bool)
         erased[places] = False
@@ -83,16 +83,16 @@ class SparseColumnWriter:
         self._draft.set(rows[places], image)
 
     def truncate(self, n_rows: int) -> None:
-        """Keep the first rows only."""
+        """Keep only the first `n_rows` rows."""
         self._draft.n_rows = self._n_taken = n_rows
 
     def _cells(self, array: pa.Array, first_row: int) -> tuple[RowNumbers, Any]:
-        """Where the rows are that are not missing, and these as elements."""
+        """The row numbers of the rows that are not missing, and their elements."""
         values = plain_array(array, self._given)
         if self._options.fill is None and values.null_count:
             row = first_row + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
             raise DataError(
-                f"column {self.name!r} has a missing value in row {row}, but fill=None says that it has none",
+                f"column {self.name!r} has a missing value in row {row}, but fill=None declares that it has none",
                 column=self.name, row=row,
             )  # fmt: skip
         places = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
@@ -102,7 +102,7 @@ class SparseColumnWriter:
         return places, np.array(image, dtype=stored_dtype(self._form.stored).base)
 
     def finish(self) -> WrittenColumn:
-        """Say how the column is stored; its `dataset` is the draft."""
+        """Return how the column is stored; its `dataset` is the draft."""
         return WrittenColumn(
             name=self.name,
             dataset=self._draft,
@@ -110,7 +110,7 @@ class SparseColumnWriter:
             options=self._options,
             units=self._units,
             arrow_type=named_type(self._form.stored, self._units, self._given),
-            has_missing=False,  # none that a fill would have to mark
+            has_missing=False,  # no row that a fill would have to mark
             n_rows=self._n_taken,
             kind=self._given,
         )
@@ -145,7 +145,7 @@ def _form_of(kind: pa.DataType, name: str) -> Form:
 
 
 def _fill_of(form: Form) -> bytes | None:
-    """What missing rows would be to a reader that does not ask which are defined: the usual mark of a missing one."""
+    """The recommended fill, which readers that ignore the definition of rows see for missing rows."""
     fill = next(recommended_fills(form.stored), None) if form.stored.kind in ("integer", "float") else None
     if fill is None:
         return None

@@ -1,4 +1,4 @@
-"""Days and times that are kept as text: read as Arrow's dates and timestamps, compared as the numbers these are."""
+"""Dates and times stored as strings: read as Arrow dates and timestamps, compared as integers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_SHOWN = 60
 
 
 class StampReader(StandingReader):
-    """Dates as YYYY-MM-DD, or times of RFC 3339; which of the two, its kind says."""
+    """Dates as YYYY-MM-DD or RFC 3339 times, depending on `kind`."""
 
     def _stand_for(self, raw: Raw) -> tuple[Numbers, Mask | None]:
         texts, fill = self._texts(raw), self.column.fill
@@ -33,17 +33,17 @@ class StampReader(StandingReader):
     def _texts(self, raw: Raw) -> Texts:
         if isinstance(raw, Strings):
             return Texts(raw.data, raw.offsets[:-1].astype(np.int64), np.diff(raw.offsets).astype(np.int64))
-        assert not isinstance(raw, Present)  # texts are no numbers
+        assert not isinstance(raw, Present)  # strings are not numbers
         if self.column.type.kind == "text":
             found = [ctypes.string_at(pointer) if pointer else b"" for pointer in raw.tolist()]
             return texts_of(pa.array(found, pa.binary()))
         if raw.dtype.kind != "S":
             name, stored = self.column.name, self.column.type
-            raise FormatError(f"column {name!r} holds {stored}, which is no text", column=name)
+            raise FormatError(f"column {name!r} holds {stored}, which is not a string type", column=name)
         return texts_of(raw)
 
     def _check(self, texts: Texts, found: Stamps, missing: Mask | None) -> None:
-        """Refuse what is no day or no time; of missing rows nothing is asked."""
+        """Raise for a row that is not a valid date or time; missing rows are not checked."""
         is_date = self.column.kept == "date"
         for wrong, expected in (
             (found.malformed, "a date as YYYY-MM-DD" if is_date else "a time as YYYY-MM-DDThh:mm:ss and Z or +hh:mm"),

@@ -1,13 +1,13 @@
-"""Days and times as text of RFC 3339, and the numbers they are: both ways, many at once.
+"""Convert RFC 3339 dates and times, stored as strings, to integers and back, vectorized.
 
-| text | number |
+| string | integer |
 | --- | --- |
-| YYYY-MM-DD | days since 1970-01-01, of the years 0000 to 9999 |
-| YYYY-MM-DDThh:mm:ss, perhaps .f and more digits, Z or +hh:mm or -hh:mm | units since 1970-01-01T00:00:00Z |
+| YYYY-MM-DD | days since 1970-01-01, for the years 0000 to 9999 |
+| YYYY-MM-DDThh:mm:ss, an optional fraction .fff, Z or +hh:mm or -hh:mm | units since 1970-01-01T00:00:00Z |
 
-Second 60 is second 0 of the next minute, 24:00:00 is 00:00:00 of the next day; neither takes a fraction but zeros. An
-offset goes up to 24:00. Of a fraction the digits finer than the unit are cut off. The grammar lets month 00, day 00 and
-the 31st of any month pass, as other readers do; which of those name no day is told apart.
+Second 60 is second 0 of the next minute, and 24:00:00 is 00:00:00 of the next day; both allow only a zero fraction. An
+offset may be up to 24:00. Digits of a fraction finer than the unit are cut off. The grammar accepts month 00, day 00
+and the 31st of any month, as other readers do; dates that do not exist are reported separately.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 Images = np.ndarray[Any, np.dtype[np.bytes_]]
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
-_DATE = 10  # bytes of a date
-_SECONDS = 19  # bytes of a time up to its seconds
+_DATE = 10  # length of a date in bytes
+_SECONDS = 19  # length of a time in bytes, up to its seconds
 _DAY = 86_400
-_MOST_DIGITS = 9  # behind the seconds that any unit has
+_MOST_DIGITS = 9  # of a fraction, in the finest unit
 _MONTHS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], dtype=np.int64)
-_FIRST, _LAST = -719_528, 2_932_896  # days of 0000-01-01 and of 9999-12-31
+_FIRST, _LAST = -719_528, 2_932_896  # day numbers of 0000-01-01 and 9999-12-31
 
 
 class Texts(NamedTuple):
-    """Many texts: bytes, and where each begins in them and how long it is."""
+    """Many strings: their bytes, and the offset and length of each."""
 
     data: Bytes
     starts: Numbers
@@ -45,9 +45,9 @@ class Texts(NamedTuple):
 
 
 class Stamps(NamedTuple):
-    """What texts say. Numbers mean nothing where one of the masks is set.
+    """Parsed dates or times. Numbers are undefined where one of the masks is set.
 
-    malformed: what the grammar does not know. no_such_day: 2023-02-30. too_far: what the unit cannot count to.
+    malformed: does not match the grammar. no_such_day: such as 2023-02-30. too_far: out of the unit's 64-bit range.
     """
 
     numbers: Numbers
@@ -57,7 +57,7 @@ class Stamps(NamedTuple):
 
 
 def texts_of(strings: pa.Array | Images) -> Texts:
-    """Texts of an Arrow array, or of elements of one length that NUL ends. Of missing rows it means nothing."""
+    """The strings of an Arrow array or of NUL-padded fixed-length elements; undefined for missing rows."""
     if not isinstance(strings, np.ndarray):
         ends, content = string_buffers(strings)
         starts = ends[:-1].astype(np.int64)
@@ -72,7 +72,8 @@ def texts_of(strings: pa.Array | Images) -> Texts:
 
 
 def equal_texts(texts: Texts, text: bytes) -> Mask:
-    """The rows that are this text; what comes behind NUL is no part of either. Few rows are left after the first."""
+    """The rows that equal this string, each compared up to its first NUL. Compared one byte position at a time, because
+    few rows are left after the first bytes."""
     wanted = text.split(b"\0")[0]
     found = np.zeros(len(texts), dtype=bool)
     rows = np.flatnonzero(texts.lengths >= len(wanted))
@@ -85,29 +86,29 @@ def equal_texts(texts: Texts, text: bytes) -> Mask:
 
 
 def date_problems(strings: pa.Array | Images) -> tuple[Mask, Mask]:
-    """Which rows are no date as YYYY-MM-DD, and which are one but name no day; of missing rows it means nothing."""
+    """Masks of the rows that are not a date as YYYY-MM-DD, and of days that do not exist; undefined if missing."""
     found = parse_dates(texts_of(strings))
     return found.malformed, found.no_such_day
 
 
 def date_time_problems(strings: pa.Array | Images) -> tuple[Mask, Mask]:
-    """The same of times."""
+    """Masks of the rows that are not an RFC 3339 time, and of those whose day does not exist; undefined if missing."""
     found = parse_date_times(texts_of(strings), "s")
     return found.malformed, found.no_such_day
 
 
-# -- text to numbers --
+# -- strings to integers --
 
 
 def parse_dates(texts: Texts) -> Stamps:
-    """The days that texts name."""
+    """Parse dates."""
     rows = np.flatnonzero(texts.lengths == _DATE)
     days, good, exists = _days(texts.data, texts.starts[rows])
     return _spread(len(texts), rows, days, good, exists, np.zeros(len(rows), dtype=bool))
 
 
 def parse_date_times(texts: Texts, unit: str) -> Stamps:
-    """The times that texts name, counted in a unit: "s", "ms", "us" or "ns"."""
+    """Parse times into multiples of a unit: "s", "ms", "us" or "ns"."""
     rows = np.flatnonzero(texts.lengths > _SECONDS)
     data, starts, lengths = texts.data, texts.starts[rows], texts.lengths[rows]
     days, good, exists = _days(data, starts)
@@ -116,12 +117,12 @@ def parse_date_times(texts: Texts, unit: str) -> Stamps:
     seconds, times_good = _time_of_day(data, starts, is_zero)
     good &= zones_good & fractions_good & times_good
     whole = days * _DAY + seconds - offsets
-    numbers = whole * PER_SECOND[unit] + fractions  # what is too far wraps around
+    numbers = whole * PER_SECOND[unit] + fractions  # times out of range wrap around; too_far marks them
     return _spread(len(texts), rows, numbers, good, exists, _is_too_far(whole, fractions, PER_SECOND[unit]))
 
 
 def _is_too_far(seconds: Numbers, fractions: Numbers, per_second: int) -> Mask:
-    """Which times 64 bits cannot count to."""
+    """A mask of the times that do not fit 64 bits."""
     least, least_rest = divmod(-(2**63), per_second)
     most, most_rest = divmod(2**63 - 1, per_second)
     below = (seconds < least) | ((seconds == least) & (fractions < least_rest))
@@ -129,7 +130,7 @@ def _is_too_far(seconds: Numbers, fractions: Numbers, per_second: int) -> Mask:
 
 
 def _spread(n: int, rows: Numbers, numbers: Numbers, good: Mask, exists: Mask, far: Mask) -> Stamps:
-    """What is known of some rows, as known of all: the others are malformed."""
+    """Expand the results for `rows` to all `n` rows; the other rows are malformed."""
     whole, malformed = np.zeros(n, dtype=np.int64), np.ones(n, dtype=bool)
     no_such_day, too_far = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
     whole[rows], malformed[rows] = numbers, ~good
@@ -138,7 +139,7 @@ def _spread(n: int, rows: Numbers, numbers: Numbers, good: Mask, exists: Mask, f
 
 
 def _days(data: Bytes, starts: Numbers) -> tuple[Numbers, Mask, Mask]:
-    """The days that texts of at least 10 bytes begin with, which are dates, and which of these exist."""
+    """The day numbers at the start of strings of at least 10 bytes, and masks of valid dates and of days that exist."""
     century, good = _pair(data, starts)
     rest, good_rest = _pair(data, starts + 2)
     month, good_month = _pair(data, starts + 5)
@@ -153,7 +154,7 @@ def _days(data: Bytes, starts: Numbers) -> tuple[Numbers, Mask, Mask]:
 
 
 def days_since_1970(year: Numbers, month: Numbers, day: Numbers) -> Numbers:
-    """Days of a calendar that begins its years in March, so that the day that leap years have more is the last."""
+    """Day numbers, computed with years that begin in March, so that the leap day is the last day of a year."""
     begun = year - (month <= 2)
     before = begun * 365 + begun // 4 - begun // 100 + begun // 400
     within = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
@@ -161,7 +162,7 @@ def days_since_1970(year: Numbers, month: Numbers, day: Numbers) -> Numbers:
 
 
 def _time_of_day(data: Bytes, starts: Numbers, is_whole: Mask) -> tuple[Numbers, Mask]:
-    """Seconds of the day of texts of at least 19 bytes, and which are right."""
+    """The second of the day in strings of at least 19 bytes, and a mask of valid times."""
     hour, good = _pair(data, starts + 11)
     minute, good_minute = _pair(data, starts + 14)
     second, good_second = _pair(data, starts + 17)
@@ -173,7 +174,7 @@ def _time_of_day(data: Bytes, starts: Numbers, is_whole: Mask) -> tuple[Numbers,
 
 
 def _zones(data: Bytes, starts: Numbers, lengths: Numbers) -> tuple[Numbers, Numbers, Mask]:
-    """Of texts of at least 20 bytes the bytes of their zone, its seconds east of Greenwich, and which are right."""
+    """For strings of at least 20 bytes: the length of the zone, its offset in seconds, and a mask of valid zones."""
     ends = starts + lengths
     is_utc = data[ends - 1] == ord("Z")
     sign = data[ends - 6]
@@ -186,11 +187,11 @@ def _zones(data: Bytes, starts: Numbers, lengths: Numbers) -> tuple[Numbers, Num
 
 
 def _fractions(data: Bytes, starts: Numbers, ends: Numbers, n_digits: int) -> tuple[Numbers, Mask, Mask]:
-    """Of texts whose zone begins at `ends` the fraction of a second, to so many digits, and which are right.
+    """The fraction of a second to `n_digits` digits, a mask of zero fractions, and a mask of valid fractions.
 
-    Between the two: which fractions are nothing but zeros.
+    The zone of each string begins at `ends`.
     """
-    lengths = ends - _SECONDS - 1  # digits; -1 where there is not even a point
+    lengths = ends - _SECONDS - 1  # digits; -1 if there is no point
     good = lengths == -1
     billionths = np.zeros(len(starts), dtype=np.int64)
     is_zero = np.ones(len(starts), dtype=bool)
@@ -209,7 +210,7 @@ def _fractions(data: Bytes, starts: Numbers, ends: Numbers, n_digits: int) -> tu
 
 
 def _first_digits(data: Bytes, begins: Numbers, stops: Numbers) -> tuple[Numbers, Mask]:
-    """The first nine digits from each begin, zeros where it stops before, and which are digits."""
+    """The first nine digits from each begin, padded with zeros at its stop, and a mask of rows with only digits."""
     found, good = np.zeros(len(begins), dtype=np.int64), np.ones(len(begins), dtype=bool)
     for place in range(_MOST_DIGITS):
         digit = data[np.minimum(begins + place, stops - 1)] - np.uint8(ord("0"))
@@ -220,7 +221,7 @@ def _first_digits(data: Bytes, begins: Numbers, stops: Numbers) -> tuple[Numbers
 
 
 def _holds(begins: Numbers, stops: Numbers, marked: Mask) -> Mask:
-    """Whether one of the bytes from each begin to its stop is marked."""
+    """For each range from begin to stop, whether one of its bytes is marked."""
     places = np.flatnonzero(marked)
     return np.asarray(np.searchsorted(places, begins) != np.searchsorted(places, stops))
 
@@ -231,17 +232,17 @@ def _pair(data: Bytes, places: Numbers) -> tuple[Numbers, Mask]:
     return high.astype(np.int64) * 10 + low, (high <= 9) & (low <= 9)
 
 
-# -- numbers to text --
+# -- integers to strings --
 
 
 def dates_to_text(days: Numbers) -> Images:
-    """Days as YYYY-MM-DD; a DataError for a year that does not have four digits."""
+    """Days as YYYY-MM-DD; raises a DataError for a year that does not have four digits."""
     _check_years(days)
     return np.datetime_as_string(days.astype("M8[D]")).astype("S10")
 
 
 def date_times_to_text(numbers: Numbers, unit: str) -> Images:
-    """Times as YYYY-MM-DDThh:mm:ssZ, with 3, 6 or 9 digits behind the seconds where they are needed."""
+    """Times as YYYY-MM-DDThh:mm:ssZ, with 3, 6 or 9 decimal places where needed."""
     per_second = PER_SECOND[unit]
     seconds, rest = np.divmod(numbers, per_second)
     _check_years(seconds // _DAY)
@@ -251,7 +252,7 @@ def date_times_to_text(numbers: Numbers, unit: str) -> Images:
     for coarser in [name for name in PER_SECOND if 1 < PER_SECOND[name] <= per_second]:
         factor, digits = per_second // PER_SECOND[coarser], _DIGITS[coarser]
         rows = np.flatnonzero(left & (rest % factor == 0))
-        if not len(rows):  # NumPy fills up no texts but some
+        if not len(rows):  # NumPy's zfill fails for an empty array
             continue
         behind = np.char.zfill((rest[rows] // factor).astype(f"S{digits}"), digits)
         texts[rows] = np.char.add(np.char.add(whole[rows], b"."), np.char.add(behind, b"Z"))
@@ -264,5 +265,5 @@ def _check_years(days: Numbers) -> None:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise DataError(
-            f"row {row} of these is {days[row]} days from 1970-01-01, in a year that four digits do not name", row=row
+            f"row {row} of these is {days[row]} days from 1970-01-01, in a year that does not have four digits", row=row
         )

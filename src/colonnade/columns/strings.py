@@ -1,4 +1,4 @@
-"""Facts about many strings at once, from Arrow's own buffers."""
+"""Properties of many strings at once, computed from Arrow's buffers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def string_buffers(values: pa.Array) -> tuple[Lengths, Bytes]:
-    """The offsets of strings, one more than there are, and the bytes that they count."""
+    """The n + 1 offsets of n strings, and the bytes that they refer to."""
     _, offsets, data = values.buffers()
     ends = np.zeros(1, dtype=np.int32) if offsets is None else np.frombuffer(offsets, dtype=np.int32)
     content = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
@@ -20,7 +20,7 @@ def string_buffers(values: pa.Array) -> tuple[Lengths, Bytes]:
 
 
 def byte_lengths(values: pa.Array) -> Lengths:
-    """The number of bytes of each string; of missing ones it means nothing."""
+    """The number of bytes of each string; undefined for missing strings."""
     offsets = values.buffers()[1]
     if offsets is None or not len(values):
         return np.zeros(len(values), dtype=np.int32)
@@ -29,7 +29,7 @@ def byte_lengths(values: pa.Array) -> Lengths:
 
 
 def holds_nul(values: pa.Array) -> bool:
-    """Whether a string holds NUL; missing ones may be taken for it where their bytes do."""
+    """Whether a string may contain NUL. Bytes of missing strings count too, so True can be wrong; False is certain."""
     _, offsets, data = values.buffers()
     if data is None or offsets is None or not len(values):
         return False
@@ -39,7 +39,7 @@ def holds_nul(values: pa.Array) -> bool:
 
 
 def equal_to(values: pa.Array, text: bytes) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """The rows whose bytes are these; of missing ones it means nothing. Few rows are left after the first bytes."""
+    """The rows that equal `text`; undefined for missing rows. Few rows are left after the first bytes are compared."""
     found = np.zeros(len(values), dtype=bool)
     rows = np.flatnonzero(byte_lengths(values) == len(text))
     _, offsets, data = values.buffers()

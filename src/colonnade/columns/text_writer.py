@@ -1,7 +1,8 @@
-"""Text written by categories as long as that pays, else as it is; it reads back as text either way.
+"""Write strings by categories as long as that saves space, else as plain strings; both read back as strings.
 
-In, out and order of calls as for a ColumnWriter. That it pays is a guess from the first rows: how many of them
-differ, and so how many of all may. When many more differ after all, the rows so far are copied into plain text, once.
+Same interface and order of calls as a ColumnWriter. Whether categories save space is estimated from the number of
+distinct values in the first rows. If many more turn out to be distinct, the rows so far are copied once into plain
+strings.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from colonnade.h5.datasets import describe_dataset, reading
 from colonnade.h5.links import rename, unlink
 from colonnade.model import AUTO, ColumnOptions
 
-FEWEST_ROWS = 4096  # of which nothing is guessed: small columns are simple
+FEWEST_ROWS = 4096  # smaller columns are always plain strings
 MOST_COUNTED = 16_384  # rows whose distinct values are counted
-MOST_OF_ROWS = 8  # one category for so many rows, at most
+MOST_OF_ROWS = 8  # rows per category, at least
 MOST_CATEGORIES = 1 << 20
-WORTH = 0.7  # of the bytes of plain text
+WORTH = 0.7  # categories must take less than this fraction of the bytes of plain strings
 
 
 def column_writer(
     name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool = False, is_label: bool = False
 ) -> ColumnWriter | TextWriter | SparseColumnWriter:
-    """What writes a new column of this Arrow type. Labels differ from row to row: categories are not tried for them."""
+    """The writer for a new column of this Arrow type. Labels are mostly distinct, so they never use categories."""
     if options.sparse:
         if is_label:
             raise UsageError(f"label {name!r} cannot be sparse: columns refer to it", column=name)
@@ -52,7 +53,7 @@ def column_writer(
 
 
 class TextWriter:
-    """Writes one column of text into a group."""
+    """Writes one column of strings into a group."""
 
     def __init__(self, name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool) -> None:
         self.name = name
@@ -61,7 +62,7 @@ class TextWriter:
         self._large_attributes = large_attributes
         self._is_asked = options.strings == "categories"
         self._plain = replace(options, strings="auto") if self._is_asked else options
-        self._writer = self._new_writer(self._plain)  # refuses what cannot be
+        self._writer = self._new_writer(self._plain)  # raises for options that are not possible
         self._is_coded = False
         self._group: Any = None
         self._n_rows = self._n_expected = 0
@@ -71,7 +72,7 @@ class TextWriter:
         return ColumnWriter(self.name, self._kind, options, self._large_attributes)
 
     def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
-        """Decide from a sample of the first rows, and create the dataset; as for a ColumnWriter."""
+        """Choose between categories and plain strings from a sample of the first rows, and create the dataset."""
         self._group, self._most_rows, self._n_expected = group, most_rows, n_rows or 0
         text = plain_array(sample, plain_type(self._kind))
         self._is_coded = self._is_asked or pays_by_categories(text, n_rows)
@@ -87,7 +88,7 @@ class TextWriter:
             self._turn_into_text()
 
     def finish(self) -> WrittenColumn:
-        """Write what is left, and say how the column is stored."""
+        """Write the remaining rows, and return how the column is stored."""
         written = self._writer.finish()
         return replace(written, options=self._options, arrow_type=TEXT_BY_CATEGORIES) if self._is_coded else written
 
@@ -96,7 +97,7 @@ class TextWriter:
         return n_categories > max(FEWEST_ROWS, 2 * n_rows // MOST_OF_ROWS) or n_categories > 2 * MOST_CATEGORIES
 
     def _turn_into_text(self) -> None:
-        """Copy the rows so far into a dataset of plain text that takes the place of the codes."""
+        """Copy the rows so far into a dataset of plain strings that replaces the codes."""
         coded = self._writer.finish()
         aside = f"{self.name}\x01codes"
         rename(self._group, self.name, aside)
@@ -109,7 +110,7 @@ class TextWriter:
 
 
 def _text_of(coded: WrittenColumn) -> Iterator[pa.Array]:
-    """The rows of a column that was written by categories, as text, a few MiB at a time."""
+    """The rows of a column that was written by categories, as strings, a few MiB at a time."""
     info = describe_dataset(coded.dataset)
     for start, stop in cut(0, coded.n_rows, info.chunk_rows or coded.n_rows, info.type):
         with reading(coded.dataset, info, start, stop - start) as codes:
@@ -117,7 +118,7 @@ def _text_of(coded: WrittenColumn) -> Iterator[pa.Array]:
 
 
 def pays_by_categories(values: pa.Array, n_rows: int | None) -> bool:
-    """Whether a column that begins with these values is smaller by categories."""
+    """Whether a column that begins with these values is estimated to be smaller by categories."""
     present = values.drop_null() if values.null_count else values
     if len(present) < FEWEST_ROWS:
         return False
@@ -133,9 +134,10 @@ def pays_by_categories(values: pa.Array, n_rows: int | None) -> bool:
 
 
 def distinct_in_all(n_distinct: int, n_values: int) -> float:
-    """How many values there are to choose from, if so many drawn from them at random so often differ."""
+    """The estimated size of a population if `n_values` random draws from it have `n_distinct` distinct values."""
     if n_distinct > 0.97 * n_values:
-        return math.inf  # hardly any was met twice
+        return math.inf  # almost no value was drawn twice
+    # Bisect for the population size whose expected number of distinct draws is n_distinct.
     low, high = float(max(n_distinct, 1)), 64.0 * n_values
     for _ in range(60):
         middle = math.sqrt(low * high)

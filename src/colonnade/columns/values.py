@@ -1,4 +1,4 @@
-"""Arrow values as Python values, whatever they are: times that Python's own cannot hold come as NumPy's."""
+"""Convert any Arrow values to Python values; times that Python's types cannot hold become NumPy values."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-_REFUSALS = (OverflowError, ValueError, KeyError, pa.ArrowException)  # KeyError: a time zone nobody knows
+_REFUSALS = (OverflowError, ValueError, KeyError, pa.ArrowException)  # KeyError: an unknown time zone
 
 
 def python_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """The values; missing ones are None."""
+    """The values as Python objects; None for missing values."""
     try:
         return list(array.to_pylist())
     except _REFUSALS:
@@ -24,7 +24,7 @@ def python_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 
 def _one(array: pa.Array) -> Any:
-    """The single value of an array that Arrow itself cannot make a Python value of."""
+    """The single value of an array, for values that Arrow cannot convert to Python."""
     kind = array.type
     if array.null_count:
         return None

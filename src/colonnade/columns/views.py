@@ -1,7 +1,7 @@
-"""Text as Arrow's views: sixteen bytes a row, which hold a short text whole, and lead to a longer one where it lies.
+"""Strings as Arrow string views: 16 bytes per row that hold a short string, or point to a longer one.
 
-Text that is kept by categories takes no copy then: the views of the categories are made once, and each row is one of
-them. That is a third of the work of copying the texts, and Polars and DuckDB keep text so themselves.
+Strings stored by categories need no copy: the views of the categories are made once, and each row is one of them.
+That is a third of the work of copying the strings, and Polars and DuckDB use views themselves.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _VIEW = np.dtype("V16")
 
 
 def as_views(column: pa.ChunkedArray, n_threads: int = 1) -> pa.ChunkedArray:
-    """Text, or dictionaries of text, as views; anything else as it is."""
+    """Strings, or dictionaries of strings, as views; any other column unchanged."""
     if pa.types.is_string(column.type):
         return _cast(column)
     if not pa.types.is_dictionary(column.type) or not pa.types.is_string(column.type.value_type):
         return column
-    if any(len(part.dictionary) > len(column) for part in column.chunks):  # few rows: not all texts are looked at
+    if any(len(part.dictionary) > len(column) for part in column.chunks):  # few rows: skip unused categories
         return _cast(column.cast(pa.string()))
     return pa.chunked_array(list(in_order(_looked_up, _with_views(column), n_threads)), VIEW)
 
@@ -36,8 +36,8 @@ def _cast(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _views_of(strings: pa.Array) -> pa.Array:
-    """Strings as views. Where all are short, Arrow 21 to 24 leaves null for the bytes of longer ones, and crashes when
-    the array is handed to another library."""
+    """Strings as views. If all strings are short, Arrow 21 to 24 leaves the data buffer null, and crashes when the
+    array is passed to another library: such a buffer is replaced by an empty one."""
     made = strings.cast(VIEW)
     missing, views, *data = made.buffers()
     if all(one is not None for one in data):
@@ -47,7 +47,7 @@ def _views_of(strings: pa.Array) -> pa.Array:
 
 
 def _with_views(column: pa.ChunkedArray) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """The parts of a column, each with the views of its dictionary, which mostly is the same for all."""
+    """The chunks of a column, each with the views of its dictionary, which are reused while it stays the same."""
     last: tuple[Any, pa.Array] | None = None
     for part in column.chunks:
         dictionary = part.dictionary

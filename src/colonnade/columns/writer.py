@@ -1,14 +1,14 @@
-"""One column written as batches arrive, its form mended when later rows do not fit.
+"""Write one column as batches arrive, and change its form when later rows do not fit.
 
-In: Arrow arrays of one type, in any lengths. Out: a dataset whose chunks are written whole, once,
-and a `WrittenColumn` that says how they are stored. Memory: the rows of one chunk.
+In: Arrow arrays of one type, of any length. Out: a dataset in which each chunk is written once, whole,
+and a `WrittenColumn` that describes how it is stored. Memory: the rows of one chunk.
 
 The form (datatype, fill, categories) is a guess from the rows seen so far. A later row may need
 another: a longer string, a first missing boolean, a value that equals the fill, a 129th category.
-Then the rows written so far are copied into a dataset of the new form, which takes the old one's
-place. The guess leaves room, so that this is rare.
+Then the rows written so far are copied into a dataset of the new form, which replaces the old
+one. The guess leaves room, so that this is rare.
 
-Always: a stored value that equals the fill stands for a missing row, and for nothing else.
+Invariant: a stored value that equals the fill always stands for a missing row.
 """
 
 from __future__ import annotations
@@ -67,15 +67,15 @@ from colonnade.threads import default_threads
 
 LARGEST_CHUNK_BYTES = 2**32
 ROOM_FOR_FILL = 16
-LONG_CHUNK = 8192  # rows: chunks of so many are not made longer, since a chunk an append needs no journal
+LONG_CHUNK = 8192  # rows: chunks this long are not made longer, because one chunk per append needs no journal
 
-MOST_UNWRITTEN = 1 << 28  # rows in no chunk, which all are the fill, that are copied into another form
+MOST_UNWRITTEN = 1 << 28  # rows without storage (all of them the fill) that may still be copied into another form
 
 
 @dataclass(frozen=True)
 class WrittenColumn:
-    """What was written: for the layout to add its attributes to. `mask` is a second dataset, if it has one; `link` the
-    path of the column below its group, where that is not its name."""
+    """A column that was written, for the layout to add its attributes. `mask` is the mask dataset, if there is one;
+    `link` is the path of the column below its group, if that is not its name."""
 
     name: str
     dataset: Any
@@ -94,7 +94,7 @@ class WrittenColumn:
 
 
 class ColumnWriter:
-    """Writes one column into a group. In this order: construct (refuses what cannot be), start, write, finish."""
+    """Writes one column into a group. Call in this order: construct (checks type and options), start, write, finish."""
 
     def __init__(
         self, name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool = False, link: str = ""
@@ -124,14 +124,14 @@ class ColumnWriter:
         self._sink: tuple[Any, RowSink] | None = None
         self._quick: tuple[Form, AtOnce] | None = None
         self._named: tuple[Form, str | None] | None = None
-        self._numbers: pa.Array | None = None  # of the members of an enum that has numbers of its own
+        self._numbers: pa.Array | None = None  # member numbers of an enum that does not count from 0
         check_filters(options.filters)
 
     @classmethod
     def resume(cls, column: ColumnInfo, group: Any, dataset: Any, categories: pa.Array | None, link: str = "") -> Self:
-        """A writer that goes on behind the rows that a column has. `link` names its dataset, if not its own name."""
+        """A writer that appends to the existing rows of a column. `link` names its dataset, if not the column name."""
         kind = arrow_type(column)
-        kind = kind if pa.types.is_dictionary(kind) else plain_type(kind)  # names of an enum inside others are text
+        kind = kind if pa.types.is_dictionary(kind) else plain_type(kind)  # names of an inner enum are strings
         numbers = None
         if column.type.kind == "enum":
             categories, numbers = _names_and_numbers(column)
@@ -221,13 +221,13 @@ class ColumnWriter:
         is_portable = self._options.filters == PORTABLE
         if self._options.filters is not None and not is_portable:
             return self._options.filters
-        encoded = self._encode(values)  # kept until the trials are over: its image may point into it
+        encoded = self._encode(values)  # kept alive during the trials: the image may point into it
         return choose_filters(plan, encoded.image, len(values), self._coder is not None, is_portable)
 
     # -- rows --
 
     def write(self, array: pa.Array) -> None:
-        """Take the next rows; chunks that are full go to the file at once."""
+        """Take the next rows; full chunks are written immediately."""
         self._waiting.append(self._as_values(array, self._n_taken))
         self._n_taken += len(array)
         self._n_waiting += len(array)
@@ -237,7 +237,7 @@ class ColumnWriter:
             self._flush(whole)
 
     def finish(self) -> WrittenColumn:
-        """Write what is left, and say how the column is stored."""
+        """Write the remaining rows, and return how the column is stored."""
         if self._n_waiting:
             self._flush(self._n_waiting)
         self._drain()
@@ -270,7 +270,7 @@ class ColumnWriter:
         return self._named[1]
 
     def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
-        """Put values into rows that are there already, given in increasing order; errors count the values."""
+        """Overwrite existing rows, given in increasing order. Row numbers in errors are positions in `array`."""
         values = self._as_values(array, 0)
         self._make_fit(values, 0)
         if len(values):
@@ -288,7 +288,7 @@ class ColumnWriter:
         sink.drain()
 
     def truncate(self, n_rows: int) -> None:
-        """Keep the first rows only."""
+        """Keep only the first `n_rows` rows."""
         try:
             resize(self._dataset, n_rows)
         except CannotSkipFilter:
@@ -298,22 +298,22 @@ class ColumnWriter:
 
     @property
     def n_rows(self) -> int:
-        """How many rows it has taken, with those that were there before."""
+        """The number of rows so far, including those that existed before."""
         return self._n_taken
 
     @property
     def n_categories(self) -> int:
-        """How many categories the rows so far have; 0 of a column without."""
+        """The number of categories so far; 0 for a column without categories."""
         return 0 if self._coder is None else len(self._coder.values)
 
     @property
     def chunk_rows(self) -> int:
-        """Rows in a chunk, once that is decided."""
+        """The number of rows in a chunk, once decided."""
         assert self._plan is not None and self._plan.chunk_rows is not None  # start() came first
         return self._plan.chunk_rows
 
     def _as_values(self, array: pa.Array, first_row: int) -> pa.Array:
-        """The array in its plain type; of a categorical, the codes."""
+        """The array in its plain type, or its codes if the column is a categorical."""
         if self._coder is not None:
             codes = self._coder.encode(array, first_row)
             return codes if self._numbers is None else self._numbers.take(codes)
@@ -332,7 +332,7 @@ class ColumnWriter:
         self._grow_chunks()
 
     def _grow_chunks(self) -> None:
-        """A column that began small and has grown is copied into longer chunks: each row a few times at most."""
+        """Copy a column that has grown into longer chunks; this happens only a few times per row."""
         if not self._resumed or self.chunk_rows >= LONG_CHUNK or self._n_written < 64 * self.chunk_rows:
             return
         wanted = default_chunk_rows(self._n_written // 8, self._form.stored)
@@ -359,26 +359,26 @@ class ColumnWriter:
         self._open_sink().write(self._n_written, image, count)
 
     def _drain(self) -> None:
-        """Make sure that what was written is in the dataset."""
+        """Write buffered rows to the dataset."""
         if self._sink is not None:
             self._sink[1].drain()
 
     def _open_sink(self) -> RowSink:
-        """Where rows go: the dataset as it is now, which may have taken the place of another."""
+        """The sink of the current dataset, which may have replaced another one."""
         if self._sink is None or self._sink[0] is not self._dataset:
             self._sink = (self._dataset, RowSink(self._dataset, self._form.stored, default_threads()))
         return self._sink[1]
 
     def _refuse_dangling(self, image: Any) -> None:
-        """An object reference just written must lead to an object of this file."""
+        """Raise if an object reference that was just written does not point to an object of this file."""
         if self._form.stored.kind != "object_reference":
             return
         _, rows = np.unique(image.view("u8"), return_index=True)
         for row in rows.tolist():
             if leads_nowhere(self._dataset, self._n_written + row):
                 raise DataError(
-                    f"column {self.name!r}, row {self._n_written + row}: the reference leads to no object of "
-                    "this file; a reference holds only in the file it was made in",
+                    f"column {self.name!r}, row {self._n_written + row}: the reference does not point to an object "
+                    "of this file; a reference is valid only in the file it was made in",
                     column=self.name,
                     row=self._n_written + row,
                 )
@@ -389,7 +389,7 @@ class ColumnWriter:
         return is_nan(self._form.fill, self._form) and bool(pc.any(pc.is_nan(values)).as_py())
 
     def _encode_at_once(self, values: pa.Array) -> Encoded | None:
-        """The values encoded, if it is plain that the form of a column that was there before holds them."""
+        """The values encoded by the fast path, if the column existed before and they obviously fit its form."""
         if not self._resumed:
             return None
         if self._quick is None or self._quick[0] is not self._form:
@@ -406,14 +406,14 @@ class ColumnWriter:
     # -- the form --
 
     def _make_fit(self, values: pa.Array, first_row: int) -> None:
-        """Change the form, and copy what is written already, if these values need it."""
+        """Change the form and copy the rows written so far, if these values need another form."""
         with rows_as(lambda place: first_row + place):
             form = self._suit(values, more=True)
         if form != self._form:
             self._copy_into(form)
 
     def _suit(self, values: pa.Array, more: bool) -> Form:
-        """The present form if it holds these values too, else the one that does. Errors count the values."""
+        """The current form if it holds these values too, else one that does. Errors report positions in `values`."""
         has_missing = self._has_missing or values.null_count > 0
         if self._coder is not None:
             if self._options.fill is None:
@@ -422,7 +422,7 @@ class ColumnWriter:
                 return self._form
             if self._resumed and holds_codes(self._form.stored, len(self._coder.values)):
                 return self._form
-            marked = has_missing or self._form.fill is not None  # by rows that are there already
+            marked = has_missing or self._form.fill is not None  # in existing rows
             return self._code_form(self._coder.values, marked)
         first = self._plan is None
         form = suit_datatype(self._form, values, self._options, self.name, first, more)
@@ -433,7 +433,7 @@ class ColumnWriter:
         return self._suit_fill(form, values)
 
     def _is_held_by_enum(self, values: pa.Array) -> bool:
-        """Whether the enum of a column that was there has a member for every category, and a mark for missing rows."""
+        """Whether the enum of an existing column has a member for every category, and for missing rows if needed."""
         form, coder = self._form, self._coder
         if form.stored.kind != "enum" or coder is None or (values.null_count and form.fill is None):
             return False
@@ -446,13 +446,13 @@ class ColumnWriter:
             self._refuse_fill_among(form, values)
             return form
         if form.fill is not None and self._resumed and form.fill not in islice(self._fills(form.stored), 8):
-            self._refuse_fill_among(form, values)  # somebody chose it
+            self._refuse_fill_among(form, values)  # a fill that was chosen by the user is kept
             return form
         if form.fill is not None and list(fills_that_do_not_occur(form, values, [form.fill], self.name)):
             return form
         has_missing = self._has_missing or values.null_count > 0 or (self._resumed and self._form.fill is not None)
         if form.fill is None and not has_missing and (self._plan is not None or form.stored.has_pointers):
-            return form  # it could spare no value when it began, or H5Ocopy would lose it, and needs none yet
+            return form  # it had no value to spare when created, or H5Ocopy would lose the fill; none is needed yet
         found = self._find_fill(form, values)
         if found is None and has_missing:
             if form.stored.kind == "string" and form.stored.size < ROOM_FOR_FILL:
@@ -463,11 +463,11 @@ class ColumnWriter:
         return replace(form, fill=found)
 
     def _fills(self, stored: StoredType) -> Iterator[bytes]:
-        """Values to mark missing rows with, the best first."""
+        """Candidate fills, the best first."""
         return recommended_fills(stored)
 
     def _stored_fill(self, form: Form) -> bytes | None:
-        """The fill value that the dataset itself has."""
+        """The HDF5 fill value of the dataset."""
         return form.fill
 
     def _find_fill(self, form: Form, values: pa.Array) -> bytes | None:
@@ -486,7 +486,7 @@ class ColumnWriter:
         if not values.null_count and not always:
             return
         row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) if values.null_count else 0
-        why = "fill=None says that it has none" if self._options.fill is None else (
+        why = "fill=None declares that it has none" if self._options.fill is None else (
             f"its type, {form.stored}, has no value to spare for it: cast the column to a wider type, or fill it"
         )  # fmt: skip
         raise DataError(f"column {self.name!r} has a missing value in row {row}, but {why}", column=self.name, row=row)
@@ -525,7 +525,7 @@ class ColumnWriter:
                 yield decode(image, form.values_type, form.kind, form.fill)
 
     def _copy_into(self, form: Form, chunk_rows: int | None = None) -> None:
-        """Copy the rows written so far into a dataset of another form that takes this one's place."""
+        """Copy the rows written so far into a dataset of another form, which replaces this one."""
         if self._plan is None:
             self._form = form
             return
@@ -560,26 +560,26 @@ class ColumnWriter:
         self._copy_into(self._form)
 
     def _cast(self, values: pa.Array, kind: pa.DataType) -> pa.Array:
-        """Rows that are in the file as another type, which takes them all unless the file is not what it says."""
+        """Cast rows of the file to another type. Only values that contradict the file's metadata can fail."""
         try:
             return values if values.type == kind else values.cast(kind)
         except pa.ArrowInvalid as error:
-            raise FormatError(f"column {self.name!r} holds what {kind} cannot: {error}", column=self.name) from error
+            raise FormatError(f"column {self.name!r} holds values not of {kind}: {error}", column=self.name) from error
 
     def move_to(self, group: Any, link: str) -> None:
-        """Give the dataset another place and name; writing goes on there."""
+        """Move the dataset to another group and name; writing continues there."""
         move(self._group, self._link, group, link)
         self._group, self._link = group, link
 
     def _fitting_chunk_rows(self, form: Form) -> int:
-        """The chunk length asked for, or one that a wider datatype still allows."""
+        """The requested chunk length, or one that a wider datatype still allows."""
         if self._options.chunk_rows is not None:
             return self._options.chunk_rows
         return min(self.chunk_rows, default_chunk_rows(self.chunk_rows, form.stored))
 
 
 def checked_units(kind: pa.DataType, asked: str | None, name: str) -> str | None:
-    """The units of a column of this type; those of times are given, and others are refused."""
+    """The units of a column. Temporal types imply their units; requesting others raises a UsageError."""
     implied = implied_units(kind)
     if implied is not None and asked is not None and asked != implied:
         raise UsageError(
@@ -591,9 +591,9 @@ def checked_units(kind: pa.DataType, asked: str | None, name: str) -> str | None
 
 
 def _names_and_numbers(column: ColumnInfo) -> tuple[pa.Array, pa.Array | None]:
-    """The names of an enum in the order of their numbers, and these; None where they count from 0, so that it can grow.
+    """The names of an enum sorted by number, and the numbers; None if these count from 0, so that the enum can grow.
 
-    The member that the fill is marks missing rows, and is no name.
+    The member that equals the fill marks missing rows and is left out.
     """
     mark = None if column.fill is None else int(np.frombuffer(column.fill, dtype=memory_dtype(column.type))[0])
     members = sorted((value, name) for name, value in column.type.members if value != mark)
