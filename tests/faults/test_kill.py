@@ -245,7 +245,7 @@ def test_journal_beside_a_file_that_may_not_be_written(path: Path, where: str) -
     mode = locked.stat().st_mode
     locked.chmod(mode & ~0o222)
     try:
-        with pytest.raises(ConflictError, match="writer that died") as caught:
+        with pytest.raises(ConflictError, match="writer that crashed") as caught:
             cn.open(path)
         assert caught.value.path == str(path)
     finally:

@@ -157,7 +157,7 @@ def test_the_journal_of_another_commit_is_not_used(path: Path, tmp_path: Path) -
     half, right = path.read_bytes(), journal_path(path).read_bytes()
     shutil.copy(journal_path(other), journal_path(path))
     for mode in ("r", "r+"):
-        with pytest.raises(ConflictError, match="missing or not whole"):
+        with pytest.raises(ConflictError, match="missing or incomplete"):
             cn.open(path, mode)
     assert path.read_bytes() == half
     journal_path(path).write_bytes(right)
@@ -170,7 +170,7 @@ def test_a_journal_that_was_cut_short_is_not_used(path: Path, n_bytes: int) -> N
     half, told = path.read_bytes(), journal_path(path).read_bytes()
     journal_path(path).write_bytes(told[:n_bytes])
     for mode in ("r", "r+"):
-        with pytest.raises(ConflictError, match="missing or not whole"):
+        with pytest.raises(ConflictError, match="missing or incomplete"):
             cn.open(path, mode)
     assert path.read_bytes() == half
     journal_path(path).write_bytes(told)

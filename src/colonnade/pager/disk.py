@@ -1,6 +1,6 @@
-"""The operating system's files, as few calls as the journal needs: one place for tests to break things.
+"""The file operations that the journal needs, in one class that tests can replace to inject failures.
 
-A `Disk` holds no state. Tests put another in its place that loses, tears and reorders what was not
+A `Disk` holds no state. Tests replace it with one that loses, tears and reorders writes that were not
 synced, and that stops at any call.
 """
 
@@ -13,11 +13,11 @@ from typing import Any
 
 from colonnade.pager.safe_files import open_existing, open_folder, open_new
 
-_MOST_PARTS = 512  # systems take 1024 at least
+_MOST_PARTS = 512  # systems accept at least 1024 buffers per call
 
 
 class Disk:
-    """Files by descriptor, folders by path. Every call is one that may fail or be the last before a crash."""
+    """Files by descriptor, folders by path. Every call may fail, or be the last before a crash."""
 
     def open(self, path: Path, create: bool = False, write: bool = True) -> int:
         """A descriptor of a file; with `create` the file must be new."""
@@ -55,7 +55,7 @@ class Disk:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read_into(self, descriptor: int, target: memoryview, offset: int) -> int:
-        """Bytes from `offset` on, into memory of the caller; says how many there were."""
+        """Read bytes from `offset` on into memory of the caller, and return how many there were."""
         done = 0
         while done < len(target):
             n_bytes = os.preadv(descriptor, [target[done:]], offset + done)
@@ -71,7 +71,7 @@ class Disk:
             rest, offset = rest[done:], offset + done
 
     def write_parts(self, descriptor: int, parts: Sequence[Any], offset: int) -> None:
-        """Several buffers one behind the other, as one write: the fewer and the longer, the less a byte costs."""
+        """Write several buffers one after another in one call: fewer, longer writes are faster."""
         done = os.pwritev(descriptor, parts, offset) if hasattr(os, "pwritev") and len(parts) <= _MOST_PARTS else 0
         if done < sum(map(len, parts)):
             self.write(descriptor, memoryview(b"".join(parts))[done:], offset + done)
@@ -80,11 +80,11 @@ class Disk:
         os.ftruncate(descriptor, length)
 
     def sync(self, descriptor: int) -> None:
-        """What was written is on the disk when this returns."""
+        """Wait until everything written is on the disk."""
         os.fsync(descriptor)
 
     def sync_folder(self, path: Path) -> None:
-        """New, renamed and removed names of a folder are on the disk when this returns."""
+        """Wait until created, renamed and removed names of a folder are on the disk."""
         if os.name == "nt":  # pragma: no cover
             return
         descriptor = open_folder(path)
@@ -94,7 +94,7 @@ class Disk:
             os.close(descriptor)
 
     def exists(self, path: Path) -> bool:
-        """Whether anything has this name, also a link that leads nowhere."""
+        """Whether anything has this name, including a dangling link."""
         return os.path.lexists(path)
 
     def unlink(self, path: Path) -> None:

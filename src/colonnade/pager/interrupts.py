@@ -1,13 +1,13 @@
-"""Signals that wait: no signal handler of the program runs inside a callback of HDF5, a commit, an open or a close.
+"""Delayed signals: no signal handler of the program runs inside an HDF5 callback, a commit, an open or a close.
 
 Python runs signal handlers between two bytecodes of the main thread, wherever that thread is, and the usual handler
-of SIGINT raises KeyboardInterrupt there. Inside a function that HDF5 calls, such an exception is lost and with it what
-was to be written; inside `close`, a lock may stay. So while a file is open for changes, the handlers of the program
-are wrapped: a wrapped handler looks at the frames of the main thread. If one of them is of a function marked with
-`shielded`, the signal is raised again, to be handled as soon as no such function runs. `pause` is the exception: who
-waits for others can be interrupted.
+of SIGINT raises KeyboardInterrupt there. Inside a function that HDF5 calls, such an exception is lost, and so is the
+data to be written; inside `close`, a lock may stay. So while a file is open for changes, the handlers of the program
+are wrapped: a wrapped handler inspects the frames of the main thread. If one of them belongs to a function marked with
+`shielded`, the signal is raised again, to be handled as soon as no such function runs. `pause` is the exception: a
+wait for other processes can be interrupted.
 
-This is for signals only. Callbacks keep any other exception by themselves (see `callbacks`).
+This is for signals only. Callbacks keep any other exception themselves (see `callbacks`).
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGBREAK")
 _SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
-_SHIELDED: dict[int, CodeType] = {}  # by id: the hash of a code object takes its time
+_SHIELDED: dict[int, CodeType] = {}  # by id: hashing a code object is slow
 OPEN_FOR_CHANGES: WeakSet[Any] = WeakSet()
-"""While there are any, handlers stay wrapped."""
+"""Handlers stay wrapped while there are any."""
 
 
 def shielded(function: Function) -> Function:
-    """Mark a function: signals wait until it has returned."""
+    """Mark a function: signals are delayed until it has returned."""
     _SHIELDED[id(function.__code__)] = function.__code__
     return function
 
 
 def pause(seconds: float) -> None:
-    """Sleep, and be interrupted even inside a shielded function: nothing may be half done when this is called."""
+    """Sleep. Signals are handled even inside a shielded function, so call this only when nothing is half done."""
     time.sleep(seconds)
 
 
 _PAUSE = pause.__code__
 for _remove in (WeakValueDictionary()._remove, WeakSet()._remove):  # type: ignore[attr-defined]
-    shielded(_remove)  # called for every handle of h5py that goes: an exception in it is printed, and lost
+    shielded(_remove)  # called when an h5py handle is freed: an exception in it is printed and lost
 
 
 class _Wrapped:
@@ -75,7 +75,7 @@ _AGAIN = {int(number): _again(number) for number in _SIGNALS}
 
 
 def hold_signals() -> None:
-    """Wrap the handlers of the program; those of another thread than the main one need not be."""
+    """Wrap the program's signal handlers. Only the main thread does so, because handlers run only there."""
     if threading.current_thread() is not threading.main_thread():
         return
     for number in _SIGNALS:
@@ -85,7 +85,7 @@ def hold_signals() -> None:
 
 
 def release_signals() -> None:
-    """Give the program its handlers back, if no file is open for changes; a signal that waited is handled here."""
+    """Restore the program's handlers if no file is open for changes. A delayed signal is handled here."""
     if OPEN_FOR_CHANGES or threading.current_thread() is not threading.main_thread():
         return
     for number in _SIGNALS:
@@ -97,5 +97,5 @@ def release_signals() -> None:
 def _set_handler(number: int, handler: Any) -> None:
     try:
         signal.signal(number, handler)
-    except ValueError:  # an interpreter inside another one has no signals
+    except ValueError:  # a subinterpreter has no signals
         return

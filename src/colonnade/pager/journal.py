@@ -1,19 +1,19 @@
-"""Changes to a file happen completely or not at all: a rollback journal beside the file.
+"""Atomic changes to a file, with a rollback journal next to the file.
 
 HDF5 writes through a `JournaledFile`. Since the last commit:
 - bytes below the file's old end are not written at all: their pages are kept in memory;
 - bytes beyond the old end go to the file at once: nothing refers to them yet.
 
-So until a commit the old file stands untouched, with something behind it that no reader looks at.
+So until a commit the old file is unchanged, except for bytes after its end, which no reader looks at.
 
 Commit, in this order (each step is on the disk before the next begins, with durability "full"):
-1. write the journal: the old length, every page about to be overwritten as it is now, and digests of what it is to be;
-2. write the mark (see `marks`) behind the last byte: from here on the file itself says which journal undoes it;
+1. write the journal: the old length, the current content of every page to be overwritten, and digests of the new pages;
+2. write the mark (see `marks`) after the last byte: from here on the file itself names the journal that undoes it;
 3. overwrite the pages;
-4. cut the file to its new length, and so the mark off. **This is the moment of the commit.**
-5. remove the journal; one that comes back after a power cut is known by its digests (see `recovery`).
+4. truncate the file to its new length, which removes the mark. **This is the moment of the commit.**
+5. remove the journal; one that reappears after a power cut is recognized by its digests (see `recovery`).
 
-The file is opened by its path, and must still be there under it when it is committed to.
+The file is opened by its path, and must still be at that path when it is committed to.
 
 | journal | bytes | what |
 | --- | --- | --- |
@@ -21,19 +21,19 @@ The file is opened by its path, and must still be there under it when it is comm
 | | 4 | page size |
 | | 8 | the file's old length |
 | | 16 | the id of the journal, chosen at random: the mark names it |
-| | 8 + 8 | device and inode number of the file: what has others was copied |
+| | 8 + 8 | device and inode number of the file: if they differ, the file was copied |
 | | 4 | CRC-32 of the header so far |
-| record, one per run of pages that follow each other | 8 | number of the first page |
+| record, one per run of consecutive pages | 8 | number of the first page |
 | | 4 | bytes of the pages: the last page of a file may be short |
 | | 4 | CRC-32 of number, length and bytes |
 | | ... | the pages as they were |
 | digests, the last record | 8 + 4 + 4 | the number 2^64 - 1, length and CRC-32 as above |
-| | 8 + 4 each | page number, and CRC-32 of the page as it is to be |
+| | 8 + 4 each | page number, and CRC-32 of the new page |
 
 Invariants:
-1. A page below the old end is overwritten only when its record is synced, and after it the mark.
-2. A record that was not synced belongs to a page that was not overwritten; so reading stops at the first bad one.
-3. A file without a mark is whole.
+1. A page below the old end is overwritten only after its record, and then the mark, are synced.
+2. A record that was not synced belongs to a page that was not overwritten, so reading stops at the first bad record.
+3. A file without a mark is complete.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ JOURNALED: WeakValueDictionary[tuple[int, int], JournaledFile] = WeakValueDictio
 """Files that are open for changes here, by HDF5's number for them."""
 
 
-@lru_cache(maxsize=256)  # asked before and after everything that is read
+@lru_cache(maxsize=256)  # called before and after every read
 def journal_path(path: Path) -> Path:
-    """Where the journal of a file is."""
+    """The path of the journal of a file."""
     return path.with_name(path.name + "-journal")
 
 
@@ -90,12 +90,12 @@ class JournaledFile(io.RawIOBase):
         aside: bool = False,
         library: LibraryLock | None = None,
     ) -> None:
-        """aside: nobody knows of this file yet, and a crash leaves nothing of it: commits need no journal.
+        """aside: the file has no public name yet and is discarded after a crash, so commits need no journal.
 
-        library: the lock of what reads and writes through this file.
+        library: the lock of the library that reads and writes through this file.
         """
         super().__init__()
-        # Of the last HDF5 file that was opened through this one.
+        # These belong to the last HDF5 file that was opened through this one.
         self.latch = Latch(NoLibrary() if library is None else library)
         self._process = os.getpid()
         self.is_aside = aside
@@ -112,24 +112,24 @@ class JournaledFile(io.RawIOBase):
         self._position = 0
         self._pages: dict[int, bytearray] = {}
         self._saved: set[int] = set()
-        self._digests: dict[int, int] = {}  # of pages that were overwritten, as they are now
+        self._digests: dict[int, int] = {}  # of the new content of overwritten pages
         self._journal: int | None = None
         self._journal_end = 0
         self._journal_id = b""
         self._mark_at: int | None = None  # while pages are being overwritten
         self._grown = False
-        self.written: list[tuple[int, int]] = []  # what was written: from byte to byte; emptied by whoever has looked
+        self.written: list[tuple[int, int]] = []  # byte ranges that were written; whoever uses them clears it
         self.is_untouched = True  # since it was opened
         self._failure: BaseException | None = None
         OPEN_FOR_CHANGES.add(self)
 
     @property
     def is_orphan(self) -> bool:
-        """Whether this process was forked from the one that opened the file, which alone may change it."""
+        """Whether this process was forked from the one that opened the file. Only that one may change it."""
         return os.getpid() != self._process
 
     def check_process(self) -> None:
-        """Refuse to go on in a forked process."""
+        """Raise in a forked process."""
         if self.is_orphan:
             raise ConflictError(
                 f"cannot use {self._path} in process {os.getpid()}: it was opened for changes by process "
@@ -144,7 +144,7 @@ class JournaledFile(io.RawIOBase):
 
     @property
     def length(self) -> int:
-        """Bytes of the file as it is now. Not by `seek`: the position is HDF5's, which may be about to use it."""
+        """The current size of the file. Does not use `seek`: HDF5 may be about to use the position."""
         return self._length
 
     # -- what HDF5 calls --
@@ -187,8 +187,8 @@ class JournaledFile(io.RawIOBase):
         return len(view)
 
     def append(self, parts: Sequence[Any]) -> None:
-        """Buffers of bytes behind the end, one behind the other."""
-        if self._length < self._old_length:  # it was cut: what follows lies below the old end
+        """Append buffers at the end of the file, one after another."""
+        if self._length < self._old_length:  # it was truncated: the new bytes lie below the old end
             parts = [b"".join(parts)]
         self._position = self._length
         if len(parts) == 1:
@@ -206,7 +206,7 @@ class JournaledFile(io.RawIOBase):
         self._position = self._length = stop
 
     def _note(self, start: int, stop: int) -> None:
-        """Remember what is written, from byte to byte."""
+        """Remember the byte range of a write."""
         self.check_process()
         self.is_untouched = False
         if self.written and self.written[-1][1] == start:
@@ -215,7 +215,7 @@ class JournaledFile(io.RawIOBase):
             self.written.append((start, stop))
 
     def write_at(self, start: int, view: memoryview) -> None:
-        """Write bytes for HDF5, which has no position."""
+        """Write bytes at an offset, without using the position of HDF5."""
         self._write(start, view)
         self._length = max(self._length, start + len(view))
 
@@ -232,11 +232,11 @@ class JournaledFile(io.RawIOBase):
     def truncate(self, length: int | None = None) -> int:
         wanted = self._position if length is None else length
         is_behind = wanted > self._old_length or self._length > self._old_length
-        if is_behind and self._failure is None:  # else only rolling back is left, as in `write`
+        if is_behind and self._failure is None:  # after a failure the change can only be rolled back, as in `write`
             try:
                 self._make_room(wanted)
                 begin = max(wanted, self._old_length)
-                if self._mark_at is not None and begin < self._length:  # a commit cuts it, with the mark
+                if self._mark_at is not None and begin < self._length:  # a commit truncates it, with the mark
                     self._disk.write(self._file, bytes(self._length - begin), begin)
                 if self._mark_at is None:
                     self._disk.truncate(self._file, max(wanted, self._old_length))
@@ -247,14 +247,14 @@ class JournaledFile(io.RawIOBase):
         return wanted
 
     def flush(self) -> None:
-        """Nothing: what must be on the disk, a commit puts there."""
+        """Do nothing: a commit syncs everything that must be on the disk."""
 
     # -- pages --
 
     def read_at(self, start: int, n_bytes: int) -> bytes:
-        """Bytes as they are now, changes that are not committed among them; fewer where the file ends."""
+        """Current bytes, including uncommitted changes; fewer at the end of the file."""
         n_bytes = max(0, min(n_bytes, self._length - start))
-        # The pages first: the thread that writes may put them into the file, and let go of them, at any moment.
+        # Take the held pages before reading the file: the writing thread may write and drop them at any moment.
         touched = self._held(start, n_bytes) if self._pages and n_bytes else {}
         data = self._disk.read(self._file, n_bytes, start)
         if not touched:
@@ -268,7 +268,7 @@ class JournaledFile(io.RawIOBase):
         return bytes(whole)
 
     def read_into(self, start: int, target: memoryview) -> int:
-        """The same into memory of the caller; says how many bytes there were."""
+        """Read current bytes, as `read_at`, into memory of the caller; return how many there were."""
         n_bytes = max(0, min(len(target), self._length - start))
         if self._pages and n_bytes and self._held(start, n_bytes):
             data = self.read_at(start, n_bytes)
@@ -277,7 +277,7 @@ class JournaledFile(io.RawIOBase):
         return self._disk.read_into(self._file, target[:n_bytes], start)
 
     def _held(self, start: int, n_bytes: int) -> dict[int, bytearray]:
-        """The pages kept in memory that have some of these bytes."""
+        """The pages kept in memory that contain some of these bytes."""
         numbers = range(start // PAGE, (start + n_bytes - 1) // PAGE + 1)
         if self._pages.keys().isdisjoint(numbers):
             return {}
@@ -300,7 +300,7 @@ class JournaledFile(io.RawIOBase):
             self._write_pages()
 
     def _stored(self, pages: range) -> bytes:
-        """Pages that follow each other as the file has them, without what lies beyond its old end."""
+        """Consecutive pages as stored in the file, without bytes beyond its old end."""
         begin, stop = pages.start * PAGE, min(pages.stop * PAGE, self._old_length)
         return self._disk.read(self._file, stop - begin, begin)
 
@@ -328,7 +328,7 @@ class JournaledFile(io.RawIOBase):
         if self._pages or self._journal is not None:
             self._write_pages(last=True)
             if self._count is not None:
-                self._count()  # before the journal goes: a reader that sees no journal must see the new count
+                self._count()  # before the journal is removed: a reader that sees no journal must see the new count
             self._check_place()
             self._finish()
         else:
@@ -341,14 +341,14 @@ class JournaledFile(io.RawIOBase):
     def _finish(self) -> None:
         """Steps 4 and 5."""
         self._disk.truncate(self._file, self._length)
-        self._begin_anew()  # committed: whatever fails from here on, there is nothing to roll back
+        self._begin_anew()  # committed: if anything fails from here on, there is nothing to roll back
         try:
             self._sync()
         finally:
             self._remove_journal()
 
     def _check_place(self) -> None:
-        """Refuse to commit to a file that is not at its path any more: nobody would find what is written to it."""
+        """Raise if the file is no longer at its path: nobody would find what is written to it."""
         if not self._disk.is_at(self._file, self._path):
             raise ConflictError(
                 f"cannot commit to {self._path}: it was replaced, moved or removed while it was open for changes. What "
@@ -357,7 +357,7 @@ class JournaledFile(io.RawIOBase):
             )
 
     def _forget_unchanged(self) -> None:
-        """Let go of pages that were written as they were: HDF5 does so when a file is merely opened and closed."""
+        """Drop pages that were rewritten unchanged: HDF5 writes such pages when a file is only opened and closed."""
         for run in _runs(self._pages.keys() - self._saved):
             stored = memoryview(self._stored(run))
             for at, page in enumerate(run):
@@ -366,14 +366,14 @@ class JournaledFile(io.RawIOBase):
 
     @shielded
     def roll_back(self) -> None:
-        """Forget everything written since the last commit, and what HDF5 may still write of it."""
+        """Discard everything written since the last commit, and whatever HDF5 may still write of it."""
         self.latch.is_dead = True
         self.latch = self.latch.next()
         if self.is_orphan:
             return
         if self._journal is not None:
             if self._count is not None:
-                self._count()  # pages were overwritten: a reader that saw some of them must look again
+                self._count()  # pages were overwritten: a reader that saw some of them must read again
             content = self._disk.read(self._journal, self._journal_end, 0)
             restore(self._disk, self._file, records(content), self._old_length)
             self._remove_journal()
@@ -394,14 +394,14 @@ class JournaledFile(io.RawIOBase):
             self.lock.give_back()
 
     def _write_pages(self, last: bool = False) -> None:
-        """Steps 1 to 3: the held pages go to the file, their old content to the journal before.
+        """Steps 1 to 3: write the old content of the held pages to the journal, then the pages to the file.
 
-        last: nothing is written until the commit; else the mark is set with room before it.
+        last: nothing more is written before the commit; otherwise the mark is placed with free space before it.
         """
         is_new = self._journal is None
         if is_new:
             if self._wait is not None:
-                self._wait()  # from here on the file is not to be read
+                self._wait()  # from here on nobody may read the file
             if self.lock is not None:
                 self.lock.take()
             self._start_journal()
@@ -424,20 +424,20 @@ class JournaledFile(io.RawIOBase):
         self._pages.clear()
 
     def _put_mark(self, offset: int) -> None:
-        """Let the file end with the mark of half a commit."""
+        """End the file with the mark of an incomplete commit."""
         mark = Mark(self._journal_id, self._journal_end, self._journal_path.name)
         self._disk.write(self._file, pack_mark(mark, offset), offset)
         self._mark_at = offset
 
     def _make_room(self, stop: int) -> None:
-        """Before bytes are written behind the old end: they may not touch the mark, which moves on first."""
+        """Before bytes are written after the old end: move the mark out of their way, so they cannot overwrite it."""
         self._grown = True
         if self._mark_at is not None and stop > self._mark_at:
             before, place = self._mark_at, place_with_room(stop)
-            self._disk.truncate(self._file, place + MARK_BYTES)  # first: half a mark has the length of a whole one
+            self._disk.truncate(self._file, place + MARK_BYTES)  # first, so that a torn mark still has the full length
             self._put_mark(place)
-            self._sync()  # until here a power cut leaves the mark that was there before
-            self._disk.write(self._file, bytes(MARK_BYTES), before)  # what is not written reads as zeros
+            self._sync()  # a power cut before this point leaves the previous mark
+            self._disk.write(self._file, bytes(MARK_BYTES), before)  # unwritten bytes must read as zeros
 
     def _put_pages(self) -> None:
         """Write the held pages into the file."""
@@ -457,7 +457,7 @@ class JournaledFile(io.RawIOBase):
         self._journal_end = len(head)
 
     def _append_digests(self) -> None:
-        """Add to the journal what all pages in it are to be, as far as the file is to have them."""
+        """Add to the journal the digests of the new content of all its pages that the new file will have."""
         pages = sorted(self._saved)
         for page in pages if self._length < self._old_length else ():
             left = self._length - page * PAGE
@@ -468,7 +468,7 @@ class JournaledFile(io.RawIOBase):
         self._append_record(DIGESTS, digests)
 
     def _append_record(self, page: int, content: bytes) -> None:
-        """Add a record to the journal: pages that follow each other, from this one on, or digests."""
+        """Add a record to the journal: consecutive pages that begin with this one, or digests."""
         assert self._journal is not None  # started by the caller
         lead = RECORD.pack(page, len(content))
         check = CHECK.pack(zlib.crc32(content, zlib.crc32(lead)))
@@ -489,7 +489,7 @@ class JournaledFile(io.RawIOBase):
 
     @shielded
     def close(self) -> None:
-        """Close the file; what was not committed is forgotten."""
+        """Close the file. Uncommitted changes are discarded."""
         OPEN_FOR_CHANGES.discard(self)
         if not self.closed:
             try:
@@ -502,7 +502,7 @@ class JournaledFile(io.RawIOBase):
 
 
 def _runs(pages: Iterable[int]) -> Iterator[range]:
-    """Pages that follow each other, in order; not too many at once."""
+    """Runs of consecutive pages, in order, of limited length."""
     start = stop = -1
     for page in sorted(pages):
         if page != stop or stop - start == MOST_AT_ONCE:
@@ -515,7 +515,7 @@ def _runs(pages: Iterable[int]) -> Iterator[range]:
 
 
 def records(content: bytes) -> Iterator[tuple[int, bytes, int]]:
-    """Page numbers, old pages and where the record of each ends, up to the first record that is not whole."""
+    """Page numbers, old pages and the end of each record, up to the first incomplete record."""
     at = HEADER.size + CHECK.size
     while True:
         lead = content[at : at + RECORD.size]
@@ -535,7 +535,7 @@ def records(content: bytes) -> Iterator[tuple[int, bytes, int]]:
 
 
 def restore(disk: Disk, file: int, saved: Iterable[tuple[int, bytes, int]], length: int) -> None:
-    """Put old pages and the old length back. The pages first: the mark that is cut off says that they are not there."""
+    """Restore the old pages, then the old length: truncating removes the mark, so the pages must be back before."""
     for page, old, _ in saved:
         if page != DIGESTS:
             disk.write(file, old, page * PAGE)

@@ -1,4 +1,4 @@
-"""What went wrong while a library read and wrote a file through us, kept until it can be raised."""
+"""Errors in the callbacks through which a library reads and writes a file, kept until they can be raised."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class LibraryLock(Protocol):
-    """The lock that a library holds while it works, which a thread may take several times."""
+    """The reentrant lock that a library holds while it works."""
 
     def __enter__(self) -> object: ...
     def __exit__(
@@ -20,13 +20,13 @@ class LibraryLock(Protocol):
         """Whether this thread holds it."""
 
     def depth(self) -> int:
-        """How often this thread holds it."""
+        """How many times this thread has acquired it."""
 
     def release(self) -> None: ...
 
 
 class NoLibrary:
-    """Of a file that no library reads or writes."""
+    """The lock of a file that no library reads or writes."""
 
     def __enter__(self) -> None: ...
     def __exit__(
@@ -43,30 +43,30 @@ class NoLibrary:
 
 
 class LostAddress(Exception):
-    """An exception struck as an address was taken."""
+    """An exception occurred while an address was taken from the queue."""
 
 
 class Latch:
-    """What went wrong in the calls of HDF5 to one file, since it was opened or rolled back."""
+    """Errors in HDF5's calls to one file, since it was opened or rolled back."""
 
     def __init__(self, library: LibraryLock, holds: dict[int, int] | None = None) -> None:
         self._library = library
-        self.sought: SimpleQueue[int] = SimpleQueue()  # addresses that HDF5 is going to read or write at
+        self.sought: SimpleQueue[int] = SimpleQueue()  # addresses where HDF5 will read or write next
         self.address: int | None = None  # where it is reading or writing
         self.failure: BaseException | None = None
         self.is_broken = False  # something was not written
-        self.is_dead = False  # rolled back: what HDF5 still writes is not wanted
-        self.holds = {} if holds is None else holds  # by thread: how often the program itself holds the lock
+        self.is_dead = False  # rolled back: further writes of HDF5 are ignored
+        self.holds = {} if holds is None else holds  # by thread: how often the program itself acquired the lock
 
     def next(self) -> Latch:
         """A latch for the next opening of the file."""
         return Latch(self._library, self.holds)
 
     def enter(self) -> None:
-        """At the beginning of a call: the program may hold the lock on purpose, and then keeps it."""
+        """Call at the beginning of a call into HDF5. If the program itself holds the lock, it keeps it afterwards."""
         if not self._library.is_owned():
             self.holds.pop(get_ident(), None)
-        elif self.failure is None and self._is_idle():  # none of it is left by an exception
+        elif self.failure is None and self._is_idle():  # no acquisition is left over from an exception
             self.holds[get_ident()] = self._library.depth()
 
     def keep(self, error: BaseException) -> None:
@@ -75,7 +75,7 @@ class Latch:
             self.failure = error
 
     def is_sound(self) -> bool:
-        """Whether HDF5 was given and rid of everything; where not, only rolling back helps."""
+        """Whether all reads and writes of HDF5 completed. If not, the file must be rolled back."""
         with self._library:  # no thread is inside HDF5
             return self._is_idle()
 
@@ -83,7 +83,7 @@ class Latch:
         return not self.sought.qsize() and self.address is None and not self.is_broken
 
     def begin(self) -> int:
-        """The address that HDF5 has sought last; those before it, nothing was read from or written to."""
+        """The address of HDF5's last seek. If there are earlier ones, their reads or writes were lost."""
         if self.sought.qsize() > 1:
             self.is_broken = True
         while self.sought.qsize():
@@ -93,7 +93,7 @@ class Latch:
         return self.address
 
     def take(self) -> BaseException | None:
-        """The exception to raise, if any: once where nothing is lost, else until the file is rolled back."""
+        """The exception to raise, if any: once if no write was lost, else until the file is rolled back."""
         is_sound = self.is_sound()
         if self.failure is not None or not is_sound:
             self._release_lock()
@@ -101,14 +101,14 @@ class Latch:
             failure, self.failure = self.failure, None
             return failure
         return self.failure or InterruptedError(
-            "cannot go on: an exception struck while HDF5 read or wrote the file. The change is taken back: repeat it"
+            "cannot continue: an exception occurred while HDF5 used the file. The change is rolled back; repeat it"
         )
 
     def _release_lock(self) -> None:
-        """Release what h5py still holds of its lock, though this thread is not inside a call of h5py.
+        """Release h5py's lock if h5py still holds it although this thread is not inside an h5py call.
 
-        An exception that came through a callback while HDF5 carried on is found by h5py as it leaves its lock: it does
-        not leave it then, and every other thread would wait for it for ever.
+        If a callback raises while HDF5 continues, h5py sees the exception when it is about to release its lock, and
+        does not release it. Every other thread would then wait for it forever.
         """
         held = self.holds.get(get_ident(), 0)
         while self._library.is_owned() and not (held and self._library.depth() <= held):

@@ -1,13 +1,13 @@
-"""One writer at a time, across processes: a lock beside the file that dies with its holder.
+"""One writer at a time, across processes: a lock file next to the file, released when its holder exits.
 
-The lock is `<file>-lock`: a small file, locked by the operating system (flock) while a writer has the
-file open, that says who holds it. A writer that is killed loses its lock with it, so it blocks nobody.
-Where the disk has no locks (some network disks), a process that is alive on the same machine counts as the holder.
+The lock is `<file>-lock`: a small file that names its holder, and that is locked by the operating system (flock) while
+a writer has the file open. If a writer is killed, the operating system releases its lock, so it blocks nobody.
+Where the disk does not support locks (some network disks), a live process on the same machine counts as the holder.
 
 HDF5's own lock, on the file itself, is held as well: shared while the file is open for changes, so that other HDF5
-programs may read it and not write; exclusive from the first page that a commit overwrites to its end. So a program that
-holds HDF5's lock never has a file change under it, and none opens a file in the middle of a commit. Our own readers
-take no lock of HDF5.
+programs can read but not write it; exclusive from the first page that a commit overwrites to its end. So a file never
+changes while another program holds HDF5's lock, and no HDF5 program opens a file in the middle of a commit. Our own
+readers do not take HDF5's lock.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ except ImportError:  # pragma: no cover - not on this system
 
 Locking = Literal["auto", "none"]
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
-_PAUSE = 0.004  # seconds between two tries, at most; never twice the same, so that writers do not keep step
-_LEAST_TRIES = 3  # a reader that looks whether a lock is held, holds it for a moment
-_OURS = {"colonnade": "lock"}  # what the content of a lock begins with, so that no file of others is written over
+_PAUSE = 0.004  # longest time between two tries, in seconds; randomized, so that writers do not stay in lockstep
+_LEAST_TRIES = 3  # a reader that tests whether the lock is held takes it for a moment
+_OURS = {"colonnade": "lock"}  # the content of a lock begins with this, so that no other file is overwritten
 _BEGINS = (b'{"colonnade": "lock"', b'{"pid": ')  # the latter before 0.2
 _TOLD = 512
-_MOST_TOLD = 4096  # bytes of a lock that are read
-_BEAR = 5  # disturbed reads that a reader bears before it asks to be left alone
-_PATIENCE = 5.0  # seconds that a commit waits for such readers, at most
+_MOST_TOLD = 4096  # bytes of a lock file that are read
+_BEAR = 5  # disturbed reads after which a reader asks writers to wait
+_PATIENCE = 5.0  # longest time that a commit waits for such readers, in seconds
 
 
-@lru_cache(maxsize=256)  # asked before and after everything that is read
+@lru_cache(maxsize=256)  # called before and after every read
 def lock_path(path: Path) -> Path:
-    """Where the lock of a file is."""
+    """The path of the lock file of a file."""
     return path.with_name(path.name + "-lock")
 
 
 def wish_path(path: Path) -> Path:
-    """Where the wish of readers to be left alone is."""
+    """The path of the file on which readers ask writers to wait."""
     return path.with_name(path.name + "-readers")
 
 
@@ -77,21 +77,22 @@ class WriterLock:
             if tries >= _LEAST_TRIES and time.monotonic() >= deadline:
                 holder = read_holder(self._path)
                 raise ConflictError(
-                    f"{self._path} is being changed by {holder_text(holder)}: wait for it, or raise timeout=",
+                    f"cannot change {self._path}: it is being changed by {holder_text(holder)}. "
+                    "Wait for it, or raise timeout=",
                     path=str(self._path),
                     holder=holder,
                 )
             pause(_PAUSE * random())
 
     def _try(self) -> int | None:
-        """The locked descriptor, or None while another holds it."""
+        """The locked descriptor, or None while another writer holds the lock."""
         try:
             descriptor = open_or_create(self._lock_path)
         except ConflictError:
             raise
         except OSError as error:
             raise ConflictError(
-                f"{self._path} cannot be changed: no lock can be made beside it ({error.strerror})",
+                f"cannot change {self._path}: no lock file can be created next to it ({error.strerror})",
                 path=str(self._path),
             ) from error
         is_ours = False
@@ -115,7 +116,7 @@ class WriterLock:
         return descriptor if is_ours else None
 
     def _check_ours(self, descriptor: int) -> None:
-        """Refuse to write over a file that has the name of the lock, and is not one."""
+        """Raise if the file with the name of the lock is not a lock, so that it is not overwritten."""
         content = os.pread(descriptor, _MOST_TOLD, 0)
         if content.strip(b" \0") and not content.startswith(_BEGINS):
             raise ConflictError(
@@ -124,22 +125,22 @@ class WriterLock:
             )
 
     def _tell(self, descriptor: int) -> None:
-        """Write who holds the lock and how many commits there were; one write of one length, so never half."""
+        """Write the holder of the lock and the number of commits, in one write of constant length, so never torn."""
         os.pwrite(descriptor, json.dumps(self._holder).encode().ljust(_TOLD), 0)
 
     def count_commit(self) -> None:
-        """Tell readers that the file is another one now."""
+        """Signal to readers that the file has changed."""
         self._holder["commits"] += 1
         self._tell(self._descriptor)
 
     def wait_for_readers(self) -> None:
-        """Before a commit: let readers that were disturbed again and again read to their end, but not for ever."""
+        """Before a commit: let readers that were disturbed repeatedly finish, up to a time limit."""
         if fcntl is None:  # pragma: no cover
             return
         try:
             descriptor = open_existing(self._wish_path, write=True)
         except OSError:
-            return  # nobody asked
+            return  # without flock, readers cannot ask
         try:
             deadline = time.monotonic() + _PATIENCE
             while not _take(descriptor, self._wish_path) and time.monotonic() < deadline:
@@ -148,38 +149,38 @@ class WriterLock:
             os.close(descriptor)
 
     def renew_time(self, file: int) -> None:
-        """Before the end: give a file that was changed, by its descriptor, a time of its own."""
+        """Before the lock is released: give a changed file, given by its descriptor, a distinct modification time."""
         if self._descriptor >= 0 and self._holder["commits"] and self._holder["stamp"]:
             _renew(file, self._holder["stamp"])
 
     @shielded
     def release(self) -> None:
-        """Give the right back."""
+        """Release the lock."""
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
-            is_ours = self._process == os.getpid()  # a forked process only closes what it was given
+            is_ours = self._process == os.getpid()  # a forked process only closes its copy of the descriptor
             if is_ours and _is_still(descriptor, self._lock_path):
                 self._lock_path.unlink(missing_ok=True)
             os.close(descriptor)
 
 
 class Wish:
-    """The wish of a reader to be left alone, made when it was disturbed several times; a commit waits for it a while.
+    """A reader's request that writers wait, made after several disturbed reads. A commit waits a limited time for it.
 
-    It is a shared lock on `<file>-readers`. It helps a slow reader on, no more: that a read is of one state, the stamp
-    tells. Where nothing can be written beside the file, nothing is asked.
+    It is a shared lock on `<file>-readers`. It only helps slow readers to finish; the stamp is what guarantees that a
+    read is of one state. Where no file can be created next to the file, no request is made.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._n_disturbed = 0
-        self._file: io.FileIO | None = None  # it closes itself, once, also where an interrupt skips `__exit__`
+        self._file: io.FileIO | None = None  # closes itself, once, even if an interrupt skips `__exit__`
 
     def __enter__(self) -> Wish:
         return self
 
     def disturbed(self) -> None:
-        """Say that what was read is of no use."""
+        """Report that a read was disturbed and must be repeated."""
         self._n_disturbed += 1
         if self._path is None or fcntl is None or self._file is not None or self._n_disturbed < _BEAR:
             return
@@ -197,7 +198,7 @@ class Wish:
         if self._file is not None and self._path is not None:
             place = wish_path(self._path)
             with self._file as file:
-                if _take(file.fileno(), place) and _is_still(file.fileno(), place):  # the last one
+                if _take(file.fileno(), place) and _is_still(file.fileno(), place):  # no other reader is left
                     place.unlink(missing_ok=True)
             self._file = None
 
@@ -208,18 +209,18 @@ def _now() -> str:
 
 def file_stamp(path: Path | str | int) -> list[int]:
     """Numbers that change whenever a file is changed."""
-    status = os.stat(path)  # noqa: PTH116 - asked before and after everything that is read, and quicker than Path.stat
+    status = os.stat(path)  # noqa: PTH116 - called before and after every read, and faster than Path.stat
     return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
 
 
 def _renew(file: int, old: list[int]) -> None:
-    """Give a changed file a time of its own: its clock may tick too slowly to tell it from what it was."""
+    """Give a changed file a distinct modification time: the clock may be too coarse to show the change."""
     try:
         for step in (1, 1_000, 1_000_000, 1_000_000_000, 2_000_000_000):
             os.utime(file, ns=(os.fstat(file).st_atime_ns, max(time.time_ns(), old[3] + step)))
             if file_stamp(file) != old:
                 return
-    except PermissionError:  # only the owner may choose the time; everyone else waits for the next tick
+    except PermissionError:  # only the owner may set the time; everyone else waits for the next clock tick
         deadline = time.monotonic() + 3
         while file_stamp(file) == old and time.monotonic() < deadline:
             time.sleep(0.001)
@@ -227,10 +228,10 @@ def _renew(file: int, old: list[int]) -> None:
 
 
 def read_stamp(path: Path, names: tuple[str, str] | None = None) -> list[int]:
-    """What changes with every commit, and with nothing else while a writer of ours has the file open.
+    """Numbers that change with every commit, and with nothing else while a colonnade writer has the file open.
 
-    A writer adds bytes behind the file's end all the time; what it has committed, its lock tells.
-    names: those of the file and its lock, by who has them at hand.
+    A writer appends bytes to the file before it commits, so its lock file has the number of commits.
+    names: of the file and its lock, if the caller already has them.
     """
     file, lock = names or (os.fspath(path), os.fspath(lock_path(path)))
     holder = _read_holder(lock)
@@ -241,7 +242,7 @@ def read_stamp(path: Path, names: tuple[str, str] | None = None) -> list[int]:
 
 
 def _take(descriptor: int, path: Path, shared: bool = False) -> bool:
-    """Lock the open lock file without waiting; by the holder's process number where the disk has no locks."""
+    """Lock the open lock file without waiting; where the disk has no locks, check the holder's process id."""
     if fcntl is not None:
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -255,7 +256,7 @@ def _take(descriptor: int, path: Path, shared: bool = False) -> bool:
 
 
 def _is_still(descriptor: int, path: Path) -> bool:
-    """Whether the locked file is still the one at its path: its last holder may have removed it meanwhile."""
+    """Whether the locked file is still the one at its path: its previous holder may have removed it meanwhile."""
     try:
         there = path.lstat()
     except FileNotFoundError:
@@ -277,19 +278,19 @@ def _is_alive(holder: dict[str, Any]) -> bool:
 
 
 def has_writer(path: Path) -> bool:
-    """Whether a living writer has the file open for changes."""
+    """Whether a live writer has the file open for changes."""
     try:
         descriptor = open_existing(lock_path(path))
     except OSError:
         return False
     try:
-        return not _take(descriptor, lock_path(path), shared=True)  # readers do not take each other for a writer
+        return not _take(descriptor, lock_path(path), shared=True)  # readers do not mistake each other for a writer
     finally:
         os.close(descriptor)
 
 
 def read_holder(path: Path) -> dict[str, Any] | None:
-    """Who holds the lock of a file, as the lock says."""
+    """The holder of the lock of a file, as recorded in the lock file."""
     return _read_holder(os.fspath(lock_path(path)))
 
 
@@ -315,7 +316,7 @@ def _parse_holder(content: bytes) -> dict[str, Any] | None:
 
 
 def holder_text(holder: dict[str, Any] | None) -> str:
-    """The holder of a lock in words."""
+    """The holder of a lock, for messages."""
     if holder is None:
         return "another process"
     return f"process {holder.get('pid')} on {holder.get('host')} (since {holder.get('since')})"
@@ -324,7 +325,7 @@ def holder_text(holder: dict[str, Any] | None) -> str:
 class HDF5Lock:
     """HDF5's own lock on a file that is open for changes: shared until `take`, exclusive until `give_back`.
 
-    timeout: seconds that `take` waits for other HDF5 programs. exclusive: False for those who know their readers.
+    timeout: seconds that `take` waits for other HDF5 programs. exclusive: False if the caller knows all readers.
     """
 
     def __init__(self, descriptor: int, path: Path, timeout: float, exclusive: bool = True) -> None:
@@ -335,7 +336,7 @@ class HDF5Lock:
         self._lost = False
         self._taken = False
         if not self._share():
-            raise ConflictError(f"{path} is being written by another HDF5 program", path=str(path))
+            raise ConflictError(f"cannot change {path}: another HDF5 program is writing it", path=str(path))
 
     def _share(self) -> bool:
         return try_hdf5_lock(self._descriptor, exclusive=False)
@@ -348,7 +349,7 @@ class HDF5Lock:
             return
         deadline, stamp = time.monotonic() + self._timeout, file_stamp(self._descriptor)
         while self._lost or not try_hdf5_lock(self._descriptor, exclusive=True):
-            self._lost = self._lost or not self._share()  # trying for more gave up what was held
+            self._lost = self._lost or not self._share()  # the failed try for an exclusive lock dropped the shared one
             if self._lost or time.monotonic() >= deadline:
                 raise ConflictError(
                     f"cannot commit to {self._path}: another program, or another handle in this one, has it open "
@@ -372,7 +373,7 @@ class HDF5Lock:
 
 
 def try_hdf5_lock(descriptor: int, exclusive: bool) -> bool:
-    """Take the lock that HDF5 takes on a file, without waiting; True as well where there are no locks."""
+    """Take the lock that HDF5 takes on a file, without waiting. True also where the system has no locks."""
     asked = os.environ.get("HDF5_USE_FILE_LOCKING", "").upper()
     if fcntl is None or asked in ("FALSE", "0"):
         return True

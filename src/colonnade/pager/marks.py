@@ -1,19 +1,19 @@
-"""The mark of half a commit: bytes after the end of a file that say which journal undoes what was overwritten.
+"""The mark of an incomplete commit: bytes after the end of a file that name the journal that undoes it.
 
 While pages of a file are being overwritten, its last bytes are a mark. So a file that was moved, copied or renamed
-after a crash without its journal is known for what it is. HDF5 does not look at bytes after the end that its
-superblock tells, whatever the version of the superblock; every opener of ours looks for a mark first.
+after a crash without its journal is still recognized. HDF5 ignores bytes after the end given in the superblock, in
+every superblock version; colonnade looks for a mark before it opens a file.
 
-A mark behind which the file still grows ends at a multiple of `STRIDE`, and moves on to a later one before bytes are
-written over it: the new mark is synced before the old one goes. So where a file of such a length does not end with a
-mark, a power cut may have left its new length without the new mark, and the old one stands at an earlier multiple.
+If the file still grows, its mark ends at a multiple of `STRIDE`, and moves to a later multiple before bytes are
+written over it: the new mark is synced before the old one is erased. So if a file of such a length does not end with a
+mark, a power cut may have left the new length without the new mark, and the old mark is at an earlier multiple.
 
 | mark | bytes | what |
 | --- | --- | --- |
 | | 16 | `89 43 4f 4c 48 41 4c 46 ...`: the magic |
-| | 8 | where the mark begins: a copy of it elsewhere means nothing |
+| | 8 | offset of the mark: a copy of it elsewhere is not a mark |
 | | 16 | the id of the journal |
-| | 8 | the length of the journal when the mark was set: as much of it must be whole |
+| | 8 | the length of the journal when the mark was set: this much of it must be intact |
 | | 256 | the name of the journal, as a Pascal string |
 | | 4 | CRC-32 of all that |
 """
@@ -41,7 +41,7 @@ _LARGEST_USER_BLOCK = 1 << 40
 
 @dataclass(frozen=True)
 class Mark:
-    """Which journal undoes half a commit."""
+    """Which journal undoes an incomplete commit."""
 
     journal_id: bytes
     journal_length: int
@@ -49,19 +49,19 @@ class Mark:
 
 
 def pack_mark(mark: Mark, offset: int) -> bytes:
-    """The bytes of a mark that is to stand at an offset."""
+    """The bytes of a mark to be written at an offset."""
     name = os.fsencode(mark.journal_name)[:255]
     content = _MARK.pack(_MAGIC, offset, mark.journal_id, mark.journal_length, name)
     return content + _CHECK.pack(zlib.crc32(content))
 
 
 def place_with_room(stop: int) -> int:
-    """Where a mark goes that is to leave the bytes before `stop` free."""
+    """The offset for a mark that leaves the bytes before `stop` free."""
     return -(-(stop + MARK_BYTES) // STRIDE) * STRIDE - MARK_BYTES
 
 
 def find_mark(path: Path, disk: Disk) -> Mark | None:
-    """The mark of a file; None where no commit was left half done."""
+    """The mark of a file; None if no commit is incomplete."""
     descriptor = disk.open(path, write=False)
     try:
         return mark_in(lambda at, n_bytes: disk.read(descriptor, n_bytes, at), disk.length(descriptor))
@@ -70,7 +70,7 @@ def find_mark(path: Path, disk: Disk) -> Mark | None:
 
 
 def mark_in(read_at: ReadAt, size: int) -> Mark | None:
-    """The mark of bytes of this number, by what reads them."""
+    """The mark in a file of this size, read with `read_at`; None if there is none."""
     mark = _mark_before(read_at, size)
     is_moved = mark is None and size % STRIDE == 0
     if (mark is None and not is_moved) or _is_data(read_at, size):
@@ -92,14 +92,14 @@ def _parse_mark(content: bytes, end: int) -> Mark | None:
 
 
 def _is_data(read_at: ReadAt, size: int) -> bool:
-    """Whether the superblock says that HDF5's own bytes end with the file: a value of a row may look like a mark."""
+    """Whether, by the superblock, HDF5's data ends with the file: then bytes that look like a mark are data."""
     at = 0
     while at < min(size, _LARGEST_USER_BLOCK):
         head = read_at(at, 96)
         if head.startswith(_SIGNATURE):
             version = head[8]
             width = head[13] if version < 2 else head[9]
-            first = {0: 24, 1: 28}.get(version, 12)  # of base, one more, and the end of the file
+            first = {0: 24, 1: 28}.get(version, 12)  # offset of: base address, another address, end of file
             return int.from_bytes(head[first + 2 * width : first + 3 * width], "little") == size
         at = at * 2 or 512
     return False

@@ -1,10 +1,10 @@
-"""Which search indexes may be believed: receipts, kept in memory and in the user's cache folder.
+"""Receipts: which search indexes can be trusted. Kept in memory and in the user's cache folder.
 
-A receipt says that an index was built here, or verified against its column, when the file was in a certain state: its
-identity, size and times. It holds the digests of all bytes of the index. It is void as soon as the file's state is
-another one, unless the change was made here; and a byte of the index that is not as it was is found when it is read.
+A receipt records that an index was built here, or verified against its column, when the file was in a certain state:
+its identity, size and times. It holds digests of all bytes of the index. It becomes invalid when the file's state
+changes, unless the change was made here. A changed byte of the index is detected when it is read.
 
-The folder is `$COLONNADE_CACHE`, or `colonnade` in the usual place for caches of the system.
+The folder is `$COLONNADE_CACHE`, or `colonnade` in the system's usual cache folder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VERSION = 3
 
 
 def cache_folder() -> Path:
-    """Where receipts are kept; an OSError where there is no such place."""
+    """The folder where receipts are kept. Raises OSError if there is none."""
     asked = os.environ.get("COLONNADE_CACHE")
     if asked:
         return Path(asked)
@@ -43,32 +43,32 @@ def _home() -> Path:
     try:
         return Path.home()
     except RuntimeError as error:  # a service, or a container with an odd user
-        raise FileNotFoundError("there is no home folder, and so no cache") from error
+        raise FileNotFoundError("there is no home folder, and therefore no cache folder") from error
 
 
 def _receipt_path(path: Path) -> Path:
-    """Where the receipts of a file are, by its path without links and dots."""
+    """The path of the receipts of a file, derived from its resolved path."""
     asked = tuple(os.environ.get(name) for name in ("COLONNADE_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"))
     return _receipt_path_as(path, asked)
 
 
 @lru_cache(maxsize=64)
 def _receipt_path_as(path: Path, asked: tuple[str | None, ...]) -> Path:
-    """The same as long as the environment asks for the same folder: every commit looks there."""
+    """The path of the receipts of a file, cached per environment setting, because every commit needs it."""
     name = hashlib.blake2b(os.fsencode(path), digest_size=16).hexdigest()
     return cache_folder() / "receipts" / f"{name}.json"
 
 
 def file_state(file: Path | os.stat_result) -> list[int]:
-    """Numbers that are others as soon as a file was changed or replaced: ctime cannot be set back."""
+    """Numbers that differ as soon as a file was changed or replaced: ctime cannot be set back."""
     status = file.stat() if isinstance(file, Path) else file
     return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
 def load_receipts(path: Path, status: os.stat_result | None = None) -> Receipts:
-    """The receipts that hold for the file as it is now; none when there is no way to know.
+    """The receipts that are valid for the file as it is now; none if that cannot be determined.
 
-    status: of the file that is open, which may not be the one at its path any more.
+    status: of the open file, which may no longer be the one at its path.
     """
     try:
         kept = json.loads(_receipt_path(path).read_bytes())
@@ -84,9 +84,9 @@ def _checked(digests: Any) -> dict[str, list[str]]:
 
 
 def save_receipts(path: Path, receipts: Receipts, state: list[int]) -> None:
-    """Keep receipts for the state of the file that was open, if the file at its path is in that state.
+    """Save receipts for the state of the open file, if the file at its path is in that state.
 
-    Where no cache can be written, they last as long as the process.
+    If the cache cannot be written, they last as long as the process.
     """
     content = {"version": _VERSION, "file": str(path), "state": state,
                "receipts": [[list(place), digests] for place, digests in receipts.items()]}  # fmt: skip
@@ -94,7 +94,7 @@ def save_receipts(path: Path, receipts: Receipts, state: list[int]) -> None:
         if state != file_state(path):
             return
         target = _receipt_path(path)
-        if not receipts:  # every commit comes here: nothing is written where there is nothing to keep
+        if not receipts:  # every commit calls this: write nothing if there is nothing to save
             target.unlink(missing_ok=True)
             return
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,18 +1,18 @@
-"""What a writer that died left of a commit, undone: by the journal next to the file, if it is that of the file.
+"""Recovery: undo the incomplete commit of a crashed writer, with the journal next to the file if it belongs to it.
 
-A file and a journal belong together by what they hold, not by their names or inode numbers: a folder may be copied
-whole, a file moved away, and a backup put in its place. The inode number only tells what may be thrown away.
+The content decides whether a file and a journal belong together, not their names or inode numbers: a whole folder may
+be copied, or a file replaced by a backup. The inode number only decides whether a journal may be deleted.
 
 | the file | the journal | what is done |
 | --- | --- | --- |
 | has a mark | of the id in the mark | rolled back |
-| has a mark | missing, another, or cut short | ConflictError: the right one must be put there |
-| no mark | its pages are some as before and some as they were to be | rolled back: the mark was cut off |
-| no mark | its pages are all as before, or all as they were to be | nothing to undo: removed, if it is the same inode |
-| no mark | its pages are others; or it is another inode | kept, as `<file>-journal-<id>`: half a file may need it |
+| has a mark | missing, another, or truncated | ConflictError: the right one must be put there |
+| no mark | some pages are old and some are new | rolled back: the mark was cut off |
+| no mark | all pages are old, or all are new | nothing to undo: removed, if it is the same inode |
+| no mark | its pages are neither; or it is another inode | kept as `<file>-journal-<id>`: another file may need it |
 | no mark | not finished, so never used | removed |
 
-Doing this twice, or dying in it, does no harm.
+Recovery can be repeated, and may itself be interrupted by a crash.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from colonnade.pager.locks import HDF5Lock
 from colonnade.pager.marks import Mark, ReadAt, find_mark, mark_in
 
 State = Literal["whole", "half", "other"]
-_BEGIN = MAGIC[:-1]  # of journals of every version
+_BEGIN = MAGIC[:-1]  # journals of every version begin with this
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Journal:
     content: bytes
 
     def whole_up_to(self) -> int:
-        """How many bytes of it are whole."""
+        """The number of intact bytes."""
         return max((end for _, _, end in records(self.content)), default=HEADER.size + CHECK.size)
 
 
 def roll_back(path: Path, disk: Disk, timeout: float = 0.0) -> bool:
-    """Undo what a writer that died left of a commit; True when there was a journal, which is gone then.
+    """Undo the incomplete commit of a crashed writer. Returns True if there was a journal, which is then removed.
 
     timeout: seconds to wait for other HDF5 programs that have the file open.
     """
@@ -72,7 +72,7 @@ def roll_back(path: Path, disk: Disk, timeout: float = 0.0) -> bool:
 
 
 def clear_place(path: Path, disk: Disk, timeout: float = 0.0) -> None:
-    """Before a new file is put at a path: finish what is there, or keep the journal of what is not there any more."""
+    """Before a new file is put at a path: recover the file there, or keep the journal of a file no longer there."""
     content = _read_journal(path, disk)
     if content is None:
         return
@@ -87,17 +87,17 @@ def clear_place(path: Path, disk: Disk, timeout: float = 0.0) -> None:
 
 
 def check_whole(read_at: ReadAt, size: int, name: str) -> None:
-    """Refuse bytes that hold half a commit, where there is no folder with a journal in it: a stream, a buffer."""
+    """Raise if bytes without a folder that could hold a journal (a stream, a buffer) have an incomplete commit."""
     mark = mark_in(read_at, size)
     if mark is not None:
         raise half_commit(Path(name), mark)
 
 
 def half_commit(path: Path, mark: Mark) -> ConflictError:
-    """The error for a file with half a commit in it whose journal is not there."""
+    """The error for a file that holds half a commit and whose journal is missing."""
     return ConflictError(
-        f"cannot open {path}: it holds half a commit of a writer that died, and the journal that undoes it, "
-        f"{mark.journal_name!r}, is missing or not whole. Put that journal next to the file as "
+        f"cannot open {path}: it holds half a commit of a writer that crashed, and the journal that undoes it, "
+        f"{mark.journal_name!r}, is missing or incomplete. Put that journal next to the file as "
         f"{journal_path(path).name!r} and open it again, or use a backup of the file",
         path=str(path),
         journal=mark.journal_name,
@@ -105,7 +105,7 @@ def half_commit(path: Path, mark: Mark) -> ConflictError:
 
 
 def _read_journal(path: Path, disk: Disk) -> bytes | None:
-    """The content of a journal that is there; a ConflictError where another file has its name."""
+    """The content of the journal, if there is one. Raises ConflictError if another file has its name."""
     journal = journal_path(path)
     if not disk.exists(journal):
         return None
@@ -114,7 +114,7 @@ def _read_journal(path: Path, disk: Disk) -> bytes | None:
         content = disk.read(descriptor, disk.length(descriptor), 0)
     finally:
         disk.close(descriptor)
-    begin = content[: len(_BEGIN)].rstrip(b"\0")  # what was never synced may be short, or zeros
+    begin = content[: len(_BEGIN)].rstrip(b"\0")  # if never synced, it may be short or zeros
     if not _BEGIN.startswith(begin):
         raise ConflictError(
             f"cannot open {path}: {journal} is not a journal of colonnade. Move that file away", path=str(path)
@@ -123,7 +123,7 @@ def _read_journal(path: Path, disk: Disk) -> bytes | None:
 
 
 def _parse(content: bytes, path: Path) -> Journal | None:
-    """A journal; None for one whose header was never finished, so that no page was overwritten."""
+    """A journal; None if its header was never finished, which means that no page was overwritten."""
     head = content[: HEADER.size]
     check = content[HEADER.size : HEADER.size + CHECK.size]
     if content[: len(MAGIC)] == _BEGIN + b"1":
@@ -139,7 +139,7 @@ def _parse(content: bytes, path: Path) -> Journal | None:
 
 
 def _state(path: Path, disk: Disk, journal: Journal) -> State:
-    """What the pages in a journal, of a file without a mark, are in that file."""
+    """Whether the pages in a journal are old or new in a file that has no mark."""
     digests: dict[int, int] = {}
     for page, content, _ in records(journal.content):
         if page == DIGESTS:
@@ -170,13 +170,13 @@ def _undo(path: Path, disk: Disk, journal: Journal, timeout: float) -> None:
 
 
 def _keep_aside(path: Path, disk: Disk, journal: Journal) -> None:
-    """Give a journal that is not of this file a name of its own: the file it belongs to may be somewhere."""
+    """Rename a journal that does not belong to this file: its own file may still exist somewhere."""
     place = journal_path(path)
     kept = place.with_name(f"{place.name}-{journal.journal_id.hex()[:12]}")
     if disk.exists(kept):
         raise ConflictError(
-            f"cannot open {path}: {place.name} is the journal of another file, and {kept.name} is in the way of "
-            "keeping it. Move either away",
+            f"cannot open {path}: {place.name} is the journal of another file, and cannot be renamed because "
+            f"{kept.name} exists. Move either away",
             path=str(path),
         )
     disk.rename(place, kept)

@@ -1,8 +1,8 @@
-"""Files opened for writing, in this module only: no symbolic link is followed, nothing that is not ours is truncated.
+"""The only module that opens files for writing: it follows no symbolic link and truncates no foreign file.
 
-Names such as `<file>-lock` can be guessed, and a folder may be shared: whatever lies there was perhaps put there by
-someone else. So a new file is created exclusively, an existing one must be a regular file, and both are opened without
-following a link in the last part of the path. Who opens an existing file looks at its content before changing it.
+Names such as `<file>-lock` can be guessed, and a folder may be shared: someone else may have put a file there. So a new
+file is created exclusively, an existing one must be a regular file, and both are opened without following a link in
+the last part of the path. Callers that open an existing file check its content before they change it.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import IO
 from colonnade.errors import ConflictError
 
 _ALWAYS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # for a pipe that nobody writes to; no meaning for regular files
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # do not block on a pipe without a writer; no effect on regular files
 
 
 def open_new(path: Path | str) -> int:
-    """A descriptor of a file that did not exist; FileExistsError where anything has this name, also a link."""
+    """A descriptor of a new file. Raises FileExistsError if anything has this name, including a link."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _ALWAYS, 0o666)
 
 
 def open_existing(path: Path | str, write: bool = False) -> int:
-    """A descriptor of a regular file; ConflictError where something else has this name."""
+    """A descriptor of a regular file. Raises ConflictError if something else has this name."""
     return _regular(path, os.O_RDWR if write else os.O_RDONLY)
 
 
 def open_or_create(path: Path | str) -> int:
-    """A descriptor of a regular file, which is created empty where there is none. What it holds may be of others."""
+    """A descriptor of a regular file, created empty if there is none. An existing one may be a foreign file."""
     return _regular(path, os.O_RDWR | os.O_CREAT)
 
 
@@ -41,7 +41,7 @@ def open_folder(path: Path | str) -> int:
 
 
 def open_device(path: Path) -> IO[bytes]:
-    """A stream to something that exists and is not a regular file: a pipe, a terminal."""
+    """A stream to something that exists and is not a regular file, such as a pipe or a terminal."""
     return os.fdopen(os.open(path, os.O_WRONLY | _ALWAYS), "wb")
 
 
@@ -68,7 +68,7 @@ def _in_the_way(path: Path | str) -> ConflictError:
 
 
 def part_path(place: Path) -> Path:
-    """A new name in the same folder that cannot be guessed, for what is to replace a file."""
+    """A new, unguessable name in the same folder, for a file that will replace `place`."""
     import secrets
 
     return place.with_name(f".{place.name[:200]}.{secrets.token_hex(6)}.part")
@@ -76,7 +76,7 @@ def part_path(place: Path) -> Path:
 
 @contextmanager
 def written_whole(place: Path) -> Iterator[IO[bytes]]:
-    """A stream to a new file that gets its name, and replaces what has it, when it is complete."""
+    """A stream to a new file, which replaces `place` when it is complete."""
     part = part_path(place)
     try:
         with os.fdopen(open_new(part), "wb") as stream:
