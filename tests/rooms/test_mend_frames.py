@@ -51,7 +51,7 @@ def test_indexes_of_what_others_changed_are_built_anew(indexed: Path) -> None:
         *("maybe__bitmap", "maybe__chunk_minmax", "maybe__sorted_rows"),
         *("x__bitmap", "x__sorted_rows"),
     }
-    assert all(one.action.startswith("the index is built anew: ") for one in planned.repairs)
+    assert all(one.action.startswith("the index is rebuilt: ") for one in planned.repairs)
     assert indexed.read_bytes() == before
     assert [one.action for one in cn.fix(indexed).repairs] == [one.action for one in planned.repairs]
     assert cn.check(indexed, deep=True) == []
@@ -99,7 +99,7 @@ def test_an_index_of_an_old_frame_is_mended_too(tmp_path: Path) -> None:
         opened["obs"].build_index("x", "sorted_rows")
     with h5py.File(path, "r+") as file:
         file["obs/x"][:] = [2, 1]
-    assert [one.action for one in cn.fix(path).repairs] == ["the index is built anew: sorted_rows of 'x'"]
+    assert [one.action for one in cn.fix(path).repairs] == ["the index is rebuilt: sorted_rows of 'x'"]
     assert cn.check(path, deep=True) == []
 
 

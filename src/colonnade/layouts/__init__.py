@@ -1,6 +1,6 @@
-"""Where a table keeps its things inside an HDF5 file: one folder a layout, the same file names in each.
+"""Layouts: how a table is stored inside an HDF5 file. One folder per layout, with the same file names in each.
 
-`LAYOUTS` is the closed set of them, in the order in which a group is asked what it is.
+`LAYOUTS` is the fixed set of layouts, in the order in which a group is tested for them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 
 
 class NewWriter(Protocol):
-    """What writes a new column: start, then write, then finish."""
+    """Writes a new column: start, then write, then finish."""
 
     name: str
 
@@ -62,7 +62,7 @@ class NewWriter(Protocol):
 
 
 class ResumedWriter(Protocol):
-    """What goes on behind the rows that a column has, or puts others into them; `finish` may come several times."""
+    """Appends to, overwrites or truncates the rows of an existing column. `finish` may be called several times."""
 
     name: str
 
@@ -74,14 +74,14 @@ class ResumedWriter(Protocol):
 
 @dataclass(frozen=True)
 class Layout:
-    """What every layout offers; rows are read and written by others."""
+    """The operations and options of a layout. Rows are read and written elsewhere."""
 
     name: str
     is_table: Callable[[Any], bool]
     describe: Callable[[Any, str], TableInfo]
-    open_column: Callable[[Any, ColumnInfo], tuple[Any, Any]]  # its rows; its categories or its mask, or None
+    open_column: Callable[[Any, ColumnInfo], tuple[Any, Any]]  # rows; categories, mask or None
     own_attributes: Callable[[Any], dict[str, object]]
-    group_attributes: tuple[str, ...]  # that belong to the layout: nobody else sets them
+    group_attributes: tuple[str, ...]  # reserved: set by the layout only
     column_attributes: tuple[str, ...]
     check_name: Callable[[str, bool], None]
     needs_large_attributes: Callable[[int, int], bool]
@@ -106,19 +106,19 @@ class Layout:
     clear: Callable[[Any], None]
     check_members: Callable[[Sequence[str], Sequence[str], TableText], None] = lambda _columns, _labels, _text: None
     check_can_change: Callable[[Any, TableInfo], None] = lambda _group, _info: None
-    unnamed_labels: str = "index"  # the name of labels that have none
-    needs_labels: bool = False  # rows without labels are numbered
-    keeps_texts: bool = True  # units and descriptions
-    keeps_masks: bool = False  # beside the values, which say what is missing
-    parts: tuple[str, ...] = ()  # members of a table's group that belong to no one column
-    names_are_links: bool = True  # a column is a member of the group by its own name
+    unnamed_labels: str = "index"  # the name of labels without a name
+    needs_labels: bool = False  # if rows have no labels, row numbers are stored as labels
+    keeps_texts: bool = True  # can store units and descriptions
+    keeps_masks: bool = False  # can store a mask of missing rows next to the values
+    parts: tuple[str, ...] = ()  # members of a table's group that do not belong to a single column
+    names_are_links: bool = True  # the name of a column is also its link name in the group
     count_rows: Callable[[Any, int], None] = lambda _group, _n_rows: None
-    note_pandas: Callable[[Any, str | None], None] | None = None  # of a dataset or the group; None: not kept
-    beside: Beside | None = None  # of a new table: what is written beside its file
+    note_pandas: Callable[[Any, str | None], None] | None = None  # on a dataset or the group; None: not stored
+    beside: Beside | None = None  # the sidecar files of a new table
 
 
 class Beside(Protocol):
-    """What stands beside a file, and follows it when it is closed."""
+    """The sidecar files of a file, updated when it is closed."""
 
     def check_place(self, file: Path, table: str, alone: bool) -> None: ...
     def publish(self, file: Path, table: str, alone: bool) -> None: ...
@@ -232,7 +232,7 @@ LAYOUTS: dict[str, Layout] = {"hep001": HEP001, "anndata": ANNDATA, "artifactdb"
 
 
 def new_layout(name: str, version: object = None, directory: bool = False) -> Layout:
-    """The layout of a new table; of one that has several forms, the form that is asked for."""
+    """The layout of a new table, in the requested version and form if it has several."""
     if name not in LAYOUTS:
         raise UsageError(f"unknown layout {name!r}; known: {', '.join(LAYOUTS)}")
     if name != ARTIFACTDB.name:
@@ -254,7 +254,7 @@ def new_layout(name: str, version: object = None, directory: bool = False) -> La
 
 
 def follow_file(file: Path) -> None:
-    """After a file was changed and closed: what stands beside it follows."""
+    """Update the sidecar files of a file that was changed and closed."""
     if artifactdb_metadata.metadata_beside(file).is_file():
         from colonnade.layouts.artifactdb.publish import follow
 
@@ -262,12 +262,12 @@ def follow_file(file: Path) -> None:
 
 
 def layout_of(group: Any) -> Layout | None:
-    """The layout whose table this group is, or None."""
+    """The layout of the table stored in this group, or None if it is not a table."""
     return next((layout for layout in LAYOUTS.values() if layout.is_table(group)), None)
 
 
 def listed_columns(group: Any) -> set[bytes]:
-    """The names in a group that are columns of a table, so not tables themselves; none where it has no such list."""
+    """The names of members listed as columns of a table, so not tables themselves; empty if there is no such list."""
     if layout_of(group) is None:
         return set()
     names = read_texts(group, hep001_names.COLUMN_ORDER) or ()

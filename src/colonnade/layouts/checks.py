@@ -1,4 +1,4 @@
-"""What each layout offers to who checks and mends files. Apart from the layouts, since reading needs none of it."""
+"""What each layout provides for checking and fixing files. Separate from the layouts: reading does not need it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ __all__ = ["CHECKS", "Checks", "Generation", "IndexPlan", "SeenTable", "document
 
 
 class SeenTable(Protocol):
-    """A table as the rules of its layout see it; what each sees besides is its own affair.
+    """A table in the form that the rules of its layout check. Each layout adds its own attributes.
 
-    bytes_read: of the values that its rules read themselves, as stored.
+    bytes_read: the stored size of the values that the rules themselves read.
     """
 
     group: Any
@@ -47,27 +47,28 @@ class SeenTable(Protocol):
 
 
 class Beside(Protocol):
-    """A thing beside tables that was looked at."""
+    """A checked object that is not a table."""
 
     bytes_read: int
 
 
 @dataclass(frozen=True)
 class Checks:
-    """What a layout offers to who checks and mends files. A `look` is the table as the rules see it.
+    """What a layout provides for checking and fixing files.
 
-    rules: all of them; not_shown: numbers of rules that no file shows, and why.
-    index_home: the group of a table that holds its search indexes.
-    look, claims: given whether values may be read, and the generation whose rules apply, where that is not what the
-    table says; only ArtifactDB has several.
-    claims, dataset_claim: the rules that an object breaks that is no table but looks as if it was meant to be one.
-    unseen: the rule that a table breaks that cannot be looked at.
-    missing_is_described, unreadable: what the rules make of values.
-    repairs: what can be mended but indexes, given the addresses of those that go.
-    bad_indexes: the indexes that must go, given the names of those whose contents are wrong; remove_indexes does it.
-    beside: what a group holds beside tables that has rules too, each thing with its breaches; given whether values are
-    read, and whether the group is in a table, whose rows are read anyway. second_look: what is wrong with a table of
-    another layout that says it is one of this layout too.
+    rules: all rules of the layout. not_shown: numbers of rules that cannot be checked from a file, and why.
+    index_home: the name of the group that holds the search indexes of a table.
+    look: reads a table into the form that the rules check.
+    look, claims: take whether values may be read, and the generation whose rules apply if it is not the one the table
+    declares (only ArtifactDB has several).
+    claims, dataset_claim: the rules broken by an object that is not a table but seems to be meant as one.
+    unseen: the rule broken by a table that cannot be read at all.
+    missing_is_described, unreadable: the rules about values.
+    repairs: everything that can be fixed except indexes; takes the addresses of the indexes that will be removed.
+    bad_indexes: the indexes to remove; takes the names of those whose contents are wrong. remove_indexes removes them.
+    beside: objects of a group that are not tables but have rules, each with its breaches; takes whether values are
+    read, and whether the group is in a table, whose rows are read anyway.
+    second_look: what is wrong with a table of another layout that also declares itself a table of this one.
     """
 
     rules: tuple[Rule, ...]

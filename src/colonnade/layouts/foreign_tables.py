@@ -1,7 +1,7 @@
 """Tables that no layout describes: data frames of anndata before 0.7, and the features and barcodes of 10x files.
 
-They are recognised by headers alone, and read whole. Before 0.7 a frame is a compound dataset: the first field holds
-the row names, and a categorical is a field of codes whose categories are `<field>_categories` in uns.
+They are recognised by their headers alone, and always read completely. Before 0.7 a frame is a compound dataset: the
+first field holds the row names, and a categorical is a field of codes whose categories are `<field>_categories` in uns.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ OLD_FRAME, TENX_TABLE = "anndata before 0.7", "10x"
 
 @dataclass(frozen=True)
 class ForeignTable:
-    """What can be read as a table: where it is, what wrote it, and its size by its headers."""
+    """An object that can be read as a table: its path, what wrote it, and its size according to its headers."""
 
     path: str
     kind: str
     n_rows: int
     n_columns: int
     stored_bytes: int
-    read: Callable[[], tuple[pa.Table, list[str]]]  # its rows, and which columns label them
+    read: Callable[[], tuple[pa.Table, list[str]]]  # its rows, and the names of the label columns
 
 
 @dataclass(frozen=True)
 class CodedField:
-    """A field of codes, and the categories they stand for; -1 is missing."""
+    """A field of codes and its categories. The code -1 means missing."""
 
     codes: Array
     categories: Array
@@ -59,12 +59,12 @@ class CodedField:
 
 
 def foreign_tables(root: Any) -> dict[str, ForeignTable]:
-    """Everything in the root of a file that can be read as a table though no layout describes it, by its path."""
+    """Everything in the root of a file that can be read as a table although no layout describes it, by its path."""
     group, found = object_at(root), {}
     for tables in (_old_frames(group), _of_tenx(group)):
         try:
             found.update({table.path: table for table in tables})
-        except (*BROKEN, ColonnadeError):  # a header that cannot be read: reported by whoever reads the object itself
+        except (*BROKEN, ColonnadeError):  # a header that cannot be read is reported when the object itself is read
             continue
     return found
 
@@ -88,13 +88,13 @@ def _read_old(node: Any, uns: Any, index: str) -> tuple[pa.Table, list[str]]:
 
 
 def read_frame(dataset: Any, uns: Any) -> pa.Table:
-    """A frame that is a compound dataset, as a pyarrow.Table."""
+    """A frame stored as a compound dataset, as a pyarrow.Table."""
     columns = frame_columns(dataset, uns)
     return pa.table({name: one.to_arrow() if isinstance(one, CodedField) else one for name, one in columns.items()})
 
 
 def frame_columns(dataset: Any, uns: Any) -> dict[str, Array | CodedField]:
-    """The fields of a frame that is a compound dataset."""
+    """The fields of a frame stored as a compound dataset."""
     read = read_plain(dataset)
     return {name: _field(read[name], name, uns, path_of(dataset)) for name in read.dtype.names}
 
@@ -106,13 +106,13 @@ def _field(values: Array, name: str, uns: Any, path: str) -> Array | CodedField:
     categories = np.atleast_1d(read_plain(stored))
     if len(values) and (int(values.min()) < -1 or int(values.max()) >= len(categories)):
         raise CorruptError(
-            f"{path}: field {name!r} holds codes of more than its {len(categories)} categories", path=path
+            f"{path}: field {name!r} holds codes beyond its {len(categories)} categories", path=path
         )
     return CodedField(np.ascontiguousarray(values), categories)
 
 
 def read_plain(dataset: Any) -> Any:
-    """A dataset by what it looks like: an array or a scalar, text of any storage as `str`."""
+    """The array or scalar in a dataset without encoding attributes. Strings in any storage become `str`."""
     read = read_array(dataset)
     if read.dtype.kind == "S":
         read = decode_texts(read, path_of(dataset))
@@ -122,7 +122,7 @@ def read_plain(dataset: Any) -> Any:
 
 
 def _with_field_texts(read: Array, path: str) -> Array:
-    """A compound whose fixed-length strings are texts."""
+    """The compound array with its fixed-length strings decoded to `str`."""
     names = read.dtype.names or ()
     kinds = [(name, object if read.dtype[name].kind == "S" else read.dtype[name]) for name in names]
     target = np.empty(read.shape, dtype=kinds)
@@ -155,7 +155,7 @@ def _of_tenx(root: Any) -> Iterator[ForeignTable]:
 
 
 def _arrays(path: str, group: Any, names: list[str], leading: str) -> Iterator[ForeignTable]:
-    """Datasets of one length, that of the leading one, as the columns of a table."""
+    """The datasets that have the length of the leading one, as the columns of a table."""
     flat = {name: node for name in names if (node := find_member(group, name)) is not None and _is_flat(node)}
     if leading not in flat:
         return

@@ -1,4 +1,4 @@
-"""What descriptions of data frames of others share: members that are no columns, one length, what is wrong."""
+"""Shared by the descriptions of AnnData and ArtifactDB frames: unusable members, the common length, problems found."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from colonnade.model import UNREADABLE, ColumnInfo, Finding, Severity
 
 
 class Unfit(Exception):
-    """Why a member of a frame is no column."""
+    """Why a member of a frame is not a column."""
 
 
 class Absent(Unfit):
-    """A name that leads to nothing at all: there is no column to lose."""
+    """A name without an object, so no column is lost by ignoring it."""
 
 
 def not_a_column(kind: NodeKind | None) -> Unfit:
-    """Why a link of this kind leads to no column."""
+    """The reason why a link of this kind does not lead to a column."""
     if kind is None:
-        return Absent("it is not there")
+        return Absent("it does not exist")
     return Unfit("it cannot be opened" if kind == "broken" else f"it is a {kind}")
 
 
 def member_of(group: Any, name: str) -> Any:
-    """A dataset in the group of a column."""
+    """The dataset of this name in the group of a column."""
     dataset = open_dataset(group, name) if hard_kind(group, name) == "dataset" else None
     if dataset is None:
         raise Unfit(f"it has no dataset {name!r}")
@@ -37,7 +37,7 @@ def member_of(group: Any, name: str) -> Any:
 
 
 def header_of(dataset: Any, what: str) -> tuple[DatasetInfo, int]:
-    """What the header of a dataset of rank 1 says, and its length."""
+    """The header of a dataset of rank 1, and its length."""
     if dataset is None:
         raise Unfit(f"{what} cannot be opened")
     try:
@@ -50,18 +50,18 @@ def header_of(dataset: Any, what: str) -> tuple[DatasetInfo, int]:
 
 
 def column_of(name: str, info: DatasetInfo, n_rows: int) -> ColumnInfo:
-    """A dataset of rows as a column of its own, as far as its header tells."""
+    """A dataset of rows as a column, as far as its header describes it."""
     return ColumnInfo(name, info.type, n_rows, info.storage, info.chunk_rows, info.filters)
 
 
 def common_length(columns: Iterable[ColumnInfo]) -> int | None:
-    """The length that most of these have; None of none."""
+    """The length that most of these columns have; None if there are none."""
     votes = Counter(column.n_rows for column in columns if column.type != UNREADABLE)
     return max(votes, key=lambda n_rows: (votes[n_rows], n_rows), default=None)
 
 
 class FrameDescription:
-    """One walk over a frame's group, collecting what is wrong on the way."""
+    """One pass over a frame's group, which collects the problems it finds."""
 
     layout: str
 
@@ -75,7 +75,7 @@ class FrameDescription:
         self.problems.append(Finding(self.layout, severity, path, message))
 
     def of_length(self, column: ColumnInfo, n_rows: int) -> ColumnInfo:
-        """The column as one of a frame of so many rows; one of another length cannot be read."""
+        """The column as part of a frame of `n_rows` rows. A column of another length cannot be read."""
         if column.n_rows == n_rows or column.type == UNREADABLE:
             return replace(column, n_rows=n_rows)
         problem = f"it has {column.n_rows} rows, the table has {n_rows}"

@@ -1,6 +1,6 @@
-"""Where tables keep their search indexes: the child group `_search_indexes`, in it `<column>__<kind>`.
+"""Where tables store their search indexes: as `<column>__<kind>` in the child group `_search_indexes`.
 
-What leads from a column to its indexes and back is a layout's own.
+Each layout defines how a column and its indexes refer to each other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COLUMNS_LIST = "_columns_list"
 
 @dataclass(frozen=True)
 class PlacedIndex:
-    """A search index where it is kept. `column` is None when it leads to none; `problem` says what is wrong."""
+    """A search index as stored. `column` is None if it does not refer to one; `problem` describes what is wrong."""
 
     name: str
     kind: str
@@ -36,8 +36,8 @@ class PlacedIndex:
 class OpenIndex:
     """A search index of a table, with its receipt if it has one.
 
-    `index` is None for one that cannot be used: it is wrong, or legal and of a kind or for a column that is not
-    supported here (`is_foreign`).
+    `index` is None if it cannot be used: it is wrong, or it is legal but its kind or its column is not supported here
+    (`is_foreign`).
     """
 
     placed: PlacedIndex
@@ -48,7 +48,7 @@ class OpenIndex:
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """A search index that is of no use: it goes, and is built anew where its column is known and can have one."""
+    """A search index to remove because it cannot be used. It is rebuilt if its column is known and can have one."""
 
     name: str
     path: str
@@ -61,7 +61,7 @@ class IndexPlan:
     def action(self) -> str:
         if self.column is None:
             return "the index is dropped"
-        return f"the index is built anew: {self.word} of {shown_name(self.column)!r}"
+        return f"the index is rebuilt: {self.word} of {shown_name(self.column)!r}"
 
 
 def home_of(group: Any) -> Any | None:
@@ -70,7 +70,7 @@ def home_of(group: Any) -> Any | None:
 
 
 def index_datasets(group: Any) -> dict[str, Any]:
-    """The datasets that are search indexes, by their names; those that only hold the values of a bitmap are not."""
+    """The search index datasets by name, without the values datasets of bitmaps."""
     home = home_of(group)
     if home is None:
         return {}
@@ -81,17 +81,17 @@ def index_datasets(group: Any) -> dict[str, Any]:
 
 
 def values_of(dataset: Any) -> list[Any]:
-    """The values dataset of a bitmap, if it is one."""
+    """The values datasets of an index: one if it is a bitmap, otherwise none."""
     listed = attributes.read_references(dataset, "_values") or []
     return [node for reference in listed if (node := dereference(dataset, reference)) is not None]
 
 
 def place_index(group: Any, column: str, kind: str) -> tuple[Any, str]:
-    """The group for a new index of this kind, and a name that is free in it."""
+    """The group for a new index of this kind, and an unused name in it."""
     home = home_of(group)
     if home is None and exists(group, HOME):
         raise UsageError(
-            f"something that is no group has the name {HOME}, which is for search indexes: rename it", column=column
+            f"cannot place a search index: {HOME} exists and is not a group. Rename that object.", column=column
         )
     if home is None:
         home = create_group(group, HOME)
@@ -104,7 +104,7 @@ def place_index(group: Any, column: str, kind: str) -> tuple[Any, str]:
 
 
 def discard_index(group: Any, name: str) -> None:
-    """Remove what there is of an index that was placed and could not be built."""
+    """Remove the incomplete parts of an index that could not be built."""
     home = open_group(group, HOME)
     if home is None:
         return
@@ -116,7 +116,7 @@ def discard_index(group: Any, name: str) -> None:
 
 
 def remove_index(group: Any, index: PlacedIndex) -> None:
-    """Remove a search index and its values; what refers to it is the layout's."""
+    """Remove a search index and its values. The layout removes the references to it."""
     home = open_group(group, HOME)
     targets = {address(node) for node in values_of(index.dataset)}
     unlink(home, index.name)
@@ -128,7 +128,7 @@ def remove_index(group: Any, index: PlacedIndex) -> None:
 
 
 def rename_placed(group: Any, index: PlacedIndex, column: str, new_name: str) -> None:
-    """Give an index of a column that is about to be renamed a name that goes with it."""
+    """Rename an index to match the new name of its column, which is about to be renamed."""
     home = home_of(group)
     if not index.name.startswith(f"{column}__"):
         return
@@ -139,7 +139,7 @@ def rename_placed(group: Any, index: PlacedIndex, column: str, new_name: str) ->
 
 
 def stored_bytes(index: PlacedIndex) -> int:
-    """Bytes that an index takes in the file, without its values."""
+    """The size of an index in the file in bytes, without its values."""
     try:
         return int(index.dataset.get_storage_size())
     except BROKEN:

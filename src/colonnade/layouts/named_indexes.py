@@ -1,7 +1,7 @@
-"""Search indexes that name their column and refer to its rows, where columns cannot refer back: for layouts of others.
+"""Search indexes of AnnData and ArtifactDB: each names its column and refers to its rows; columns cannot refer back.
 
-Both must agree: where a dataset was replaced, another may have its place. `rows_of` gives the dataset that holds the
-rows of a column of the table, or None.
+Name and reference must agree, because another program may have replaced the dataset of a column. `rows_of` gives the
+dataset that holds the rows of a column of the table, or None.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RowsOf = Callable[[str], Any]
 
 
 def named_indexes(group: Any, info: TableInfo, rows_of: RowsOf) -> list[PlacedIndex]:
-    """Every search index of the table, in the order of their names."""
+    """All search indexes of the table, sorted by name."""
     datasets = index_datasets(group)
     return [_placed(name, dataset, info, rows_of) for name, dataset in datasets.items()]
 
@@ -44,46 +44,46 @@ def _placed(name: str, dataset: Any, info: TableInfo, rows_of: RowsOf) -> Placed
     rows = rows_of(column) if column is not None else None
     problem = None
     if not kind:
-        problem = "it does not say its kind"
+        problem = "it does not declare its kind"
     elif column is None:
         problem = "it does not name a column of the table"
     elif rows is None or listed != [address(rows)]:
-        problem = "it does not refer to the rows of its column, which others may have replaced"
+        problem = "it does not refer to the rows of its column, which may have been replaced"
     return PlacedIndex(name, kind, column, dataset, problem)
 
 
 def name_index(column: str, kind_word: str, dataset: Any, rows: Any) -> None:
-    """Make a dataset that was just built a search index of a column: KIND, and a reference to its rows."""
+    """Mark a newly built dataset as a search index of a column: KIND, the column name and a reference to its rows."""
     if rows is None:
-        raise FormatError(f"column {column!r} is not in the file any more", column=column)
+        raise FormatError(f"column {column!r} is no longer in the file", column=column)
     attributes.write_text(dataset, KIND, kind_word, "ascii")
     attributes.write_text(dataset, COLUMN, column)
     attributes.write_references(dataset, COLUMNS_LIST, [rows])
 
 
 def rename_named(group: Any, indexes: list[PlacedIndex], column: str, new_name: str) -> None:
-    """Give the indexes of a column that is about to be renamed names that go with it."""
+    """Rename the indexes of a column to match its new name, before the column is renamed."""
     for index in indexes:
         if index.column == column:
             attributes.write_text(index.dataset, COLUMN, new_name)
             rename_placed(group, index, column, new_name)
 
 
-# -- checked and mended --
-# Whether an index suits its column is asked of the index kind itself, so that the checker and the queries agree.
+# -- checking and fixing --
+# The index kind itself decides whether an index matches its column, so that the checker and the queries agree.
 
 
 def index_breaches(indexes: Sequence[PlacedIndex], info: TableInfo) -> Iterator[Breach]:
-    """Indexes that do not say their kind and their column, refer to other rows, or do not suit them."""
+    """Indexes that do not declare their kind and column, refer to other rows, or do not match them."""
     for index in indexes:
         path = _path(index, info)
         if index.kind and index.kind not in WORDS:
-            message = "an index of a kind that is not known here: it is kept, and not used"
+            message = "an index of an unknown kind: it is kept, but not used"
             yield Breach("note", path, message, repr(index.kind), f"one of {', '.join(KINDS)}")
             continue
         problem = _problem_of(index, info)
         if problem is not None:
-            yield Breach("error", path, f"the index is not used: {problem}", problem, "an index of a column as it is")
+            yield Breach("error", path, f"the index is not used: {problem}", problem, "an index of this column")
 
 
 def _path(index: PlacedIndex, info: TableInfo) -> str:
@@ -96,7 +96,7 @@ def _problem_of(index: PlacedIndex, info: TableInfo) -> str | None:
         return index.problem
     column, word = info.by_name[index.column], WORDS.get(index.kind)
     if word is None:
-        return f"its kind, {index.kind}, is not known here"
+        return f"its kind, {index.kind}, is unknown"
     try:
         return refusal(column) or KINDS[word].open(index.dataset, column, None).problem()
     except BAD_INDEX as error:
@@ -106,7 +106,7 @@ def _problem_of(index: PlacedIndex, info: TableInfo) -> str | None:
 def index_plans(
     indexes: Sequence[PlacedIndex], info: TableInfo, rule: str, wrong: Collection[str], may_build: bool = True
 ) -> list[IndexPlan]:
-    """The indexes that must go, by this rule, or since their contents are wrong; those of unknown kinds stay."""
+    """The indexes to remove because of this rule or because their contents are wrong. Unknown kinds are kept."""
     found = []
     for index in indexes:
         word = WORDS.get(index.kind)

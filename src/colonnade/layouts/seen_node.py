@@ -1,6 +1,6 @@
-"""A group or dataset as rules see it: attributes, members and header as they are stored.
+"""A group or dataset as the rules check it: attributes, members and header exactly as stored.
 
-Nothing is believed and nothing is made of anything. Only hard links are followed.
+Nothing is trusted and nothing is interpreted. Only hard links are followed.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class SeenNode:
     _looked: dict[str, Attribute | None] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def attribute(self, name: str) -> Attribute | None:
-        """The attribute as it is stored; None when there is none."""
+        """The attribute as stored; None if it does not exist."""
         if name not in self._looked:
             self._looked[name] = attributes.look(self.node, name)
         return self._looked[name]
 
     def text(self, name: str) -> str | None:
-        """What a scalar text attribute says; None when it is absent or no such text."""
+        """The value of a scalar string attribute; None if it does not exist or is something else."""
         held = self.attribute(name)
         if held is None or not held.is_text or held.shape != () or held.problem is not None or len(held.values) != 1:
             return None
@@ -47,7 +47,7 @@ class SeenNode:
 
     @cached_property
     def header(self) -> DatasetInfo | str:
-        """What the header of a dataset says; a text that says why it cannot be read."""
+        """The header of a dataset, or a string that explains why it cannot be read."""
         try:
             return describe_dataset(self.node)
         except (*BROKEN, ColonnadeError) as error:
@@ -75,7 +75,7 @@ class SeenNode:
 
 
 def stored_as(held: Attribute | None) -> str:
-    """How an attribute is stored, in words."""
+    """A description of how an attribute is stored."""
     if held is None:
         return "no such attribute"
     shape = "no elements" if held.shape is None else "a scalar" if held.shape == () else f"an array {held.shape}"
@@ -83,12 +83,12 @@ def stored_as(held: Attribute | None) -> str:
 
 
 def is_link_name(name: str) -> bool:
-    """Whether this can be the name of one link."""
+    """Whether this can be the name of a single link."""
     return name not in ("", ".") and "/" not in name and "\0" not in name
 
 
 def open_member(group: Any, name: str, kind: str | None = None) -> tuple[Any, Kind] | None:
-    """The group or dataset that a hard link of this name leads to, if it can be opened. kind: where that is known."""
+    """The group or dataset that a hard link of this name leads to, or None. `kind`: the link's kind, if known."""
     kind = hard_kind(group, name) if kind is None else kind
     node = open_dataset(group, name) if kind == "dataset" else open_group(group, name) if kind == "group" else None
     if node is None:
@@ -97,6 +97,6 @@ def open_member(group: Any, name: str, kind: str | None = None) -> tuple[Any, Ki
 
 
 def seen_member(one: SeenNode, name: str) -> SeenNode | None:
-    """A member of a group as rules see it."""
+    """A member of a group as the rules check it."""
     found = open_member(one.node, name) if one.kind == "group" and is_link_name(name) else None
     return None if found is None else SeenNode(found[0], join_path(one.path, name), found[1])
