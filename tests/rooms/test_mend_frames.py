@@ -179,5 +179,5 @@ def test_data_of_the_frame_alone_is_not_taken_away(faced: Path) -> None:
     mended = cn.fix(faced)
     assert mended.repairs == []
     assert [(one.rule, one.path) for one in mended.left] == [("A16", "/obs/y")]
-    assert "Write the table anew from the frame" in mended.left[0].advice
+    assert "Write the table again from the frame" in mended.left[0].advice
     assert cn.read(faced, "obs")["y"].to_pylist() == [0.0] * N

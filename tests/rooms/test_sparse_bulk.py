@@ -343,19 +343,19 @@ def test_what_cannot_be_converted_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="name one"):
         convert(path, str(tmp_path / "b.h5"))
     for options in ({"format": "csr"}, {"format": "csc"}):
-        with pytest.raises(UsageError, match="0 elsewhere"):
+        with pytest.raises(UsageError, match="with fill 0"):
             convert(path, str(tmp_path / "b.h5"), name="filled", **options)
-    with pytest.raises(UsageError, match="one file"):
+    with pytest.raises(UsageError, match="same file"):
         convert(path, path, name="m", new_name="n")
     with pytest.raises(UsageError, match="end with"):
         convert(path, str(tmp_path / "b.h5"), name="m", format="mtx")
     with pytest.raises(UsageError, match="format must be"):
         convert(path, str(tmp_path / "b.h5"), name="m", format="coo")
     for target in ("e.txt", "e", "e.csv", "e.mtx.bz2", "h5"):
-        with pytest.raises(UsageError, match="does not say"):
+        with pytest.raises(UsageError, match="cannot choose a format"):
             convert(path, str(tmp_path / target), name="m")
     convert(path, str(tmp_path / "b.mtx"), name="m")
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="already exists"):
         convert(path, str(tmp_path / "b.mtx"), name="m")
     cn.write(tmp_path / "t.h5", {"x": [1]})
     with pytest.raises(FormatError, match="no sparse matrix"):

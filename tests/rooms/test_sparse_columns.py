@@ -243,7 +243,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="search index"):
             file["t"].build_index("s", "chunk_minmax")
         for name, options in (("s", {}), ("d", {"sparse": True})):
-            with pytest.raises(UsageError, match="replaced"):
+            with pytest.raises(UsageError, match="cannot replace"):
                 file["t"].replace_column(name, np.arange(N), **options)
     with pytest.raises(ConflictError), cn.open(path) as file:
         file["t"].append({"n": [1], "d": [1], "s": [1]})

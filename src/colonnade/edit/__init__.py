@@ -1,1 +1,1 @@
-"""Everything that makes or changes a table: written, appended to, changed, indexed, rewritten."""
+"""Everything that creates or changes a table: write, append, change, index, repack."""

@@ -1,4 +1,4 @@
-"""The frame around a HEP001 table compared with it: others may have changed either. What can be made right again is."""
+"""Compares a HEP001 table with the frame around it, since other programs may change either, and repairs what it can."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from colonnade.layouts.anndata.write import check_order_fits
 from colonnade.model import Breach, ColumnInfo, TableInfo
 
 OWN_DATA = (
-    "The frame has data of its own here, which is not taken away. Write the table anew from the frame (colonnade.write "
+    "The frame has its own data here, which is not removed. Write the table again from the frame (colonnade.write "
     "with anndata=True), or remove the column from the frame and run `colonnade fix`."
 )
 
 
 @dataclass(frozen=True)
 class FaceDifference:
-    """One thing that a frame shows otherwise than the table inside it. `mend` makes it right, where no data is lost.
+    """One difference between a frame and the table inside it. `mend` repairs it; None where that would lose data.
 
-    mends: the rules whose breaches at this path go by that.
+    mends: the rules whose breaches at this path the repair removes.
     """
 
     breach: Breach
@@ -40,7 +40,7 @@ class FaceDifference:
 
 
 def face_differences(group: Any, layout: Layout, info: TableInfo) -> Iterator[FaceDifference]:
-    """What the frame around a table (R2) shows otherwise than the table says; nothing of a table without one."""
+    """Differences between a table and the frame around it (recipe R2); none for a table without a frame."""
     frame = frame_around(group, info.path) if layout.name == "hep001" else None
     if frame is not None:
         path = info.path.rpartition("/")[0] or "/"
@@ -49,7 +49,7 @@ def face_differences(group: Any, layout: Layout, info: TableInfo) -> Iterator[Fa
 
 @dataclass
 class _Differences:
-    """The frame of a table compared with it, column by column; rows are read a few MiB at a time."""
+    """Compares a table with its frame, column by column; rows are read a few MiB at a time."""
 
     beside: Beside
     path: str
@@ -64,7 +64,7 @@ class _Differences:
         shown, order = shown_columns(info), attributes.read_texts(frame, names.COLUMN_ORDER) or []
         others = dict.fromkeys(name for name in order if name not in {column.name for column in shown})
         for name in others:
-            message = "the frame has a column that the table inside it has not"
+            message = "the frame has a column that the table inside it does not have"
             where = join_path(self.path, name)
             yield FaceDifference(Breach("error", where, message, repr(name), "columns of the table", OWN_DATA))
         for column in shown:
@@ -72,7 +72,7 @@ class _Differences:
                 yield from self._of_column(column)
         wanted = [column.name for column in info.columns]
         if not others and order != wanted:
-            message = "column-order of the frame is another than that of the table inside it"
+            message = "column-order of the frame differs from that of the table inside it"
             breach = Breach("error", self.path, message, ", ".join(order), ", ".join(wanted))
             yield FaceDifference(breach, partial(self._write_order, wanted))
 
@@ -90,12 +90,12 @@ class _Differences:
         return True
 
     def _of_column(self, column: ColumnInfo) -> Iterator[FaceDifference]:
-        """The first thing that is otherwise."""
+        """The first difference in a column."""
         where, frame = join_path(self.path, column.name), self.beside.frame
         kind = hard_kind(frame, column.name)
         inner = open_group(frame, column.name) if kind == "group" else None
         if any(address(one) != address(self._rows.dataset(column)) for one in self._links(column, kind, inner)):
-            message = "the frame shows other rows here than those of the table inside it"
+            message = "the frame does not show the rows of the table inside it here"
             yield FaceDifference(Breach("error", where, message, "another dataset", "a link to the table's", OWN_DATA))
             return
         said = self._wrong_in(column, inner) if inner is not None else self._wrong_plainly(column, kind)
@@ -103,10 +103,10 @@ class _Differences:
             message, found, unfit = said
             mends = ("A16", "A7", "A10") if unfit else ("A16",)
             mend = partial(self._show, column)
-            yield FaceDifference(Breach("error", where, message, found, "what the table says"), mend, mends)
+            yield FaceDifference(Breach("error", where, message, found, "as in the table"), mend, mends)
 
     def _links(self, column: ColumnInfo, kind: str | None, inner: Any) -> list[Any]:
-        """The datasets of the frame that must be those of the table."""
+        """The datasets of the frame that must be the same objects as those of the table."""
         if kind == "dataset":
             return [open_dataset(self.beside.frame, column.name)]
         copied = ("values",) if column.type.kind == "boolean" else ()
@@ -114,7 +114,7 @@ class _Differences:
         return [open_dataset(inner, name) for name in held if inner is not None and exists(inner, name)]
 
     def _wrong_plainly(self, column: ColumnInfo, kind: str | None) -> tuple[str, str, bool] | None:
-        """What is wrong with a column that is no group of the frame."""
+        """What is wrong with a column that is not a group of the frame."""
         if kind is None:
             return "the frame does not show this column of the table inside it", "nothing of this name", False
         if column.categories is not None:
@@ -134,7 +134,7 @@ class _Differences:
         """What is wrong with a column that is a group of the frame."""
         coded = attributes.read_text(inner, names.ENCODING_TYPE) == names.CATEGORICAL[0]
         if coded != (column.categories is not None):
-            return "the frame shows another kind of column here than the table has", "another kind", False
+            return "the frame shows a different kind of column here than the table has", "another kind", False
         if column.categories is not None:
             return self._wrong_categories(column, inner)
         wrong = self._wrong_flags(column, inner, "mask", lambda piece: piece.is_null())
@@ -143,40 +143,41 @@ class _Differences:
         return wrong
 
     def _wrong_categories(self, column: ColumnInfo, inner: Any) -> tuple[str, str, bool] | None:
-        assert column.categories is not None  # the caller asked
+        assert column.categories is not None  # checked by the caller
         if not exists(inner, "codes"):
             return "the frame shows no codes here", "no codes", True
         copied = open_dataset(inner, "categories") if hard_kind(inner, "categories") == "dataset" else None
         reader = _plain_reader("categories", copied) if copied is not None else None
         if reader is None or not reader.read(0, reader.column.n_rows).equals(self._rows.categories(column)):
-            return "the categories of the frame are others than those of the table", "other categories", reader is None
+            return "the categories of the frame differ from those of the table", "other categories", reader is None
         if attributes.read_flag(inner, names.ORDERED) != column.categories.ordered:
-            return "the flag ordered of the frame is another than that of the table", "another flag", False
+            return "the flag ordered of the frame differs from that of the table", "another flag", False
         return None
 
     def _wrong_flags(
         self, column: ColumnInfo, inner: Any, name: str, told: Callable[[pa.Array], pa.Array]
     ) -> tuple[str, str, bool] | None:
-        """How booleans of the frame differ from what the table tells."""
+        """How booleans of the frame differ from those computed from the table by `told`."""
         dataset = open_dataset(inner, name) if hard_kind(inner, name) == "dataset" else None
         reader = _plain_reader(name, dataset) if dataset is not None else None
         if reader is None or not self._fits(column, reader.column):
-            return f"{name} of the frame is not as long as the table, or holds no booleans", "another length", True
+            return f"{name} of the frame has another length, or does not hold booleans", "another length", True
         for start, piece in self._rows.pieces(column):
             wanted = told(piece).to_numpy(zero_copy_only=False)
             held = reader.read(start, len(piece)).to_numpy(zero_copy_only=False)
             other = np.flatnonzero(held != wanted)
             if len(other):
                 row = start + int(other[0])
-                what = "says that other rows are missing" if name == "mask" else "holds other values"
-                return f"{name} of the frame {what} than the table says", f"row {row}: {bool(held[other[0]])}", False
+                what = "marks other rows as missing" if name == "mask" else "holds other values"
+                return f"{name} of the frame {what} than the table", f"row {row}: {bool(held[other[0]])}", False
         return None
 
     def _fits(self, column: ColumnInfo, flags: ColumnInfo) -> bool:
         return flags.type.kind == "boolean" and flags.n_rows == column.n_rows
 
     def _show(self, column: ColumnInfo) -> bool:
-        """Make the frame show a column as the table has it; what is the frame's own is made of that."""
+        """Make the frame show a column as the table has it; the frame's own masks and copies are rewritten from the
+        table."""
         inner = open_group(self.beside.frame, column.name) if exists(self.beside.frame, column.name) else None
         own = ("mask", "values") if column.type.kind == "boolean" else ("mask",)
         for name in own if inner is not None else ():
@@ -190,7 +191,8 @@ class _Differences:
 
 
 def _plain_reader(name: str, dataset: Any) -> ColumnReader | None:
-    """The rows of a dataset of rank 1, as a column that has no missing ones; None where there are none to read."""
+    """A reader for a dataset of rank 1, as a column without missing rows; None where it has no rows that can be
+    read."""
     info = describe_dataset(dataset)
     if info.shape is None or len(info.shape) != 1:
         return None

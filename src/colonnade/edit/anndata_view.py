@@ -1,14 +1,14 @@
-"""The AnnData face of a HEP001 table: what makes anndata read it as a data frame, and keeps both in step.
+"""The AnnData view of a HEP001 table: lets anndata read the table as a data frame, and keeps both in sync.
 
 | recipe | where | for |
 | --- | --- | --- |
 | R0 | the table's own group is a frame 0.2.0 too | no categoricals, nothing missing but floats |
-| R1 | the same as a frame 0.1.0; labels of categoricals once more in `__categories` | when one group must be both |
+| R1 | as R0, with a frame 0.1.0; labels of categoricals are copied to `__categories` | when one group must be both |
 | R2 | the table is the member `_hep001` of a frame 0.2.0 that has hard links to its columns | everything |
 
-In a face of R2 a categorical is a group of a link to the codes and a copy of the categories; a column with missing rows
-is one of a link to the values and a mask of its own. Booleans with missing rows, whose datatype anndata does not know,
-are copied. Floats of such tables have NaN for a fill, and text is of variable length.
+In an R2 view a categorical is a group with a link to the codes and a copy of the categories; a column with missing rows
+is a group with a link to the values and its own mask. Booleans with missing rows, whose datatype anndata does not know,
+are copied. Floats of such tables have NaN as their fill, and strings have variable length.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ from colonnade.selection import Selection
 Recipe = Literal["R0", "R1", "R2"]
 Wish = bool | Literal["0.7"]
 Touched = Mapping[str, Selection | None]
-"""Columns some rows of which were changed, and which rows; None for all."""
+"""Columns with changed rows, and which rows; None for all."""
 Pieces = Iterator[tuple[int, np.ndarray[Any, np.dtype[np.bool_]]]]
-"""Booleans of the rows of a column, a few MiB of it at a time: the first row, and one for each from there on."""
+"""Booleans for the rows of a column, a few MiB at a time: the first row, and one boolean per row from there."""
 MASKED = ("integer", "boolean", "text", "string")
 
 
@@ -64,17 +64,17 @@ MASKED = ("integer", "boolean", "text", "string")
 
 
 def check_wish(wish: Wish, layout: str, columns: Sequence[str]) -> None:
-    """Refuse a face that cannot be asked for, or that there could not be."""
+    """Refuse a view that does not exist, or that this table cannot have."""
     if wish not in (True, "0.7"):
         raise UsageError(f"anndata must be True, False or '0.7', not {wish!r}", option="anndata")
     if layout != "hep001":
-        raise UsageError(f"anndata={wish!r} is for tables of layout 'hep001'; this one is of {layout!r}")
+        raise UsageError(f"anndata={wish!r} is for tables of layout 'hep001'; this table has layout {layout!r}")
     if not columns:
-        raise UsageError("a table that anndata shall read as well needs a column", option="anndata")
+        raise UsageError("a table with an AnnData view needs a column", option="anndata")
 
 
 def faced_options(name: str, kind: pa.DataType, options: ColumnOptions) -> ColumnOptions:
-    """The options of a column that anndata shall read as well; what AnnData has no form for is refused."""
+    """The options of a column that anndata must be able to read; columns that AnnData has no form for are refused."""
     asked = replace(options, units=None, units_vocabulary=None, description=None)
     coded = options.strings == "categories"
     if coded:
@@ -99,7 +99,7 @@ def _is_nan(fill: object) -> bool:
 
 
 def make_face(group: Any, path: str, layout: Layout, wish: Wish) -> str:
-    """Give a table that was just written the face that suits it; says where the table is then."""
+    """Give a newly written table the view that suits it; returns the path of the table, which may have moved."""
     info = layout.describe(group, path)
     rows = Rows(group, layout)
     if wish == "0.7":
@@ -116,14 +116,14 @@ def make_face(group: Any, path: str, layout: Layout, wish: Wish) -> str:
 
 
 def shown_columns(info: TableInfo) -> list[ColumnInfo]:
-    """The columns that anndata shall see, and the first label."""
+    """The columns that anndata sees, and the first label."""
     index = next(label for label in info.labels if label.name == info.index_name)
     return [*info.columns, index] if index.name not in {column.name for column in info.columns} else [*info.columns]
 
 
 @dataclass(frozen=True)
 class Others:
-    """Which rows may be others than the face shows: by default all, as of a new table."""
+    """Which rows may differ from what the view shows: by default all, as in a new table."""
 
     n_before: int = 0
     touched: Touched = field(default_factory=dict)
@@ -135,13 +135,13 @@ class Others:
         return (touched | Selection.of(self.n_before, column.n_rows)).within(0, column.n_rows)
 
     def may_be_new(self, column: ColumnInfo) -> bool:
-        """Whether nothing that was known of a column holds."""
+        """Whether nothing known about the column holds any more."""
         return not self.n_before or column.name in self.touched
 
 
 @dataclass
 class Rows:
-    """The rows of a table's columns, for masks; never more than a piece of them at once."""
+    """The rows of a table's columns, for masks; holds at most one piece of them at a time."""
 
     group: Any
     layout: Layout
@@ -153,17 +153,18 @@ class Rows:
         return self._reader(column).categories()
 
     def missing(self, column: ColumnInfo, wanted: Selection) -> Pieces:
-        """Which rows are missing; some that are not wanted may come too."""
+        """Which rows are missing; pieces may include rows that are not in `wanted`."""
         for begin, values in self.pieces(column, wanted):
             yield begin, values.is_null().to_numpy(zero_copy_only=False)
 
     def true(self, column: ColumnInfo, wanted: Selection) -> Pieces:
-        """Which rows of booleans are neither false nor missing; some that are not wanted may come too."""
+        """Which rows of booleans are true (neither false nor missing); pieces may include rows that are not in
+        `wanted`."""
         for begin, values in self.pieces(column, wanted):
             yield begin, values.fill_null(False).to_numpy(zero_copy_only=False)
 
     def pieces(self, column: ColumnInfo, wanted: Selection | None = None) -> Iterator[tuple[int, pa.Array]]:
-        """The wanted rows, or all, a few MiB at a time, each piece with its first row."""
+        """The wanted rows (by default all), a few MiB at a time, each piece with its first row."""
         wanted = Selection.of(0, column.n_rows) if wanted is None else wanted
         if not wanted:
             return
@@ -179,13 +180,14 @@ class Rows:
 
 
 def may_miss(column: ColumnInfo) -> bool:
-    """Whether a mask may be needed: floats have NaN, and categoricals the code -1."""
+    """Whether a mask may be needed. Floats have NaN and categoricals the code -1, so they need none."""
     marked = column.fill is not None or len(column.type.members) > 2
     return column.categories is None and column.type.kind in MASKED and marked
 
 
 def _needs_group(column: ColumnInfo, rows: Rows, others: Others) -> bool:
-    """Whether anndata needs more than the column's dataset to see what it means, by the rows that are others now."""
+    """Whether anndata needs more than the column's dataset to read it correctly, judged by the rows that may have
+    changed."""
     if column.categories is not None or len(column.type.members) > 2:
         return True
     return may_miss(column) and _is_any(rows.missing(column, others.of(column)))
@@ -199,7 +201,7 @@ def _is_any(pieces: Pieces) -> bool:
 
 
 def _face_plain(group: Any, info: TableInfo, version: str) -> None:
-    """Make the group a frame too; its attributes are of fixed length, as HEP001 asks."""
+    """Make the group a frame too; its attributes have fixed length, as HEP001 requires."""
     for column in shown_columns(info):
         write_encoding(open_dataset(group, column.name), _encoding(column))
     attributes.write_text(group, names.ENCODING_VERSION, version)
@@ -211,10 +213,10 @@ def _encoding(column: ColumnInfo) -> tuple[str, str]:
 
 
 def _face_old(group: Any, info: TableInfo, rows: Rows, others: Others) -> None:
-    """R1: the labels of every categorical once more, since anndata does not read those that HEP001 marks."""
+    """R1: copy the labels of every categorical, because anndata does not read those that HEP001 marks."""
     for column in shown_columns(info):
         if column.categories is None and _needs_group(column, rows, others):
-            raise _cannot_show(info, column.name, "has missing rows, which frames of version 0.1.0 have no mask for")
+            raise _cannot_show(info, column.name, "has missing rows, and frames of version 0.1.0 have no masks")
     coded = {column.name: column.categories for column in shown_columns(info) if column.categories is not None}
     if coded and not exists(group, names.LEGACY_CATEGORIES_GROUP):
         create_group(group, names.LEGACY_CATEGORIES_GROUP)
@@ -231,7 +233,7 @@ def _face_old(group: Any, info: TableInfo, rows: Rows, others: Others) -> None:
 
 
 def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: Rows, anew: bool) -> Any:
-    """A copy of the categories of a column; one that is there grows with them, unless they may be others."""
+    """Copy the categories of a column. An existing copy is extended, unless `anew`: the categories may have changed."""
     values = rows.categories(column)
     copied = _rows_in(home, name)
     if copied is not None:
@@ -246,19 +248,19 @@ def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: Rows, anew:
 
 
 def _rows_in(group: Any, name: str) -> Any | None:
-    """The dataset of this name that is a row of elements; anything else may have been put there."""
+    """The dataset of this name if it has rank 1; another program may have put anything there."""
     found = open_dataset(group, name) if exists(group, name) else None
     return found if found is not None and len(found.shape or ()) == 1 else None
 
 
 def _values_encoding(column: ColumnInfo) -> tuple[str, str]:
-    assert column.categories is not None  # the caller asked
+    assert column.categories is not None  # checked by the caller
     return names.STRINGS if column.categories.type.kind in ("text", "string") else names.ARRAY
 
 
 def _cannot_show(info: TableInfo, column: str, why: str) -> DataError:
     return DataError(
-        f"column {column!r} of {info.path} {why}, so anndata would not see what it means. Write the table anew with "
+        f"column {column!r} of {info.path} {why}, so anndata would misread it. Write the table again with "
         "anndata=True, which chooses a form that can show it",
         column=column,
     )
@@ -268,7 +270,7 @@ def _cannot_show(info: TableInfo, column: str, why: str) -> DataError:
 
 
 def _move_inside(group: Any, layout: Layout) -> Any:
-    """Make the table a member of its group; references lead to its objects wherever they are."""
+    """Make the table a member of its group. Object references still lead to its objects after the move."""
     own, of_others = layout.own_objects(group), set(layout.own_attributes(group))
     inner = create_group(group, names.OTHER_FACE, holds_large_attributes(group))
     attributes.copy_attributes(group, inner, without=of_others)
@@ -289,7 +291,7 @@ class Beside:
     info: TableInfo
 
     def follow(self, others: Others) -> None:
-        """Make the frame show the table as it is."""
+        """Make the frame show the current table."""
         shown, rows = shown_columns(self.info), Rows(self.group, self.layout)
         order = [column.name for column in self.info.columns]
         check_order_fits(self.frame, order)
@@ -301,7 +303,7 @@ class Beside:
         write_encoding(self.frame, (names.DATAFRAME, names.VERSIONS[0]))
 
     def show(self, column: ColumnInfo, rows: Rows, others: Others) -> None:
-        """Make the frame show a column as it is, by the rows that may be others than it shows."""
+        """Make the frame show the current column; only rows in `others` may differ from what it shows."""
         dataset = rows.dataset(column)
         write_encoding(dataset, _encoding(column))
         if column.categories is not None:
@@ -310,7 +312,7 @@ class Beside:
             self._link(self.frame, column.name, dataset)
 
     def _remove_others(self, wanted: set[str]) -> None:
-        """Take away what the frame showed before and is no column any more; what others put there stays."""
+        """Remove members of the frame that no longer show a column; what other programs put there stays."""
         before = attributes.read_texts(self.frame, names.COLUMN_ORDER) or []
         for name in {*before, attributes.read_text(self.frame, names.INDEX) or ""} - wanted:
             if names.is_link_name(name) and exists(self.frame, name):
@@ -325,7 +327,7 @@ class Beside:
         link_again(group, name, dataset)
 
     def _member(self, name: str, encoding: tuple[str, str]) -> Any:
-        """The group that shows a column, of this kind; made anew where it is something else."""
+        """The group that shows a column, with this encoding; replaced where it is something else."""
         found = open_group(self.frame, name) if exists(self.frame, name) else None
         if found is not None and attributes.read_text(found, names.ENCODING_TYPE) == encoding[0]:
             return found
@@ -336,14 +338,14 @@ class Beside:
         return made
 
     def _show_categorical(self, column: ColumnInfo, dataset: Any, rows: Rows, anew: bool) -> None:
-        assert column.categories is not None  # the caller asked
+        assert column.categories is not None  # checked by the caller
         group = self._member(column.name, names.CATEGORICAL)
         self._link(group, "codes", dataset)
         attributes.write_flag(group, names.ORDERED, column.categories.ordered)
         _copy_categories(group, "categories", column, rows, anew)
 
     def _show_masked(self, column: ColumnInfo, dataset: Any, rows: Rows, others: Selection) -> bool:
-        """Values and a mask; False, and nothing done, where no row is missing."""
+        """Show values and a mask; returns False and does nothing where no row is missing."""
         kind = column.type.kind
         encoding = {"boolean": names.NULLABLE_BOOLEANS, "integer": names.NULLABLE_INTEGERS}.get(
             kind, names.NULLABLE_STRINGS
@@ -365,7 +367,7 @@ class Beside:
 
 
 def _put_flags(group: Any, name: str, pieces: Pieces, column: ColumnInfo) -> None:
-    """Booleans at their rows, among those that are there; rows that nobody wrote are FALSE."""
+    """Write booleans at their rows; rows that were never written are FALSE."""
     stored: StoredType = BOOLEAN
     dataset = _rows_in(group, name)
     if dataset is None:
@@ -374,7 +376,7 @@ def _put_flags(group: Any, name: str, pieces: Pieces, column: ColumnInfo) -> Non
         plan = DatasetPlan(stored, column.chunk_rows or default_chunk_rows(column.n_rows, stored), "deflate")
         dataset = create_dataset(group, name, plan, 0)
         write_encoding(dataset, names.ARRAY)
-    if int(dataset.shape[0]) != column.n_rows:  # one that others made may have no room to grow, and need none
+    if int(dataset.shape[0]) != column.n_rows:  # one made by another program may not be extensible
         resize(dataset, column.n_rows)
     sink = RowSink(dataset, stored)
     for start, flags in pieces:
@@ -386,7 +388,7 @@ def _put_flags(group: Any, name: str, pieces: Pieces, column: ColumnInfo) -> Non
 
 
 def recipe_of(group: Any, layout: Layout, path: str) -> Recipe | None:
-    """Which face a table has; None when it has none that this library made."""
+    """Which view a table has; None when it has none that this library made."""
     if layout.name != "hep001":
         return None
     if frame_around(group, path) is not None:
@@ -396,12 +398,12 @@ def recipe_of(group: Any, layout: Layout, path: str) -> Recipe | None:
     index = attributes.read_text(group, names.INDEX)
     labels = open_dataset(group, index) if index and names.is_link_name(index) and exists(group, index) else None
     if labels is None or attributes.read_text(labels, names.ENCODING_TYPE) is None:
-        return None  # others say dataframe of what anndata cannot read
+        return None  # other programs mark as dataframe what anndata cannot read
     return "R1" if attributes.read_text(group, names.ENCODING_VERSION) == "0.1.0" else "R0"
 
 
 def frame_around(group: Any, path: str) -> Any | None:
-    """The frame that a table lies in as its other face."""
+    """The frame around a table, as its AnnData view; None when there is none."""
     above, _, last = path.rpartition("/")
     frame = open_group(group, above or "/") if last == names.OTHER_FACE else None
     layout = layout_of(frame) if frame is not None else None
@@ -409,13 +411,13 @@ def frame_around(group: Any, path: str) -> Any | None:
 
 
 def follow_face(recipe: Recipe, group: Any, layout: Layout, before: TableInfo, touched: Touched) -> None:
-    """Make the face of a table show what the table is now. `recipe` and `before` are what they were before the change.
+    """Make the view of a table show the current table. `recipe` and `before` are from before the change.
 
-    Rows behind the last of `before` are new.
+    Rows after the last row of `before` are new.
     """
     info = layout.describe(group, before.path)
     if not info.columns or info.index_name is None or info.index_name not in {label.name for label in info.labels}:
-        raise UsageError(f"{info.path} is read by anndata too, which needs a column and row labels", path=info.path)
+        raise UsageError(f"{info.path} has an AnnData view, which needs a column and row labels", path=info.path)
     for column in shown_columns(info):
         names.check_name(column.name)
     rows, others = Rows(group, layout), Others(before.n_rows, touched)

@@ -1,8 +1,8 @@
-"""Rows, cells and columns of a table that is there, changed. Each function is one change; its commit is the caller's.
+"""Changes to the rows, cells and columns of an existing table. Each function makes one change; the caller commits it.
 
-What is given is checked before a byte is written: the columns' names, and that the types can stand for
-each other. Values that do not fit (300 for an int8, 1.5 for an integer, one that equals the fill) are
-refused by row and value when they come; the caller then rolls back.
+Input is checked before a byte is written: the column names, and that the types can be converted. Values that do not fit
+(300 for an int8, 1.5 for an integer, one that equals the fill) are refused when they are reached, with row and value;
+the caller then rolls back.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class OpenTable:
     info: TableInfo
     receipts: Receipts = field(default_factory=dict)
     handle: FileHandle | None = None
-    face: Recipe | None = field(init=False)  # by which anndata reads it as well
+    face: Recipe | None = field(init=False)  # how anndata reads the table too
 
     def __post_init__(self) -> None:
         self.layout.check_can_change(self.group, self.info)
@@ -69,11 +69,12 @@ class OpenTable:
 
     @property
     def indexes(self) -> Indexes:
-        """Its search indexes."""
+        """The search indexes of the table."""
         return Indexes(self.group, self.layout, self.info, self.receipts)
 
     def put(self, columns: Sequence[WrittenColumn]) -> bool:
-        """Put the sparse ones of these columns into the file; True when there was one: handles are void then."""
+        """Put those of these columns that are sparse into the file. Returns whether there were any: open handles are
+        invalid then."""
         drafts = [(join_path(self.info.path, one.name), one.dataset) for one in columns]
         sparse = [(path, dataset) for path, dataset in drafts if isinstance(dataset, SparseDraft)]
         if sparse:
@@ -81,33 +82,34 @@ class OpenTable:
         return bool(sparse)
 
     def journaled(self) -> FileHandle:
-        """The file, if its bytes can be changed past HDF5, as sparse columns need."""
+        """The file, if its bytes can be written without HDF5, as sparse columns need."""
         if self.handle is None or not self.handle.is_journaled:
             raise UsageError("sparse columns can be changed only in a file that was opened from a path")
         return self.handle
 
     def check_is_free(self, name: str) -> None:
-        """Refuse a name for a column that something has already."""
+        """Refuse a column name that is already taken."""
         taken = name in self.info.by_name or any(name == other.name for other in self.info.others)
         if taken or (self.layout.names_are_links and exists(self.group, name)):
             raise UsageError(f"{self.info.path} has an object {name!r} already: choose another name", column=name)
 
     def check_is_whole(self) -> None:
-        """Refuse another number of rows where a column would not have it: it cannot be read, or is kept elsewhere."""
+        """Refuse to change the number of rows if a column cannot follow: it is unreadable, or stored in another
+        file."""
         for column in self.info.members:
             if column.problem is not None:
                 raise self.unreadable(column)
         if self.info.others:
             kept = ", ".join(repr(other.name) for other in self.info.others)
             raise UnsupportedError(
-                f"{self.info.path} keeps {kept} in other files, which would not have as many rows: their number cannot "
-                "change",
+                f"cannot change the number of rows of {self.info.path}: {kept} are in other files, which would keep "
+                "the old number",
                 feature="rows of tables with columns elsewhere",
                 path=self.info.path,
             )
 
     def unreadable(self, column: ColumnInfo) -> FormatError:
-        """The error of a change that a column cannot follow."""
+        """The error for changing the rows of a table with an unreadable column."""
         name = column.name
         return FormatError(
             f"cannot change the rows of {self.info.path}: column {name!r} cannot be read: {column.problem}. Restore "
@@ -117,7 +119,7 @@ class OpenTable:
         )
 
     def with_room(self, n_columns: int, longest: int) -> OpenTable:
-        """The table in a group that has room for so many names of columns, or for a text of so many bytes."""
+        """The table in a group with room for `n_columns` column names, or for a string of `longest` bytes."""
         needed = longest > LARGEST_IN_HEADER or self.layout.needs_large_attributes(n_columns, longest)
         if not needed or not self.layout.names_are_links or holds_large_attributes(self.group):
             return self
@@ -130,16 +132,16 @@ class OpenTable:
         return replace(self, group=with_large_attributes(self.group, self.info.path))
 
     def with_name(self, name: str) -> OpenTable:
-        """The table in a group that has room for one more name."""
+        """The table in a group with room for one more column name."""
         names = [*self.info.by_name, name]
         return self.with_room(len(names), max(map(len, map(encode_name, names))))
 
     def reopened(self) -> OpenTable:
-        """The same after handles of the file have become void."""
+        """This table with a new group handle, after the old handles have become invalid."""
         return replace(self, group=open_group(self.journaled().root, self.info.path))
 
     def resume(self, column: ColumnInfo) -> ResumedWriter:
-        """A writer for the rows behind those that a column has."""
+        """A writer for rows after the last row of a column."""
         if column.problem is not None:
             raise self.unreadable(column)
         if column.storage == "sectioned":
@@ -151,9 +153,9 @@ class OpenTable:
 
 @dataclass
 class Writers:
-    """The writers of a table's columns, with what is known of the rows they were given.
+    """The writers of a table's columns, and the schema of the rows they were given.
 
-    They go on with the next append if nothing else has changed the table since.
+    The next append reuses them if nothing else has changed the table since.
     """
 
     of_columns: list[tuple[ResumedWriter, pa.DataType]]
@@ -163,9 +165,9 @@ class Writers:
 def append(
     table: OpenTable, data: Any, progress: Progress | None = None, writers: Writers | None = None
 ) -> tuple[int, TableInfo | None, Writers]:
-    """Add rows behind those that are there; says how many, what the table is then (None: look anew), and who wrote.
+    """Append rows; returns their number, the new description (None: read it again), and the writers used.
 
-    `writers` are those of the append before, if nothing has changed since.
+    `writers` are those of the previous append, if nothing has changed since.
     """
     table.check_is_whole()
     source = _source_for(table, data)
@@ -196,7 +198,7 @@ def append(
 
 
 def _defined(table: OpenTable, kinds: Mapping[str, pa.DataType], notes: Mapping[str, str]) -> tuple[OpenTable, bool]:
-    """The table with a type for columns that had none, all rows being missing, and now get values of one."""
+    """The table with a type for columns that had none (all rows missing) and now get typed values."""
     given = [name for name, kind in kinds.items() if name in table.info.by_name and not _has_no_type(kind)]
     undefined = [name for name in given if _has_no_type(arrow_type(table.info.by_name[name]))]
     for name in undefined:
@@ -214,7 +216,8 @@ def _has_no_type(kind: pa.DataType) -> bool:
 
 
 def _source_for(table: OpenTable, data: Any) -> Source:
-    """The rows to be added; where a table needs labels and these are numbers that nobody gave, they are counted on."""
+    """The rows to append. If the table has automatic row numbers as labels and none are given, the numbering
+    continues."""
     source = source_from(data, table.layout.unnamed_labels)
     label = table.info.by_name.get(table.layout.unnamed_labels)
     if label is not None and label.name not in source.schema.names and not source.labels and _counts(table, label):
@@ -223,7 +226,7 @@ def _source_for(table: OpenTable, data: Any) -> Source:
 
 
 def _counts(table: OpenTable, label: ColumnInfo) -> bool:
-    """Whether these labels number the rows, since nobody gave any where some are needed."""
+    """Whether these labels are automatic row numbers, written because labels are needed and none were given."""
     needed = table.layout.needs_labels or table.face is not None
     if not needed or label.type.kind != "integer" or label.is_masked or label.problem is not None:
         return False
@@ -233,7 +236,7 @@ def _counts(table: OpenTable, label: ColumnInfo) -> bool:
 
 
 def _grown(info: TableInfo, written: list[WrittenColumn], n_rows: int) -> TableInfo:
-    """The description with more rows, and as many categories as there are now."""
+    """The description with the new number of rows and of categories."""
     named = {column.name: column for column in written}
 
     def grown(column: ColumnInfo) -> ColumnInfo:
@@ -251,7 +254,7 @@ def _follow(
     changed: Mapping[str, Selection],
     written: Sequence[WrittenColumn],
 ) -> None:
-    """Make the search indexes match the table as it is now (M2). Nothing is `changed` where rows came or went."""
+    """Update the search indexes to the current table (M2). `changed` is empty where rows were appended or removed."""
     table.indexes.distrust_sharers([table.info.by_name[name] for name in changed] or table.info.members)
     if indexes:
         now = table.layout.describe(table.group, table.info.path)
@@ -260,7 +263,7 @@ def _follow(
 
 
 def _follow_face(table: OpenTable, touched: Touched) -> None:
-    """Make what anndata reads of the table match it as well."""
+    """Update the AnnData view to the current table."""
     if table.face is not None:
         follow_face(table.face, table.group, table.layout, table.info, touched)
 
@@ -285,23 +288,23 @@ def _check_columns(info: TableInfo, source: Source) -> None:
 
 
 def _check_family(column: ColumnInfo, given: pa.DataType) -> None:
-    """Refuse values of a type that cannot stand for the column's."""
+    """Refuse values of a type that cannot be converted to the column's."""
     if is_carried(column):
-        return  # told when they come
+        return  # values are checked when they are written
     wanted = arrow_type(column)
     if family(_values_type(given)) not in (family(_values_type(wanted)), "null") and not _has_no_type(wanted):
         raise DataError(
-            f"column {column.name!r} holds {wanted}, the rows given have {given}: cast them first", column=column.name
+            f"column {column.name!r} holds {wanted}, the new rows have {given}. Cast them first", column=column.name
         )
 
 
 def _check_meaning(column: ColumnInfo, kind: pa.DataType, note: Note) -> None:
-    """Refuse values of pandas that are stored as those of the column are, but stand for something else."""
+    """Refuse pandas values that are stored like those of the column but have another meaning."""
     kept, given = meaning(read_note(column.pandas)), meaning(note)
     if kept != given and not _has_no_type(arrow_type(column)) and not _has_no_type(kind):
         told = [f"pandas' {one}" if one else f"{arrow_type(column)}" for one in (kept, given)]
         raise DataError(
-            f"column {column.name!r} holds {told[0]}, the rows given have {told[1]}: cast them first",
+            f"column {column.name!r} holds {told[0]}, the new rows have {told[1]}. Cast them first",
             column=column.name,
         )
 
@@ -315,7 +318,7 @@ def _values(batch: pa.RecordBatch, name: str, source: Source, done: int) -> pa.A
     if name in source.ranges:
         rows = source.ranges[name][done : done + batch.num_rows]
         return array_from(np.array(rows), name)
-    place = batch.schema.get_field_index(name)  # a look-up, not a list of all names
+    place = batch.schema.get_field_index(name)  # a lookup, without building the list of all names
     return batch.column(place) if place >= 0 else pa.nulls(batch.num_rows)
 
 
@@ -362,7 +365,7 @@ def _n_infinite(array: pa.Array) -> int:
 
 
 def _first_that_does_not_fit(array: pa.Array, kind: pa.DataType) -> int:
-    """The first place whose value the cast refuses, by halving."""
+    """The position of the first value that the cast refuses, by binary search."""
     low, high = 0, len(array)
     while high - low > 1:
         middle = (low + high) // 2
@@ -378,7 +381,7 @@ def _first_that_does_not_fit(array: pa.Array, kind: pa.DataType) -> int:
 def truncate(table: OpenTable, n_rows: int) -> None:
     """Keep the first rows only."""
     if not 0 <= n_rows <= table.info.n_rows:
-        raise UsageError(f"a table of {table.info.n_rows} rows cannot be cut to {n_rows}")
+        raise UsageError(f"cannot truncate a table of {table.info.n_rows} rows to {n_rows}")
     table.check_is_whole()
     indexes = table.indexes.open()
     writers = [table.resume(column) for column in table.info.members]
@@ -403,7 +406,7 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
     if len(array) != len(numbers):
         raise DataError(f"column {name!r}: {len(numbers)} rows and {len(array)} values were given", column=name)
     if len(np.unique(numbers)) != len(numbers):
-        raise UsageError("a row was named twice: its value would depend on the order")
+        raise UsageError("cannot update: a row is given twice, so its value would depend on the order")
     _check_family(column, array.type)
     if is_series(values):
         _check_meaning(column, array.type, note)
@@ -432,7 +435,7 @@ def _joined(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions, allow_reserved: bool = False) -> None:
-    """A new column behind the others, as long as the table."""
+    """Add a column after the others, of the same length as the table."""
     table.layout.check_name(name, allow_reserved)
     table.check_is_free(name)
     array, note = _new_column(values, name)
@@ -454,7 +457,7 @@ def _new_column(values: Any, name: str) -> tuple[pa.Array, Note]:
 
 
 def _suiting_face(table: OpenTable, name: str, array: pa.Array, options: ColumnOptions) -> ColumnOptions:
-    """The options of a new column; where anndata reads the table as well, those that it can read."""
+    """The options of a new column; if the table has an AnnData view, options that anndata can read."""
     if table.face is None:
         return options
     return faced_options(name, array.type, options)
@@ -470,7 +473,7 @@ def _check_length(info: TableInfo, name: str, array: pa.Array) -> None:
 def _write_whole(
     table: OpenTable, name: str, array: pa.Array, options: ColumnOptions, is_label: bool = False
 ) -> WrittenColumn:
-    """New datasets with these rows; nothing makes them a column yet."""
+    """New datasets with these rows; they are not attached as a column yet."""
     writer = table.layout.new_writer(name, array.type, options, False, is_label)
     writer.start(table.group, array.slice(0, DEFAULT_CHUNK_ROWS), len(array), DEFAULT_CHUNK_ROWS)
     for first in range(0, len(array), DEFAULT_CHUNK_ROWS):
@@ -479,10 +482,11 @@ def _write_whole(
 
 
 def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOptions, note: Note | None = None) -> None:
-    """Other values, of any type, for a column or label, in its place; texts that are not given stay."""
+    """Replace the values of a column or label, with any type, at its position; units and description stay unless
+    given."""
     if options.sparse or table.info.by_name[name].storage == "sectioned":
         raise UsageError(
-            f"column {name!r}: a sparse column cannot be replaced, nor take the place of another: drop the old one and "
+            f"column {name!r}: cannot replace a sparse column, or a column with a sparse one. Drop the old one and "
             "add the new one, or use update",
             column=name,
         )
@@ -497,7 +501,7 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
     try:
         is_label = name in table.info.label_names
         written = _write_whole(table, name, array, options, is_label)
-    except BaseException:  # where there is no journal, this is what takes it back
+    except BaseException:  # without a journal, this is the only rollback
         if exists(table.group, link):
             unlink(table.group, link)
         rename(table.group, old, link)
@@ -509,13 +513,13 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
 
 
 def _note_pandas(table: OpenTable, written: WrittenColumn, note: Note) -> None:
-    """Keep what pandas knows of a new column, where the layout has a place for it."""
+    """Store what pandas knows about a new column, if the layout has a place for it."""
     if table.layout.note_pandas is not None and note:
         table.layout.note_pandas(written.dataset, write_note(note))
 
 
 def _with_texts(options: ColumnOptions, before: ColumnInfo, kind: pa.DataType) -> ColumnOptions:
-    """The options with the units and the description of the column before, where none are given."""
+    """The options with the units and the description of the old column, where none are given."""
     meant = implied_units(plain_type(kind)) or implied_units(plain_type(arrow_type(before)))
     return replace(
         options,
@@ -545,23 +549,23 @@ def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bo
     table.layout.rename_indexes(table.group, table.info, name, new_name)
     table.layout.rename_column(table.group, table.info, name, new_name)
     note = read_note(table.info.by_name[name].pandas)
-    if table.layout.note_pandas is not None and note.pop("name", note) is not note:  # it named the index otherwise
+    if table.layout.note_pandas is not None and note.pop("name", note) is not note:  # pandas had its own name for it
         table.layout.note_pandas(open_dataset(table.group, new_name), write_note(note))
     _follow_face(table, {new_name: None})
 
 
 def _rename_receipts(table: OpenTable, name: str, new_name: str) -> None:
-    """An index is named after its column, and so is its receipt."""
+    """Rename the receipts of a column's indexes: an index, and so its receipt, is named after its column."""
     for place in [place for place in table.receipts if place[:2] == (table.info.path, name)]:
         new = new_name + place[2].removeprefix(name) if place[2].startswith(f"{name}__") else place[2]
         table.receipts[place[0], new_name, new] = table.receipts.pop(place)
 
 
 def set_texts(table: OpenTable, name: str | None, texts: Mapping[str, str | None]) -> None:
-    """Set or remove texts of a column, or of the table itself when `name` is None."""
+    """Set or remove strings (units, description) of a column, or of the table itself when `name` is None."""
     for key, text in texts.items():
         if text is not None and not isinstance(text, str):
-            raise UsageError(f"{key} must be a text, not {text!r}", option=key)
+            raise UsageError(f"{key} must be a string, not {text!r}", option=key)
     if name is None:
         table = table.with_room(0, max((len((text or "").encode()) for text in texts.values()), default=0))
     if name is not None and table.info.by_name[name].storage == "sectioned":
@@ -586,7 +590,7 @@ def set_attributes(table: OpenTable, name: str | None, new: Mapping[str, Any], w
 
 
 def column_node(group: Any, column: ColumnInfo) -> Any:
-    """The dataset or group of a column, at which its attributes are."""
+    """The dataset or group of a column, which holds its attributes."""
     link = column.link or column.name
     node = open_dataset(group, link) or open_group(group, link)
     if node is None:

@@ -1,7 +1,7 @@
-"""Tables written: input refused before a byte is touched, rows streamed, half a table never left behind.
+"""Writes new tables: bad input is refused before a byte is written, rows are streamed, no partial table is left.
 
-`prepare` looks at everything that can be known beforehand: names, types, options. `create` then
-writes. Memory: the first rows (at most 64 MiB), then one chunk a column.
+`prepare` checks everything that can be known beforehand: names, types, options. `create` then writes. Memory: the first
+rows (at most 64 MiB), then one chunk per column.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ LONGEST_TEXT = 60_000
 
 @dataclass
 class Draft:
-    """A table that is ready to be written: everything that can be refused beforehand has been looked at.
+    """A table that is ready to be written: everything that can be checked beforehand has been checked.
 
-    `numbered` is the label that counts the rows, where the layout needs one and none was given.
+    `numbered` is the label that numbers the rows, where the layout needs one and none was given.
     """
 
     source: Source
@@ -73,7 +73,7 @@ class Draft:
 
     @property
     def has_sparse(self) -> bool:
-        """Whether some column is to be sparse."""
+        """Whether some column will be sparse."""
         return any(isinstance(writer, SparseColumnWriter) for writer in self.writers)
 
 
@@ -92,10 +92,10 @@ def prepare(
     anndata: Wish = False,
     allow_reserved: bool = False,
 ) -> Draft:
-    """Look at the data and the options; refuse what cannot be written."""
+    """Check the data and the options; refuse what cannot be written."""
     for option, text in (("title", title), ("description", description), ("units_vocabulary", units_vocabulary)):
         if text is not None and not isinstance(text, str):
-            raise UsageError(f"{option} must be a text, not {text!r}", option=option)
+            raise UsageError(f"{option} must be a string, not {text!r}", option=option)
     chosen = new_layout(layout, version, directory)
     source = with_strings(source_from(data, chosen.unnamed_labels))
     _check_meanings(source, chosen)
@@ -143,19 +143,19 @@ def prepare(
 
 
 def _check_meanings(source: Source, layout: Layout) -> None:
-    """Refuse values of pandas that a layout without a place for notes would keep as something else."""
+    """Refuse pandas values that a layout without a place for notes would store as something else."""
     for name, note in source.notes.items() if layout.note_pandas is None else ():
         meant = meaning(read_note(note))
         if meant is not None:
             raise DataError(
-                f"column {name!r} holds pandas' {meant}, which the layout {layout.name!r} cannot keep: cast it, for "
+                f"column {name!r} holds pandas' {meant}, which the layout {layout.name!r} cannot store. Cast it, for "
                 "example to strings",
                 column=name,
             )
 
 
 def _index_kinds(asked: Mapping[str, str | Sequence[str]], known: Sequence[str]) -> dict[str, list[str]]:
-    """Which kinds of search index each column shall have."""
+    """The kinds of search index requested for each column."""
     for name in asked:
         if name not in known:
             raise ColumnNotFound(name, "the data (named in index=)", known)
@@ -166,14 +166,14 @@ def _index_kinds(asked: Mapping[str, str | Sequence[str]], known: Sequence[str])
 
 
 def _labels(labels: Sequence[str] | Mapping[str, Any] | None, source: Source) -> tuple[list[str], dict[str, pa.Array]]:
-    """The names of the labels in order, and the arrays of those that are no column of the data."""
+    """The names of the labels in order, and the arrays of those that are not columns of the data."""
     if labels is None:
         return list(source.labels), {name: array_from(np.array(rows), name) for name, rows in source.ranges.items()}
     if isinstance(labels, str):
         labels = [labels]
     names = list(labels)
     if len(set(names)) != len(names):
-        raise UsageError(f"labels must differ from each other: {names}")
+        raise UsageError(f"labels must have different names: {names}")
     if isinstance(labels, Mapping):
         return names, {name: _label_array(name, values, source) for name, values in labels.items()}
     for name in names:
@@ -184,7 +184,7 @@ def _labels(labels: Sequence[str] | Mapping[str, Any] | None, source: Source) ->
 
 def _label_array(name: str, values: Any, source: Source) -> pa.Array:
     if name in source.schema.names:
-        raise UsageError(f"label {name!r} is a column of the data too: name it in labels=[...], without an array")
+        raise UsageError(f"label {name!r} is also a column of the data. Name it in labels=[...], without an array")
     array = array_from(values, name)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -199,7 +199,7 @@ def _options(
     kinds: Mapping[str, pa.DataType],
     keeps_texts: bool,
 ) -> dict[str, ColumnOptions]:
-    """The options of each column: what was asked for, else what the Arrow field itself says."""
+    """The options of each column: those requested, otherwise those in the Arrow field."""
     for name in asked:
         if name not in kinds:
             raise ColumnNotFound(name, "the data (named in columns=)", list(kinds))
@@ -232,7 +232,7 @@ def _field_options(
 
 
 def check_place(root: Any, path: str, mode: Mode, draft: Draft) -> None:
-    """Refuse a place that is taken, before anything is written."""
+    """Refuse a path that is taken, before anything is written."""
     Place(root, path, mode, draft)
 
 
@@ -245,7 +245,7 @@ def column_options(name: str, asked: Mapping[str, Any]) -> ColumnOptions:
 
 
 def _unknown_option(where: str, given: Iterable[str], takes: Callable[..., Any]) -> str:
-    """What to say of an option that is not there."""
+    """The error message for an unknown option."""
     known = [name for name in inspect.signature(takes).parameters if name != "data"]
     odd = next((name for name in given if name not in known), "")
     nearest = nearest_names(odd, known)
@@ -262,9 +262,9 @@ def check_options(options: Mapping[str, Any]) -> None:
 def create(
     root: Any, path: str, draft: Draft, mode: Mode = "error", progress: Progress | None = None
 ) -> tuple[str, list[tuple[str, SparseDraft]]]:
-    """Write the draft as the table at an absolute path; on any error nothing of it stays.
+    """Write the draft as the table at an absolute path; on any error nothing of it remains.
 
-    Says where the table is, and gives back sparse columns with their paths, for the caller to put into the file.
+    Returns the path of the table, and the sparse columns with their paths, which the caller puts into the file.
     """
     place = Place(root, path, mode, draft)
     complete = False
@@ -283,7 +283,7 @@ def create(
 
 
 def _note_pandas(group: Any, draft: Draft, columns: Iterable[WrittenColumn]) -> None:
-    """Keep what pandas knows of the columns and the frame, where the layout has a place for it."""
+    """Store what pandas knows about the columns and the frame, if the layout has a place for it."""
     note = draft.layout.note_pandas
     if note is None:
         return
@@ -295,10 +295,10 @@ def _note_pandas(group: Any, draft: Draft, columns: Iterable[WrittenColumn]) -> 
 
 
 class Place:
-    """Where a new table goes: a free path, or aside until it can move into the group that is there.
+    """Where a new table goes: a free path, or a temporary path until it can move into an existing group.
 
-    A group that is there already (a table to be replaced, the root, an empty group) keeps its
-    attributes and whatever others put into it.
+    An existing group (a table to be replaced, the root, an empty group) keeps its attributes and whatever other
+    programs put into it.
     """
 
     def __init__(self, root: Any, path: str, mode: Mode, draft: Draft) -> None:
@@ -313,17 +313,17 @@ class Place:
         self._target = self._check_free(mode)
 
     def _check_above(self) -> None:
-        """The groups on the way must be groups, and no tables (T7)."""
+        """Check that the parents of the path are groups, and not tables (T7)."""
         parts = self._path.split("/")[1:] if self._path != "/" else []
         above = self._root
         for depth, part in enumerate(parts):
             if part in (".", "..") or "\0" in part:
-                raise UsageError(f"{self._path!r} is no path that HDF5 can link")
+                raise UsageError(f"{self._path!r} is not a path that HDF5 can link")
             if above is None:
                 continue
             if layout_of(above) is not None:
                 raise UsageError(
-                    f"{self._path} would lie inside the table /{'/'.join(parts[:depth])}, where only that table's own "
+                    f"{self._path} would be inside the table /{'/'.join(parts[:depth])}, where only that table's own "
                     "objects belong: choose another path",
                     rule="T7",
                 )
@@ -340,7 +340,7 @@ class Place:
         layout = layout_of(group) if group is not None else None
         if layout is None and (group is None or link_names(group)):
             raise UsageError(
-                f"{self._path} holds other objects and is no table: choose another path for the table", path=self._path
+                f"{self._path} holds other objects and is not a table: choose another path", path=self._path
             )
         if layout is not None and mode == "error":
             raise UsageError(
@@ -357,7 +357,7 @@ class Place:
         if self._draft.large_attributes and not holds_large_attributes(group):
             if foreign or self._path == "/":
                 raise UsageError(
-                    f"{self._path} was made without room for attributes above 64 KiB, which so many columns need: "
+                    f"{self._path} was made without room for attributes above 64 KiB, which this many columns need: "
                     "write the table to another path",
                     path=self._path,
                 )
@@ -369,7 +369,7 @@ class Place:
         return self._path
 
     def open(self) -> Any:
-        """The group to write into: new at its path, or aside."""
+        """The group to write into: new at its path, or at a temporary path."""
         self._made = self._first_missing()
         where = self._path if self._target is None else self._aside
         return self._draft.layout.make_group(self._root, where, self._draft.large_attributes)
@@ -379,7 +379,7 @@ class Place:
         return self._path.rstrip("/") + "/\x01aside" if self._path == "/" else self._path + "\x01aside"
 
     def _first_missing(self) -> str:
-        """The uppermost link that will be made: what must go if the writing fails."""
+        """The topmost link that will be created: what must be removed if writing fails."""
         if self._target is not None:
             return self._aside
         path = ""
@@ -390,7 +390,7 @@ class Place:
         return path
 
     def settle(self) -> Any:
-        """Put the rows in their place; the group there still lacks its attributes."""
+        """Move the rows to their final path; the group there still lacks its attributes."""
         if self._target is None:
             return open_group(self._root, self._path)
         if self._made_anew:
@@ -408,13 +408,13 @@ class Place:
         return self._target
 
     def remove(self) -> None:
-        """Take away what was begun."""
+        """Remove what was begun."""
         if self._made is not None and exists_path(self._root, self._made):
             unlink(self._root, self._made)
 
 
 def exists_path(root: Any, path: str) -> bool:
-    """Whether every link on the way to an absolute path is there."""
+    """Whether every link of an absolute path exists."""
     group = open_group(root, "/")
     parts = [part for part in path.split("/") if part]
     for depth, part in enumerate(parts):
@@ -426,7 +426,7 @@ def exists_path(root: Any, path: str) -> bool:
 
 
 def _fill(group: Any, draft: Draft, progress: Progress | None) -> tuple[list[WrittenColumn], list[WrittenColumn]]:
-    """Write all rows, then what makes the datasets columns and labels."""
+    """Write all rows, then the metadata that makes the datasets columns and labels."""
     first, rest = _first_rows(draft)
     seen = sum(batch.num_rows for batch in first)
     n_rows = draft.source.n_rows if rest is not None else seen
@@ -453,7 +453,7 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _sample(batches: list[pa.RecordBatch], name: str) -> pa.Array:
-    """The first rows of one column; of a dictionary column the first batch alone, since dictionaries may differ."""
+    """The first rows of one column. Of a dictionary column only the first batch, since dictionaries may differ."""
     arrays = [_column(batch, name) for batch in batches]
     return arrays[0] if len(arrays) == 1 or pa.types.is_dictionary(arrays[0].type) else pa.concat_arrays(arrays)
 
@@ -465,7 +465,7 @@ def _check_labels_used(draft: Draft, n_rows: int) -> None:
 
 
 def _with_labels(draft: Draft) -> Iterator[pa.RecordBatch]:
-    """The batches of the source, with the label arrays beside them."""
+    """The batches of the source, with the label arrays added."""
     at = 0
     for batch in draft.source.batches:
         arrays, names = list(batch.columns), list(batch.schema.names)
@@ -483,7 +483,7 @@ def _with_labels(draft: Draft) -> Iterator[pa.RecordBatch]:
 
 
 def _first_rows(draft: Draft) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch] | None]:
-    """Batches enough to decide the form of every column, and the rest of the stream (None when there is none)."""
+    """Enough batches to choose the form of every column, and the rest of the stream (None when there is none)."""
     batches = _with_labels(draft)
     first: list[pa.RecordBatch] = []
     rows = size = 0
@@ -506,12 +506,12 @@ def _bytes_of(batch: pa.RecordBatch) -> int:
     """Bytes that a batch takes in memory."""
     try:
         return int(batch.nbytes)
-    except pa.ArrowException:  # older versions of Arrow cannot tell for views
+    except pa.ArrowException:  # older versions of Arrow cannot report it for views
         return int(batch.get_total_buffer_size())
 
 
 def _most_chunk_rows(first: list[pa.RecordBatch]) -> int:
-    """A bound on chunk lengths, so that one chunk of every column together stays near 64 MiB."""
+    """A limit for chunk lengths, so that one chunk of every column together stays near 64 MiB."""
     rows = sum(batch.num_rows for batch in first)
     if rows == 0:
         return FEWEST_CHUNK_ROWS

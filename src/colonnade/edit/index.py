@@ -1,7 +1,7 @@
-"""Search indexes of a table built, listed, dropped, and kept in step with every change of it.
+"""Builds, lists and drops the search indexes of a table, and keeps them in sync with every change.
 
-`receipts` are those of the whole file (see `trust`): an index built here gets one, an index that had one and was kept
-fresh here keeps one, an index that goes loses it.
+`receipts` are those of the whole file (see `trust`): an index built here gets one, an index that had one and was
+updated here keeps it, a removed index loses it.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Indexes:
                         progress(done, total)
 
     def _build(self, column: ColumnInfo, words: Sequence[str], options: Options) -> Generator[int]:
-        """Feed every chunk to the builders of all kinds; gives the rows of each."""
+        """Feed every chunk to the builders of all kinds; yields the number of rows of each chunk."""
         reader = self.reader(column)
         builders: dict[str, tuple[str, Builder]] = {}
         try:
@@ -112,12 +112,12 @@ class Indexes:
                 self.receipts[self._place(column.name, name)] = _receipt(digests, column)
                 del builders[name]
         finally:
-            for name, (_, builder) in builders.items():  # none is left unless this has failed
+            for name, (_, builder) in builders.items():  # empty unless an exception was raised
                 builder.abandon()
                 discard_index(self.group, name)
 
     def drop(self, column: str, words: Sequence[str] | None = None) -> int:
-        """Remove the indexes of a column, or those of some kinds; says how many there were."""
+        """Remove the indexes of a column, or those of some kinds; returns how many there were."""
         gone = [one for one in self.open() if one.info.column == column and (words is None or one.info.kind in words)]
         for one in gone:
             self._detach(one.placed)
@@ -128,7 +128,7 @@ class Indexes:
         self.layout.detach_index(self.group, placed)
 
     def verify(self, options: Options | None = None) -> Iterator[tuple[IndexInfo, list[Wrong]]]:
-        """Every index with what is wrong with it; one that is right gets a receipt, one that is not loses it."""
+        """Every index with what is wrong with it. A correct index gets a receipt, a wrong one loses it."""
         for one in self.open():
             place = self._place(one.info.column, one.info.name)
             if one.is_foreign:
@@ -145,15 +145,15 @@ class Indexes:
                 self.receipts[place] = _receipt({**fresh.digests(), **fresh.claims()}, fresh.column)
             yield replace(one.info, trusted=not wrong), wrong
 
-    # -- in step with changes --
+    # -- in sync with changes --
 
     def follow(
         self, before: Sequence[OpenIndex], changed: Mapping[str, Selection], n_before: int, replaced: Collection[str]
     ) -> None:
-        """Make indexes match the table again after rows of these columns were changed, added or cut off.
+        """Update the indexes after rows of these columns were changed, appended or truncated.
 
-        `before` are the indexes as they were before the change; self.info is the table as it is now. Of `replaced`
-        columns the rows are in another dataset, to which no index refers yet. What cannot be kept is removed.
+        `before` are the indexes before the change; self.info is the current table. The rows of `replaced` columns are
+        in a new dataset, to which no index refers yet. An index that cannot be updated is removed.
         """
         for one in before:
             column = self.info.by_name.get(one.info.column)
@@ -169,7 +169,8 @@ class Indexes:
                 self._rebuild(one, column)
 
     def distrust_sharers(self, changed: Sequence[ColumnInfo]) -> None:
-        """A changed column may be one of other tables too (by hard links): their indexes do not follow."""
+        """Drop the receipts of other tables that may share a changed column (by hard links): their indexes are not
+        updated."""
         others = {place[0] for place in self.receipts if place[0] != self.info.path}
         ours = _addresses(self.group, self.layout, changed) if others else set()
         sharing = {path for path in others if _may_share(ours, _row_addresses(self.group, path))}
@@ -179,7 +180,7 @@ class Indexes:
     def _refresh(self, one: OpenIndex, column: ColumnInfo, touched: Selection, n_before: int) -> None:
         place = self._place(column.name, one.info.name)
         kind = KINDS[one.info.kind]
-        assert one.index is not None  # or it would have been removed
+        assert one.index is not None  # otherwise it would have been removed
         index = kind.open(one.placed.dataset, one.index.column, one.index.receipt)
         try:
             has_room = all(map(can_grow, index.datasets()))
@@ -197,12 +198,12 @@ class Indexes:
         self._detach(one.placed)
         if refusal(column) is not None:
             return
-        with suppress(UsageError):  # too many values for a bitmap by now: it goes
+        with suppress(UsageError):  # now too many values for a bitmap: it stays removed
             for _ in self._build(column, [one.info.kind], options):
                 pass
 
     def renew(self) -> None:
-        """Build again every index of a known kind that no longer suits its column."""
+        """Rebuild every index of a known kind that no longer suits its column."""
         for one in self.open():
             column = self.info.by_name.get(one.info.column)
             if not one.is_foreign and not one.info.fresh and one.info.kind in KINDS and column is not None:
@@ -214,7 +215,7 @@ def _may_share(ours: set[int] | None, theirs: set[int] | None) -> bool:
 
 
 def _row_addresses(group: Any, path: str) -> set[int] | None:
-    """Where the rows of the columns of another table are; None where that cannot be told."""
+    """The addresses of the rows of another table's columns; None where they cannot be determined."""
     other = open_group(group, path)
     layout = layout_of(other) if other is not None else None
     if layout is None:
@@ -226,9 +227,9 @@ def _row_addresses(group: Any, path: str) -> set[int] | None:
 
 
 def _addresses(group: Any, layout: Layout, columns: Sequence[ColumnInfo]) -> set[int] | None:
-    """Where the rows of these columns are, and their masks; None where that cannot be told.
+    """The addresses of the rows of these columns, and of their masks; None where they cannot be determined.
 
-    It is not asked how many names a dataset has: its group, or that of its table, may be what has two.
+    A dataset's link count does not show sharing: the second hard link may be to its group, or to its table's group.
     """
     found = set()
     for column in columns:
@@ -239,7 +240,7 @@ def _addresses(group: Any, layout: Layout, columns: Sequence[ColumnInfo]) -> set
 
 
 def _verified(index: Index, reader: ColumnReader, options: Options) -> list[Wrong]:
-    """What is wrong with an index; if it or its column cannot even be read, that."""
+    """What is wrong with an index; if it or its column cannot be read, the read error."""
     try:
         return list(index.verify(reader, options))
     except BAD_INDEX as error:
@@ -247,7 +248,7 @@ def _verified(index: Index, reader: ColumnReader, options: Options) -> list[Wron
 
 
 def _receipt(digests: Digests, column: ColumnInfo) -> Digests:
-    """What vouches for an index as it is now, for a column of this many rows."""
+    """The receipt of the current index, for a column with its current number of rows."""
     return {**digests, "rows": [str(column.n_rows)]}
 
 
@@ -259,7 +260,7 @@ def _problem(index: Index) -> str | None:
 
 
 def _is_stored_alike(now: ColumnInfo, before: ColumnInfo) -> bool:
-    """Whether what an index keeps of a column still means the same: datatype, fill, chunks."""
+    """Whether an index's data about a column is still valid: same datatype, fill and chunks."""
     return (now.type, now.fill, now.grid.chunk_rows, now.storage) == (
         before.type,
         before.fill,
@@ -269,7 +270,7 @@ def _is_stored_alike(now: ColumnInfo, before: ColumnInfo) -> bool:
 
 
 def check_kinds(column: ColumnInfo, words: Sequence[str]) -> None:
-    """Refuse kinds that are not there, and columns that cannot be indexed."""
+    """Refuse unknown kinds, and columns that cannot be indexed."""
     for word in words:
         check_kind(word)
     problem = refusal(column)
@@ -278,6 +279,6 @@ def check_kinds(column: ColumnInfo, words: Sequence[str]) -> None:
 
 
 def check_kind(word: str) -> None:
-    """Refuse a kind that is not there."""
+    """Refuse an unknown kind."""
     if word not in KINDS:
         raise UsageError(f"there is no index kind {word!r}; there are {', '.join(KINDS)}", kind=word)

@@ -6,8 +6,8 @@
     1 1 0.5                                            counted from 1
     3 4 1e3
 
-Of the symmetric forms the other half is made. Everything is checked: numbers, their count, places. Whole numbers are of
-64 bits with a sign; larger ones are neither read nor written.
+For the symmetric forms the other half is generated. Everything is checked: numbers, their count, coordinates. Integers
+are signed 64-bit; larger ones are neither read nor written.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _FIELDS = {"real": "<f8", "double": "<f8", "integer": "<i8", "complex": "<c16", 
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 _READ = 1 << 20
 _MOST_LINE = 1 << 16
-_LARGEST = 2**63 - 1  # whole number that is read, and so written
+_LARGEST = 2**63 - 1  # largest integer that is read, and therefore written
 
 
 def is_matrix_market(path: str | Path) -> bool:
-    """Whether a path ends like that of a Matrix Market file."""
+    """Whether a path has the suffix of a Matrix Market file."""
     return str(path).lower().endswith((".mtx", ".mtx.gz"))
 
 
@@ -42,7 +42,7 @@ def _open(path: Path) -> IO[bytes]:
 
 @contextmanager
 def _create(path: Path) -> Iterator[IO[bytes]]:
-    """A file that appears under its name when it is whole."""
+    """A file that appears under its name only when it is complete."""
     with written_whole(path) as stream:
         if not path.name.lower().endswith(".gz"):
             yield stream
@@ -52,20 +52,18 @@ def _create(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _Head:
-    """What the first lines say."""
+    """The header lines of a file."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self.name = name
         words = self._line(file).decode("ascii", "replace").lower().split()
         if words[:1] != ["%%matrixmarket"] or len(words) != 5:
-            raise FormatError(f"{name} is no Matrix Market file: it does not begin with %%MatrixMarket", path=name)
+            raise FormatError(f"{name} is not a Matrix Market file: it does not begin with %%MatrixMarket", path=name)
         if words[1:3] != ["matrix", "coordinate"]:
-            raise UnsupportedError(
-                f"{name} holds a {' '.join(words[1:3])}, not a matrix by coordinates", feature=words[2]
-            )
+            raise UnsupportedError(f"{name} holds a {' '.join(words[1:3])}, not a coordinate matrix", feature=words[2])
         self.field, self.symmetry = words[3], words[4]
         if self.field not in _FIELDS or self.symmetry not in _SYMMETRIES:
-            raise FormatError(f"{name}: {self.field} {self.symmetry} is no kind of Matrix Market file", path=name)
+            raise FormatError(f"{name}: {self.field} {self.symmetry} is not a kind of Matrix Market file", path=name)
         line = self._line(file)
         while line.startswith(b"%") or not line.strip():
             line = self._line(file)
@@ -82,7 +80,7 @@ class _Head:
     def _line(self, file: IO[bytes]) -> bytes:
         line = file.readline(_MOST_LINE)
         if not line.endswith(b"\n"):
-            raise CorruptError(f"{self.name} ends in its first lines", path=self.name)
+            raise CorruptError(f"{self.name} ends within its header", path=self.name)
         return line
 
     @property
@@ -91,7 +89,7 @@ class _Head:
 
 
 def read_matrix_market(path: str | Path) -> CellStream:
-    """The cells of a file, in whatever order it has them."""
+    """The cells of a file, in file order."""
     place = Path(path)
     with _open(place) as file:
         head = _read(lambda: _Head(file, str(path)), str(path))
@@ -126,7 +124,7 @@ def _blocks(file: IO[bytes], head: _Head) -> Iterator[Block]:
         if not data:
             break
     if n_done != head.n_entries:
-        raise CorruptError(f"{head.name} has {n_done} entries, its head says {head.n_entries}", path=head.name)
+        raise CorruptError(f"{head.name} has {n_done} entries, its header gives {head.n_entries}", path=head.name)
 
 
 def _parse(text: bytes, head: _Head, n_before: int) -> Block:
@@ -135,18 +133,18 @@ def _parse(text: bytes, head: _Head, n_before: int) -> Block:
     n_rows, rest = divmod(len(words), head.n_words)
     if rest:
         raise CorruptError(
-            f"{head.name}: lines behind entry {n_before} do not have {head.n_words} words each", path=head.name
+            f"{head.name}: lines after entry {n_before} do not have {head.n_words} words each", path=head.name
         )
     try:
         table = np.array(words, dtype="S").astype(dtype).reshape(n_rows, head.n_words)
     except (ValueError, OverflowError) as error:
-        raise CorruptError(f"{head.name}: behind entry {n_before}: {error}", path=head.name) from None
+        raise CorruptError(f"{head.name}: after entry {n_before}: {error}", path=head.name) from None
     axes = []
     for axis, size in enumerate((head.n_rows, head.n_columns)):
-        with np.errstate(invalid="ignore"):  # NaN is no place, and found below
+        with np.errstate(invalid="ignore"):  # NaN is not a coordinate, and is found below
             one = table[:, axis].astype(np.int64) - 1
         if len(one) and (one.min() < 0 or one.max() >= size or (one + 1 != table[:, axis]).any()):
-            raise CorruptError(f"{head.name}: behind entry {n_before} a place lies outside the matrix", path=head.name)
+            raise CorruptError(f"{head.name}: after entry {n_before}, a cell is outside the matrix", path=head.name)
         axes.append(one)
     return tuple(axes), _values(table, head.field)
 
@@ -162,7 +160,7 @@ def _values(table: np.ndarray[Any, Any], field: str) -> np.ndarray[Any, Any]:
 
 
 def _mirrored(block: Block, head: _Head) -> Block:
-    """The other half of a matrix of which one is stored."""
+    """The mirrored half of a symmetric matrix, of which only one half is stored."""
     if head.symmetry == "general":
         return block
     (rows, columns), values = block
@@ -170,7 +168,7 @@ def _mirrored(block: Block, head: _Head) -> Block:
     twin = values[off]
     if head.symmetry == "skew-symmetric":
         if head.field == "integer" and len(twin) and twin.min() < -_LARGEST:
-            message = f"{head.name}: {twin.min()} has no negative of 64 bits"
+            message = f"{head.name}: {twin.min()} has no 64-bit negative"
             raise UnsupportedError(message, feature="integers of more than 64 bits", path=head.name)
         twin = -twin
     elif head.symmetry == "hermitian":
@@ -180,10 +178,10 @@ def _mirrored(block: Block, head: _Head) -> Block:
 
 
 def write_matrix_market(path: str | Path, stream: CellStream, n_cells: int) -> None:
-    """Cells into a new file."""
+    """Write cells into a new file."""
     place, kind = Path(path), stream.dtype.kind
     if place.exists():
-        raise UsageError(f"{path} is there already")
+        raise UsageError(f"{path} already exists")
     if len(stream.shape) != 2 or kind not in "biufc":
         raise UsageError(f"Matrix Market files hold matrices of numbers, not {stream.dtype} of shape {stream.shape}")
     field = {"b": "pattern", "i": "integer", "u": "integer", "f": "real", "c": "complex"}[kind]
@@ -198,12 +196,12 @@ def _lines(rows: Any, columns: Any, values: np.ndarray[Any, Any], field: str) ->
     places = zip(rows.tolist(), columns.tolist(), strict=True)
     if field == "pattern":
         if not values.all():
-            raise UsageError("a cell is False, which a pattern cannot say: convert it to a number first")
+            raise UsageError("a cell is False, which a pattern cannot store. Convert it to a number first")
         return "".join(f"{row} {column}\n" for row, column in places).encode()
     if field == "complex":
         pairs = zip(places, values.real.tolist(), values.imag.tolist(), strict=True)
         return "".join(f"{row} {column} {real!r} {imag!r}\n" for (row, column), real, imag in pairs).encode()
     if field == "integer" and len(values) and values.max() > _LARGEST:
-        raise UsageError(f"{values.max()} is larger than whole numbers of Matrix Market files are read, {_LARGEST}")
+        raise UsageError(f"{values.max()} is larger than the largest integer of Matrix Market files, {_LARGEST}")
     numbers = values.tolist()
     return "".join(f"{r} {c} {value!r}\n" for (r, c), value in zip(places, numbers, strict=True)).encode()

@@ -1,4 +1,4 @@
-"""A file rewritten to its smallest form, its columns in other chunks or filters where that is asked for."""
+"""Rewrites a file to its smallest size, with other chunks or filters for its columns if requested."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Auto = Literal["auto"]
 
 @dataclass(frozen=True)
 class NewStorage:
-    """How columns shall be stored: None leaves a thing as it is, "auto" chooses as for a new table."""
+    """How columns are to be stored: None leaves a setting as it is, "auto" chooses as for a new table."""
 
     chunk_rows: int | Auto | None = None
     filters: str | None = None
@@ -49,7 +49,7 @@ class NewStorage:
 
     @property
     def is_chosen(self) -> bool:
-        """Whether filters are to be chosen by trial."""
+        """Whether filters are chosen by trial."""
         return self.filters in ("auto", PORTABLE)
 
 
@@ -61,10 +61,10 @@ def repack(
     progress: Progress | None = None,
     unread: Callable[[int, str], bool] = lambda address, path: False,
 ) -> dict[int, str]:
-    """Copy everything from the root of one file to that of a new one, the columns of its tables stored anew.
+    """Copy everything from the root of one file to that of a new one, with the columns of its tables rewritten.
 
-    unread: asked for what HDF5 cannot open, by address and path, whether the caller copies it; gives the paths of the
-    placeholders of such.
+    unread: called with address and path of an object that HDF5 cannot open; returns whether the caller copies it.
+    Returns the paths of the placeholders for these objects.
     """
     otherwise: dict[int, CopyDataset] = {}
     shifted: list[str] = []
@@ -80,7 +80,7 @@ def repack(
                 if plan.chunk_rows != column.chunk_rows and path not in shifted:
                     shifted.append(path)
     placeholders = copy_file(source, target, otherwise, progress, unread=unread)
-    for path in shifted:  # an index of chunks does not match other chunks (M2)
+    for path in shifted:  # an index by chunks does not match other chunks (M2)
         _, group, layout, info = next(_tables(open_group(target, path)))
         Indexes(group, layout, info, receipts).renew()
     return placeholders
@@ -94,7 +94,7 @@ def _tables(root: Any) -> Iterator[tuple[str, Any, Layout, TableInfo]]:
 
 
 def _plan(column: ColumnInfo, dataset: Any, storage: NewStorage) -> DatasetPlan | None:
-    """How a column is to be stored; None when that is how it is stored, or when it must stay as it is."""
+    """How to store a column; None when it is stored that way already, or must stay as it is."""
     if column.problem is not None or column.storage in ("virtual", "external") or not is_plain_type(dataset):
         return None
     if storage == NewStorage() or (column.storage != "chunked" and storage.chunk_rows is None):
@@ -112,7 +112,7 @@ def _plan(column: ColumnInfo, dataset: Any, storage: NewStorage) -> DatasetPlan 
 
 @dataclass(frozen=True)
 class _Rewriting:
-    """One column written into other chunks, a few MiB at a time."""
+    """Rewrites one column into other chunks, a few MiB at a time."""
 
     column: ColumnInfo
     plan: DatasetPlan

@@ -1,6 +1,6 @@
-"""Sparse matrices between files: sectioned arrays, AnnData and 10x groups, Matrix Market, without loading them whole.
+"""Converts sparse matrices between sectioned arrays, AnnData and 10x groups, and Matrix Market files, in pieces.
 
-What is not read in the order in which it is to be written goes through a temporary sectioned array, which sorts it.
+If cells are not read in the order in which they must be written, a temporary sectioned array sorts them.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ def convert(
     source: str, target: str, *, name: str | None = None, new_name: str | None = None, format: str | None = None,  # noqa: A002
     chunks: Sequence[int] | None = None, filters: Filters = None, n_threads: int | None = None,
 ) -> Converted:  # fmt: skip
-    """Write the sparse matrix of one file into another, new or not.
+    """Write the sparse matrix of one file into another, new or existing.
 
-    name, new_name: of the array or group in HDF5 files; the only one, and "matrix" or "X", by default.
-    format: "sectioned", "csr" or "csc" (groups as AnnData keeps them), "mtx"; what the target's name says by default.
+    name, new_name: the array or group in HDF5 files; by default the only one, and "matrix" or "X".
+    format: "sectioned", "csr" or "csc" (groups as AnnData keeps them), "mtx"; by default chosen from the target's name.
     chunks, filters: of a sectioned array. filters of "csr" and "csc": "gzip" or "lzf".
     """
     wanted = _format(target, format)
     place = new_name or ("X" if wanted in ("csr", "csc") else "matrix")
     if Path(source).resolve() == Path(target).resolve():
-        raise UsageError("source and target are one file: write into another")
+        raise UsageError("source and target are the same file: write into another")
     with _opened(source, name) as found:
         if wanted == "sectioned":
             given = found if isinstance(found, SparseArray) else _stream(found)
@@ -73,8 +73,8 @@ def _format(target: str, format: str | None) -> str:  # noqa: A002
         raise UsageError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
     if format is None and guess != "mtx" and not _is_hdf5_name(target):
         raise UsageError(
-            f"the name of {target} does not say what it shall be: it ends neither with .mtx nor with "
-            f"{', '.join(ENDINGS)}. Give it another, or say which format is meant"
+            f"cannot choose a format from the name {target}: it ends neither with .mtx nor with "
+            f"{', '.join(ENDINGS)}. Choose another name, or give a format"
         )
     if (format == "mtx") != (guess == "mtx") and format is not None:
         raise UsageError(f"{target}: names of Matrix Market files, and only theirs, end with .mtx or .mtx.gz")
@@ -82,7 +82,7 @@ def _format(target: str, format: str | None) -> str:  # noqa: A002
 
 
 def _is_hdf5_name(target: str) -> bool:
-    """Whether a file of this name may be HDF5: one that is there is looked into when it is opened."""
+    """Whether a file of this name may be HDF5. An existing file is checked when it is opened."""
     place = Path(target)
     return place.suffix.lower() in ENDINGS or place.exists()
 
@@ -91,7 +91,7 @@ def _is_hdf5_name(target: str) -> bool:
 def _opened(source: str, name: str | None) -> Iterator[SparseArray | CompressedMatrix | CellStream]:
     if is_matrix_market(source):
         if name is not None:
-            raise UsageError(f"{source} holds one matrix, which has no name")
+            raise UsageError(f"{source} holds one matrix without a name")
         yield read_matrix_market(source)
         return
     handle = open_file(source)
@@ -126,7 +126,7 @@ def _stream(found: CompressedMatrix | CellStream) -> CellStream:
 
 @contextmanager
 def _sorted(found: SparseArray | CompressedMatrix | CellStream, n_threads: int | None) -> Iterator[SparseArray]:
-    """A sparse array of the same cells, to be read in any order: a temporary one where it is none."""
+    """A sparse array of these cells that can be read in any order; temporary unless they are in one already."""
     if isinstance(found, SparseArray):
         yield found
         return
@@ -139,7 +139,7 @@ def _sorted(found: SparseArray | CompressedMatrix | CellStream, n_threads: int |
 
 def _export(array: SparseArray, source: str, target: str, wanted: str, place: str, filters: Any) -> Converted:
     if array.ndim != 2 or array.dtype.kind not in "biufc" or array.fill != 0:
-        raise UsageError(f"{array.name} is no matrix of numbers with 0 elsewhere, as {wanted} must be")
+        raise UsageError(f"cannot write {array.name} as {wanted}: it is not a matrix of numbers with fill 0")
     count = array.n_defined
     if wanted == "mtx":
         write_matrix_market(target, stream_of_array(array), count)
