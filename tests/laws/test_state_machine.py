@@ -301,7 +301,7 @@ class Changes(RuleBasedStateMachine):
         try:
             self.together(data, fail)
         except cn.errors.UsageError as error:
-            assert "all of it is taken back" in str(error)
+            assert "all of it is rolled back" in str(error)
 
     @rule(data=st.data())
     def refuse(self, data: st.DataObject) -> None:

@@ -326,7 +326,7 @@ def test_search_indexes_of_others_go_when_a_column_is_replaced(path: Path) -> No
 def test_a_transaction_in_which_a_change_failed_is_taken_back(path: Path) -> None:
     """Also when the caller swallowed the error: half a change must not be committed."""
     with cn.open(path, "r+") as file:
-        with pytest.raises(UsageError, match="taken back"), file.transaction():
+        with pytest.raises(UsageError, match="rolled back"), file.transaction():
             file["t"].truncate(1)
             with pytest.raises(DataError):
                 file["t"].append({"i": [999], "s": ["a"], "c": ["x"], "id": ["r"]})

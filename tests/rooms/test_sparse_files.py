@@ -77,7 +77,7 @@ def test_a_transaction_keeps_all_or_nothing(path: Path) -> None:
 
 def test_a_failed_change_inside_a_transaction_takes_all_back(path: Path) -> None:
     with cn.open(path, "r+") as file:
-        with pytest.raises(UsageError, match="taken back"), file.transaction():
+        with pytest.raises(UsageError, match="rolled back"), file.transaction():
             make(file)
             with pytest.raises(UsageError, match="there already"):
                 make(file)

@@ -1,7 +1,7 @@
-"""The front room: open a file, take a table, take columns and rows out of it, change it.
+"""The public classes: open a file, get a table, read its columns and rows, change it.
 
-`File`, `Table`, `Column` and `Query` hold handles and remember nothing else of importance: what a
-table is stands in its `TableInfo`, described once a commit; what is to be read stands in the Query.
+`File`, `Table`, `Column` and `Query` hold handles and little other state: the description of a table is its
+`TableInfo`, read once per commit; what to read is in the Query.
 """
 
 from colonnade.table.at_once import open_table, read, write

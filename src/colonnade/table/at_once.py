@@ -1,4 +1,4 @@
-"""A table opened, read or written in one call, by the path of its file."""
+"""Open, read or write a table in one call, by the path of its file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def open_table(
     trust: Trust = "verified",
     links: Links = "folder",
 ) -> Table:
-    """Open one table of a file; the only one when no name is given. It closes with the object."""
+    """Open one table of a file; without a name, the only one. Closing the table closes the file."""
     file = open(target, mode, trust=trust, links=links)
     try:
         return file._only_table() if table is None else file[table]
@@ -56,8 +56,8 @@ def read(
 
     table: its path; may be left out when the file holds one table. columns: their names.
     rows: a slice, or row numbers in any order. where: which of these rows, as for Table.where.
-    dictionaries: text that is kept by categories as Arrow dictionaries. views: text as Arrow's views.
-    links: which other files this one may lead to, as for colonnade.open.
+    dictionaries: strings stored as categories become Arrow dictionaries. views: strings become Arrow string views.
+    links: which other files this one may refer to, as for colonnade.open.
     """
     with open(target, links=links) as file:
 
@@ -86,20 +86,19 @@ def write(
 ) -> None:
     """Write data as a table into a new or an existing HDF5 file.
 
-    data: an Arrow, pandas, polars or DuckDB table (anything with __arrow_c_stream__), a dict of
-        arrays, a NumPy record array, or an iterator of such batches (streamed, bounded memory).
-    table: where in the file, "/" for the root.
-    mode: what if a table is there: "error", "replace", or "append" (the options then are the table's own).
-    progress: called with the rows written so far and the rows in all (None where unknown); with `index`, the rows
-    looked at for each indexed column count as well.
+    data: an Arrow, pandas, polars or DuckDB table (anything with __arrow_c_stream__), a dict of arrays, a NumPy record
+    array, or an iterator of such batches (streamed, bounded memory). table: where in the file, "/" for the root. mode:
+    what to do if the table exists: "error", "replace", or "append" (the options of the table then apply). progress:
+    called with the rows written so far and the rows in all (None where unknown); with `index`, the rows read for each
+    indexed column count as well.
 
-    Options: title, description, units_vocabulary (texts); columns={name: colonnade.column(...)};
-    labels=[names] or {name: array}, the row labels; index={column: kind or kinds}, the search indexes;
-    layout="hep001", "anndata" or "artifactdb"; allow_reserved=False.
-    version, directory: of the layout "artifactdb": version="1.0" (a group that says its version), or "H/F", a legacy
-    form by the versions of hdf5_data_frame and data_frame; directory=True: today's form, a directory at the target.
-    anndata=True: a HEP001 table that anndata reads as a data frame as well, with labels and missing rows: in one group
-    where that can be, else as the member "_hep001" of the frame. anndata="0.7": always in one group, as of anndata 0.7.
+    Options: title, description, units_vocabulary (strings); columns={name: colonnade.column(...)}; labels=[names] or
+    {name: array}, the row labels; index={column: kind or kinds}, the search indexes; layout="hep001", "anndata" or
+    "artifactdb"; allow_reserved=False. version, directory: for the layout "artifactdb": version="1.0" (a group that
+    states its version), or "H/F", a legacy form given by the versions of hdf5_data_frame and data_frame;
+    directory=True: the current form, a directory at the target. anndata=True: a HEP001 table that anndata can also read
+    as a data frame, with labels and missing rows: in one group where possible, otherwise as the member "_hep001" of the
+    frame. anndata="0.7": always in one group, as in anndata 0.7.
     """
     from colonnade.edit.create import check_options, check_place, prepare
 
@@ -113,7 +112,7 @@ def write(
         mode = "error"
     draft = prepare(data, **options)
     if isinstance(target, (str, os.PathLike)) and Path(target).is_file() and Path(target).stat().st_size:
-        with open(target) as file:  # opening it for changes would alter a few bytes already
+        with open(target) as file:  # opening it for changes would already alter a few bytes
             file._consistent(lambda: check_place(file._handle.root, file._absolute(table), mode, draft))
     handle = open_file(target, "a", large_root=draft.large_attributes and table.strip("/") == "")
     with File(handle) as file:
@@ -121,18 +120,18 @@ def write(
 
 
 def _in_directory(target: Target) -> Path:
-    """The file of a table that is a directory, which is made if it is not there."""
+    """The file of a table stored as a directory; the directory is created if it does not exist."""
     if not isinstance(target, (str, os.PathLike)):
-        raise UsageError("directory=True makes a directory: name its path")
+        raise UsageError("directory=True creates a directory: give its path")
     folder = Path(target)
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; directory=True makes a directory: choose another path")
+        raise UsageError(f"cannot create directory {folder}: it is a file. Choose another path")
     folder.mkdir(parents=True, exist_ok=True)
     return folder / BASIC_COLUMNS
 
 
 def _append_to(target: Target, table: str, data: Any, progress: Progress | None) -> bool:
-    """Append to a table that is there; False when it is not."""
+    """Append to a table; returns False when the table does not exist."""
     if isinstance(target, (str, os.PathLike)) and not (Path(target).is_file() and Path(target).stat().st_size):
         return False
     with open(target) as file:

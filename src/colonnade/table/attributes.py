@@ -1,4 +1,4 @@
-"""Which attributes belong to a layout, and cannot be set as one's own."""
+"""Which attributes belong to a layout, and cannot be set by the user."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from colonnade.h5.user_attributes import check_attribute_name
 from colonnade.sealed import settable
 
 ROOT_ATTRIBUTES = ("CLASS", "encoding-type", "encoding-version")
-"""Names that tell what a whole file is, whatever lies at its root."""
+"""Names that describe a whole file, whatever is at its root."""
 
 
 def check_names(names: Iterable[object], owned: tuple[str, ...], kind: type, what: str) -> None:
-    """Refuse names that belong to a layout; where a property of the class stands for one, the message names it."""
+    """Refuse names that belong to a layout; if the class has a property for one, the message names it."""
     for given in names:
         name = check_attribute_name(given)
         if name not in owned and not name.startswith("_"):
@@ -22,7 +22,7 @@ def check_names(names: Iterable[object], owned: tuple[str, ...], kind: type, wha
         advice = (
             f"set the property {stands_for} instead"
             if stands_for in settable(kind)
-            else "the library keeps it; choose another name"
+            else "the library sets it; choose another name"
         )
         why = "it belongs to the layout" if name in owned else "names that begin with an underscore are reserved"
         raise UsageError(f"cannot set attribute {name!r} of {what}: {why}. {advice.capitalize()}", attribute=name)

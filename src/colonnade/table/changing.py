@@ -1,7 +1,7 @@
-"""Changes of a file: begun, committed or taken back as a whole, whatever exception comes in between.
+"""Changes of a file: begun, then committed or rolled back as a whole, whatever exception is raised in between.
 
-These are classes, not generators: a signal that strikes as a generator is resumed would skip what has to be done at
-the end. In `__enter__` and `__exit__` signals wait.
+These are classes, not generators: a signal that arrives while a generator is resumed would skip the cleanup.
+`__enter__` and `__exit__` delay signals.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from colonnade.pager.receipts import Receipts
 if TYPE_CHECKING:
     from colonnade.table.file import File
 
-_DEPTH = 60  # frames that a change needs, those of callbacks among them; it takes half of them
+_DEPTH = 60  # stack frames that a change needs, including callbacks; it uses half of them
 
 
 class Change:
-    """One commit for what is done inside, or a part of a transaction; nothing of it stays if that fails."""
+    """One commit for everything done inside, or a part of a transaction; rolled back completely if it fails."""
 
     def __init__(self, file: File, resized: str | None = None) -> None:
         """resized: the path of a table whose number of rows changes."""
@@ -47,7 +47,7 @@ class Change:
         except Exception as error:
             file._handle.is_changing = self._is_part
             meant = self._meaning(error)
-            file._handle.take_failure()  # rolls back, if need be
+            file._handle.take_failure()  # rolls back if needed
             if meant is error:
                 raise
             raise meant from error
@@ -56,7 +56,7 @@ class Change:
     def __exit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        if self._file._handle.is_orphan:  # nothing of the parent's file may be touched
+        if self._file._handle.is_orphan:  # a forked child must not touch the parent's file
             if error is None:
                 self._file._handle.check_process()
             return
@@ -65,14 +65,14 @@ class Change:
         if failed is None:
             try:
                 self._finish()
-            except BaseException as reason:  # noqa: BLE001 - raised below, when everything is taken back
+            except BaseException as reason:  # noqa: BLE001 - raised below, after the rollback
                 failed = reason
         if not self._is_part:
             self._file._resized.clear()
         if failed is None:
             self._keep()
             if not self._is_part:
-                self._file._raise_lost()  # committed: what struck afterwards is raised all the same
+                self._file._raise_lost()  # committed; an exception raised after that is still reported
             return
         meant = self._meaning(failed)
         self._take_back()
@@ -91,7 +91,7 @@ class Change:
             file._handle.commit()
 
     def _meaning(self, error: BaseException) -> BaseException:
-        """What struck inside a callback of HDF5 instead of what the library made of it; damage as a CorruptError."""
+        """The exception raised inside an HDF5 callback instead of HDF5's own error; damage as a CorruptError."""
         if not isinstance(error, Exception):
             return error
         return self._file._handle.lost_in_hdf5(error) or as_damage(error, self._file.name)
@@ -116,7 +116,7 @@ class Change:
 
 
 def _check_depth(n_frames: int) -> None:
-    """Raise RecursionError now, if it would come inside a callback of HDF5."""
+    """Raise RecursionError now if it would otherwise be raised inside an HDF5 callback."""
     if n_frames:
         _check_depth(n_frames - 1)
 
@@ -131,7 +131,7 @@ class Transaction:
     @shielded
     def __enter__(self) -> File:
         if self._file._in_transaction:
-            raise UsageError("a transaction is open already: its changes and these are one")
+            raise UsageError("a transaction is already open: these changes would be part of it")
         self._change.__enter__()
         self._file._in_transaction, self._file._spoiled = True, False
         return self._file
@@ -151,5 +151,5 @@ class Transaction:
 
     def _check(self) -> None:
         if self._file._spoiled:
-            raise UsageError("a change inside the transaction failed, so all of it is taken back")
-        self._file._receipts_now()  # what was written past us inside it
+            raise UsageError("a change inside the transaction failed, so all of it is rolled back")
+        self._file._receipts_now()  # accounts for writes through h5py inside the transaction

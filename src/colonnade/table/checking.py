@@ -1,4 +1,4 @@
-"""Files checked against the rules of their layouts, and mended."""
+"""Check files against the rules of their layouts, and fix them."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ def check(
     links: Links = "folder",
     generation: str | None = None,
 ) -> Findings:
-    """Check the tables and sparse arrays of a file against every rule: findings, the worst first; none if all is well.
+    """Check the tables and sparse arrays of a file against every rule; returns findings, the worst first.
 
-    target: a File, or anything `open` takes; of an ArtifactDB data frame also its directory, or its metadata.
+    target: a File, or anything `open` takes; for an ArtifactDB data frame also its directory or its metadata.
     table: only the one at this path.
-    deep: also read every value (codes within categories, rows that can be read, indexes that say what columns say).
-    progress: called with the rows read so far and in all, of a deep check.
-    links: which other files this one may lead to, as for colonnade.open; a File knows that already.
-    generation: the rules that ArtifactDB's data frames are held to, where that is not what they say themselves:
+    deep: also read every value (codes within categories, rows that can be read, indexes that match their columns).
+    progress: for a deep check, called with the rows read so far and in all.
+    links: which other files this one may refer to, as for colonnade.open; a File knows that already.
+    generation: the rules for ArtifactDB's data frames, if not those of the version they state:
     "versioned", "directory", or "legacy:2/1" (the versions of hdf5_data_frame and data_frame).
 
-    A bad file is no error but findings; `checked` of the list says how much was looked at. See docs/checking.md.
+    A bad file gives findings and is not an error; `checked` of the list reports how much was checked. See
+    docs/checking.md.
     """
     made = None if generation is None else parse_generation(generation)
     if isinstance(target, File):
@@ -51,7 +52,7 @@ def check(
             if place == target:
                 raise FormatError(f"{path} has no {BASIC_COLUMNS}")
     except FormatError as error:
-        assert path is not None  # by `located`, which takes other targets as they are
+        assert path is not None  # `located` returns a path, and other targets unchanged
         return not_located(path, error)
     try:
         with open(place, links=links) as file:
@@ -82,7 +83,7 @@ def _check(
 
 
 def _bytes_of(file: File) -> Any:
-    """What the sparse room reads the file by; None where it cannot."""
+    """What sparse arrays of the file are read from; None where they cannot be read."""
     try:
         return opened(file, "/")[0]
     except UsageError:
@@ -90,10 +91,10 @@ def _bytes_of(file: File) -> Any:
 
 
 def fix(target: Target | File, *, dry_run: bool = False) -> Mended:
-    """Mend what can be mended without touching data, as one commit; says what was done, and what is left.
+    """Repair what can be repaired without touching data, as one commit; returns what was done, and what is left.
 
-    References, column-order and the storage of attributes are put right; search indexes that are wrong are built
-    anew, or dropped. target: a File open for changes, or anything `open` takes. dry_run: only say what would be done.
+    References, column-order and the storage of attributes are corrected; wrong search indexes are rebuilt or dropped.
+    target: a File open for changes, or anything `open` takes. dry_run: only report what would be done.
     """
     if isinstance(target, File):
         return _plan(target) if dry_run else _fix(target)
@@ -101,7 +102,7 @@ def fix(target: Target | File, *, dry_run: bool = False) -> Mended:
         planned = _plan(file)
     if dry_run or not planned.repairs:
         planned.dry_run = dry_run
-        return planned  # opening a file for changes alters a few bytes already
+        return planned  # opening a file for changes already alters a few bytes
     with open(target, "r+") as file:
         return _fix(file)
 

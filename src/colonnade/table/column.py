@@ -1,4 +1,4 @@
-"""One column or label: what it is, and its values when asked for."""
+"""One column or label: its description, and its values, read on request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Column(Sealed):
-    """One column or label: what it is, and its values when asked for."""
+    """One column or label: its description, and its values, read on request."""
 
     def __init__(self, table: Table, name: str) -> None:
         self._table = table
@@ -36,12 +36,12 @@ class Column(Sealed):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the column."""
         return self._name
 
     @property
     def attrs(self) -> Attributes:
-        """Attributes of your own, as `Table.attrs`; units and description are properties. Setting one is one commit."""
+        """Your own attributes, as `Table.attrs`; units and description are properties. Setting one is one commit."""
         return self._table._attributes(self.name)
 
     @property
@@ -67,14 +67,12 @@ class Column(Sealed):
     @units.setter
     def units(self, text: str | None) -> None:
         if implied_units(self.dtype) is not None:
-            raise UsageError(
-                f"the units of {self.dtype} say how it is stored: they cannot be changed", column=self.name
-            )
+            raise UsageError(f"cannot change the units of {self.dtype}: they define how it is stored", column=self.name)
         self._table._set_text(self.name, "units", text)
 
     @property
     def units_vocabulary(self) -> str | None:
-        """The column's own vocabulary, or the table's; setting it is one commit."""
+        """The units vocabulary of the column, or of the table; setting it is one commit."""
         return self.info.units_vocabulary
 
     @units_vocabulary.setter
@@ -97,7 +95,7 @@ class Column(Sealed):
 
     @property
     def categories(self) -> pa.Array | None:
-        """The categories of a categorical column, None for others; also of text that is kept by categories."""
+        """The categories of a categorical column, or of strings stored as categories; None for others."""
         if self.info.categories is not None:
             return self._table._file._consistent(lambda: self._table._reader(self.name).categories())
         if self.info.type.kind == "enum":
@@ -106,12 +104,12 @@ class Column(Sealed):
 
     @property
     def ordered(self) -> bool:
-        """Whether the order of the categories means something."""
+        """Whether the order of the categories has a meaning."""
         return self.info.categories is not None and self.info.categories.ordered
 
     @property
     def chunk_rows(self) -> int | None:
-        """Rows in a chunk, None for storage that is not chunked."""
+        """Rows per chunk; None for storage that is not chunked."""
         return self.info.chunk_rows
 
     @property
@@ -146,7 +144,7 @@ class Column(Sealed):
 
     @property
     def raw(self) -> RawRows:
-        """The rows as they are stored, decoded in no way: `column.raw[10:20]` is NumPy, `column.raw[5]` one element.
+        """The rows as stored, not decoded: `column.raw[10:20]` is NumPy, `column.raw[5]` one element.
 
         Codes for categoricals, numbers for enums and times, bytes for strings.
         """
@@ -155,11 +153,11 @@ class Column(Sealed):
     def to_arrow(
         self, *, dictionaries: bool = False, views: bool = False, errors: Literal["raise", "missing"] = "raise"
     ) -> pa.ChunkedArray:
-        """All values as Arrow. dictionaries: text that is kept by categories as an Arrow dictionary.
+        """All values as Arrow. dictionaries: strings stored as categories become an Arrow dictionary.
 
-        views: text as Arrow's views (string_view), which of text kept by categories takes a third of the time.
-        errors: "missing" reads cells that cannot be decoded (a malformed date, text that is not UTF-8, a number that
-        is not a member of its enum) as missing; "raise" names the first of them.
+        views: strings become Arrow string views (string_view); for strings stored as categories, in a third of the
+        time. errors: "missing" reads cells that cannot be decoded (a malformed date, a string that is not UTF-8, a
+        number that is not a member of its enum) as missing; "raise" raises an error that names the first of them.
         """
         if errors not in ("raise", "missing"):
             raise UsageError(f"errors must be 'raise' or 'missing', not {errors!r}", option="errors")
@@ -192,7 +190,7 @@ class Column(Sealed):
     def to_numpy(self, *, strings: StringsAs = "numpy") -> np.ndarray[Any, Any]:
         """All values as NumPy; a masked array when rows are missing.
 
-        strings: "numpy" for NumPy's own strings (StringDType), "objects" for an array of Python's.
+        strings: "numpy" for NumPy strings (StringDType), "objects" for an array of Python strings.
         """
         from colonnade.exchange.numpy_out import to_numpy
 
@@ -232,7 +230,7 @@ class Column(Sealed):
 
 
 class RawRows(Sealed):
-    """The rows of a column as they are stored."""
+    """The rows of a column as stored, not decoded."""
 
     def __init__(self, table: Table, name: str) -> None:
         self._table = table

@@ -1,4 +1,4 @@
-"""Files with tables in them: open, read, write, and the commits that changes are."""
+"""Files with tables: open, read, write, and commit changes."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ def open(  # noqa: A001 - the name is the public contract
 ) -> File:
     """Open an HDF5 file: a path, an open h5py.File or group, a binary file object, or an fsspec URL.
 
-    mode: "r" read, "r+" change, "w" create anew, "a" change or create. A file that is created
-    appears under its name when it is closed without an error, whole.
-    durability: "full" syncs every commit to the disk, "fast" leaves that to the operating system.
-    timeout: seconds to wait for another writer, and for other HDF5 programs. locking: "none" where no locks are wanted.
-    hdf5_lock: hold HDF5's own lock while a commit overwrites bytes: while another program has the file open through
-    HDF5 (h5py and others), a commit is a ConflictError after the timeout, so that it never reads what never was.
-    trust: which search indexes queries believe: "verified" those built here or verified, "always" all, "never" none.
-    links: which other files this one may lead to, by external links, external storage and virtual sources:
-    "folder" those in its own folder or below, "none", or "any". Of several handles of a file, the last wish holds.
-    hard_links: whether a file that has several names (hard links) may be changed: "refuse" or "allow". The lock and the
-    journal are next to the name that was opened, and the change is seen under the others, backups perhaps.
-    n_threads: threads that read and unpack chunks; as many as there are cores, or as $COLONNADE_THREADS says.
+    mode: "r" read, "r+" change, "w" create or replace, "a" change or create. A created file appears under its name,
+    complete, when it is closed without an error. durability: "full" syncs every commit to the disk, "fast" leaves that
+    to the operating system. timeout: seconds to wait for another writer, and for other HDF5 programs. locking: "none"
+    to take no locks. hdf5_lock: hold HDF5's own lock while a commit overwrites bytes. While another program has the
+    file open through HDF5 (h5py and others), a commit raises ConflictError after the timeout, so that the program never
+    reads a mixture of states. trust: which search indexes queries use: "verified" those built here or verified,
+    "always" all, "never" none. links: which other files this one may refer to, by external links, external storage and
+    virtual sources: "folder" those in its own folder or below, "none", or "any". If a file is opened several times, the
+    last setting applies. hard_links: whether a file with several names (hard links) may be changed: "refuse" or
+    "allow". The lock and the journal are next to the name that was opened, and the change also appears under the other
+    names, which may be backups. n_threads: threads that read and decompress chunks; by default $COLONNADE_THREADS, or
+    the number of cores.
     """
     if n_threads is not None and n_threads < 1:
         raise UsageError(f"n_threads must be at least 1, not {n_threads}")
@@ -89,46 +89,46 @@ def open(  # noqa: A001 - the name is the public contract
 
 
 def _told_of_passes(progress: Progress | None, n_passes: int) -> Progress | None:
-    """Tells of rows that are to be looked at several times, the first time now."""
+    """Progress of the first of several passes over the same rows."""
     if progress is None or n_passes == 1:
         return progress
     return lambda done, total: progress(done, None if total is None else n_passes * total)
 
 
 def _told_behind(progress: Progress, before: int, done: int, total: int | None) -> None:
-    """Tells of rows behind those that were told of before."""
+    """Report progress of rows that come after the `before` rows already reported."""
     progress(before + done, None if total is None else before + total)
 
 
 class File(Sealed):
-    """An open HDF5 file with tables in it, beside whatever else it holds."""
+    """An open HDF5 file with tables in it, next to whatever else it holds."""
 
     @shielded
     def __init__(self, handle: FileHandle, trust: Trust = "verified", n_threads: int | None = None) -> None:
         self._handle = handle
         self._n_threads = n_threads if n_threads is not None else default_threads()
         self._trust: Trust = trust
-        self._asked: dict[str, Any] = {}  # how `open` was called: a pickled table is opened again in the same way
+        self._asked: dict[str, Any] = {}  # the arguments of `open`: a pickled table is opened again with them
         self._in_transaction = False
         self._spoiled = False
-        self._read_only_since: str | None = None  # why its tables cannot be changed, if not for its mode
+        self._read_only_since: str | None = None  # why its tables cannot be changed, if the mode is not the reason
         self._resized: set[str] = set()  # tables whose number of rows has changed since the last commit
         self._receipts: Receipts = {}
         self._receipts_of: int | None = None
         self._beside: dict[str, Beside] = {}
-        self._n_verified = 0  # verifications so far: what is open of indexes is trusted as of one of them
+        self._n_verified = 0  # verifications so far: open indexes are trusted as of one of them
 
     @property
     def h5(self) -> Any:
-        """The h5py.File (or the group that was opened), for the arrays that live beside the tables.
+        """The h5py.File (or the group that was opened), for the arrays next to the tables.
 
-        It is another one after a commit by others, and after a change that was taken back: ask for it again. In a file
-        open for reading, it and what came from it raise ConflictError as soon as others have changed the file.
+        It is replaced after a commit by another program, and after a rollback: get it again. In a file open for
+        reading, it and objects obtained from it raise ConflictError once another program has changed the file.
         """
         self._check_open()
         self._handle.refresh()
         if self._handle.is_journaled:
-            self._receipts_now()  # before the caller can write: what is written later voids them
+            self._receipts_now()  # before the caller can write: later writes invalidate them
         return self._handle.shown
 
     @property
@@ -156,7 +156,7 @@ class File(Sealed):
             write_values(self._handle.root, new, without)
 
     def tables(self) -> list[str]:
-        """The paths of all tables; broken and unknown objects are passed over.
+        """The paths of all tables; broken and unknown objects are skipped.
 
         Tables of every layout, then data frames of anndata before 0.7 and the features and barcodes of 10x files,
         which are read into memory when they are opened.
@@ -168,7 +168,7 @@ class File(Sealed):
         return [path for path, group in walk_groups(self._handle.root, listed_columns) if layout_of(group) is not None]
 
     def _foreign_tables(self) -> dict[str, ForeignTable]:
-        """What can be read as a table though no layout describes it, by its path."""
+        """Objects that can be read as tables although no layout describes them, by path."""
         from colonnade.layouts.foreign_tables import foreign_tables
 
         root = self._handle.root
@@ -187,7 +187,7 @@ class File(Sealed):
         return sparse_paths(self)
 
     def _consistent(self, read: Callable[[], T]) -> T:
-        """What `read` gives, from one state of the file: read again when a writer committed meanwhile."""
+        """The result of `read`, from one state of the file: read again if a writer committed meanwhile."""
         self._check_open()
         handle = self._handle
         if handle.held:
@@ -210,17 +210,17 @@ class File(Sealed):
                 finally:
                     handle.held = False
                 wish.disturbed()
-        raise ConflictError(f"{self.name} was changed again and again while it was read", path=self.name)
+        raise ConflictError(f"cannot read {self.name}: it was changed repeatedly while it was read", path=self.name)
 
     def _raise_lost(self, error: Exception | None = None) -> None:
-        """Raise what struck inside a callback of HDF5, instead of what the library made of it."""
+        """Raise the exception raised inside an HDF5 callback, instead of HDF5's own error."""
         lost = self._handle.take_failure(error)
         if lost is not None and lost is not error:
             raise lost from error
 
     @contextmanager
     def _steady(self) -> Iterator[None]:
-        """Look for a commit of others once, and not again inside: for what reads no rows."""
+        """Check once for a commit by another program, and not again inside; for calls that read no rows."""
         self._check_open()
         handle = self._handle
         if handle.held:
@@ -245,7 +245,7 @@ class File(Sealed):
         return self._open_foreign(foreign)
 
     def _open_foreign(self, table: ForeignTable) -> Table:
-        """A table that no layout describes, as one in memory."""
+        """A table that no layout describes, as a table in memory."""
         from colonnade.table.at_once import write
 
         rows, labels = self._consistent(table.read)
@@ -257,7 +257,7 @@ class File(Sealed):
         return memory[table.path]
 
     def _describe(self, path: str) -> tuple[Any, Layout, TableInfo]:
-        """The group, the layout and the description of the table at a path, as the file is now."""
+        """The group, the layout and the description of the table at a path, from the current file."""
         whole = self._absolute(path)
         group = open_group(self._handle.root, whole)
         layout = layout_of(group) if group is not None else None
@@ -266,7 +266,7 @@ class File(Sealed):
         return group, layout, layout.describe(group, whole)
 
     def _absolute(self, path: str) -> str:
-        """The path from the file's root; one without a leading slash begins at the group that was opened."""
+        """The path from the file's root; a path without a leading slash starts at the group that was opened."""
         begin = "" if path.startswith("/") else object_name(self._handle.root)
         return "/" + "/".join(part for part in f"{begin}/{path}".split("/") if part)
 
@@ -285,7 +285,7 @@ class File(Sealed):
         return TableNotFound(path, self.name, [name if slash else name.lstrip("/") or "/" for name in self.tables()])
 
     def _unchanged(self, start: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-        """The batches that `start` gives, all from one state of the file; a commit meanwhile is a ConflictError."""
+        """The batches of `start`, all from one state of the file; a commit meanwhile raises ConflictError."""
         begun, batches = self._consistent(lambda: (self._handle.generation, start()))
         return self._as_long_as(begun, batches)
 
@@ -294,7 +294,7 @@ class File(Sealed):
             batch, failure = None, None
             try:
                 batch = next(batches, None)
-            except Exception as error:  # noqa: BLE001 - raised below, or it came from bytes of another state
+            except Exception as error:  # noqa: BLE001 - raised below, unless the file has changed
                 failure = error
             self._raise_lost(failure)
             if batch is None and failure is None:
@@ -325,7 +325,7 @@ class File(Sealed):
             return self[tables[0]]
         if not tables:
             raise TableNotFound("", self.name, [])
-        raise UsageError(f"{self.name} holds {len(tables)} tables: say which of {', '.join(tables[:8])}", tables=tables)
+        raise UsageError(f"{self.name} holds {len(tables)} tables: choose from {', '.join(tables[:8])}", tables=tables)
 
     def create(
         self, table: str, data: Any, *, mode: Mode = "error", progress: Progress | None = None, **options: Any
@@ -346,7 +346,7 @@ class File(Sealed):
             path = self._absolute(table)
             self._note_beside(draft, path)
             if draft.has_sparse and not self._handle.is_journaled:
-                raise UsageError(f"{self.name} was not opened from a path, so sparse columns cannot be made in it")
+                raise UsageError(f"{self.name} was not opened from a path, so sparse columns cannot be created in it")
             if mode == "replace" and self._has_table(path):
                 self._remove_sparse(path)
             for place in [place for place in self._receipts if place[0] in (path, f"{path.rstrip('/')}/_hep001")]:
@@ -360,20 +360,18 @@ class File(Sealed):
                 Indexes(group, layout, info, self._receipts).build(draft.index, progress=told)
 
     def _note_beside(self, draft: Draft, path: str) -> None:
-        """Keep in mind what is to be written beside the file when it is closed."""
+        """Remember what to write next to the file when it is closed."""
         beside, place = draft.layout.beside, self._handle.path
         if beside is None:
             return
         if place is None or not self._handle.is_journaled:
-            raise UsageError(
-                f"{self.name} was not opened from a path, beside which the metadata of this layout are written"
-            )
+            raise UsageError(f"{self.name} was not opened from a path, next to which this layout writes its metadata")
         before = {table: one for table, one in self._beside.items() if table != path}
         beside.check_place(place, path, not before)
         self._beside = {**before, path: beside}
 
     def drop(self, table: str) -> None:
-        """Remove a table; what others put into its group stays. One commit."""
+        """Remove a table; what other programs put into its group stays. One commit."""
         with self._change():
             self._remove_sparse(table)
             group, layout, info = self._describe(table)
@@ -384,7 +382,7 @@ class File(Sealed):
                 unlink(self._handle.root, info.path)
 
     def _remove_sparse(self, table: str) -> None:
-        """Remove the sparse columns of a table, which HDF5 cannot do, before the rest of it goes."""
+        """Remove the sparse columns of a table before the rest of it; HDF5 cannot remove them."""
         from colonnade.sparse.draft import retire_arrays
 
         _, _, info = self._describe(table)
@@ -404,14 +402,13 @@ class File(Sealed):
         filters: str | None = None,
         progress: Progress | None = None,
     ) -> tuple[int, int]:
-        """Rewrite the file to its smallest form, at once; says its bytes before and after.
+        """Rewrite the file to its smallest size, in one step; returns its bytes before and after.
 
-        Everything beside the tables is kept: groups, arrays, sparse ones too, attributes, links, references. Space
-        that dropped and replaced things left is given back.
-        chunk_rows, filters: store the columns of all tables so ("auto": as for new tables; filters="portable":
-            by shuffle and deflate, which readers without the HDF5 library know too); else as they are.
-        progress: called with the bytes copied so far and the bytes in all.
-        Handles into the file (`file.h5` and what came from it) are void afterwards.
+        Everything else in the file is kept: groups, arrays (also sparse arrays), attributes, links, references. Space
+        left by dropped and replaced objects is freed. chunk_rows, filters: how to store the columns of all tables
+        ("auto": as for new tables; filters="portable": shuffle and deflate, which readers without the HDF5 library also
+        support); by default unchanged. progress: called with the bytes copied so far and the bytes in all. Handles into
+        the file (`file.h5` and objects obtained from it) are invalid afterwards.
         """
         from colonnade.edit.repack import NewStorage, repack
         from colonnade.sparse.moving import MovingArrays
@@ -419,7 +416,7 @@ class File(Sealed):
 
         self._check_writable()
         if self._in_transaction:
-            raise UsageError("a file cannot be repacked inside a transaction: its changes are not committed yet")
+            raise UsageError("cannot repack a file inside a transaction: its changes are not committed yet")
         storage = NewStorage(chunk_rows, filters)
         before = Path(self.name).stat().st_size
         receipts = dict(self._receipts_now())
@@ -444,25 +441,25 @@ class File(Sealed):
         return before, Path(self.name).stat().st_size
 
     def transaction(self) -> AbstractContextManager[File]:
-        """Several changes as one commit: an exception inside takes all of them back.
+        """Several changes as one commit: an exception inside rolls all of them back.
 
-        Handles into the file (`file.h5` and what came from it) are void after that.
+        Handles into the file (`file.h5` and objects obtained from it) are invalid after a rollback.
         """
         return Transaction(self)
 
     def _change(self, resized: str | None = None) -> AbstractContextManager[None]:
-        """One commit for what is done inside, or a part of a transaction; nothing of it stays if that fails.
+        """One commit for everything done inside, or a part of a transaction; rolled back completely if it fails.
 
         resized: the path of a table whose number of rows changes.
         """
         return Change(self, resized)
 
-    # -- which indexes may be believed --
+    # -- which indexes are trusted --
 
     def _receipts_now(self) -> Receipts:
-        """The receipts that hold for the file as it is: void for what was written past this library.
+        """The receipts that are valid for the current file; those of columns written without this library are dropped.
 
-        Of a file that an h5py handle of the caller may write at any time, none ever holds.
+        No receipt is valid for a file that the caller can write at any time through an h5py handle.
         """
         handle = self._handle
         if handle.path is None:
@@ -481,13 +478,14 @@ class File(Sealed):
         return self._receipts
 
     def _forget_touched(self, written: list[tuple[int, int]]) -> None:
-        """Let go of the receipts of columns whose rows were written past this library, through `file.h5`."""
+        """Drop the receipts of columns whose rows were written without this library, through `file.h5`."""
         for path, name in {place[:2] for place in self._receipts} if written else ():
             if any(dataset is None or is_touched(dataset, written) for dataset in self._row_datasets(path, name)):
                 self._receipts = {place: kept for place, kept in self._receipts.items() if place[:2] != (path, name)}
 
     def _row_datasets(self, path: str, name: str) -> list[Any]:
-        """The datasets that tell the rows of a column: its values or codes, its mask, its heap. None: not there."""
+        """The datasets that hold the rows of a column: its values or codes, its mask, its heap. None: it does not
+        exist."""
         group = open_group(self._handle.root, path)
         layout = layout_of(group) if group is not None else None
         if layout is None:
@@ -501,17 +499,17 @@ class File(Sealed):
         return [rows, beside] if told and not isinstance(beside, pa.Array) else [rows]
 
     def _note_changes(self) -> None:
-        """All that was written up to now was written by us."""
+        """Record that everything written so far was written by this library."""
         self._handle.take_written(flush=bool(self._receipts))
 
     def _keep_receipts(self) -> None:
-        """After a commit: the receipts hold for the file as it is now."""
+        """After a commit: mark the receipts as valid for the current file."""
         self._note_changes()
         if self._handle.path is not None and not self._handle.is_new:
             save_receipts(self._handle.path, self._receipts, file_state(self._handle.status()))
 
     def _save_verified(self, state: list[int] | None) -> None:
-        """After a verification by a reader: keep the receipts, if the file has not changed meanwhile."""
+        """After a verification by a reader: save the receipts if the file has not changed meanwhile."""
         self._n_verified += 1
         if self._handle.path is not None and state is not None:
             save_receipts(self._handle.path, self._receipts, state)
@@ -551,7 +549,7 @@ class File(Sealed):
             handle.close(keep)
 
     def _settle(self, path: Path, receipts: Receipts, status: os.stat_result) -> None:
-        """After the file was closed: what is kept about it, and what stands beside it."""
+        """After closing the file: save its receipts, and publish its sidecar files."""
         for table, beside in self._beside.items():
             beside.publish(path, table, len(self._beside) == 1)
         if not self._beside:

@@ -1,4 +1,4 @@
-"""Rows and columns of a table that are not read yet, and all the ways to hand them out."""
+"""Rows and columns of a table that are not read yet, and the methods that read them."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 65_536
 Wish = str | tuple[str, str]
-"""A value that `aggregate` is asked for: "count", or a column and a function."""
+"""A value requested from `aggregate`: "count", or a column and a function."""
 
 
 class Readable(Sealed):
-    """What a Table and a Query have in common: rows and columns that can be handed out."""
+    """The methods that a Table and a Query have in common, which read rows and columns."""
 
     _file: File
 
@@ -49,7 +49,8 @@ class Readable(Sealed):
         raise NotImplementedError
 
     def where(self, predicate: Predicate | str) -> Query:
-        """The rows for which a predicate is true: `col("ts") >= 10`, or text such as "ts >= 10 and label == 'muon'"."""
+        """The rows for which a predicate is true: `col("ts") >= 10`, or a string such as "ts >= 10 and label ==
+        'muon'"."""
         parsed = parse(predicate) if isinstance(predicate, str) else predicate
         if not isinstance(parsed, Predicate):
             raise UsageError(f"where takes a predicate, such as col('x') > 3 or 'x > 3', not {predicate!r}")
@@ -62,7 +63,7 @@ class Readable(Sealed):
             return query._narrowed(parsed)
 
     def select(self, *columns: str | Sequence[str]) -> Query:
-        """These columns, in this order."""
+        """The given columns, in the given order."""
         names: list[Any] = [name for item in columns for name in (item if isinstance(item, (list, tuple)) else [item])]
         with self._file._steady():
             query = self._query()
@@ -73,7 +74,7 @@ class Readable(Sealed):
         return query._with(names=tuple(names))
 
     def head(self, n: int = 5) -> Query:
-        """The first rows."""
+        """The first `n` rows."""
         try:
             count = operator.index(n)
         except TypeError:
@@ -81,7 +82,7 @@ class Readable(Sealed):
         return self._query()[: max(count, 0)]
 
     def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Query:
-        """These rows, in this order, repeats and negative numbers (from the end) allowed."""
+        """The given rows, in the given order; repeats and negative numbers (from the end) are allowed."""
         query = self._query()._settled()
         known = query._known_rows()
         numbers = row_numbers(rows, len(known))
@@ -89,9 +90,10 @@ class Readable(Sealed):
         return query._with(rows=chosen)
 
     def to_arrow(self, *, dictionaries: bool = False, views: bool = False) -> pa.Table:
-        """All rows as a pyarrow.Table. dictionaries: text that is kept by categories as Arrow dictionaries.
+        """All rows as a pyarrow.Table. dictionaries: strings stored as categories become Arrow dictionaries.
 
-        views: text as Arrow's views (string_view), which of text kept by categories takes a third of the time.
+        views: strings become Arrow string views (string_view); for strings stored as categories, in a third of the
+        time.
         """
 
         def read() -> pa.Table:
@@ -104,7 +106,8 @@ class Readable(Sealed):
         return found
 
     def to_pandas(self, *, dictionaries: bool = False) -> pandas.DataFrame:
-        """All rows as a pandas DataFrame; labels become its index. dictionaries: coded text as Categorical."""
+        """All rows as a pandas DataFrame; labels become its index. dictionaries: strings stored as categories become
+        Categorical."""
         from colonnade.exchange.frames import to_pandas
 
         query = self._query()
@@ -114,7 +117,7 @@ class Readable(Sealed):
         )
 
     def to_polars(self, *, dictionaries: bool = False) -> polars.DataFrame:
-        """All rows as a polars DataFrame. dictionaries: text that is kept by categories as Categorical."""
+        """All rows as a polars DataFrame. dictionaries: strings stored as categories become Categorical."""
         from colonnade.exchange.frames import to_polars
 
         return to_polars(self._query().to_arrow(dictionaries=dictionaries, views=True))
@@ -122,22 +125,22 @@ class Readable(Sealed):
     def to_numpy(self, *, strings: StringsAs = "numpy") -> dict[str, np.ndarray[Any, Any]]:
         """All rows as one NumPy array per column; a masked array where rows are missing.
 
-        strings: "numpy" for NumPy's own strings (StringDType), "objects" for arrays of Python's.
+        strings: "numpy" for NumPy strings (StringDType), "objects" for arrays of Python strings.
         """
         from colonnade.exchange.numpy_out import to_numpy
 
         def read() -> dict[str, np.ndarray[Any, Any]]:
             query = self._query()
             rows = query._found_rows()
-            readers = query._readers(dictionaries=True)  # each string of text by categories is made once
+            readers = query._readers(dictionaries=True)  # each category's string is created only once
             return {reader.column.name: to_numpy(read_column(reader, rows), strings) for reader in readers}
 
         return self._file._consistent(read)
 
     def batches(self, rows: int = BATCH_ROWS, *, dictionaries: bool = False) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow record batches of at most so many rows, read as they are asked for.
+        """The rows as Arrow record batches of at most `rows` rows, read as they are requested.
 
-        dictionaries: text that is kept by categories as Arrow dictionaries.
+        dictionaries: strings stored as categories become Arrow dictionaries.
         """
         if rows < 1:
             raise UsageError(f"a batch must have at least one row, not {rows}")
@@ -164,18 +167,18 @@ class Readable(Sealed):
         by: str | Sequence[str] | None = None,
         **named: Wish,
     ) -> Any:
-        """Counts, sums, means, least and greatest values of columns; no column is read whole.
+        """Counts, sums, means, minima and maxima of columns, without loading a whole column.
 
-        `t.aggregate(n="count", top=("energy", "max"))` is the dict `{"n": ..., "top": ...}`: a name is given to the
-        number of rows, "count", or to the function of a column. `t.aggregate({"energy": ["min", "mean"]})` names
-        them itself: "energy_min", "energy_mean". Functions: count (values that are not missing), min, max, sum, mean.
+        `t.aggregate(n="count", top=("energy", "max"))` returns the dict `{"n": ..., "top": ...}`: each name stands for
+        the number of rows, "count", or for a function of a column. `t.aggregate({"energy": ["min", "mean"]})` chooses
+        the names: "energy_min", "energy_mean". Functions: count (values that are not missing), min, max, sum, mean.
 
-        by: a column, or several. The result is then a pyarrow.Table: these columns, then what is wanted, one row a
-        group, in increasing order, NaN behind the numbers and missing last.
+        by: a column, or several. The result is then a pyarrow.Table: these columns, then the requested values, one row
+        per group, in increasing order, NaN after the numbers and missing last.
 
-        Missing values are skipped, and all but a count of no value are missing (None). A NaN makes sums and means NaN;
-        min and max skip it. Sums of whole numbers are exact: Python's own in a dict; in a table int64, or uint64
-        of unsigned ones, and a DataError where that is too small.
+        Missing values are skipped. Aggregates over no values return None; counts return 0. A NaN makes sums and means
+        NaN; min and max skip it. Sums of integers are exact: Python integers in a dict; in a table int64, or uint64 for
+        unsigned columns, with a DataError where that is too small.
         """
         from colonnade.query.aggregate import Aggregation, group_names, wanted_values
         from colonnade.query.stats import known_to_indexes
@@ -215,8 +218,8 @@ class Readable(Sealed):
 class Query(Readable):
     """Some rows of some columns of a table, not read yet.
 
-    `rows` are those to look at (None: all that the table has when it is read), `predicate` says which of them match,
-    `limit` how many of these at most.
+    `rows` are the candidates (None: all rows of the table when it is read), `predicate` selects those that match,
+    `limit` is the most matches returned.
     """
 
     def __init__(
@@ -249,7 +252,7 @@ class Query(Readable):
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of what will be read; units and descriptions are in the fields' metadata."""
+        """The Arrow schema of the result; units and descriptions are in the fields' metadata."""
         return self._schema()
 
     def _schema(self, dictionaries: bool = False) -> pa.Schema:
@@ -262,7 +265,7 @@ class Query(Readable):
         return pa.schema(fields, arrow_metadata(fields, notes, labels, info.pandas))
 
     def _with_views(self, found: pa.Table, dictionaries: bool) -> pa.Table:
-        """Columns that are text as views."""
+        """The table with its string columns as views."""
         columns, fields = found.columns, list(found.schema)
         for place, name in enumerate(self._names):
             if pa.types.is_string(self._table._field(name, dictionaries).type):
@@ -274,7 +277,7 @@ class Query(Readable):
         return self.count()
 
     def count(self) -> int:
-        """The number of rows; from an index where one knows it."""
+        """The number of rows; from an index if one knows it."""
         if self._predicate is None:
             return len(self._known_rows())
         return self._table._file._consistent(lambda: self._search().count())
@@ -284,11 +287,11 @@ class Query(Readable):
         return np.array(self._table._file._consistent(self._found_rows), dtype=np.int64)
 
     def explain(self) -> Plan:
-        """How the rows are found: which indexes are used or skipped and why, which chunks are read at most."""
+        """How the rows are found: which indexes are used or skipped and why, and which chunks are read at most."""
         return self._table._file._consistent(lambda: self._search().plan(self._names))
 
     def dereference(self, column: str) -> Iterator[Any]:
-        """For each row the array, or the slab of it, that its reference points to; None where it points nowhere."""
+        """For each row the array, or the part of it, that its reference points to; None where it points nowhere."""
         reader = self._table._reader(self._table._column(column).name)
         for rows in self._row_parts(BATCH_ROWS):
             for row in np.asarray(rows).tolist():
@@ -319,7 +322,8 @@ class Query(Readable):
         return settled._with(rows=settled._known_rows()[item])
 
     def _narrowed(self, predicate: Predicate) -> Query:
-        """Those of the rows for which this is true as well; what does not suit the columns is refused here."""
+        """The rows for which this predicate is also true; a predicate that does not suit the columns is refused
+        here."""
         narrowed = self._with(predicate=predicate if self._predicate is None else self._predicate & predicate)
         narrowed._tree()
         return narrowed
@@ -330,26 +334,26 @@ class Query(Readable):
         return self
 
     def _known_rows(self) -> Rows:
-        """The rows to look at."""
+        """The candidate rows."""
         return range(self._table.info.n_rows) if self._rows is None else self._rows
 
     def _settled(self) -> Query:
-        """The same rows, found once and for all."""
+        """This query with its rows found once, as row numbers."""
         if self._predicate is None:
             return self
         return self._with(rows=self._table._file._consistent(self._found_rows), predicate=None, limit=None)
 
     def _tree(self) -> Bound:
-        """The predicate bound to the columns, as they are in this state of the file."""
+        """The predicate bound to the columns of the current file."""
         table, generation = self._table, self._table._file._handle.generation
-        assert self._predicate is not None  # asked by the caller
+        assert self._predicate is not None  # checked by the caller
         if self._bound is None or self._bound[0] != generation or table._file._handle.writable:
             tree = bind(self._predicate, table.info.by_name, table._reader, f"table {table.path}")
             self._bound = table._file._handle.generation, tree
         return self._bound[1]
 
     def _search(self) -> Search:
-        """The search for the rows that match, in the file as it is now."""
+        """The search for the rows that match, in the current file."""
         table = self._table
         tree = None if self._predicate is None else self._tree()
         indexes = table._search_indexes() if tree is not None else []
@@ -360,7 +364,7 @@ class Query(Readable):
         return self._known_rows() if self._predicate is None else self._search().rows()
 
     def _row_parts(self, most: int) -> Iterator[Rows]:
-        """The rows in parts of at most so many; found as they are asked for."""
+        """The rows in parts of at most `most` rows, found as they are requested."""
         if self._predicate is not None:
             return self._search().parts(most)
         rows = self._known_rows()

@@ -1,4 +1,4 @@
-"""Tables and columns as text and HTML for people: what `repr` and notebooks show."""
+"""Tables and columns as text and HTML: what `repr` and notebooks show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_COLUMNS = 30
 
 
 def type_word(kind: pa.DataType) -> str:
-    """An Arrow type in few words."""
+    """A short name for an Arrow type."""
     if pa.types.is_dictionary(kind):
         return f"{'ordered ' if kind.ordered else ''}categories of {kind.value_type}"
     if isinstance(kind, pa.BaseExtensionType):
@@ -25,7 +25,7 @@ def type_word(kind: pa.DataType) -> str:
 
 
 def column_note(column: ColumnInfo) -> str:
-    """Units, label and trouble of a column in one line."""
+    """Units, label and problem of a column in one line."""
     parts = [
         column.units or "",
         "label" if column.is_label else "",
@@ -35,7 +35,7 @@ def column_note(column: ColumnInfo) -> str:
 
 
 def size_text(n_bytes: float) -> str:
-    """A number of bytes for people."""
+    """A number of bytes in readable units."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(n_bytes) < 1024 or unit == "GiB":
             return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
@@ -44,7 +44,7 @@ def size_text(n_bytes: float) -> str:
 
 
 def columns_text(info: TableInfo, columns: Sequence[ColumnInfo]) -> str:
-    """How many of these columns there are, and how many labels beside them."""
+    """How many of these columns there are, and how many labels."""
     names = set(columns.names if isinstance(columns, LazyColumns) else (column.name for column in columns))
     labels = len(names.intersection(info.label_names))
     count = len(columns) - labels
@@ -57,7 +57,7 @@ def rows_text(n_rows: int) -> str:
 
 
 def table_text(info: TableInfo, columns: Sequence[ColumnInfo], n_rows: int, word: str = "Table") -> str:
-    """What repr shows: one line a column."""
+    """The text of `repr`: one line per column."""
     head = f"<{word} {info.path} ({info.layout}): {rows_text(n_rows)}, {columns_text(info, columns)}>"
     if info.title:
         head += f"  {info.title}"
@@ -73,7 +73,7 @@ def table_text(info: TableInfo, columns: Sequence[ColumnInfo], n_rows: int, word
 
 
 def cell_text(value: Any) -> str:
-    """One value in a table for people."""
+    """One value as the text of a table cell."""
     if value is None:
         return "-"
     text = f"{value:.6g}" if isinstance(value, float) else str(value)

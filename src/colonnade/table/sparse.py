@@ -1,6 +1,6 @@
-"""Sparse arrays of a path, or of a File that is open: read and made as the file is, and inside its transactions.
+"""Sparse arrays of a path or of an open File: read, created and changed, also inside transactions.
 
-| given | read | made and changed |
+| given | read | created and changed |
 | --- | --- | --- |
 | a path | yes | yes, each change one commit |
 | a File open for reading | yes | ConflictError |
@@ -9,7 +9,8 @@
 | an h5py.File open for writing; a File on one, on a file object or a URL | UsageError | UsageError |
 | bytes, a binary file object | yes | UsageError |
 
-Making and changing arrays voids handles into an open file (`file.h5` and what came from it), as a rollback does.
+Creating and changing arrays invalidates handles into an open file (`file.h5` and objects obtained from it), as a
+rollback does.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from colonnade.sparse.opened import Target
 from colonnade.table.file import File
 from colonnade.table.file import open as open_file
 
-_WARNED: set[Path] = set()  # files whose owners were told of what a sparse array does to others
+_WARNED: set[Path] = set()  # files for which the warning about other objects was given
 
 
 def open_sparse(target: Target | File, name: str, *, n_threads: int | None = None) -> SparseArray:
     """The sparse array at a path of an HDF5 file.
 
     target: a path, a File, an h5py.File or group open for reading, bytes, or a binary file object.
-    n_threads: how many threads unpack chunks; as many as cores by default.
+    n_threads: how many threads decompress chunks; by default the number of cores.
     """
     return sparse.open_sparse(*opened(target, name), n_threads=n_threads)
 
@@ -50,17 +51,17 @@ def create_sparse(
     max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned",
     attrs: Mapping[str, Any] | None = None, dense: bool = False, n_threads: int | None = None,
 ) -> SparseArray:  # fmt: skip
-    """A new sparse array in a new or an existing file, beside whatever else it holds. Nothing in it is defined yet.
+    """Create a sparse array in a new or an existing file. None of its elements is defined yet.
 
     target: a path, or a File open for changes: one commit, or a part of its transaction.
     dtype: of the elements; str, bytes and h5py's variable-length dtypes are experimental.
     chunks: the shape of a chunk; up to 1024 along each dimension by default.
     fill: what undefined elements read as; 0 by default.
-    filters: such as {0: "shuffle+deflate", 1: "deflate:4"} for selection and values, or one text for both.
-    max_shape: the greatest shape it may be given; None where there is no limit.
+    filters: such as {0: "shuffle+deflate", 1: "deflate:4"} for selection and values, or one string for both.
+    max_shape: the largest shape it may get; None where there is no limit.
     dialect: "sectioned" (the newest proposal), "structured", or "prototype" (as the public prototype reads).
-    attrs: attributes, each a number, a text, or an array of these.
-    dense: of variable-length data, whether chunks keep all their elements.
+    attrs: attributes, each a number, a string, or an array of these.
+    dense: for variable-length data, whether chunks store all their elements.
     """
     place = to_change(target, name)
     _warn_neighbours(target)
@@ -77,12 +78,12 @@ def write_sparse(
     max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned",
     attrs: Mapping[str, Any] | None = None, n_threads: int | None = None,
 ) -> SparseArray:  # fmt: skip
-    """A new sparse array with all cells of a matrix, in one commit and in the memory of a few bands of chunks.
+    """Create a sparse array with all cells of a matrix, in one commit, using the memory of a few bands of chunks.
 
-    matrix: a SciPy sparse array (explicit zeros are defined), a pydata one, (coordinates (n, rank), values, shape),
-    or another sparse array. dtype: of the values, if not the matrix's. The rest as for `create_sparse`.
-    chunks: by default those of `create_sparse`, but whole rows of a matrix by rows (CSR), whole columns of one by
-    columns, so many that a chunk has about 50,000 cells.
+    matrix: a SciPy sparse array (explicit zeros are defined), a pydata one, (coordinates (n, rank), values, shape), or
+    another sparse array. dtype: of the values; by default the matrix's. Other options as for `create_sparse`. chunks:
+    by default those of `create_sparse`, but whole rows of a CSR matrix and whole columns of a CSC matrix, so that a
+    chunk has about 50,000 cells.
     """
     place = to_change(target, name)
     _warn_neighbours(target)
@@ -94,14 +95,14 @@ def write_sparse(
 
 
 def _complete(target: str | os.PathLike[str] | File, made: SparseArray) -> SparseArray:
-    """The new array; what struck inside HDF5 after its commit is raised here, not by the next change."""
+    """The new array; an exception raised inside HDF5 after its commit is raised here, not by the next change."""
     if isinstance(target, File):
         target._raise_lost()
     return made
 
 
 def _warn_neighbours(target: str | os.PathLike[str] | File) -> None:
-    """Warn, once per file, before the first sparse array comes to stand next to anything else."""
+    """Warn, once per file, before the first sparse array is created next to other objects."""
     place = Path(target.name if isinstance(target, File) else target).absolute()
     if place in _WARNED or (not isinstance(target, File) and not place.is_file()):
         return
@@ -109,7 +110,7 @@ def _warn_neighbours(target: str | os.PathLike[str] | File) -> None:
         with nullcontext(target) if isinstance(target, File) else open_file(target) as file:
             beside = set(link_names(file._handle.root))  # not opened: HDF5 would tidy up, and so change, their headers
             beside -= {path.strip("/").split("/")[0] for path in sparse_paths(file)} if beside else set()
-    except ColonnadeError:  # raised again by the change itself, or of no matter to it
+    except ColonnadeError:  # the change itself raises it again if it matters
         return
     if beside:
         _WARNED.add(place)
@@ -134,7 +135,7 @@ def sparse_paths(file: File) -> list[str]:
 
 
 def opened(target: Target | File, name: str) -> tuple[Any, str]:
-    """What the sparse room can read, and the path from the root of the file."""
+    """What sparse arrays are read from, and the path from the root of the file."""
     if isinstance(target, File):
         target._check_open()
         handle = target._handle
@@ -152,14 +153,14 @@ def opened(target: Target | File, name: str) -> tuple[Any, str]:
 
 
 def to_change(target: str | os.PathLike[str] | File, name: str) -> tuple[Any, str]:
-    """The same, of what can be changed."""
+    """What sparse arrays are changed in, and the path from the root of the file."""
     if isinstance(target, (str, os.PathLike)):
         return target, name
     if not isinstance(target, File):
-        raise UsageError(f"sparse arrays are made in a path or a colonnade.File, not in {type(target).__name__}")
+        raise UsageError(f"sparse arrays are created in a path or a colonnade.File, not in {type(target).__name__}")
     target._check_open()
     if not target._handle.writable:
         raise ConflictError(f"{target.name} is open for reading: open it with mode 'r+' or 'a'", path=target.name)
     if not target._handle.is_journaled:
-        raise UsageError(f"{target.name} was not opened from a path, so sparse arrays cannot be made in it")
+        raise UsageError(f"{target.name} was not opened from a path, so sparse arrays cannot be created in it")
     return opened(target, name)

@@ -1,4 +1,4 @@
-"""One table: described once, read when asked for, changed one commit at a time."""
+"""One table: described once, read on request, changed one commit at a time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Table(Readable):
-    """One table: its columns and labels, read when asked for.
+    """One table: its columns and labels, read on request.
 
     `t["x"]` is a Column, `t[["x", "y"]]` some columns, `t[10:20]` some rows (both a Query), `t[5]`
     one row as a dict.
@@ -49,7 +49,8 @@ class Table(Readable):
         self._look()
 
     def append(self, data: Any, *, progress: Progress | None = None) -> int:
-        """Add rows: anything `colonnade.write` takes, also streamed. One commit. Says how many rows were added."""
+        """Append rows: anything `colonnade.write` takes, also streamed. One commit. Returns the number of rows
+        added."""
         from colonnade.edit import change as changes
 
         with self._file._change(resized=self.path):
@@ -64,7 +65,7 @@ class Table(Readable):
         return added
 
     def truncate(self, n_rows: int) -> None:
-        """Keep the first `n_rows` rows only. One commit."""
+        """Keep only the first `n_rows` rows. One commit."""
         from colonnade.edit import change as changes
 
         with self._file._change(resized=self.path):
@@ -79,7 +80,7 @@ class Table(Readable):
             changes.update(self._opened_for_change(), column, rows, values)
 
     def add_column(self, name: str, values: Any, *, allow_reserved: bool = False, **options: Any) -> None:
-        """Add a column behind the others; options as for `colonnade.column`. One commit."""
+        """Add a column after the others; options as for `colonnade.column`. One commit."""
         from colonnade.edit import change as changes
         from colonnade.edit.create import column_options
 
@@ -104,9 +105,9 @@ class Table(Readable):
             changes.rename_column(self._opened_for_change(), name, new_name, allow_reserved)
 
     def replace_column(self, name: str, values: Any, **options: Any) -> None:
-        """Put other values, of any type, in the place of a column or label. One commit.
+        """Replace a column or label by other values, of any type. One commit.
 
-        Options as for `colonnade.column`; the units and the description stay where none are given.
+        Options as for `colonnade.column`; the units and the description stay unless new ones are given.
         """
         from colonnade.edit import change as changes
         from colonnade.edit.create import column_options
@@ -127,21 +128,21 @@ class Table(Readable):
     ) -> None:
         """Build search indexes for a column, or for several given as {column: kinds}. One commit.
 
-        kind: "chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom", or several; one that is there is replaced.
-        error_rate: of a Bloom filter. max_values: distinct values above which a bitmap is refused.
-        progress: called with the rows looked at so far and in all.
+        kind: "chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom", or several; an existing index is replaced.
+        error_rate: of a Bloom filter. max_values: the most distinct values a bitmap may have.
+        progress: called with the rows read so far and in all.
         """
         asked = dict(column) if isinstance(column, Mapping) else {column: [] if kind is None else kind}
         wanted = {self._column(name).name: [k] if isinstance(k, str) else list(k) for name, k in asked.items()}
         if not wanted or not all(wanted.values()):
-            raise UsageError("name the kind of index: chunk_minmax, sorted_rows, bitmap or chunk_bloom")
+            raise UsageError("give the kind of index: chunk_minmax, sorted_rows, bitmap or chunk_bloom")
         if not 0 < error_rate < 1:
-            raise UsageError(f"error_rate must lie between 0 and 1, not {error_rate!r}")
+            raise UsageError(f"error_rate must be between 0 and 1, not {error_rate!r}")
         with self._file._change():
             self._indexes().build(wanted, Options(error_rate=error_rate, max_values=max_values), progress)
 
     def drop_index(self, column: str, kind: str | None = None) -> None:
-        """Remove a search index of a column, or all of them when no kind is named. One commit."""
+        """Remove a search index of a column, or all of them if no kind is given. One commit."""
         self._column(column)
         with self._file._change():
             if not self._indexes().drop(column, None if kind is None else [kind]):
@@ -154,7 +155,8 @@ class Table(Readable):
         return self._file._consistent(lambda: [one.info for one in self._indexes().open()])
 
     def verify_indexes(self, *, progress: Progress | None = None) -> list[Finding]:
-        """Compare every search index with its column: what is wrong, entry by entry. What is right is trusted then.
+        """Compare every search index with its column; returns what is wrong, entry by entry. Correct indexes become
+        trusted.
 
         A legal index that is not supported here, such as one of an unknown kind, is a note.
 
@@ -182,9 +184,9 @@ class Table(Readable):
     def stats(
         self, columns: Sequence[str] | None = None, *, progress: Progress | None = None
     ) -> dict[str, ColumnStats | ColonnadeError]:
-        """What the values of columns are like: missing, NaN, least, greatest, distinct; from an index where one knows.
+        """Statistics of columns: missing, NaN, least, greatest, distinct; from an index where one knows them.
 
-        Of a column that cannot be read, the error. progress: called with the rows looked at so far, and in all.
+        For a column that cannot be read, the error. progress: called with the rows read so far, and in all.
         """
         from colonnade.query.stats import column_stats
 
@@ -210,7 +212,8 @@ class Table(Readable):
         return self._file._consistent(read)
 
     def _search_indexes(self) -> Sequence[OpenIndex]:
-        """The open search indexes, for queries. As long as nobody can change the file, what is read of them is kept."""
+        """The open search indexes, for queries. What is read of them is cached as long as no one can change the
+        file."""
         if self._file._handle.writable:
             return self._indexes().open()
         self._look()
@@ -235,7 +238,7 @@ class Table(Readable):
         return changes.OpenTable(self._group, self._layout, info, self._file._receipts, self._file._handle)
 
     def _look(self) -> None:
-        """Describe the table anew if the file has changed since it was described."""
+        """Describe the table again if the file has changed since."""
         handle = self._file._handle
         if handle.held and self._generation == handle.generation:
             return
@@ -293,7 +296,7 @@ class Table(Readable):
 
     @property
     def labels(self) -> list[str]:
-        """The names of the row labels, the first one first."""
+        """The names of the row labels, the primary label first."""
         return self.info.label_names
 
     @property
@@ -307,10 +310,10 @@ class Table(Readable):
 
     @property
     def attrs(self) -> Attributes:
-        """Attributes of your own: those of the group that the layout gives no meaning. Setting one is one commit.
+        """Your own attributes: those of the group that do not belong to the layout. Setting one is one commit.
 
         Values are str, bool, int, float, complex, bytes, NumPy scalars, and arrays or lists of numbers, booleans or
-        strings. What belongs to the layout is refused: the title has a property of its own.
+        strings. Names that belong to the layout are refused; the title, for example, is a property.
         """
         return self._attributes(None)
 
@@ -345,7 +348,7 @@ class Table(Readable):
 
     @property
     def problems(self) -> tuple[Finding, ...]:
-        """What was found wrong with the table while it was described; it is read all the same."""
+        """Problems found while the table was described; the table can still be read."""
         return self._file._consistent(lambda: tuple(self.info.problems))
 
     @property
@@ -379,11 +382,11 @@ class Table(Readable):
             raise ColumnNotFound(name, f"table {self.path}", known)
         if not isinstance(known, ColumnsByName):
             return known[name]
-        found: ColumnInfo = self._file._consistent(lambda: self.info.by_name[name])  # it may be described now
+        found: ColumnInfo = self._file._consistent(lambda: self.info.by_name[name])  # described on first use
         return found
 
     def _field(self, name: str, dictionaries: bool = False) -> pa.Field:
-        """A column as a field of Arrow, with its units and description."""
+        """A column as an Arrow field, with its units and description."""
         column = self._column(name)
         field = self._fields.get((name, dictionaries))
         if field is None:
@@ -417,7 +420,7 @@ class Table(Readable):
         return reader
 
     def _read_stored(self, name: str, start: int, count: int) -> np.ndarray[Any, Any]:
-        """Rows of a column as they are stored."""
+        """Rows of a column as stored."""
         from colonnade.columns.raw import read_stored
 
         def read() -> np.ndarray[Any, Any]:
@@ -445,7 +448,7 @@ class Table(Readable):
         return Query(self, tuple(self.info.by_name))
 
     def close(self) -> None:
-        """Close the file the table is in."""
+        """Close the file of the table."""
         self._file.close()
 
     def __enter__(self) -> Table:
@@ -469,7 +472,7 @@ class Table(Readable):
 
 
 def _opened_again(name: str, table: str, asked: dict[str, Any]) -> Table:
-    """The table that was pickled, from its file, which is opened to read and otherwise as it was."""
+    """The pickled table, from its file, which is opened for reading and otherwise with the same arguments."""
     from colonnade.table.file import open
 
     file = open(name, **asked)
