@@ -274,7 +274,7 @@ def test_text_says_what_where_and_what_to_do(broken: Path) -> None:
     text = call("check", broken, "--deep", width=200).stdout
     assert "error   I2  /events/ts" in text
     assert "label 'id' lists this column, which does not refer back in _indexes" in text
-    assert "`colonnade fix` mends it. (HEP001 7.2, 9.2)" in text
+    assert "`colonnade fix` repairs it. (HEP001 7.2, 9.2)" in text
     assert "6 errors, 1 warning" in text
     assert "looked at 1 table, 5 columns" in text
     assert "warning" not in call("check", broken, "--severity", "error").stdout.split("\n\n")[0]
@@ -311,7 +311,7 @@ def test_fix_tells_and_does(broken: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.h5"
     shutil.copy(broken, copy)
     text = call("fix", copy, "--dry-run", width=200).stdout
-    assert "would mend  T4 /events: column-order is written anew: ts, kind, energy, word" in text
+    assert "would mend  T4 /events: column-order is rewritten: ts, kind, energy, word" in text
     assert copy.read_bytes() == broken.read_bytes()
     told = call_json("fix", copy)
     assert {tuple(one["rules"]) for one in told["repairs"]} >= {("T4",), ("C9",), ("T3",), ("S8",)}

@@ -201,7 +201,7 @@ def test_search_by_index(path: Path, column: KeptColumn, kind: str, monkeypatch:
     kept_layout(monkeypatch, [column])
     with cn.open(path, "r+") as file:
         if column.name in WITHOUT_INDEX:
-            with pytest.raises(UsageError, match="may lie in another file"):
+            with pytest.raises(UsageError, match="may change in another file"):
                 file["t"].build_index(column.name, kind)
             return
         file["t"].build_index(column.name, kind)

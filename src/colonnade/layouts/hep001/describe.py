@@ -1,6 +1,6 @@
-"""A HEP001 table group to a TableInfo, leniently: what breaks a rule is noted, what can be read is read.
+"""Describes a HEP001 table group as a TableInfo. Lenient: breaches of rules are noted, and what is readable is used.
 
-No element of a column is read. The steps are those of the rules page:
+No element of a column is read. The steps follow the rules:
 T1 recognise, T2 version, C3 which children are columns, I1/I2 which are labels, T4 their order.
 """
 
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from colonnade.sparse.rows import SparseRows
 
 
-WIDE = 64  # columns from which on a table is described column by column
-SAMPLED = 8  # columns that tell the length of a wide table
+WIDE = 64  # tables with at least this many columns are described lazily, column by column
+SAMPLED = 8  # columns that determine the length of a wide table
 
 
 @dataclass
 class _Member:
-    """A dataset child with rank 1, as read once."""
+    """A dataset of rank 1 in the group, with its header and attribute names."""
 
     name: str
     address: int
@@ -63,8 +63,8 @@ class _Member:
     info: DatasetInfo
     n_rows: int
     attributes: frozenset[str]
-    texts: dict[str, str] | None = None  # those of a sparse column, whose attributes HDF5 cannot read
-    problem: str | None = None  # why nothing more than its name is known
+    texts: dict[str, str] | None = None  # string attributes of a sparse column, which HDF5 cannot read
+    problem: str | None = None  # why only its name is known
 
     def text(self, name: str) -> str | None:
         if self.texts is not None:
@@ -73,14 +73,14 @@ class _Member:
 
 
 def is_table(group: Any) -> bool:
-    """Whether the group is a table of this revision: by CLASS alone, whatever its storage (T1)."""
+    """Whether the group is a table of this revision. Only CLASS decides, however it is stored (T1)."""
     if attributes.read_text(group, names.CLASS) != names.CLASS_VALUE:
         return False
     return attributes.storage_of(group, names.LATER_REVISION) is None
 
 
 def describe(group: Any, path: str) -> TableInfo:
-    """The table as plain data. A MAJOR version above ours is an UnsupportedError."""
+    """The table as plain data. Raises UnsupportedError for a newer MAJOR version."""
     found = _Description(group, path)
     if len(found.order or ()) < WIDE:
         return found.table()
@@ -88,7 +88,7 @@ def describe(group: Any, path: str) -> TableInfo:
 
 
 def strip_missing_line(description: str | None, stored: StoredType, fill: bytes | None) -> str | None:
-    """A column's description without the line that names its fill (C6); the user's own words stay."""
+    """A column's description without the line that names its fill (C6). The user's text is kept."""
     if description is None or fill is None:
         return description
     line = missing_line(stored, fill)
@@ -98,10 +98,10 @@ def strip_missing_line(description: str | None, stored: StoredType, fill: bytes 
 
 
 class _WideDescription:
-    """A table of many columns: each is described when it is asked for, and costs nothing before.
+    """The lazy description of a table of many columns: each column is described when it is first used.
 
-    Only where all else is plain: column-order names the columns, and what it does not name are labels and categories.
-    The length is that of most of a few columns. `problems` are looked for in all columns, when somebody asks for them.
+    This requires a regular table: column-order names all columns, and everything else is a label or categories.
+    The length is taken from a sample of the columns. `problems` reads all columns when it is first used.
     """
 
     def __init__(self, whole: _Description) -> None:
@@ -111,7 +111,7 @@ class _WideDescription:
         self.n_rows = 0
 
     def table(self) -> TableInfo | None:
-        """The table, or None where every column must be looked at to know what is one."""
+        """The table, or None if all datasets must be read to know which are columns."""
         whole, there = self.whole, dict.fromkeys(link_names(self.group))
         version = whole._version()
         listed = [name for name in dict.fromkeys(whole.order or ()) if name in there]
@@ -144,7 +144,7 @@ class _WideDescription:
         )
 
     def _find_labels(self, listed: set[str]) -> bool:
-        """Keep the labels among what column-order does not name; False when something else is among it."""
+        """Collect the labels among the members that column-order does not name; False if there are other members."""
         for name in self.unlisted:
             if name.removesuffix("_categories") in listed:
                 continue
@@ -161,7 +161,7 @@ class _WideDescription:
         return True
 
     def _is_plain_index(self, name: str, there: Container[str]) -> bool:
-        """Whether `_index` names a label that was found, or a column that is not a label too."""
+        """Whether `_index` names a label found above, or a column that is not also a label."""
         if name not in there:
             return False
         member = self._member(name)
@@ -187,7 +187,7 @@ class _WideDescription:
         return self.whole._column(member, near, targets, self.n_rows, is_label)
 
     def _categories_at(self, where: int, column: str) -> _Member | None:
-        """The categories of a column, which most often have its name."""
+        """The categories of a column. The usual name is tried first."""
         likely = f"{column}_categories"
         for name in [likely, *(name for name in self.unlisted if name != likely)]:
             if hard_address(self.group, name) == where:
@@ -196,7 +196,7 @@ class _WideDescription:
 
 
 class _Description:
-    """One walk over a table group, collecting what is wrong on the way."""
+    """One pass over a table group, which collects the problems it finds."""
 
     def __init__(self, group: Any, path: str) -> None:
         self.group = group
@@ -258,7 +258,7 @@ class _Description:
             return version
         if int(match[1]) > 1:
             raise UnsupportedError(
-                f"table {self.path} is of HEP001 version {version}; this library reads up to version 1.x",
+                f"table {self.path} is HEP001 version {version}; this library reads versions up to 1.x",
                 feature=f"HEP001 {version}",
                 path=self.path,
                 found=version,
@@ -276,7 +276,7 @@ class _Description:
         return found
 
     def _sparse_member(self, child: Child) -> _Member | None:
-        """A column in sectioned chunks: HDF5 cannot follow the link to it, but we can."""
+        """A column in sectioned chunks. HDF5 cannot open it, so our own reader does."""
         from colonnade.sparse.rows import open_rows  # late: few tables have such a column
 
         try:
@@ -308,7 +308,7 @@ class _Description:
         return _Member(child.name, child.address, dataset, info, info.shape[0], frozenset(attributes.names(dataset)))
 
     def _unreadable(self, child: Child, problem: str) -> _Member | None:
-        """A child of which no more than its name is known; None for an object that nothing makes a column."""
+        """A child of which only the name is known; None for a broken link that is not listed as a column."""
         listed = self.order is None or child.name in self.listed or self.index == child.name
         if child.kind == "broken" and not listed:
             self.note("T7", "warning", problem, child.name)
@@ -319,18 +319,18 @@ class _Description:
         return _Member(child.name, where, None, info, -1, frozenset(), problem=problem)
 
     def _of_other_rank(self, child: Child, rank: str) -> _Member | None:
-        """A dataset that is not a column by its rank; one that column-order names is a column that cannot be read."""
+        """A dataset whose rank is not 1: an unreadable column if column-order names it, otherwise not a column."""
         if child.name not in self.listed:
-            self.note("C1", "note", f"a dataset of {rank} is no column", child.name)
+            self.note("C1", "note", f"a dataset of {rank} is not a column", child.name)
             return None
-        return self._unreadable(child, f"it has {rank}, a column has rank 1 (rule C1)")
+        return self._unreadable(child, f"it has {rank}, a column must have rank 1 (rule C1)")
 
     def _is_lost_categories(self, lost: _Member, members: list[_Member]) -> bool:
-        """Whether a dataset that cannot be read holds the categories of a column, which has the problem then."""
+        """Whether an unreadable dataset holds the categories of a column. The column then reports the problem."""
         return lost.name not in self.listed and self._refers(names.CATEGORIES, lost, members)
 
     def _is_lost_label(self, lost: _Member, members: list[_Member]) -> bool:
-        """Whether a dataset that cannot be read is a label, by what refers to it."""
+        """Whether an unreadable dataset is a label, judged by what refers to it."""
         if lost.problem is None:
             return False
         return self.index == lost.name or self._refers(names.INDEXES, lost, members)
@@ -340,7 +340,7 @@ class _Description:
         return any(lost.address in attributes.read_addresses(dataset, attribute) for dataset in held)
 
     def _category_targets(self, members: list[_Member]) -> dict[str, Any]:
-        """For each column with `_categories`: the dataset that it refers to, None when it refers to none."""
+        """For each column with `_categories`, the dataset that it refers to, or None if there is no such dataset."""
         targets = {}
         for member in members:
             if names.CATEGORIES not in member.attributes:
@@ -351,7 +351,7 @@ class _Description:
         return targets
 
     def _length(self, members: list[_Member], in_order: set[str]) -> int:
-        """The table's length: what most of its columns have (C1). Those that HDF5 can read decide, if there are any."""
+        """The table's length: that of most columns (C1). If HDF5 can read some columns, only these are counted."""
         counted = [member for member in members if member.address not in self.used and member.problem is None]
         counted = [member for member in counted if member.info.storage != "sectioned"] or counted
         listed = [m for m in counted if m.name in in_order] or counted
@@ -381,7 +381,7 @@ class _Description:
         fill = info.fill
         if info.has_lost_fill:
             fill = lost_fill(member.text(names.DESCRIPTION), info.type)
-            self.note("C6", "warning", "its fill was lost when it was copied (by a defect of H5Ocopy)", member.name)
+            self.note("C6", "warning", "its fill value was lost in a copy (a bug of H5Ocopy)", member.name)
         text = {
             name: member.text(name)
             for name in (names.UNITS, names.UNITS_VOCABULARY, names.DESCRIPTION, names.ARROW_TYPE, names.PANDAS)
@@ -412,20 +412,20 @@ class _Description:
             self.note("C8", "error", f"a categorical holds {member.info.type}, not integer codes", member.name)
             return None, None
         if target is None:
-            trouble = "its _categories refers to no dataset (rule C9)"
+            trouble = "its _categories does not refer to a dataset (rule C9)"
             self.note("C9", "error", trouble, member.name)
             return None, trouble
         held = by_address.get(_address(target))
         info = held.info if held is not None else _described(target)
         if info is None or info.shape is None or len(info.shape) != 1:
-            trouble = "its categories are no dataset of rank 1 (rule C9)"
+            trouble = "its categories are not a dataset of rank 1 (rule C9)"
             self.note("C9", "error", trouble, member.name)
             return None, trouble
         if held is None:
             self.note("C9", "error", "its categories are outside the table's group", member.name)
         ordered = attributes.read_flag(target, names.ORDERED)
         if ordered is None:
-            self.note("C9", "error", "its categories have no `ordered` flag; taken as unordered", member.name)
+            self.note("C9", "error", "its categories have no `ordered` flag; they are read as unordered", member.name)
         found = CategoriesInfo(
             name=held.name if held is not None else "",
             type=info.type,
@@ -444,23 +444,23 @@ class _Description:
             target = dereference(member.dataset, reference)
             label = by_address.get(_address(target)) if target is not None else None
             if label is None:
-                self.note("I2", "error", "_indexes refers to no index dataset of this table", member.name)
+                self.note("I2", "error", "_indexes does not refer to an index dataset of this table", member.name)
             else:
                 found.append(label.name)
         return tuple(found)
 
     def _ordered(self, columns: list[ColumnInfo]) -> tuple[ColumnInfo, ...]:
-        """The columns as column-order says; those it does not name come after, by name (T4)."""
+        """The columns in the order of column-order, then those it does not name, sorted by name (T4)."""
         if self.order is None:
             if len(columns) > 1:
-                self.note("T4", "warning", "there is no column-order; columns are shown by name")
+                self.note("T4", "warning", "there is no column-order; columns are sorted by name")
             return tuple(columns)
         by_name = {column.name: column for column in columns}
         chosen = [by_name.pop(name) for name in dict.fromkeys(self.order) if name in by_name]
         known = {column.name for column in columns} | {problem.path.rsplit("/", 1)[-1] for problem in self.problems}
         for name in dict.fromkeys(self.order):
             if name not in known:
-                self.note("T4", "error", f"column-order names {name!r}, which is no column of this table")
+                self.note("T4", "error", f"column-order names {name!r}, which is not a column of this table")
         if len(set(self.order)) != len(self.order):
             self.note("T4", "error", "column-order names a column twice")
         for name in by_name:
@@ -484,12 +484,12 @@ class _Description:
 
 
 def _texts_of(rows: SparseRows) -> dict[str, str]:
-    """The texts among the attributes of a sparse column."""
+    """The string attributes of a sparse column."""
     return {name: shown_name(value) for name, value in rows.attributes().items() if isinstance(value, str)}
 
 
 def _address(target: Any) -> int:
-    """Where a dataset is kept; a number that no object has when its header is broken."""
+    """The address of a dataset; a number that no object has if its header is broken."""
     found = address(target)
     return -1 if found is None else found
 
@@ -508,11 +508,11 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
 
         rows = open_rows(group, column.name)
         if rows is None:
-            raise FormatError(f"column {column.name!r} is not in the file any more", column=column.name)
+            raise FormatError(f"column {column.name!r} is no longer in the file", column=column.name)
         return rows, None
     dataset = open_dataset(group, column.name) if column.filters else open_in_place(group, column.name)
     if dataset is None:
-        why = column.problem or "it is not in the file any more"
+        why = column.problem or "it is no longer in the file"
         raise FormatError(f"cannot open column {column.name!r}: {why}", column=column.name)
     if column.categories is None:
         return dataset, None
@@ -521,7 +521,7 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
 
 
 def unread_attributes(group: Any) -> dict[str, object]:
-    """The attributes of the table group that HEP001 gives no meaning: the user's own."""
+    """The user's own attributes of the table group: those that HEP001 does not define."""
     return {
         name: attributes.read(group, name) for name in attributes.names(group) if name not in names.GROUP_ATTRIBUTES
     }

@@ -1,7 +1,8 @@
-"""What can be mended in a HEP001 table without touching data: attributes, references, the order of columns.
+"""Repairs of a HEP001 table that do not touch data: attributes, references, the order of columns.
 
-Each function gives repairs that are not done yet. One plan mends all it can: the repairs of a table do not depend on
-each other, but for search indexes, which go before others are built (`IndexPlan`).
+Each function yields repairs that are planned but not applied yet. The repairs of a table are independent of each other,
+so one plan contains all of them. The exception is search indexes: bad ones are removed before new ones are built
+(`IndexPlan`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from colonnade.model import Breach, Charset, Repair, shown_name
 
 
 def repairs(table: SeenTable, lost: Collection[int]) -> list[Repair]:
-    """All that can be mended but search indexes. `lost` are the addresses of indexes that will be removed."""
+    """All repairs except those of search indexes. `lost` are the addresses of indexes that will be removed."""
     found = [*_class(table), *_version(table), *_texts(table), *_order(table), *_index_name(table)]
     found += [*_column_texts(table), *_categories(table), *_labels(table), *_kinds(table, lost)]
     return [*found, *_index_references(table, lost)]
@@ -41,20 +42,20 @@ def _mends(rule: str, breaches: Iterable[Breach]) -> tuple[tuple[str, str], ...]
     return tuple((rule, shown_name(path)) for path in dict.fromkeys(breach.path for breach in breaches))
 
 
-# -- texts --
+# -- strings --
 
 
 def _rewritten_text(
     rule: str, path: str, node: Any, name: str, held: Attribute | None, charset: Charset = "utf-8"
 ) -> Iterator[Repair]:
-    """A text that is right but stored wrongly, stored anew."""
+    """Store a string attribute again whose value is right but whose storage is wrong."""
     breaches = list(text_breaches(path, name, held, charset))
     text = text_of(held)
     if not breaches or text is None or any(breach.severity == "error" for breach in breaches):
         return
     if charset == "ascii" and not text.isascii():
         return
-    said = f"{name} is stored anew as a text of fixed length, {charset}"
+    said = f"{name} is rewritten as a string of fixed length, {charset}"
     yield Repair(path, said, _mends(rule, breaches), partial(_write_text, node, name, text, charset))
 
 
@@ -69,7 +70,7 @@ def _class(table: SeenTable) -> Iterator[Repair]:
     breaches = list(class_says_table(table))
     if breaches and text_of(table.attributes.get(names.CLASS)) == names.CLASS_VALUE:
         do = partial(_write_text, table.group, names.CLASS, names.CLASS_VALUE, "ascii")
-        yield Repair(table.path, "CLASS is stored anew as 12 bytes of ASCII", _mends("T1", breaches), do)
+        yield Repair(table.path, "CLASS is rewritten as 12 bytes of ASCII", _mends("T1", breaches), do)
 
 
 def _version(table: SeenTable) -> Iterator[Repair]:
@@ -113,7 +114,7 @@ def _order(table: SeenTable) -> Iterator[Repair]:
     wanted = [*kept, *(one.name for one in table.columns if one.name not in set(kept))]
     shown = ", ".join(shown_name(name) for name in wanted[:8]) + (", ..." if len(wanted) > 8 else "")
     do = partial(_write_order, table.group, wanted)
-    yield Repair(table.path, f"column-order is written anew: {shown}", _mends("T4", breaches), do)
+    yield Repair(table.path, f"column-order is rewritten: {shown}", _mends("T4", breaches), do)
 
 
 def _write_order(group: Any, order: Sequence[str]) -> bool:
@@ -156,7 +157,7 @@ def _categories(table: SeenTable) -> Iterator[Repair]:
         breaches = list(reference_breaches(one.path, names.CATEGORIES, held, scalar=True))
         if breaches and held is not None and held.is_references and len(held.values) == 1:
             do = partial(_write_reference, one.dataset, names.CATEGORIES, held.values[0])
-            said = "_categories is stored anew as one reference"
+            said = "_categories is rewritten as one reference"
             if one.targets(names.CATEGORIES) != [None]:
                 yield Repair(one.path, said, _mends("C7", breaches), do)
     told = {breach.path for breach in categories_say_what_they_are(table)}
@@ -191,12 +192,12 @@ def _write_reference(node: Any, name: str, reference: Any) -> bool:
     return True
 
 
-# -- references both ways --
+# -- references in both directions --
 
 
 @dataclass(frozen=True)
 class _Sides:
-    """References between columns on one side and labels, or indexes, on the other: as they are, and as they must be."""
+    """The references between columns and the other side (labels or indexes), as they are and as they must be."""
 
     columns: Sequence[SeenDataset]
     others: Sequence[SeenDataset]
@@ -207,7 +208,10 @@ class _Sides:
         return held is None or held.is_references
 
     def wanted(self) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
-        """What columns, and what the others, must refer to: what either side says, each once, in its own order."""
+        """The references that the columns and the other side must have: the union of both sides, without duplicates.
+
+        Each object keeps the order of its existing references.
+        """
         columns = {one.address for one in self.columns if self._can_be_written(one, self.on_columns)}
         others = {one.address for one in self.others if self._can_be_written(one, names.COLUMNS_LIST)}
         by_column = {
@@ -244,7 +248,7 @@ def _rewritten_references(
     if stored_right and one.targets(name) == wanted:
         return
     shown = ", ".join(shown_name(nodes[place].name) for place in wanted[:8]) + (", ..." if len(wanted) > 8 else "")
-    said = f"{name} is written anew: {shown or 'no references'}"
+    said = f"{name} is rewritten: {shown or 'no references'}"
     mends = tuple((rule, shown_name(one.path)) for rule in rules)
     do = partial(_write_references, one.dataset, name, [nodes[place].dataset for place in wanted])
     yield Repair(one.path, said, mends, do)
@@ -261,7 +265,7 @@ def _write_references(node: Any, name: str, targets: Sequence[Any]) -> bool:
 
 
 def _labels(table: SeenTable) -> Iterator[Repair]:
-    """I1, I2, C7: what columns refer to as labels, and labels as columns."""
+    """I1, I2, C7: the references from columns to labels and back."""
     sides = _Sides(table.members, table.members, names.INDEXES)
     by_column, by_label = sides.wanted()
     for one in table.members:
@@ -270,7 +274,7 @@ def _labels(table: SeenTable) -> Iterator[Repair]:
 
 
 def _index_references(table: SeenTable, lost: Collection[int]) -> Iterator[Repair]:
-    """S2, C7: what columns refer to as indexes, without those that go; and indexes of unknown kinds as columns."""
+    """S2, C7: the references from columns to indexes that are not removed, and from these indexes to columns."""
     kept = [one for one in rules_indexes.index_datasets(table) if one.address not in lost and KIND in one.attributes]
     sides = _Sides(table.members, kept, names.SEARCH_INDEXES)
     by_column, by_index = sides.wanted()
@@ -280,7 +284,7 @@ def _index_references(table: SeenTable, lost: Collection[int]) -> Iterator[Repai
         stay = [place for place in dict.fromkeys(one.targets(names.SEARCH_INDEXES)) if place in others]
         wanted = [*wanted, *(place for place in stay if place is not None)]
         if set(one.targets(names.SEARCH_INDEXES)) & set(lost):
-            continue  # written when they are removed
+            continue  # rewritten when those indexes are removed
         yield from _rewritten_references(("S2", "C7"), one, names.SEARCH_INDEXES, wanted, table.index_by_address)
     for one in kept:
         yield from _rewritten_references(
@@ -292,7 +296,7 @@ def _index_references(table: SeenTable, lost: Collection[int]) -> Iterator[Repai
 
 
 def bad_indexes(table: SeenTable, wrong: Collection[str]) -> list[IndexPlan]:
-    """The indexes of known kinds that must go. `wrong` are the names of those whose contents are wrong."""
+    """The indexes of known kinds to remove. `wrong` are the names of those whose contents are wrong."""
     told = _told(table)
     referring: dict[int | None, list[str]] = {}
     for one in table.members:
@@ -316,7 +320,7 @@ def bad_indexes(table: SeenTable, wrong: Collection[str]) -> list[IndexPlan]:
 
 
 def _told(table: SeenTable) -> dict[str, tuple[tuple[str, str], ...]]:
-    """By path, what the rules S1 and S4 to S7 say of an index, notes left out."""
+    """The breaches of rules S1 and S4 to S7 by path of the index, without notes."""
     checks = (
         ("S1", rules_indexes.all_indexes_are_in_one_place),
         ("S4", rules_indexes.minmax_suits),
@@ -333,7 +337,7 @@ def _told(table: SeenTable) -> dict[str, tuple[tuple[str, str], ...]]:
 
 
 def _buildable(table: SeenTable, columns: Sequence[str]) -> str | None:
-    """The one column that an index can be built for; None when there is none, or it is not clear which."""
+    """The one column that an index can be built for; None if there is none or more than one."""
     if len(columns) != 1 or refusal(table.info.by_name[columns[0]]) is not None:
         return None
     return columns[0]

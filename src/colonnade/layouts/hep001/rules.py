@@ -1,8 +1,8 @@
-"""Every numbered rule of HEP001 as colonnade reads it, with the functions that look for a breach.
+"""The numbered rules of HEP001 as colonnade interprets them, with the functions that look for breaches.
 
-The numbers are those of the page of rules (see docs/checking.md): T the table group, C columns, I labels, S search
-indexes, M changes; H1 is the ground under all of them. A rule without functions is seen by who walks over the file
-(T6) or reads values (C6, S8), or by nobody: `NOT_SHOWN` says why. To add a rule: a function, and a line here.
+The numbers are those of docs/checking.md: T the table group, C columns, I labels, S search indexes, M changes; H1 is a
+precondition of all others. A rule without functions is checked by the code that walks over the file (T6) or reads
+values (C6, S8), or it cannot be checked: `NOT_SHOWN` explains why. To add a rule, add a function and an entry here.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from colonnade.layouts.hep001 import rules_labels as labels
 from colonnade.layouts.hep001 import rules_tables as tables
 from colonnade.model import Rule
 
-_MEND = "`colonnade fix` mends it."
-_REBUILD = "`colonnade fix` builds the index anew, or drops it; nothing is lost, an index holds no data."
+_MEND = "`colonnade fix` repairs it."
+_REBUILD = "`colonnade fix` rebuilds or drops the index. No data is lost: an index holds none."
 
 RULES: tuple[Rule, ...] = (
     Rule(
         "H1",
         "2",
-        "HDF5 can read what is there: links lead somewhere, headers, attributes and rows can be read.",
-        "Get the file again from where it came from, or from a backup.",
+        "HDF5 can read the file: links lead to objects; headers, attributes and rows can be read.",
+        "Get the file again from its source or from a backup.",
         (tables.everything_can_be_read,),
         deep=True,
     ),
@@ -37,14 +37,14 @@ RULES: tuple[Rule, ...] = (
         "T2",
         "5.2",
         "VERSION is a scalar ASCII string of fixed length, 1.0.",
-        "If the table follows this revision, write VERSION as the ASCII text 1.0.",
+        "If the table follows this revision, write VERSION as the ASCII string 1.0.",
         (tables.version_is_known,),
     ),
     Rule(
         "T3",
         "5.3",
-        "Texts of the table (TITLE, description, _index, units_vocabulary, encoding-type, encoding-version) are scalar "
-        "UTF-8 strings of fixed length.",
+        "String attributes of the table (TITLE, description, _index, units_vocabulary, encoding-type, "
+        "encoding-version) are scalar UTF-8 strings of fixed length.",
         _MEND,
         (tables.texts_are_stored_right,),
     ),
@@ -60,20 +60,20 @@ RULES: tuple[Rule, ...] = (
         "T6",
         "5.4",
         "Tables may be anywhere in the file; links to other files are not followed.",
-        "Check the other file by itself.",
+        "Check the other file separately.",
     ),
     Rule(
         "T7",
         "4",
-        "Nothing but the table's own objects is below its group.",
-        "It is left alone; move it elsewhere if it is not meant to be there.",
+        "The group of a table contains only the table's own objects.",
+        "The object is left alone. Move it elsewhere if it is not meant to be there.",
         (tables.foreign_objects,),
     ),
     Rule(
         "C1",
         "6.1, 9.1",
-        "A column is a dataset of rank 1 directly in the table's group; all columns have one length.",
-        "Write the column anew with the rows of the table.",
+        "A column is a dataset of rank 1 directly in the table's group; all columns have the same length.",
+        "Write the column again with the rows of the table.",
         (columns.columns_have_rank_one, columns.columns_have_one_length),
     ),
     Rule(
@@ -93,37 +93,37 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "C4",
         "6.2",
-        "A column is of any HDF5 datatype; one without a form in memory is read as raw bytes.",
-        "Nothing, unless you need its values.",
+        "A column may have any HDF5 datatype; one without an in-memory type is read as raw bytes.",
+        "No action is needed, unless you need its values.",
         (columns.types_are_mapped,),
     ),
     Rule(
         "C5",
         "6.3",
         "A column has its own storage, chunks and filters.",
-        "Repack or copy the data into the file; install the filter that is missing.",
+        "Repack or copy the data into the file; install the missing filter.",
         (columns.rows_are_in_the_file,),
         deep=True,
     ),
     Rule(
         "C6",
         "6.4",
-        "Missing rows are marked by the fill value that the writer set, which the description names.",
-        "Say in the description which value means missing.",
+        "Missing rows are marked by the fill value set by the writer, which the description names.",
+        "State in the description which value means missing.",
         deep=True,
     ),
     Rule(
         "C7",
         "6.5",
-        "Texts of a column are scalar UTF-8 strings of fixed length, its references object references.",
+        "String attributes of a column are scalar UTF-8 strings of fixed length; its references are object references.",
         _MEND,
         (columns.column_attributes_are_stored_right,),
     ),
     Rule(
         "C8",
         "6.6",
-        "A categorical holds integer codes, each that of a category, or -1 (unsigned: the fill value) for missing.",
-        "Write the codes anew.",
+        "A categorical holds integer codes: the number of a category, or -1 (unsigned: the fill value) for missing.",
+        "Write the codes again.",
         (categoricals.codes_are_integers,),
         deep=True,
     ),
@@ -131,13 +131,13 @@ RULES: tuple[Rule, ...] = (
         "C9",
         "6.6, 9.5",
         "Categories are a dataset of rank 1 in the table's group, with encoding-type 'categorical' and a flag ordered.",
-        "`colonnade fix` mends the attributes; categories that are lost must be written anew.",
+        "`colonnade fix` repairs the attributes; lost categories must be written again.",
         (categoricals.categories_are_there, categoricals.categories_say_what_they_are),
     ),
     Rule(
         "I1",
         "7.1",
-        "A label is a dataset of rank 1 and of the table's length, with references to its columns in _columns_list.",
+        "A label is a dataset of rank 1 with the table's length, and refers to its columns in _columns_list.",
         _MEND,
         (labels.labels_have_the_rows, labels.labels_list_columns),
     ),
@@ -151,7 +151,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "I4",
         "5.3",
-        "Where there are labels, _index names the first.",
+        "If there are labels, _index names the first.",
         "Set _index to the label that names the rows.",
         (labels.first_label_is_named,),
     ),
@@ -159,7 +159,7 @@ RULES: tuple[Rule, ...] = (
         "S1",
         "8.1",
         "The group _search_indexes holds every search index and nothing else.",
-        "Move it: indexes into the group, other objects out of it.",
+        "Move indexes into the group and other objects out of it.",
         (indexes.all_indexes_are_in_one_place,),
     ),
     Rule(
@@ -173,24 +173,24 @@ RULES: tuple[Rule, ...] = (
         "S3",
         "8.3, 9.4",
         "Every index has KIND, a scalar ASCII string of fixed length; unknown kinds are not used.",
-        "Nothing for an unknown kind; an index without KIND can only be removed.",
+        "An unknown kind needs no action; an index without KIND can only be removed.",
         (indexes.indexes_say_their_kind,),
     ),
-    Rule("S4", "8.4", "CHUNK_MINMAX has one entry a chunk: min, max, nan_count, fill_count, n; and chunk_shape.",
+    Rule("S4", "8.4", "CHUNK_MINMAX has one entry per chunk (min, max, nan_count, fill_count, n), and chunk_shape.",
          _REBUILD, (indexes.minmax_suits,)),
-    Rule("S5", "8.5", "SORTED_ROWS has the row numbers of the column, unsigned, the lengths of its tails, and ordered.",
+    Rule("S5", "8.5", "SORTED_ROWS has the unsigned row numbers of the column in order, its tail lengths, and ordered.",
          _REBUILD, (indexes.sorted_rows_suit,)),
-    Rule("S6", "8.6", "BITMAP has a row of bits for each of its values, which _values leads to; and ordered.",
+    Rule("S6", "8.6", "BITMAP has one row of bits for each value of the dataset that _values refers to, and ordered.",
          _REBUILD, (indexes.bitmap_suits,)),
-    Rule("S7", "8.7", "CHUNK_BLOOM has a filter a chunk, k, m_bits, hash_family and chunk_shape.",
+    Rule("S7", "8.7", "CHUNK_BLOOM has one filter per chunk, k, m_bits, hash_family and chunk_shape.",
          _REBUILD, (indexes.bloom_suits,)),
-    Rule("S8", "12", "An index says what its column says.", _REBUILD, deep=True),
+    Rule("S8", "12", "The contents of an index match its column.", _REBUILD, deep=True),
 )  # fmt: skip
 
-# Numbers of the page that no file can break, or no file can show to be broken.
+# Rules that no file can break, or whose breach a file cannot show.
 NOT_SHOWN: dict[str, str] = {
     "I3": "a permission: a dataset may be column and label at once",
     "M1": "about changes: a change that breaks a rule shows as a breach of that rule",
-    "M2": "about changes: an index that did not follow one shows as a breach of S4 to S8",
-    "M3": "about changes: a file does not tell how it came about; a journal beside it is rolled back when it is opened",
+    "M2": "about changes: an index that was not updated shows as a breach of S4 to S8",
+    "M3": "about changes: a file does not show how it was written; a journal next to it is rolled back on opening",
 }

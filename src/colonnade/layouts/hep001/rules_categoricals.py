@@ -1,4 +1,4 @@
-"""Rules for categoricals: C8 their codes, C9 their categories."""
+"""The rules for categoricals: C8 for codes, C9 for categories."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def categoricals(table: SeenTable) -> list[SeenDataset]:
 
 
 def codes_are_integers(table: SeenTable) -> Iterator[Breach]:
-    """C8: codes are integers; signed ones mark a missing row with -1."""
+    """C8: codes are integers; signed codes mark a missing row with -1."""
     for one in categoricals(table):
         if one.info is None:
             continue
@@ -28,7 +28,7 @@ def codes_are_integers(table: SeenTable) -> Iterator[Breach]:
         elif one.info.type.signed and one.info.fill is not None:
             fill = int(np.frombuffer(one.info.fill, dtype=memory_dtype(one.info.type))[0])
             if fill != -1:
-                message = "the fill value of signed codes is not -1, which alone marks a missing row"
+                message = "the fill value of signed codes is not -1, the only code that marks a missing row"
                 yield Breach("warning", one.path, message, str(fill), "-1")
 
 
@@ -37,29 +37,29 @@ def categories_are_there(table: SeenTable) -> Iterator[Breach]:
     for one in categoricals(table):
         targets = one.targets(names.CATEGORIES)
         if not targets:
-            continue  # no reference at all: told by C7
+            continue  # no reference at all: reported by C7
         held = table.by_address.get(targets[0])
         expected = "a dataset of rank 1 in the table's group"
         if targets[0] is None:
             yield Breach("error", one.path, "_categories refers to nothing", "a reference that leads nowhere", expected)
         elif held is None:
-            message = "_categories refers to no dataset of the table's group"
+            message = "_categories does not refer to a dataset of the table's group"
             yield Breach("error", one.path, message, "an object elsewhere", expected)
         elif not held.is_flat and held.problem is None:
-            yield Breach("error", one.path, "the categories have not rank 1", held.shape_text, expected)
+            yield Breach("error", one.path, "the categories do not have rank 1", held.shape_text, expected)
 
 
 def categories_say_what_they_are(table: SeenTable) -> Iterator[Breach]:
-    """C9: categories carry `encoding-type` and `ordered`."""
+    """C9: categories have the attributes `encoding-type` and `ordered`."""
     for one in table.categories:
         yield from _encoding_type(one)
         yield from flag_breaches(one.path, names.ORDERED, one.attributes.get(names.ORDERED))
 
 
 def _encoding_type(one: SeenDataset) -> Iterator[Breach]:
-    """Here the document asks for a UTF-8 string, be it of fixed or of variable length."""
+    """Breaches of `encoding-type`. Here the standard allows a UTF-8 string of fixed or of variable length."""
     held = one.attributes.get(names.ENCODING_TYPE)
-    text, expected = text_of(held), "the scalar text 'categorical', utf-8"
+    text, expected = text_of(held), "the scalar string 'categorical', utf-8"
     if held is None:
         yield Breach("error", one.path, "the categories have no encoding-type", "no such attribute", expected)
     elif held.problem is not None:
@@ -68,4 +68,4 @@ def _encoding_type(one: SeenDataset) -> Iterator[Breach]:
         found = stored_as(held) if text is None else repr(text) if is_utf8(text) else ascii(text)
         yield Breach("error", one.path, "encoding-type is not 'categorical'", found, expected)
     elif held.shape != () or held.type is None or held.type.charset != "utf-8":
-        yield Breach("warning", one.path, "encoding-type is no scalar UTF-8 text", stored_as(held), expected)
+        yield Breach("warning", one.path, "encoding-type is not a scalar UTF-8 string", stored_as(held), expected)

@@ -1,4 +1,4 @@
-"""Rules for columns: C1 to C7, as far as headers and attributes show. What values show is in `rules_values`."""
+"""The rules C1 to C7 for columns, as far as headers and attributes show. `rules_values` checks the values."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from colonnade.layouts.hep001.rules_tables import listed_order
 from colonnade.layouts.hep001.seen import COLUMN_TEXTS, SeenTable
 from colonnade.model import Breach, StoredType
 
-_SPARSE = "Write the column without sparse=True if others than colonnade shall read it."
+_SPARSE = "Write the column without sparse=True if programs other than colonnade must read it."
 
 
 def columns_have_rank_one(table: SeenTable) -> Iterator[Breach]:
-    """C1: what column-order names is a dataset of rank 1."""
+    """C1: every name in column-order is a dataset of rank 1."""
     for name in dict.fromkeys(listed_order(table) or ()):
         one = table.datasets.get(name)
         if one is not None and one.problem is None and not one.is_flat:
@@ -30,12 +30,12 @@ def columns_have_one_length(table: SeenTable) -> Iterator[Breach]:
 
 
 def names_are_allowed(table: SeenTable) -> Iterator[Breach]:
-    """C2: what a column may be called."""
+    """C2: the names that a column may have."""
     for one in table.members:
         if not is_utf8(one.name):
             yield Breach("error", one.path, "the name is not UTF-8", ascii(one.name), "a name in UTF-8")
         elif one.name == names.SEARCH_INDEXES:
-            message = "a dataset has the name that is for the group of search indexes"
+            message = "a dataset has the name reserved for the group of search indexes"
             yield Breach("error", one.path, message, one.name, "another name")
         elif one.name.startswith("_"):
             message = "the name begins with an underscore, which HEP001 reserves"
@@ -43,7 +43,7 @@ def names_are_allowed(table: SeenTable) -> Iterator[Breach]:
 
 
 def categories_are_referred_to(table: SeenTable) -> Iterator[Breach]:
-    """C3: a dataset that is marked as categories is those of some column."""
+    """C3: a dataset that is marked as categories belongs to a column."""
     used = {one.name for one in table.categories}
     for one in table.datasets.values():
         if one.name in used or not one.is_flat:
@@ -54,11 +54,11 @@ def categories_are_referred_to(table: SeenTable) -> Iterator[Breach]:
 
 
 def types_are_mapped(table: SeenTable) -> Iterator[Breach]:
-    """C4: any datatype is legal; those that have no form in memory are told."""
+    """C4: any datatype is legal; those without an in-memory type are reported."""
     for one in table.members:
         if one.info is not None and _is_unmapped(one.info.type):
             message = "values of this datatype are read as raw bytes"
-            yield Breach("note", one.path, message, str(one.info.type), "a datatype with a form in memory")
+            yield Breach("note", one.path, message, str(one.info.type), "a datatype with an in-memory type")
 
 
 def _is_unmapped(stored: StoredType) -> bool:
@@ -67,10 +67,10 @@ def _is_unmapped(stored: StoredType) -> bool:
 
 
 def rows_are_in_the_file(table: SeenTable) -> Iterator[Breach]:
-    """C5: any storage is legal; rows that lie in other files are told, and those that only some readers know."""
+    """C5: any storage is legal; rows in other files, and storage that only some readers support, are reported."""
     for one in (*table.members, *table.categories):
         if one.info is not None and one.info.storage in ("external", "virtual"):
-            message = "the rows lie in other files, which may change or be lost"
+            message = "the rows are stored in other files, which may change or be lost"
             yield Breach("warning", one.path, message, f"{one.info.storage} storage", "rows inside the file")
         elif one.info is not None and one.info.storage == "sectioned":
             message = "this column is sparse: no released HDF5 library reads it"
@@ -78,7 +78,7 @@ def rows_are_in_the_file(table: SeenTable) -> Iterator[Breach]:
 
 
 def column_attributes_are_stored_right(table: SeenTable) -> Iterator[Breach]:
-    """C7: texts and references of columns and labels."""
+    """C7: string attributes and references of columns and labels."""
     for one in table.members:
         for name in COLUMN_TEXTS:
             yield from text_breaches(one.path, name, one.attributes.get(name))

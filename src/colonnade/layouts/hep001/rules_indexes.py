@@ -1,6 +1,6 @@
-"""Rules for search indexes: S1 to S7, as far as headers and attributes show. S8, their contents, is checked by values.
+"""The rules S1 to S7 for search indexes, as far as headers and attributes show. S8, the contents, needs the values.
 
-Whether an index suits its column is asked of the index kind itself, so that the checker and the queries agree.
+The index kind itself decides whether an index matches its column, so that the checker and the queries agree.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ _HOME = f"the group {names.SEARCH_INDEXES}"
 
 
 def values_datasets(table: SeenTable) -> set[int | None]:
-    """Where the values of bitmaps are kept."""
+    """The addresses of the values datasets of bitmaps."""
     return {place for one in table.indexes.values() for place in one.targets("_values")}
 
 
 def index_datasets(table: SeenTable) -> list[SeenDataset]:
-    """The search indexes, without the values of bitmaps."""
+    """The search indexes, without the values datasets of bitmaps."""
     values = values_datasets(table)
     return [one for one in table.indexes.values() if one.address not in values and one.problem is None]
 
 
 def column_of(table: SeenTable, one: SeenDataset) -> SeenDataset | None:
-    """The one column that an index is for; None when it does not say so."""
+    """The one column of an index; None if it does not refer to exactly one."""
     targets = one.targets(names.COLUMNS_LIST)
     return table.member_by_address.get(targets[0]) if len(targets) == 1 else None
 
 
 def all_indexes_are_in_one_place(table: SeenTable) -> Iterator[Breach]:
-    """S1: search indexes are in `_search_indexes`, and nothing else is."""
+    """S1: search indexes are in `_search_indexes`, which contains nothing else."""
     for child in table.index_children:
         if child.kind not in ("dataset", "broken"):
             where = f"{table.path.rstrip('/')}/{names.SEARCH_INDEXES}/{child.name}"
             yield Breach("error", where, f"a {child.kind} among the search indexes", child.kind, "index datasets only")
     for name in sorted(table.misplaced):
-        message = "a search index beside the columns"
+        message = "a search index among the columns"
         yield Breach("error", table.datasets[name].path, message, "in the table's group", f"in {_HOME}")
 
 
 def columns_and_indexes_agree(table: SeenTable) -> Iterator[Breach]:
-    """S2: an index lists a column exactly when the column refers to it; of the four kinds, exactly one column."""
+    """S2: an index lists a column exactly when the column refers to it. The four kinds list exactly one column."""
     listed = {one.address: set(one.targets(names.COLUMNS_LIST)) for one in table.indexes.values()}
     for one in index_datasets(table):
         yield from _columns_of_index(table, one)
@@ -69,16 +69,16 @@ def _columns_of_index(table: SeenTable, one: SeenDataset) -> Iterator[Breach]:
     expected = "a reference to one column of the table"
     if held is None:
         if KIND in one.attributes:
-            yield Breach(
-                "error", one.path, "the index does not say which column it is for", "no such attribute", expected
-            )
+            yield Breach("error", one.path, "the index does not name its column", "no such attribute", expected)
         return
     yield from reference_breaches(one.path, names.COLUMNS_LIST, held, scalar=False)
     targets = one.targets(names.COLUMNS_LIST)
     if held.is_references and any(place not in table.member_by_address for place in targets):
-        yield Breach("error", one.path, "_columns_list refers to no column of this table", "another object", expected)
+        yield Breach(
+            "error", one.path, "_columns_list refers to something else than a column", "another object", expected
+        )
     elif held.is_references and len(targets) != 1 and text_of(one.attributes.get(KIND)) in WORDS:
-        message = "an index of this kind is for exactly one column"
+        message = "an index of this kind must have exactly one column"
         yield Breach("error", one.path, message, f"{len(targets)} columns", expected)
     for place in dict.fromkeys(targets):
         column = table.member_by_address.get(place)
@@ -93,9 +93,9 @@ def _indexes_of_column(table: SeenTable, one: SeenDataset, listed: dict[int, set
         index = table.index_by_address.get(place)
         beside = table.by_address.get(place)
         if beside is not None and beside.name in table.misplaced:
-            continue  # told by S1
+            continue  # reported by S1
         if index is None or place is None:
-            message = f"{names.SEARCH_INDEXES} refers to no search index of this table"
+            message = f"{names.SEARCH_INDEXES} does not refer to a search index of this table"
             yield Breach("error", one.path, message, "a reference that leads elsewhere", f"datasets in {_HOME}")
         elif one.address not in listed[place] and names.COLUMNS_LIST in index.attributes:
             message = f"column {one.name!r} refers to this index, which does not list it"
@@ -106,22 +106,22 @@ def _indexes_of_column(table: SeenTable, one: SeenDataset, listed: dict[int, set
 
 
 def indexes_say_their_kind(table: SeenTable) -> Iterator[Breach]:
-    """S3: KIND is there and stored right; a kind that is not known is listed."""
+    """S3: KIND exists and is stored correctly. Unknown kinds are reported."""
     for one in index_datasets(table):
         held = one.attributes.get(KIND)
         if held is None:
-            message = "an index without KIND, and no values of a bitmap either"
+            message = "an index without KIND, which is not the values of a bitmap either"
             yield Breach("error", one.path, message, "no such attribute", f"one of {', '.join(WORDS)}")
             continue
         yield from text_breaches(one.path, KIND, held, "ascii")
         text = text_of(held)
         if text is not None and text not in WORDS:
-            message = "an index of a kind that is not known here: it is kept, and not used"
+            message = "an index of an unknown kind: it is kept, but not used"
             yield Breach("note", one.path, message, repr(shown_name(text)), f"one of {', '.join(WORDS)}")
 
 
 def word_of(one: SeenDataset) -> str | None:
-    """The kind of an index, in our words; None when it is not known here."""
+    """The kind of an index as a key of KINDS; None if it is unknown."""
     return WORDS.get(text_of(one.attributes.get(KIND)) or "")
 
 
@@ -130,7 +130,7 @@ def _of_kind(table: SeenTable, word: str) -> Iterator[SeenDataset]:
 
 
 def _suits(table: SeenTable, one: SeenDataset, word: str, attributes: Iterator[Breach]) -> Iterator[Breach]:
-    """What is wrong with its attributes; if nothing serious, why it is of no use for its column."""
+    """Breaches of the index's attributes; if there is no error among them, why it cannot be used for its column."""
     told = list(attributes)
     yield from told
     column = column_of(table, one)
@@ -138,20 +138,20 @@ def _suits(table: SeenTable, one: SeenDataset, word: str, attributes: Iterator[B
         return
     info = table.column_info(column)
     if info.problem is not None:
-        return  # told by C1, C8 or C9
+        return  # reported by C1, C8 or C9
     if domain_of(info.type) is None:
         message = f"column {column.name!r} cannot have an index: its values cannot be compared"
-        yield Breach("error", one.path, message, str(info.type), "a type whose values have an order")
+        yield Breach("error", one.path, message, str(info.type), "a type whose values can be ordered")
         return
     reason = refusal(info)
     if reason is not None:
-        message = f"this index of column {column.name!r} is not used here: {reason}"
+        message = f"this index of column {column.name!r} is not used: {reason}"
         yield Breach("note", one.path, message, reason, "a column whose index can be used")
         return
     problem = _problem(one, info, word)
     if problem is not None:
-        message = f"the index does not suit column {column.name!r}: {problem}"
-        yield Breach("error", one.path, message, problem, f"a {KINDS[word].name} of this column as it is")
+        message = f"the index does not match column {column.name!r}: {problem}"
+        yield Breach("error", one.path, message, problem, f"a {KINDS[word].name} that matches this column")
 
 
 def _problem(one: SeenDataset, column: ColumnInfo, word: str) -> str | None:
@@ -192,11 +192,11 @@ def _values_are_beside(table: SeenTable, one: SeenDataset) -> Iterator[Breach]:
     held = one.attributes.get("_values")
     expected = f"a scalar object reference to a dataset in {_HOME}"
     if held is None:
-        yield Breach("error", one.path, "the bitmap does not say where its values are", "no such attribute", expected)
+        yield Breach("error", one.path, "the bitmap does not refer to its values", "no such attribute", expected)
         return
     yield from reference_breaches(one.path, "_values", held, scalar=True)
     if any(place not in table.index_by_address for place in one.targets("_values")):
-        message = "the values of this bitmap are not kept beside it"
+        message = "the values of this bitmap are not in the group of search indexes"
         yield Breach("error", one.path, message, "a reference that leads elsewhere", expected)
 
 

@@ -1,4 +1,4 @@
-"""Rules for labels, which HEP001 calls index datasets: I1, I2 and I4."""
+"""The rules I1, I2 and I4 for labels, which HEP001 calls index datasets."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from colonnade.layouts.hep001.seen import SeenDataset, SeenTable
 from colonnade.model import Breach
 
 Targets = dict[int | None, set[int | None]]
-"""Of each object, by address, the addresses of those it refers to."""
+"""The address of each object to the addresses of the objects it refers to."""
 
 
 def labels_have_the_rows(table: SeenTable) -> Iterator[Breach]:
-    """I1: rank 1, and the table's length."""
+    """I1: a label has rank 1 and the table's length."""
     columns = {one.name for one in table.columns}
     for one in table.datasets.values():
         if names.COLUMNS_LIST not in one.attributes or one.name in table.misplaced or one.problem is not None:
@@ -35,12 +35,12 @@ def labels_list_columns(table: SeenTable) -> Iterator[Breach]:
         yield from reference_breaches(one.path, names.COLUMNS_LIST, held, scalar=False)
         lost = sum(place not in members for place in one.targets(names.COLUMNS_LIST))
         if lost:
-            message = f"_columns_list holds {_references(lost)} to no column of this table"
+            message = f"_columns_list holds {_references(lost)} not to columns of this table"
             yield Breach("error", one.path, message, _references(lost), "references to columns of this table")
 
 
 def labels_and_columns_agree(table: SeenTable) -> Iterator[Breach]:
-    """I2: a label lists a column exactly when the column refers to it, and each does so once."""
+    """I2: a label lists a column exactly when the column refers to it, and each does so only once."""
     listed: Targets = {label.address: set(label.targets(names.COLUMNS_LIST)) for label in table.labels}
     referred: Targets = {one.address: set(one.targets(names.INDEXES)) for one in table.members}
     for one in table.members:
@@ -58,7 +58,7 @@ def _one_column(table: SeenTable, one: SeenDataset, listed: Targets) -> Iterator
     for place in dict.fromkeys(one.targets(names.INDEXES)):
         target = table.by_address.get(place)
         if target is None or place is None or target.name in table.misplaced:
-            message = "_indexes refers to no dataset of this table"
+            message = "_indexes does not refer to a dataset of this table"
             yield Breach("error", one.path, message, "a reference that leads elsewhere", "references to labels")
         elif one.address not in listed.get(place, set()):
             message = f"column {one.name!r} refers to this dataset in _indexes, which does not list it"
@@ -80,7 +80,7 @@ def _references(count: int) -> str:
 
 
 def first_label_is_named(table: SeenTable) -> Iterator[Breach]:
-    """I4: where there are labels, `_index` says which comes first."""
+    """I4: if there are labels, `_index` names the first."""
     if table.labels and names.INDEX not in table.attributes:
-        message = "there are labels, but no _index says which one names the rows"
+        message = "there are labels, but no _index that tells which one names the rows"
         yield Breach("note", table.path, message, "no such attribute", "the name of a label")

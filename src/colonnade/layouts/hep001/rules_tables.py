@@ -1,4 +1,4 @@
-"""Rules for the table group: T1 to T5, T7; and H1, that HDF5 can read what is there."""
+"""The rules T1 to T5 and T7 for the table group, and H1: HDF5 can read the file."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from colonnade.layouts.hep001.rules_attributes import stored_as, text_breaches, 
 from colonnade.layouts.hep001.seen import SeenTable
 from colonnade.model import Breach, shown_name
 
-_WRITE_CLASS = "If it is meant as a table, write CLASS as the scalar ASCII text COLUMN_TABLE."
+_WRITE_CLASS = "If it is meant as a table, write CLASS as the scalar ASCII string COLUMN_TABLE."
 _NEWER = "Check it with a newer version of colonnade."
 _FOREIGN = {
-    "group": "a group that is no part of the table",
-    "datatype": "a named datatype, which is no part of the table",
-    "soft link": "a soft link, which is not followed: what it leads to is no column",
+    "group": "a group that is not part of the table",
+    "datatype": "a named datatype, which is not part of the table",
+    "soft link": "a soft link, which is not followed: its target is not a column",
     "external link": "a link to another file, which is not followed",
 }
 
 
 def class_says_table(table: SeenTable) -> Iterator[Breach]:
-    """T1: CLASS is a scalar of exactly 12 bytes of ASCII."""
+    """T1: CLASS is a scalar string of exactly 12 ASCII bytes."""
     held = table.attributes.get(names.CLASS)
     if held is None or held.type is None:
         return
     expected = "a scalar string of 12 bytes, ascii"
     if held.shape != ():
-        message = "CLASS is no scalar: other readers do not see this table"
+        message = "CLASS is not a scalar: other readers do not recognise this table"
         yield Breach("error", table.path, message, stored_as(held), expected)
         return
     storage = list(text_breaches(table.path, names.CLASS, held, "ascii"))
     yield from storage
     if not storage and held.type.size != len(names.CLASS_VALUE):
-        yield Breach("warning", table.path, "CLASS is not of 12 bytes", stored_as(held), expected)
+        yield Breach("warning", table.path, "CLASS does not have 12 bytes", stored_as(held), expected)
 
 
 def version_is_known(table: SeenTable) -> Iterator[Breach]:
-    """T2: VERSION is there, is a number that this revision covers, and is stored as ASCII."""
+    """T2: VERSION exists, is a number that this revision covers, and is stored as ASCII."""
     held = table.attributes.get(names.VERSION)
     expected = f"'{names.VERSION_VALUE}'"
     if held is None:
@@ -52,35 +52,35 @@ def version_is_known(table: SeenTable) -> Iterator[Breach]:
     text = text_of(held)
     match = re.fullmatch(r"(\d{1,6})(?:\.(\d{1,6}))?(?:\..*)?", text or "")
     if text is not None and match is None:
-        yield Breach("error", table.path, "VERSION is no version number", repr(text), expected)
+        yield Breach("error", table.path, "VERSION is not a version number", repr(text), expected)
     elif match is not None and int(match[1]) < 1:
-        yield Breach("warning", table.path, "VERSION is of no published revision", repr(text), expected)
+        yield Breach("warning", table.path, "VERSION is not a published revision", repr(text), expected)
     elif match is not None and int(match[2] or 0) > 0:
-        message = "VERSION is of a later revision, which is read as this one"
+        message = "VERSION is a later revision, which is read like this one"
         yield Breach("note", table.path, message, repr(text), expected)
 
 
 def texts_are_stored_right(table: SeenTable) -> Iterator[Breach]:
-    """T3: the optional texts of the table."""
+    """T3: the optional string attributes of the table."""
     for name in names.GROUP_ATTRIBUTES:
         if name not in (names.CLASS, names.VERSION, names.COLUMN_ORDER):
             yield from text_breaches(table.path, name, table.attributes.get(name))
 
 
 def order_is_stored_right(table: SeenTable) -> Iterator[Breach]:
-    """T4: column-order is a 1-D array of UTF-8 texts of fixed length; there when a table has several columns."""
+    """T4: column-order is a 1-D array of UTF-8 strings of fixed length, required if a table has several columns."""
     held = table.attributes.get(names.COLUMN_ORDER)
     expected = "a 1-D array of strings of fixed length, utf-8"
     if held is None:
         if len(table.columns) > 1:
-            message = "there is no column-order, so columns have no order"
+            message = "there is no column-order, so the order of columns is undefined"
             yield Breach("warning", table.path, message, "no such attribute", expected)
     elif held.problem is not None:
         return
     elif not held.is_text and held.values + (held.shape or ()) != (0,):
-        yield Breach("error", table.path, "column-order holds no texts", stored_as(held), expected)
+        yield Breach("error", table.path, "column-order does not hold strings", stored_as(held), expected)
     elif held.type is None or held.shape is None or len(held.shape) != 1:
-        yield Breach("warning", table.path, "column-order is no 1-D array", stored_as(held), expected)
+        yield Breach("warning", table.path, "column-order is not a 1-D array", stored_as(held), expected)
     elif held.type.kind == "text":
         yield Breach("warning", table.path, "column-order is of variable length", stored_as(held), expected)
     elif held.is_text and held.type.charset != "utf-8":
@@ -112,7 +112,7 @@ def order_lists_every_column_once(table: SeenTable) -> Iterator[Breach]:
 
 
 def listed_order(table: SeenTable) -> list[str] | None:
-    """The names in column-order; None when there is none that can be read."""
+    """The names in column-order; None if it does not exist or cannot be read."""
     held = table.attributes.get(names.COLUMN_ORDER)
     return held.texts() if held is not None and held.is_text else None
 
@@ -132,7 +132,7 @@ def index_leads_to_rows(table: SeenTable) -> Iterator[Breach]:
 
 
 def foreign_objects(table: SeenTable) -> Iterator[Breach]:
-    """T7: what lies in the group and is no part of the table."""
+    """T7: objects in the group that are not part of the table."""
     order = set(listed_order(table) or ())
     for child in table.children:
         if child.name == names.SEARCH_INDEXES and child.kind == "group":
@@ -144,11 +144,11 @@ def foreign_objects(table: SeenTable) -> Iterator[Breach]:
         if one is None or one.problem is not None or one.is_flat or child.name in order:
             continue
         if names.COLUMNS_LIST not in one.attributes:
-            yield Breach("note", where, "a dataset that is no column: its rank is not 1", one.shape_text, "rank 1")
+            yield Breach("note", where, "a dataset that is not a column: its rank is not 1", one.shape_text, "rank 1")
 
 
 def everything_can_be_read(table: SeenTable) -> Iterator[Breach]:
-    """H1: links lead somewhere, headers and attributes can be read."""
+    """H1: links lead to objects; headers and attributes can be read."""
     for child in (*table.children, *table.index_children):
         if child.kind == "broken" and child.name not in table.datasets:
             where = join_path(table.path, child.name)
@@ -166,11 +166,11 @@ def everything_can_be_read(table: SeenTable) -> Iterator[Breach]:
                 yield Breach("error", one.path, f"attribute {name}: {held.problem}")
 
 
-# -- what claims to be a table and is none --
+# -- objects that claim to be a table but are not --
 
 
 def claim(group: Any, path: str) -> tuple[str, Breach] | None:
-    """Of a group that is no table: the rule that it breaks if it was meant to be one, and how; None when it was not."""
+    """For a group that is not a table: the rule it breaks if it was meant to be one, and how; otherwise None."""
     held = attributes.look(group, names.CLASS)
     if held is None or not held.is_text:
         return _claim_by_parts(group, path, "no such attribute" if held is None else stored_as(held))
@@ -179,7 +179,7 @@ def claim(group: Any, path: str) -> tuple[str, Breach] | None:
         message = "a table of a later revision of HEP001, which is not read and not checked here"
         return "T2", Breach("note", path, message, f"the attribute {names.LATER_REVISION}", "HEP001 1.0", _NEWER)
     if any(text.upper() == names.CLASS_VALUE for text in said):
-        message = "CLASS is almost that of a table: readers pass this group over"
+        message = "CLASS is almost that of a table: readers ignore this group"
         found = f"{stored_as(held)}: {', '.join(map(ascii, said[:4]))}"
         return "T1", Breach("error", path, message, found, f"'{names.CLASS_VALUE}'", _WRITE_CLASS)
     return None
@@ -188,29 +188,29 @@ def claim(group: Any, path: str) -> tuple[str, Breach] | None:
 def _claim_by_parts(group: Any, path: str, found: str) -> tuple[str, Breach] | None:
     if not _looks_like_a_table(group):
         return None
-    message = "this group is laid out as a table, but has no CLASS that says so"
+    message = "this group is laid out as a table, but has no CLASS that declares it"
     return "T1", Breach("error", path, message, found, f"'{names.CLASS_VALUE}'", _WRITE_CLASS)
 
 
 def _looks_like_a_table(group: Any) -> bool:
-    """VERSION and column-order together, or a group of search indexes: nobody else writes these."""
+    """Whether there are VERSION and column-order, or a group of search indexes. Only HEP001 tables have these."""
     if attributes.look(group, names.VERSION) is not None and attributes.look(group, names.COLUMN_ORDER) is not None:
         return True
     return any(child.name == names.SEARCH_INDEXES and child.kind == "group" for child in children(group))
 
 
 def dataset_claim(group: Any, path: str, child: Child) -> tuple[str, Breach] | None:
-    """The same of a dataset: a table is a group."""
+    """For a dataset that claims to be a table, which must be a group: the rule it breaks, and how; otherwise None."""
     dataset = open_dataset(group, child.name)
     text = attributes.read_text(dataset, names.CLASS) if dataset is not None else None
     if text != names.CLASS_VALUE:
         return None
     where, advice = join_path(path, child.name), "Remove CLASS from it."
-    return "T1", Breach("error", where, "a dataset says it is a table", "a dataset", "a group", advice)
+    return "T1", Breach("error", where, "a dataset claims to be a table", "a dataset", "a group", advice)
 
 
 def unseen(path: str, error: ColonnadeError) -> tuple[str, Breach]:
-    """A table that cannot be looked at: the rule that this breaks, and how."""
+    """For a table that cannot be read: the rule it breaks, and how."""
     if isinstance(error, UnsupportedError):
         found = repr(error.facts.get("found"))
         return "T2", Breach("error", path, f"{error}; it is not checked", found, f"'{names.VERSION_VALUE}'", _NEWER)

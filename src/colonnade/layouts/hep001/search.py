@@ -1,7 +1,7 @@
-"""Search indexes of a HEP001 table: what leads from a column to its indexes and back (S1-S3).
+"""Search indexes of a HEP001 table: the references between columns and their indexes (S1-S3).
 
-Found by reference, never by name: an index lists its column in `_columns_list`, the column lists it in
-`_search_indexes`.
+Indexes are found by reference, never by name: an index lists its column in `_columns_list`, and the column lists the
+index in `_search_indexes`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from colonnade.model import TableInfo
 
 
 def search_indexes(group: Any, info: TableInfo) -> list[PlacedIndex]:
-    """Every search index of the table, in the order of their names."""
+    """All search indexes of the table, sorted by name."""
     datasets = index_datasets(group)
     if not datasets:
         return []
@@ -29,7 +29,7 @@ def search_indexes(group: Any, info: TableInfo) -> list[PlacedIndex]:
 
 
 def _named_after(index: str, info: TableInfo) -> str | None:
-    """The column that an index is called after, if it is: `<column>__<kind>`."""
+    """The column that an index is named after (`<column>__<kind>`), if there is one."""
     column = index.rpartition("__")[0]
     return column if column in info.by_name else None
 
@@ -39,7 +39,7 @@ def _listed(dataset: Any) -> list[int]:
 
 
 class _Columns:
-    """Columns of a table by their addresses, and which indexes each refers to."""
+    """The columns of a table by address, and the indexes that each refers to."""
 
     def __init__(self, group: Any, columns: Sequence[str]) -> None:
         nodes = {name: open_dataset(group, name) for name in columns}
@@ -58,7 +58,7 @@ def _placed(name: str, dataset: Any, columns: _Columns) -> PlacedIndex:
     column = targets[0] if targets and targets[0] is not None else (referring[0] if referring else None)
     problem = None
     if not kind:
-        problem = "it does not say its kind"
+        problem = "it does not declare its kind"
     elif len(listed) != 1 or targets[:1] in ([], [None]):
         problem = "it does not refer to exactly one column of the table"
     elif referring != [column]:
@@ -67,14 +67,14 @@ def _placed(name: str, dataset: Any, columns: _Columns) -> PlacedIndex:
 
 
 def _references(column: Any) -> list[Any]:
-    """The index datasets that a column refers to; those that lead nowhere are left out."""
+    """The index datasets that a column refers to. Broken references are left out."""
     listed = attributes.read_references(column, names.SEARCH_INDEXES) or []
     nodes = (dereference(column, reference) for reference in listed)
     return [node for node in nodes if node is not None and is_dataset(node)]
 
 
 def attach_index(group: Any, column: str, kind_word: str, dataset: Any) -> None:
-    """Make a dataset that was just built a search index of a column: KIND, and references both ways."""
+    """Mark a newly built dataset as a search index of a column: KIND, and references in both directions."""
     attributes.write_text(dataset, KIND, kind_word, "ascii")
     source = open_dataset(group, column)
     attributes.write_references(dataset, names.COLUMNS_LIST, [source])
@@ -96,7 +96,7 @@ def detach_index(group: Any, index: PlacedIndex) -> None:
 
 
 def rename_indexes(group: Any, info: TableInfo, column: str, new_name: str) -> None:
-    """Give the indexes of a column that is about to be renamed names that go with it."""
+    """Rename the indexes of a column to match its new name, before the column is renamed."""
     for index in search_indexes(group, info):
         if index.column == column:
             rename_placed(group, index, column, new_name)

@@ -1,7 +1,7 @@
-"""A HEP001 table group as its rules see it: children, attributes and references, each read once.
+"""A HEP001 table group as its rules check it: children, attributes and references, each read once.
 
-`describe` says what can be made of a table, leniently. Here nothing is made of anything: what is stored stands as it is
-stored. What cannot be read has a `problem`. No element of a column is read.
+`describe` interprets a table leniently. Here nothing is interpreted: everything is given exactly as stored. What cannot
+be read has a `problem`. No element of a column is read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COLUMN_ATTRIBUTES = (
 
 @dataclass(frozen=True)
 class SeenDataset:
-    """A dataset of the table, or of its `_search_indexes`: its header and those attributes that HEP001 names."""
+    """A dataset of the table or of its `_search_indexes`: its header and the attributes that HEP001 defines."""
 
     name: str
     path: str
@@ -48,7 +48,7 @@ class SeenDataset:
 
     @property
     def is_flat(self) -> bool:
-        """Whether it has rank 1, as every column has."""
+        """Whether it has rank 1, as every column must."""
         return self.info is not None and self.info.shape is not None and len(self.info.shape) == 1
 
     @property
@@ -61,7 +61,7 @@ class SeenDataset:
         return "no shape" if shape is None else "one element" if shape == () else f"shape {shape}"
 
     def targets(self, name: str) -> list[int | None]:
-        """Where the references of an attribute lead, as addresses; None for one that leads nowhere."""
+        """The addresses of the objects that an attribute refers to; None for a broken reference."""
         if name not in self.known_targets:
             held = self.attributes.get(name)
             references = held.values if held is not None and held.is_references else ()
@@ -72,10 +72,10 @@ class SeenDataset:
 
 @dataclass
 class SeenTable:
-    """A table group with all that the rules look at. `info` is what a reader makes of it.
+    """A table group with everything that the rules check. `info` is the description that readers get.
 
-    misplaced: search indexes that stand beside the columns. columns, labels, members (both), categories: the datasets
-    that these are, without the misplaced ones.
+    misplaced: search indexes among the columns. columns, labels, members (both), categories: the datasets of each role,
+    without the misplaced indexes.
     """
 
     group: Any
@@ -129,17 +129,17 @@ class SeenTable:
         return {one.name for one in self.members}
 
     def column_info(self, one: SeenDataset) -> ColumnInfo:
-        """What a reader makes of a column or label."""
+        """The description of a column or label that readers get."""
         return self.info.by_name[one.name]
 
 
 def is_misplaced_index(one: SeenDataset) -> bool:
-    """Whether a dataset beside the columns is a search index by its attributes, which belongs elsewhere."""
+    """Whether a dataset among the columns has the attributes of a search index, which belongs elsewhere."""
     return KIND in one.attributes and names.COLUMNS_LIST in one.attributes
 
 
 def look(group: Any, path: str) -> SeenTable:
-    """The table as its rules see it. Errors are those of `describe`: a later version, links that cannot be listed."""
+    """The table as its rules check it. Raises what `describe` raises: a later version, links that cannot be listed."""
     info = describe(group, path)
     listed = children(group)
     here = {one.name: one for child in listed if (one := _seen(group, path, child, COLUMN_ATTRIBUTES)) is not None}
@@ -160,7 +160,7 @@ def look(group: Any, path: str) -> SeenTable:
 
 
 def _seen(group: Any, path: str, child: Child, wanted: tuple[str, ...]) -> SeenDataset | None:
-    """The dataset a link leads to; None when that is no dataset."""
+    """The dataset that a link leads to; None if it leads to something else."""
     if child.kind not in ("dataset", "broken"):
         return None
     where = join_path(path, child.name)
@@ -180,7 +180,7 @@ def _seen(group: Any, path: str, child: Child, wanted: tuple[str, ...]) -> SeenD
 
 
 def _seen_sparse(group: Any, child: Child, where: str) -> SeenDataset | None:
-    """A dataset in sectioned chunks, which HDF5 cannot open; its attributes are looked at with its chunks."""
+    """A dataset in sectioned chunks, which HDF5 cannot open. Its attributes are checked together with its chunks."""
     try:
         rows = open_rows(group, child.name)
     except (FormatError, UnsupportedError) as error:

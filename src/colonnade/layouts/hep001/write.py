@@ -1,7 +1,7 @@
-"""A HEP001 table group written: attributes of the exact types, references both ways.
+"""Writes a HEP001 table group: attributes of the exact types, and references in both directions.
 
 The order of writing:
-1. the group, without CLASS: until the end it is no table;
+1. the group, without CLASS: it is not a table until the end;
 2. columns and labels, row by row (by `columns.writer`);
 3. categories datasets, then the attributes and references of each column;
 4. the group's attributes, CLASS last.
@@ -47,16 +47,16 @@ def make_group(root: Any, path: str, large_attributes: bool) -> Any:
 def new_writer(
     name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool = False, is_label: bool = False
 ) -> ColumnWriter | TextWriter | SparseColumnWriter:
-    """What writes a new column."""
+    """The writer of a new column."""
     from colonnade.columns.text_writer import column_writer
 
     if options.masked:
-        raise UsageError(f"column {name!r}: HEP001 marks missing rows by a fill: leave out masked=True", column=name)
+        raise UsageError(f"column {name!r}: HEP001 marks missing rows with a fill: leave out masked=True", column=name)
     return column_writer(name, kind, options, large_attributes, is_label)
 
 
 def resume_column(group: Any, column: ColumnInfo) -> ColumnWriter | SparseColumnWriter:
-    """A writer for the rows behind those that a column has."""
+    """A writer that appends to an existing column."""
     from colonnade.columns.forms import missing_code
     from colonnade.columns.sparse_writer import SparseColumnWriter
     from colonnade.columns.writer import ColumnWriter
@@ -67,13 +67,13 @@ def resume_column(group: Any, column: ColumnInfo) -> ColumnWriter | SparseColumn
     categories = None
     if column.categories is not None:
         categories = ColumnReader(column, dataset, categories_dataset).categories()
-        if column.type.signed:  # -1 is missing, whatever the fill is (6.6)
+        if column.type.signed:  # -1 means missing, whatever the fill is (6.6)
             column = replace(column, fill=missing_code(column.type))
     return ColumnWriter.resume(column, group, dataset, categories)
 
 
 def complete_columns(group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
-    """Step 3: everything that makes the datasets of a group columns and labels."""
+    """Step 3: write everything that makes the datasets of a group columns and labels."""
     for column in (*columns, *labels):
         _write_column_attributes(group, column)
     if labels:
@@ -87,7 +87,7 @@ def complete_columns(group: Any, columns: Sequence[WrittenColumn], labels: Seque
 def complete_group(
     group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
 ) -> None:
-    """Step 4: everything that makes the group a table."""
+    """Step 4: write everything that makes the group a table."""
     attributes.write_text(group, names.VERSION, names.VERSION_VALUE, "ascii")
     for name, value in (
         (names.TITLE, text.title),
@@ -104,10 +104,10 @@ def complete_group(
 
 
 def note_pandas(node: Any, note: str | None) -> None:
-    """Write what pandas knows of a column or of the frame beyond what the file says; None removes it."""
+    """Write the pandas metadata of a column or frame that the file does not express otherwise; None removes it."""
     if note is None:
         attributes.delete(node, names.PANDAS)
-    elif len(note.encode()) > LARGEST_IN_HEADER and not _is_draft(node):  # one of variable length has no limit
+    elif len(note.encode()) > LARGEST_IN_HEADER and not _is_draft(node):  # variable length has no limit
         attributes.write_variable_text(node, names.PANDAS, note)
     else:
         _set(node, names.PANDAS, note)
@@ -131,14 +131,14 @@ def _write_column_attributes(group: Any, column: WrittenColumn) -> None:
 
 
 def _is_draft(dataset: Any) -> TypeGuard[SparseDraft]:
-    """Whether these are the rows of a sparse column, which are not in the file yet."""
-    from colonnade.sparse.draft import SparseDraft  # late: nobody who reads needs it
+    """Whether this is a sparse column that is not in the file yet."""
+    from colonnade.sparse.draft import SparseDraft  # late: readers do not need it
 
     return isinstance(dataset, SparseDraft)
 
 
 def _set(dataset: Any, name: str, value: str | float) -> None:
-    """Write an attribute; that of a sparse column is kept until it is put into the file."""
+    """Write an attribute. That of a sparse column is stored in the draft until the column is put into the file."""
     if _is_draft(dataset):
         dataset.attributes[name] = value
     elif isinstance(value, str):
@@ -148,7 +148,7 @@ def _set(dataset: Any, name: str, value: str | float) -> None:
 
 
 def _description(column: WrittenColumn) -> str | None:
-    """The user's text, then, where rows are missing or a fill was asked for, the line that names it (C6)."""
+    """The user's text, then the line that names the fill if rows are missing or a fill was requested (C6)."""
     text = column.options.description
     asked = column.options.fill is not AUTO and column.options.fill is not None
     if column.form.fill is None or not (column.has_missing or asked):
@@ -158,9 +158,9 @@ def _description(column: WrittenColumn) -> str | None:
 
 
 def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
-    """After rows were added to columns: categories, descriptions and references as they must be now.
+    """Update categories, descriptions and references after rows were added to columns.
 
-    Says whether what is told of the table still holds, up to its length and the number of categories.
+    Returns whether `info` is still valid, apart from its length and the number of categories.
     """
     holds = True
     for column in written:
@@ -183,7 +183,7 @@ def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> boo
 
 
 def _names_fill(dataset: Any, before: ColumnInfo) -> bool:
-    """Whether the description of a column ends with the line that names its fill, as it was."""
+    """Whether the description of a column ends with the line that names its previous fill."""
     if before.fill is None:
         return False
     text = attributes.read_text(dataset, names.DESCRIPTION)
@@ -191,7 +191,7 @@ def _names_fill(dataset: Any, before: ColumnInfo) -> bool:
 
 
 def _extend_categories(group: Any, column: WrittenColumn, info: TableInfo) -> bool:
-    """Add new categories to those that are there; where that cannot be, write all of them anew, and say False."""
+    """Append new categories to the existing ones. If that is impossible, write all of them again and return False."""
     before = info.by_name[column.name]
     assert column.categories is not None and before.categories is not None
     n_before = before.categories.n_categories
@@ -206,7 +206,7 @@ def _extend_categories(group: Any, column: WrittenColumn, info: TableInfo) -> bo
 
 
 def link_labels(group: Any, info: TableInfo) -> None:
-    """Write the references between columns and labels both ways, as the description has them (I2)."""
+    """Write the references between columns and labels in both directions, as `info` has them (I2)."""
     opened = {member.name: open_dataset(group, member.name) for member in info.members}
     labelled: dict[str, list[Any]] = {label.name: [] for label in info.labels}
     for column in info.members:
@@ -221,7 +221,7 @@ def link_labels(group: Any, info: TableInfo) -> None:
 
 
 def attach_column(group: Any, info: TableInfo, column: WrittenColumn) -> None:
-    """Make a dataset that was just written a column of the table, the last one, with the labels of the others."""
+    """Make a newly written dataset the last column of the table, with the same labels as the others."""
     _write_column_attributes(group, column)
     labels = [open_dataset(group, name) for name in info.label_names]
     if labels and not _is_draft(column.dataset):
@@ -247,7 +247,7 @@ def detach_column(group: Any, info: TableInfo, name: str) -> None:
 
 
 def _unlabel(group: Any, info: TableInfo, name: str) -> None:
-    """Take a label that is gone out of the references of its columns."""
+    """Remove a deleted label from the references of its columns."""
     columns = tuple(replace(c, labels=tuple(n for n in c.labels if n != name)) for c in info.columns if c.name != name)
     for column in columns:
         if name in info.by_name[column.name].labels and not column.labels:
@@ -256,7 +256,7 @@ def _unlabel(group: Any, info: TableInfo, name: str) -> None:
 
 
 def rename_column(group: Any, info: TableInfo, name: str, new_name: str) -> None:
-    """Give a column or label another name; references go by the object and stay true."""
+    """Rename a column or label. References refer to the object, so they stay valid."""
     rename(group, name, new_name)
     column = info.by_name[name].categories
     if column is not None and column.name == f"{name}_categories" and not exists(group, f"{new_name}_categories"):
@@ -267,12 +267,12 @@ def rename_column(group: Any, info: TableInfo, name: str, new_name: str) -> None
 
 
 def replace_column(group: Any, info: TableInfo, column: WrittenColumn, old: Any) -> None:
-    """Make a dataset that was just written the column of its name, in place of the old dataset.
+    """Make a newly written dataset the column of its name, instead of the old dataset.
 
-    Attributes of others, and the vocabulary of the units, come from the old one.
+    Attributes of other programs, and the units vocabulary, are copied from the old dataset.
     """
     _unlink_categories(group, info, column.name)
-    if (gone := info.by_name[column.name].categories) is not None:  # others may have listed them as a column (6.6)
+    if (gone := info.by_name[column.name].categories) is not None:  # column-order may list them as a column (6.6)
         _write_order(group, [name for name in info.column_names if name != gone.name])
     _write_column_attributes(group, column)
     attributes.copy_attributes(old, column.dataset, without=names.VALUE_ATTRIBUTES)
@@ -318,7 +318,7 @@ def set_texts(group: Any, info: TableInfo, name: str | None, texts: Mapping[str,
 
 
 def sparse_texts(column: ColumnInfo, texts: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The same of a sparse column: its attributes as they are to be, None for those that go."""
+    """The attributes to set on a sparse column for these texts, with None for those to remove."""
     made = dict(texts)
     if "units" in made:
         made[names.ARROW_TYPE] = _type_name(column, made["units"])
@@ -334,7 +334,7 @@ def _keep_type(dataset: Any, column: ColumnInfo, units: str | None) -> None:
 
 
 def _type_name(column: ColumnInfo, units: str | None) -> str | None:
-    """Other units do not make another type of a column: numbers that get units since 1970 stay numbers."""
+    """The type name to store so that new units do not change the type: numbers with units since 1970 stay numbers."""
     kind = arrow_type(column)
     if implied_units(kind) is not None:
         raise UsageError(
@@ -345,7 +345,7 @@ def _type_name(column: ColumnInfo, units: str | None) -> str | None:
 
 
 def _with_missing_line(text: str | None, before: str | None, column: ColumnInfo) -> str | None:
-    """A new description that names the fill where the old one did."""
+    """The new description, which names the fill if the old one did."""
     if column.fill is None or before is None:
         return text
     line = missing_line(column.type, column.fill)
@@ -355,9 +355,9 @@ def _with_missing_line(text: str | None, before: str | None, column: ColumnInfo)
 
 
 def _write_categories(group: Any, column: WrittenColumn) -> Any:
-    """The categories dataset, beside its column (C9)."""
+    """Write the categories dataset, in the same group as its column (C9)."""
     values = column.categories
-    assert values is not None  # the caller asked
+    assert values is not None  # checked by the caller
     name = f"{column.name}_categories"
     number = 2
     while exists(group, name):
@@ -387,7 +387,7 @@ def own_objects(group: Any) -> set[str]:
 
 
 def clear(group: Any) -> None:
-    """Remove the table's own objects and attributes from its group; what others put there stays."""
+    """Remove the table's own objects and attributes from its group. Everything else stays."""
     for name in sorted(own_objects(group)):
         unlink(group, name)
     for name in names.GROUP_ATTRIBUTES:
