@@ -1,6 +1,6 @@
-"""Files checked against the rules of their layouts, and mended where that needs no data.
+"""Checks files against the rules of their layouts, and repairs them where that needs no data.
 
-`check` looks, `mend` plans and does. What the rules are, and what can be mended, is the layout's.
+`check` runs the rules, `fix` plans and applies repairs. The layouts define the rules and the repairs.
 """
 
 from colonnade.checking.check import ALL_RULES, RULES, Check, Checked, Findings, not_hdf5, not_located

@@ -1,7 +1,7 @@
-"""Files checked: every rule of a layout on every table, on what claims to be one, and (deep) on values.
+"""Runs every rule of a layout on every table, on objects that claim to be one, and (deep) on values.
 
-It never raises for a bad file: what goes wrong on the way is a finding. A deep check reads every row once, a few MiB
-at a time, and compares every search index with its column.
+A bad file never raises: whatever goes wrong during the check becomes a finding. A deep check reads every row once, a
+few MiB at a time, and compares every search index with its column.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ ALL_RULES: dict[str, Rule] = {**RULES, **SPARSE_RULES}
 
 @dataclass
 class Checked:
-    """How much was checked. `bytes_read` are those of columns and indexes whose values were looked at, as stored;
-    `tables_without_rules` those of layouts that have none yet, which were not looked at; `elements` those of AnnData
-    that are no tables."""
+    """How much was checked. `bytes_read`: stored bytes of the columns and indexes whose values were read;
+    `tables_without_rules`: tables of layouts without rules, which were not checked; `elements`: AnnData elements that
+    are not tables."""
 
     tables: int = 0
     elements: int = 0
@@ -55,7 +55,7 @@ class Checked:
 
 
 class Findings(list[Finding]):
-    """All findings, the worst first, then by place; `checked` says how much was looked at."""
+    """All findings, the worst first, then by path; `checked` states how much was checked."""
 
     def __init__(self, found: Iterable[Finding] = (), checked: Checked | None = None) -> None:
         super().__init__(sorted(found, key=_rank))
@@ -75,19 +75,19 @@ def _listed(look: Callable[[], Iterable[Found]]) -> list[Found]:
 
 
 def not_hdf5(error: Exception) -> Findings:
-    """What there is to say of a file that HDF5 cannot open."""
+    """The finding for a file that HDF5 cannot open."""
     breach = Breach("error", "/", f"this cannot be opened as HDF5: {error}", str(error), "an HDF5 file")
     return Findings([RULES["H1"].finding(breach)], Checked(readable=False))
 
 
 def not_located(place: Path, error: Exception) -> Findings:
-    """What there is to say of a directory, or of metadata, that lead to no HDF5 file."""
+    """The findings for a directory, or metadata, that does not lead to an HDF5 file."""
     if place.is_dir():
         missing = Breach("error", "/", str(error), "no such file", "the HDF5 file of the directory")
         return Findings([RULES["DG1"].finding(missing)], Checked(readable=False))
     found = [RULES[rule].finding(breach) for rule, breach in document_breaches(place)]
     if not found:
-        nowhere = Breach("error", f"{place.name}#/path", str(error), "no such file", "the HDF5 file that it is of")
+        nowhere = Breach("error", f"{place.name}#/path", str(error), "no such file", "the HDF5 file it describes")
         found = [RULES["DJ7"].finding(nowhere)]
     return Findings(found, Checked(readable=False))
 
@@ -96,9 +96,9 @@ def not_located(place: Path, error: Exception) -> Findings:
 class Check:
     """One check of a file, or of one table in it.
 
-    sparse: what the bytes of the file can be read from, to look at arrays that HDF5 cannot read; None where nothing.
-    values: also read every row. indexes: also compare every index with its column. seen: the tables, if either.
-    generation: whose rules apply to ArtifactDB's data frames, where that is not what they say.
+    sparse: what the bytes of the file are read from, to check arrays that HDF5 cannot read; None where not possible.
+    values: also read every row. indexes: also compare every index with its column. seen: the tables, if either is set.
+    generation: the rules that apply to ArtifactDB's data frames, if not those of the version they state.
     """
 
     receipts: Receipts
@@ -116,7 +116,7 @@ class Check:
     _rows_in_all: int = 0
 
     def file(self, root: Any) -> Findings:
-        """Everything below (and with) this group."""
+        """Check everything in and below this group."""
         try:
             for path, group in walk_groups(root):
                 self._group(path, group)
@@ -125,7 +125,7 @@ class Check:
         return self._finish()
 
     def table(self, group: Any, path: str) -> Findings:
-        """One table, or what was meant to be one."""
+        """Check one table, or what was meant to be one."""
         self._group(path, group, alone=True)
         return self._finish()
 
@@ -146,7 +146,7 @@ class Check:
     # -- what headers and attributes show --
 
     def _group(self, path: str, group: Any, alone: bool = False) -> None:
-        """A group of the file: a table, or what lies beside tables (which is not looked at when it is `alone`)."""
+        """Check a group of the file: a table, or other objects (which are skipped when `alone`)."""
         layout = layout_of(group)
         if layout is not None and layout.name not in CHECKS:
             self.checked.tables_without_rules += 1
@@ -169,7 +169,7 @@ class Check:
             self._safely(path, lambda: self._beside(path, group))
 
     def _elements(self, path: str, group: Any, layout: Layout | None = None) -> None:
-        """What has rules and is no table: in a group, or in the group of a table of this layout."""
+        """Check objects that have rules and are not tables: in a group, or in the group of a table of this layout."""
         in_table = layout is not None or (path.rsplit("/", 1)[0] or "/") in self._tables
         for checks in CHECKS.values() if layout is None else (CHECKS[layout.name],):
             look = partial(checks.beside, group, path, self.values, in_table)
@@ -180,23 +180,25 @@ class Check:
                     self.tell(*found)
 
     def _second_looks(self, path: str, group: Any, layout: Layout) -> None:
-        """A table with the eyes of the other layouts."""
+        """Check a table against the rules that other layouts have for it."""
         for name, checks in CHECKS.items():
             if name != layout.name:
                 for found in self._safely(path, partial(_listed, partial(checks.second_look, group, path))) or ():
                     self.tell(*found)
 
     def _beside(self, path: str, group: Any) -> None:
-        """What lies in a group that is no table."""
+        """Check the objects in a group that is not a table."""
         for child in children(group):
             where = join_path(path, child.name)
             if child.kind == "external link":
-                message = "a link to another file, which is not followed: tables behind it are not checked"
+                message = "a link to another file, which is not followed: tables there are not checked"
                 self.tell("T6", Breach("note", where, message, "an external link", "objects of this file"))
             elif child.kind in ("broken", "dataset") and self._sparse_array(group, child.name, where):
                 continue
             elif child.kind == "broken" or (child.kind == "group" and open_group(group, child.name) is None):
-                self.tell("H1", Breach("warning", where, "this link leads nowhere, or to what cannot be opened"))
+                self.tell(
+                    "H1", Breach("warning", where, "this link does not lead to an object that can be opened")
+                )
             elif child.kind == "dataset":
                 for checks in CHECKS.values():
                     claimed = checks.dataset_claim(group, path, child)
@@ -204,7 +206,7 @@ class Check:
                         self.tell(*claimed)
 
     def _sparse_array(self, group: Any, name: str, path: str) -> bool:
-        """Look at a dataset that HDF5 cannot open; False where it can, or where that is no sparse array either."""
+        """Check a dataset that HDF5 cannot open; False where HDF5 can, or where it is not a sparse array either."""
         if self.sparse is None or open_dataset(group, name) is not None:
             return False
         try:
@@ -216,11 +218,11 @@ class Check:
         return True
 
     def _safely(self, path: str, look: Callable[[], Any]) -> Any:
-        """What `look` gives; if the file does not let it, None, and a finding."""
+        """The result of `look`; if the file makes it fail, None, and a finding."""
         try:
             return look()
         except _UNREADABLE as error:
-            self.tell("H1", Breach("error", path, f"this cannot be looked at: {error}", str(error)))
+            self.tell("H1", Breach("error", path, f"this cannot be checked: {error}", str(error)))
             return None
 
     def _table(self, layout: Layout, group: Any, path: str) -> None:
@@ -231,7 +233,7 @@ class Check:
             self.tell(*CHECKS[layout.name].unseen(path, error))
             return
         except BROKEN as error:
-            self.tell("H1", Breach("error", path, f"this table cannot be looked at: {error}"))
+            self.tell("H1", Breach("error", path, f"this table cannot be checked: {error}"))
             return
         self.checked.columns += seen.n_columns
         self.checked.attributes += seen.n_attributes
@@ -251,11 +253,11 @@ class Check:
     def _values(self, layout: Layout, seen: SeenTable) -> None:
         named = seen.looked_at()
         for column in seen.info.members:
-            elsewhere = ("external", "virtual", "sectioned")  # not read, or looked at with the sparse arrays
+            elsewhere = ("external", "virtual", "sectioned")  # not read, or checked with the sparse arrays
             if column.name in named and column.problem is None and column.storage not in elsewhere:
                 self._column(layout, seen, column)
             self._rows_done += column.n_rows
-            if self.progress is not None and column.name not in named:  # rules have read it themselves, or nobody does
+            if self.progress is not None and column.name not in named:  # rules have read it already, or it is not read
                 self.progress(self._rows_done, self._rows_in_all)
 
     def _column(self, layout: Layout, seen: SeenTable, column: ColumnInfo) -> None:
@@ -264,7 +266,7 @@ class Check:
             dataset, beside = layout.open_column(seen.group, column)
             if self._claims_too_much(path, column, dataset):
                 return
-            plain = column.kept is None  # then what stands beside the rows is looked at on its own
+            plain = column.kept is None  # then the companion dataset is checked separately
             missing = self._read(ColumnReader(column, dataset) if plain else open_reader(column, dataset, beside))
             if beside is not None and column.categories is not None and not isinstance(beside, pa.Array):
                 self._read_categories(path, beside)
@@ -287,7 +289,7 @@ class Check:
         return True
 
     def _read(self, reader: ColumnReader, counted: bool = True) -> bool:
-        """Read all rows, a piece at a time; says whether any is missing. What is wrong with them is an error."""
+        """Read all rows, a piece at a time; returns whether any is missing. Bad rows raise an error."""
         column, missing = reader.column, False
         for start, stop in reader.pieces(0, column.n_rows):
             if column.categories is not None or reader.has_numbers:
@@ -316,13 +318,13 @@ class Check:
                 self.tell("S8", Breach("error", where, message, str(wrong[0].found), str(wrong[0].expected)))
 
     def _face(self, layout: Layout, seen: SeenTable) -> None:
-        """What the AnnData face of a table shows otherwise than the table."""
+        """Differences between a table and its AnnData view."""
         look = partial(face_differences, seen.group, layout, seen.info)
         for one in self._safely(seen.path, partial(_listed, look)) or ():
             self.tell("A16", one.breach)
 
     def _wrong_indexes(self, layout: Layout, seen: SeenTable) -> Iterator[tuple[str, list[Any], int]]:
-        """Of every index that suits its column, what is wrong with its contents, and its size."""
+        """For every index that suits its column: what is wrong with its contents, and its size."""
         home = join_path(seen.path, CHECKS[layout.name].index_home)
         for info, wrong in Indexes(seen.group, layout, seen.info, self.receipts).verify():
             if info.fresh:

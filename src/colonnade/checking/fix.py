@@ -1,6 +1,6 @@
-"""Files mended: what the layouts say can be mended without touching data, planned and done.
+"""Repairs files: plans and applies the repairs that the layouts define, which never touch data.
 
-The caller makes a commit of what is done here. A plan is made of one look at the file, and so is what a dry run shows.
+The caller commits the changes. A plan comes from one check of the file; a dry run reports that plan.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_ROUNDS = 5
 
 @dataclass
 class Mended:
-    """What was mended (of a dry run: would be), and the findings that are left."""
+    """The repairs that were made (in a dry run: would be made), and the findings that are left."""
 
     repairs: list[Repair] = field(default_factory=list)
     left: Findings = field(default_factory=Findings)
@@ -34,7 +34,7 @@ class Mended:
 
 
 def plan_repairs(root: Any, receipts: Receipts, sparse: Any = None) -> Mended:
-    """What can be mended, and what cannot; nothing is changed."""
+    """What can be repaired, and what cannot; nothing is changed."""
     check = Check(receipts, indexes=True, sparse=sparse)
     found = check.file(root)
     repairs = [repair for layout, seen in check.seen for repair in _of_table(layout, seen, found, receipts)]
@@ -44,7 +44,8 @@ def plan_repairs(root: Any, receipts: Receipts, sparse: Any = None) -> Mended:
 
 
 def mend_file(root: Any, receipts: Receipts, sparse: Any = None) -> Mended:
-    """Mend what can be mended, and say what is left. One round mends it, as a rule; a later one what that laid bare."""
+    """Repair what can be repaired, and report what is left. One round is usually enough; a later round repairs what the
+    first one exposed."""
     done: list[Repair] = []
     for _ in range(MOST_ROUNDS):
         repairs = [repair for repair in plan_repairs(root, receipts).repairs if repair not in done]
@@ -67,17 +68,17 @@ def _of_table(layout: Layout, seen: SeenTable, found: Findings, receipts: Receip
 
 
 def _of_face(layout: Layout, seen: SeenTable, found: Findings) -> list[Repair]:
-    """What makes the AnnData face of a table show what the table says; looked for where something was found."""
+    """Repairs that make the AnnData view of a table match the table; searched only if there was a finding."""
     if not any(one.rule == "A16" for one in found):
         return []
     try:
         differences = list(face_differences(seen.group, layout, seen.info))
     except (*BROKEN, ColonnadeError, MemoryError):
-        return []  # the finding says so
+        return []  # a finding already reports it
     return [
         Repair(
             one.breach.path,
-            f"the frame is made to show what the table says: {one.breach.message}",
+            f"the frame is made to match the table: {one.breach.message}",
             tuple((rule, shown_name(one.breach.path)) for rule in one.mends),
             one.mend,
         )
@@ -88,7 +89,7 @@ def _of_face(layout: Layout, seen: SeenTable, found: Findings) -> list[Repair]:
 
 @dataclass
 class _Renewal:
-    """The bad indexes of one table: all removed when the first is asked for, then built anew one by one."""
+    """The bad indexes of one table: all are removed when the first repair runs, then rebuilt one by one."""
 
     layout: Layout
     seen: SeenTable
@@ -112,4 +113,4 @@ class _Renewal:
         try:
             Indexes(self.seen.group, self.layout, info, self.receipts).build({column: [word]})
         except (UsageError, FormatError, UnsupportedError):
-            return  # too many values for a bitmap, or rows that cannot be read: it is gone, and nothing is lost
+            return  # too many values for a bitmap, or unreadable rows: the index stays removed, and no data is lost
