@@ -196,9 +196,7 @@ class Check:
             elif child.kind in ("broken", "dataset") and self._sparse_array(group, child.name, where):
                 continue
             elif child.kind == "broken" or (child.kind == "group" and open_group(group, child.name) is None):
-                self.tell(
-                    "H1", Breach("warning", where, "this link does not lead to an object that can be opened")
-                )
+                self.tell("H1", Breach("warning", where, "this link does not lead to an object that can be opened"))
             elif child.kind == "dataset":
                 for checks in CHECKS.values():
                     claimed = checks.dataset_claim(group, path, child)
