@@ -388,7 +388,7 @@ def test_soft_links_and_other_objects(tmp_path: Path) -> None:
         check(path, file, name)
     assert len(find_sparse(path)) == 1
     for name, error, text in (
-        ("round", FormatError, "circle"),
+        ("round", FormatError, "cycle"),
         ("out", UnsupportedError, "out of the file"),
         ("a", UsageError, "a group"),
         ("a/b", UsageError, "HDF5 itself can read"),
@@ -576,7 +576,7 @@ LIES = {
     "more points than bytes": (put(P + 13, b"\xff\xff"), "points 2", "are needed"),
     "width": (put(P + 9, b"\x03"), "blocks 3", "numbers of 3 bytes"),
     "rank": (put(P + 10, b"\x01"), "blocks 3", "rank 1"),
-    "a block outside": (put(P + 20, b"\x09\x00"), "blocks 3", "no sound number"),
+    "a block outside": (put(P + 20, b"\x09\x00"), "blocks 3", "an invalid number"),
     "a point outside": (put(P + 17, b"\x0a\x00"), "points 2", "outside the chunk"),
     "a point twice": (lambda s: s[:-4] + s[-8:-4], "points 2", "twice"),
     "too few": (
@@ -584,7 +584,7 @@ LIES = {
         "points 2",
         "values",
     ),
-    "bytes behind": (lambda s: s + b"\0", "blocks 3", "bytes behind"),
+    "bytes behind": (lambda s: s + b"\0", "blocks 3", "bytes after"),
     "extent too long": (put(3, b"\xff\xff\xff\x7f"), "blocks 3", "are needed"),
     "length": (put(P + 12, b"\x01"), "blocks 1", "bytes follow"),
     "flags": (put(P + 8, b"\x02"), "blocks 3", "flags"),

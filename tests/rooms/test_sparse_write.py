@@ -212,14 +212,14 @@ def test_bad_input_is_refused_and_nothing_changed(tmp_path: Path) -> None:
     wrong: list[tuple[Any, Any, str]] = [
         ([[10, 0]], [1], "outside"),
         ([[0, -1]], [1], "outside"),
-        ([[0, 1, 2]], [1], "rows of 2"),
-        ([[0.5, 1.0]], [1], "whole numbers"),
+        ([[0, 1, 2]], [1], "integers of shape"),
+        ([[0.5, 1.0]], [1], "integers of shape"),
         ([[1, 1], [2, 2], [1, 1]], [1, 2, 3], "given twice"),
         ([[1, 1]], [300], "does not fit"),
         ([[1, 1]], [1.5], "does not fit"),
         ([[1, 1]], [float("nan")], "does not fit"),
         ([[1, 1]], [1, 2], "1 coordinates"),
-        ([[1, 1]], ["x"], "no int8"),
+        ([[1, 1]], ["x"], "to int8"),
     ]
     for coords, values, text in wrong:
         with pytest.raises(DataError, match=text):

@@ -328,7 +328,7 @@ def _stored_struct(kind: pa.DataType, where: str) -> StoredType:
         inner = _stored_inside(member.type, f"{where}, field {member.name!r}")
         if not member.name or "\0" in member.name or any(f.name == member.name for f in fields):
             raise UsageError(
-                f"{where}: field name {member.name!r} is empty, duplicated, or contains NUL", field=member.name
+                f"{where}: field name {member.name!r} is empty, duplicated, or holds NUL", field=member.name
             )
         fields.append(StoredField(member.name, offset, inner))
         offset += inner.size

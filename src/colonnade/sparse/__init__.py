@@ -1,16 +1,16 @@
-"""Sectioned storage by our own hand: sparse arrays that no released HDF5 library reads. Bytes in, data classes out.
+"""Sparse arrays in sectioned chunks, which no released HDF5 library reads. Built on `format`, without libhdf5.
 
-    source       bytes of a file by their address
-    superblock, headers, links, symbol_tables, fractal_heap      from the first byte to the messages of an object
-    locate       a path to a described dataset
-    layout, dataspace, datatype, fill, pipelines, attributes     one file a message
-    chunk_maps   which chunks are stored: records, fixed_array, extensible_array, btree2
-    chunk        a chunk's sections to cells: selections, values, heap_set; the other way: pack, objects
-    array        what users see; measure, verify: what they ask about it; rows, draft: sparse columns
-    streams, bulk    whole matrices written; matrix_market, convert: from and to other files
+    opened, locate, attributes      an open file; a path to a described dataset; its attributes
+    chunk, selections, values       decode a chunk: sections to cells
+    pack, choose, objects           encode a chunk: cells to sections
+    array, boxes, row_cells         the public class, and reading boxes of it
+    create, change, edit, spare     create an array, change its elements, change the bytes of the file
+    streams, bulk, row_bands        write a whole matrix
+    rows, draft                     sparse columns of tables
+    measure, verify, moving, fit    sizes, checks, copies for `repack`, conversion of given values
 
-What `decode_x` reads, `encode_x` beside it writes. Only `source` and `opened` touch a file, and h5py is in no path:
-reading works where the library gives up.
+For each `decode_x` there is an `encode_x` that writes what it reads. Reading never goes through h5py, so it works where
+libhdf5 fails.
 """
 
 from colonnade.sparse.array import (

@@ -1,8 +1,8 @@
-"""Sparse arrays as users see them: shape, dense boxes, defined cells, chunk by chunk or at once.
+"""The public class of sparse arrays: shape, dense boxes, defined cells, chunk by chunk or all at once.
 
 s = cn.open_sparse("run.h5", "matrix")
 s[0:10, :]                       dense, undefined elements are the fill
-coords, values = s.cells(box)    only what is defined
+coords, values = s.cells(box)    only the defined elements
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ from colonnade.threads import default_threads, in_order
 Result = TypeVar("Result")
 Format = Literal["csr", "csc", "coo"]
 _MOST_PLACES = 1 << 62
-_SUMMABLE = ("integer", "float", "boolean", "complex")  # what SciPy's matrices hold
+_SUMMABLE = ("integer", "float", "boolean", "complex")  # types that SciPy's matrices can hold
 
 
 class Coo(NamedTuple):
-    """Defined elements as pydata's `sparse` takes them: `sparse.COO(**s.to_coo()._asdict())`."""
+    """Defined elements in the form of pydata's `sparse`: `sparse.COO(**s.to_coo()._asdict())`."""
 
     coords: Coordinates
     data: Values
@@ -67,7 +67,7 @@ class Coo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A dataset in one state of its file."""
+    """The description of a dataset, valid for one state of its file."""
 
     source: Source
     info: SparseInfo
@@ -80,9 +80,9 @@ class _State:
 
 
 def open_sparse(target: Target, name: str, *, n_threads: int | None = None) -> SparseArray:
-    """The sparse array at a path of an HDF5 file: a file's path, its bytes, or a binary file object.
+    """Open the sparse array at path `name` of an HDF5 file: a file's path, its bytes, or a binary file object.
 
-    n_threads: how many threads unpack chunks; as many as cores by default.
+    n_threads: the number of threads that decode chunks; the number of cores by default.
     """
     return SparseArray(opened(target), name, default_threads() if n_threads is None else n_threads)
 
@@ -94,24 +94,24 @@ def create_sparse(
     dialect: WriteDialect = "sectioned",
     attrs: Mapping[str, Any] | None = None, dense: bool = False, n_threads: int | None = None,
 ) -> SparseArray:  # fmt: skip
-    """A new sparse array in a new or an existing file, beside whatever else it holds. Nothing in it is defined yet.
+    """Create a sparse array without defined elements, in a new or an existing file. Other objects are left unchanged.
 
     target: a path, or a file that is open for changes.
-    dtype: of the elements; str, bytes and h5py's variable-length dtypes are experimental.
+    dtype: the dtype of the elements; str, bytes and h5py's variable-length dtypes are experimental.
     chunks: the shape of a chunk; up to 1024 along each dimension by default.
-    fill: what undefined elements read as; 0 by default.
-    filters: such as {0: "shuffle+deflate", 1: "deflate:4"} for selection and values, or one text for both.
-    max_shape: the greatest shape it may be given; None where there is no limit.
+    fill: the value that undefined elements read as; 0 by default.
+    filters: such as {0: "shuffle+deflate", 1: "deflate:4"} for selection and values, or one string for both.
+    max_shape: the largest shape that `resize` accepts; None for a dimension without a limit.
     dialect: "sectioned" (the newest proposal), "structured", or "prototype" (as the public prototype reads).
-    attrs: attributes, each a number, a text, or an array of these.
-    dense: of variable-length data, whether chunks keep all their elements.
+    attrs: attributes, each a number, a string, or an array of these.
+    dense: for variable-length data, whether chunks store all their elements.
     """
     put_new(_change_of(target), name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs, dense)
     return open_sparse(target, name, n_threads=n_threads)
 
 
 def _change_of(target: str | os.PathLike[str] | OpenHandle) -> Change:
-    """How a file, new or not, is changed."""
+    """The function that changes a file, new or existing."""
     return target.change if isinstance(target, OpenHandle) else partial(change_path, Path(target), "a")
 
 
@@ -121,12 +121,12 @@ def write_sparse(
     max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned",
     attrs: Mapping[str, Any] | None = None, n_threads: int | None = None,
 ) -> SparseArray:  # fmt: skip
-    """A new sparse array with all cells of a matrix, in one commit and bounded memory.
+    """Create a sparse array with all cells of a matrix, in one commit and bounded memory.
 
     matrix: a SciPy sparse array (explicit zeros are defined), a pydata one, (coordinates (n, rank), values, shape),
-    another sparse array, or a stream of cells. The rest as for `create_sparse`.
-    chunks: by default those of `create_sparse`, but whole rows of a matrix by rows (CSR), whole columns of one by
-    columns, so many that a chunk has about 50,000 cells.
+    another sparse array, or a stream of cells. The other parameters are those of `create_sparse`.
+    chunks: by default as in `create_sparse`, except for CSR and CSC matrices: their chunks are whole rows or columns,
+    with about 50,000 cells per chunk.
     """
     stream = matrix if isinstance(matrix, CellStream) else stream_of(matrix)
     kind = stream.dtype if dtype is None else dtype
@@ -134,7 +134,7 @@ def write_sparse(
     chunk = usual_chunk(stream) if chunks is None else chunks
     info = plan(name, stream.shape, kind, chunk, rest, filters, max_shape, dialect, attrs)
     if info.type.has_pointers:
-        raise UsageError("variable-length elements are written with create_sparse and write")
+        raise UsageError("cannot write variable-length elements with write_sparse. Use create_sparse and write")
     threads = default_threads() if n_threads is None else n_threads
     put_stream(_change_of(target), info, stream, threads)
     return open_sparse(target, name, n_threads=n_threads)
@@ -157,9 +157,9 @@ def find_sparse(target: Target) -> list[str]:
 def verify_sparse(
     target: Target, name: str | None = None, progress: Advance | None = None, *, deep: bool = True
 ) -> list[Finding]:
-    """All that is wrong with a sparse array, or with all of a file; `progress` is told the chunks looked at.
+    """Check one sparse array, or all of a file, and return the findings; `progress` is called with the chunks checked.
 
-    deep: chunks are read, and not only their places.
+    deep: read the chunks too, and not only their addresses.
     """
     file = opened(target)
 
@@ -176,7 +176,7 @@ def verify_sparse(
 
 
 class SparseArray(Sealed):
-    """An array of which only some elements are defined. The others read as the fill."""
+    """An array in which only some elements are defined; the others read as the fill."""
 
     def __init__(self, file: Opened, name: str, n_threads: int) -> None:
         self._file = file
@@ -189,16 +189,16 @@ class SparseArray(Sealed):
             file.close()
             raise
 
-    # -- what it is --
+    # -- description --
 
     @property
     def name(self) -> str:
-        """Its path in the file."""
+        """The path of the array in its file."""
         return self._name
 
     @property
     def info(self) -> SparseInfo:
-        """The dataset as its messages describe it."""
+        """The description of the dataset, from its header messages."""
         return self._consistent(lambda state: state.info)
 
     @property
@@ -207,7 +207,7 @@ class SparseArray(Sealed):
 
     @property
     def max_shape(self) -> tuple[int | None, ...]:
-        """The greatest shape it may be given; None where there is no limit."""
+        """The largest shape that `resize` accepts; None for a dimension without a limit."""
         return self.info.space.max_shape
 
     @property
@@ -216,7 +216,7 @@ class SparseArray(Sealed):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the values; of an array type, that of its items."""
+        """The dtype of the values; for an array type, the dtype of its items."""
         return value_dtype(self.info.type).base
 
     @property
@@ -230,7 +230,7 @@ class SparseArray(Sealed):
 
     @property
     def fill(self) -> Any:
-        """What undefined elements read as."""
+        """The value that undefined elements read as."""
         info = self.info
         return decode_fill_value(info.fill, info.type)
 
@@ -241,7 +241,7 @@ class SparseArray(Sealed):
 
     @property
     def attrs(self) -> Attributes:
-        """Its attributes: numbers, texts and arrays of these. Setting or deleting one is one commit."""
+        """The attributes: numbers, strings and arrays of these. Setting or deleting one is one commit."""
         return Attributes(
             lambda: self._consistent(self._read_attributes),
             lambda new, without: change_attributes(self._file, self.name, new, without),
@@ -252,12 +252,12 @@ class SparseArray(Sealed):
 
     @property
     def n_defined(self) -> int:
-        """How many elements are defined; values are not read."""
+        """The number of defined elements; values are not read."""
         return self._consistent(_count_defined)
 
     @property
     def n_chunks(self) -> int:
-        """How many chunks are stored."""
+        """The number of stored chunks."""
         return self._consistent(lambda state: sum(1 for _ in _records(state, _whole(state))))
 
     def __repr__(self) -> str:
@@ -265,19 +265,19 @@ class SparseArray(Sealed):
         return f"<SparseArray {self.name}: {shape}, {self.info.type}, chunks {self.chunks}>"
 
     def records(self) -> list[ChunkRecord]:
-        """Where each stored chunk lies, and what its sections are."""
+        """The address and the sections of each stored chunk."""
         return self._consistent(lambda state: list(_records(state, _whole(state))))
 
     def measure(self) -> StoredSize:
-        """How many chunks are stored, and how many bytes their sections take."""
+        """The number of stored chunks, and the bytes that their sections take."""
         return self._consistent(lambda state: measure(state.source, state.info))
 
-    # -- its elements --
+    # -- elements --
 
     def __getitem__(self, key: Key) -> Any:
-        """A box, dense: undefined elements are the fill. Numbers drop their dimension, slices may have steps."""
+        """A dense box; undefined elements are the fill. An integer drops its dimension, slices may have steps."""
         if key is None:
-            raise UsageError("a box has as many dimensions as the array, not more: None adds none")
+            raise UsageError("cannot add a dimension with None: a box has at most as many dimensions as the array")
         return self._consistent(lambda state: self._dense(state, parse_box(key, state.info.space.shape)))
 
     def cells(self, box: Key = None) -> tuple[Coordinates, Values]:
@@ -285,13 +285,13 @@ class SparseArray(Sealed):
         return self._consistent(lambda state: self._cells(state, parse_box(box, state.info.space.shape)))
 
     def defined(self, box: Key = None) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which elements of a box are defined, in the box's shape; values are not read."""
+        """A mask of the defined elements of a box, in the box's shape; values are not read."""
         return self._consistent(lambda state: self._defined(state, parse_box(box, state.info.space.shape)))
 
     def iter_cells(self, box: Key = None) -> Iterator[tuple[Coordinates, Values]]:
-        """The same as `cells`, a chunk at a time, so that memory for a few chunks is enough.
+        """Coordinates and values of the defined elements of a box, one chunk at a time, in the memory of a few chunks.
 
-        A ConflictError when somebody else commits to the file meanwhile.
+        Raises a ConflictError if another writer commits to the file during the iteration.
         """
         state = self._consistent(lambda state: state)
         chunks = self._chunks(state, parse_box(box, state.info.space.shape), with_values=True)
@@ -301,7 +301,7 @@ class SparseArray(Sealed):
                 yield coords, values
 
     def iter_defined(self, box: Key = None) -> Iterator[Coordinates]:
-        """Coordinates of the defined elements of a box, a chunk at a time; values are not read."""
+        """Coordinates of the defined elements of a box, one chunk at a time; values are not read."""
         state = self._consistent(lambda state: state)
         chunks = self._chunks(state, parse_box(box, state.info.space.shape), with_values=False)
         while (found := self._next(chunks)) is not None:
@@ -309,7 +309,7 @@ class SparseArray(Sealed):
                 yield found[0]
 
     def to_coo(self, box: Key = None) -> Coo:
-        """Coordinates (rank, n), values, shape and fill of a box, counted from its first element."""
+        """Coordinates (rank, n), values, shape and fill of a box; coordinates are relative to the box."""
 
         def read(state: _State) -> Coo:
             wanted = parse_box(box, state.info.space.shape)
@@ -321,7 +321,7 @@ class SparseArray(Sealed):
         return self._consistent(read)
 
     def to_scipy(self, format: Format = "csr", box: Key = None) -> Any:  # noqa: A002 - SciPy's own word
-        """A box as a SciPy sparse array. Of one dimension it is always "coo"; of more than two there is none."""
+        """A box as a SciPy sparse array. One dimension is always "coo"; more than two are not supported."""
         if format not in ("csr", "csc", "coo"):
             raise UsageError(f"format must be 'csr', 'csc' or 'coo', not {format!r}")
         try:
@@ -342,21 +342,21 @@ class SparseArray(Sealed):
         made = sparse.coo_array((native, tuple(found.coords)), shape=found.shape)
         return made.asformat(format) if len(found.shape) == 2 else made
 
-    # -- changes, each one commit --
+    # -- changes, one commit each --
 
     def write(self, coords: Any, values: Any) -> None:
-        """Define elements, or give those that are defined other values: coordinates (n, rank), values (n, ...)."""
+        """Define elements, or replace defined ones: coordinates (n, rank), values (n, ...)."""
         write_cells(self._file, self.name, coords, values, self._n_threads)
 
     def erase(self, what: Any) -> None:
-        """Make elements undefined: those of a box, or at coordinates (n, rank)."""
+        """Make elements undefined: those in a box, or at coordinates (n, rank)."""
         if isinstance(what, (tuple, slice, int, EllipsisType)):
             parts = list(self.iter_defined(what))
             what = np.concatenate([np.empty((0, self.ndim), dtype=np.int64), *parts])
         erase_cells(self._file, self.name, what, self._n_threads)
 
     def resize(self, shape: Sequence[int]) -> None:
-        """Give it another shape, up to `max_shape`. What falls outside is erased; what comes in is undefined."""
+        """Change the shape, up to `max_shape`. Elements outside the new shape are erased; new ones are undefined."""
         resize_array(self._file, self.name, shape, self._n_threads)
 
     def close(self) -> None:
@@ -369,13 +369,13 @@ class SparseArray(Sealed):
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    # -- how --
+    # -- implementation --
 
     def _consistent(self, read: Callable[[_State], Result]) -> Result:
         return self._file.consistent(lambda source: read(self._look(source)))
 
     def _look(self, source: Source) -> _State:
-        """The dataset, described anew when the file has changed."""
+        """The state of the dataset, described again if the file has changed."""
         if self._state is None or self._state.generation != self._file.generation:
             based, root = open_root(source)
             messages = find_object(based, root, self.name)
@@ -383,7 +383,7 @@ class SparseArray(Sealed):
         return self._state
 
     def _next(self, chunks: Iterator[Result]) -> Result | None:
-        """The next of an iteration over chunks, None at its end; only while the file is as it was at its start."""
+        """The next result of an iteration over chunks, None at the end; raises if the file has changed meanwhile."""
         try:
             found = next(chunks, None)
         except ColonnadeError:
@@ -418,7 +418,7 @@ class SparseArray(Sealed):
         return (coords, values) if order is None else (coords[order], values[order])
 
     def _rows(self, state: _State, box: Box) -> tuple[Ends, Minor, Values]:
-        """The defined elements of a box by rows; columns are counted in the array."""
+        """The defined elements of a box by rows; column numbers are relative to the array."""
 
         def work(record: ChunkRecord) -> RowCells:
             return read_rows(state.source, state.info, record, box)
@@ -427,7 +427,7 @@ class SparseArray(Sealed):
         return join_rows(parts, box, _no_values(state))
 
     def _csr(self, state: _State, key: Key) -> tuple[tuple[Values, Minor, Minor], tuple[int, int]] | None:
-        """Values, columns and ends of rows of a box as SciPy takes them; None where it must go another way."""
+        """Values, indices and indptr of a box for SciPy's CSR; None if the box cannot be read by rows."""
         box, info = parse_box(key, state.info.space.shape), state.info
         if info.type.kind not in _SUMMABLE or any(info.fill or b"") or not suits_rows(info, box):
             return None
@@ -458,7 +458,7 @@ def _whole(state: _State) -> Box:
 
 
 def _records(state: _State, box: Box) -> Iterator[ChunkRecord]:
-    """Records of the stored chunks that a box touches."""
+    """Records of the stored chunks that overlap a box."""
     chunk = state.info.layout.chunk
     low = tuple(at // size for at, size in zip(box.low, chunk, strict=True))
     high = tuple(-(-at // size) for at, size in zip(box.high, chunk, strict=True))
@@ -468,7 +468,7 @@ def _records(state: _State, box: Box) -> Iterator[ChunkRecord]:
 
 
 def _chunk_cells(state: _State, record: ChunkRecord, box: Box, with_values: bool) -> tuple[Coordinates, Values | None]:
-    """The defined elements of one chunk that a box asks for."""
+    """The defined elements of one chunk that are in a box."""
     info = state.info
     cells = read_cells(state.source, info, record, with_values)
     start = origin(info, record)
@@ -482,7 +482,8 @@ def _chunk_cells(state: _State, record: ChunkRecord, box: Box, with_values: bool
 
 
 def _count_defined(state: _State) -> int:
-    """From the records alone; where chunks hold all their elements, those outside the dataset do not count."""
+    """The number of defined elements, from the records alone. Chunks that store all their elements are read at the
+    edges, because elements outside the dataset do not count."""
     count = 0
     for record in _records(state, _whole(state)):
         check_record(state.source, state.info, record)
@@ -501,7 +502,7 @@ def _no_values(state: _State) -> Values:
 
 
 def _joined(parts: list[Values], like: Values) -> Values:
-    """One array behind the other, in exactly that dtype: NumPy's own joining changes byte order and offsets."""
+    """Concatenate arrays into exactly the dtype of `like`: np.concatenate would change byte order and offsets."""
     made = np.empty((sum(len(part) for part in parts), *like.shape[1:]), dtype=like.dtype)
     at = 0
     for part in parts:
@@ -512,13 +513,13 @@ def _joined(parts: list[Values], like: Values) -> Values:
 
 def _fill_items(state: _State, empty: Values) -> Any:
     fill = decode_fill_value(state.info.fill, state.info.type)
-    if fill is None and empty.dtype.names:  # a compound with variable-length members: None in each of these
+    if fill is None and empty.dtype.names:  # a compound with variable-length members, which become None
         return np.zeros(1, dtype=empty.dtype)[0]
     return fill
 
 
 def _linear(coords: Coordinates, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Places in a dense array of a shape."""
+    """Row-major positions in a dense array of this shape."""
     places = np.zeros(len(coords), dtype=np.int64)
     for axis, size in enumerate(shape):
         places *= size
@@ -527,7 +528,7 @@ def _linear(coords: Coordinates, shape: tuple[int, ...]) -> np.ndarray[Any, np.d
 
 
 def _row_major(coords: Coordinates, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]] | None:
-    """The order in which these coordinates are row-major; None where they are already."""
+    """The permutation that sorts these coordinates in row-major order; None if they are sorted already."""
     if prod(shape) > _MOST_PLACES:
         return np.lexsort(coords.T[::-1])
     places = _linear(coords, shape)

@@ -1,4 +1,4 @@
-"""Attributes of sectioned datasets, which HDF5 cannot hand out: it does not open them (format spec. IV.A.2.m, v).
+"""Attributes of sectioned datasets, read without libhdf5, which cannot open them (format spec. IV.A.2.m, v).
 
 | message 0x0C, version 3 | bytes | | versions 1 and 2 | | message 0x15, attribute info | bytes |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -9,8 +9,8 @@
 | name with NUL, datatype, dataspace | | | | | B-tree by name | O |
 | elements | | | | | B-tree by order, if flags bit 1 | O |
 
-Written: version 3 in the header, texts of fixed length. Read: also variable-length ones, whose bytes are in the file's
-global heap, and those that are kept in a heap because they are many.
+Written: version 3 in the header, fixed-length strings. Read: also variable-length strings, whose bytes are in the
+file's global heap, and attributes in a fractal heap (dense storage, used when there are many).
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from colonnade.sparse.values import decode_values
 
 # A record: heap id, flags (1), order (4), hash (4).
 _FORM = NamedForm("attribute", order_bytes=2, tree=8, before=0, behind=9)
-LARGEST = 65_000  # bytes of a message that a header holds
+LARGEST = 65_000  # the largest message, in bytes, that a header holds
 
 
 def read_attributes(source: Source, messages: list[Message]) -> dict[str, Any]:
-    """Name and value of every attribute, by the messages of an object header."""
+    """Name and value of every attribute, from the messages of an object header."""
     heap = FileHeap(source)
     return dict(_decode(source, data, flags, heap) for data, flags in _stored(source, messages))
 
 
 def _stored(source: Source, messages: list[Message]) -> Iterator[tuple[bytes, int]]:
-    """Each attribute as bytes, and its flags as a message."""
+    """The bytes and the message flags of each attribute."""
     for message in messages:
         if message.type == ATTRIBUTE:
             yield message.data, message.flags
@@ -57,7 +57,7 @@ def _stored(source: Source, messages: list[Message]) -> Iterator[tuple[bytes, in
 
 @dataclass(frozen=True)
 class _Parts:
-    """An attribute taken apart. raw: name with NUL, datatype, dataspace, elements; shape None where it has none."""
+    """A parsed attribute. raw: name with NUL, datatype, dataspace, elements; shape is None for a null dataspace."""
 
     name: str
     type: StoredType
@@ -69,7 +69,7 @@ def _parts(source: Source, data: bytes, flags: int) -> _Parts:
     fields = source.as_fields(data, "an attribute")
     if flags & SHARED:
         raise UnsupportedError(
-            f"{source.name}: an attribute is kept in the file's heap of shared messages, which is not read here",
+            f"{source.name}: cannot read an attribute in the file's heap of shared messages",
             feature="shared attribute",
         )
     version = fields.version(1, 2, 3)
@@ -83,7 +83,7 @@ def _parts(source: Source, data: bytes, flags: int) -> _Parts:
     stored = decode_datatype(source.as_fields(kind, fields.what))
     shape = decode_extent(source.as_fields(space, fields.what), source.length_size)
     count = 0 if shape is None else prod(shape)
-    if count > fields.left:  # before it is multiplied with anything, or believed
+    if count > fields.left:  # checked before the count is multiplied or trusted
         raise fields.wrong(f"claims {count} elements in {fields.left} bytes")
     return _Parts(name, stored, shape, (text, kind, space, fields.take(count * stored.size)))
 
@@ -102,7 +102,7 @@ def _type_bytes(source: Source, data: bytes, shared: bool) -> bytes:
 
 
 def _shown(values: Any, stored: StoredType, shape: tuple[int, ...]) -> Any:
-    """A scalar as such, texts as text."""
+    """A scalar as a scalar, string elements as str."""
     if stored.kind == "string":
         values = np.array(
             [value.rstrip(b" " if stored.padding == "space" else b"\0") for value in values], dtype=object
@@ -114,7 +114,7 @@ def _shown(values: Any, stored: StoredType, shape: tuple[int, ...]) -> Any:
 
 
 def portable_attributes(source: Source, messages: list[Message], path: str) -> tuple[bytes, ...]:
-    """Messages of all attributes that mean the same in another file; texts of variable length are made fixed."""
+    """Messages of all attributes for a copy in another file; variable-length strings become fixed-length."""
     heap = FileHeap(source)
     return tuple(_portable(source, data, flags, heap, path) for data, flags in _stored(source, messages))
 
@@ -134,20 +134,20 @@ def _portable(source: Source, data: bytes, flags: int, heap: FileHeap, path: str
 
 
 def holds_references(stored: StoredType) -> bool:
-    """Whether values of this type lead to other objects of their file."""
+    """Whether values of this type contain references to other objects of their file."""
     parts = [*([stored.base] if stored.base is not None else []), *(field.type for field in stored.fields)]
     return "reference" in stored.kind or "reference" in stored.tag or any(holds_references(part) for part in parts)
 
 
 class FileHeap:
-    """The global heap of a file, where variable-length values of attributes are."""
+    """The global heap of a file, which holds the variable-length values of attributes."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._known: dict[int, dict[int, memoryview]] = {}
 
     def read(self, reference: bytes, item_size: int) -> tuple[int, memoryview]:
-        """How many items a reference leads to, and their bytes."""
+        """The number of items that a reference points to, and their bytes."""
         count, address, index = struct.unpack("<IQI", reference)
         if not count and not address:
             return 0, memoryview(b"")
@@ -175,25 +175,25 @@ def name_of(data: bytes, source_name: str) -> str:
 
 
 def encode_attributes(values: Mapping[str, Any]) -> dict[str, bytes]:
-    """A message for each attribute; a UsageError or a DataError for what cannot be one."""
+    """One message per attribute; raises a UsageError or a DataError for a value that cannot be an attribute."""
     return {name: encode_attribute(name, value) for name, value in values.items()}
 
 
 def encode_attribute(name: str, value: Any) -> bytes:
-    """A message of version 3: numbers, texts and arrays of these."""
+    """A message of version 3 for a number, a string or an array of these."""
     stored, shape, data = encode_value(check_attribute_name(name), value)
     text = name.encode("utf-8", "surrogateescape") + b"\0"
     kind, space = encode_datatype(stored), encode_extent(shape)
     sizes = [len(text), len(kind), len(space)]
     if max(sizes) > LARGEST or sum(sizes) + len(data) > LARGEST:
-        raise DataError(f"attribute {name!r} has {len(data):,} bytes; {LARGEST:,} are the most a header holds")
+        raise DataError(f"attribute {name!r} has {len(data):,} bytes; a header holds at most {LARGEST:,}")
     return struct.pack("<BBHHHB", 3, 0, *sizes, 1) + text + kind + space + data
 
 
 def changed(
     old: tuple[bytes, ...], new: Mapping[str, bytes], without: tuple[str, ...], source_name: str
 ) -> tuple[bytes, ...]:
-    """Messages of attributes after some were set and others removed."""
+    """The messages of attributes after setting some and removing others."""
     named = {name_of(data, source_name): data for data in old}
     if len(named) != len(old):
         raise CorruptError(f"{source_name}: two attributes have one name", path=source_name)

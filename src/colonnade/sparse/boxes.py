@@ -1,4 +1,4 @@
-"""Boxes: what of an array is asked for, one range a dimension. `s[2:10, 3]`, `s.cells((slice(5), ...))`."""
+"""Boxes: the requested part of an array, one range per dimension. `s[2:10, 3]`, `s.cells((slice(5), ...))`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Coordinates = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A range of each dimension; `dropped` are those that a single number was given for."""
+    """One range per dimension; `dropped` lists the dimensions that were indexed by an integer."""
 
     ranges: tuple[range, ...]
     dropped: tuple[int, ...] = ()
@@ -37,21 +37,21 @@ class Box:
 
     @property
     def high(self) -> tuple[int, ...]:
-        """Behind the last that is asked for."""
+        """The exclusive upper bound of each dimension."""
         return tuple(one[-1] + 1 if one else one.start for one in self.ranges)
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is left out between the first and the last."""
+        """Whether all steps are 1."""
         return all(one.step == 1 for one in self.ranges)
 
     def holds(self, start: tuple[int, ...], stop: tuple[int, ...]) -> bool:
-        """Whether all elements from `start` to below `stop` are asked for."""
+        """Whether the box contains all elements from `start` up to but not including `stop`."""
         ends = zip(self.ranges, start, stop, strict=True)
         return self.is_plain and all(one.start <= first and last <= one.stop for one, first, last in ends)
 
     def mask(self, coords: Coordinates) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which of these coordinates are asked for."""
+        """A mask of the coordinates that are in the box."""
         inside: np.ndarray[Any, np.dtype[np.bool_]] = np.all((coords >= self.low) & (coords < self.high), axis=1)
         for axis, one in enumerate(self.ranges):
             if one.step != 1:
@@ -59,16 +59,16 @@ class Box:
         return inside
 
     def inner(self, coords: Coordinates) -> Coordinates:
-        """The same elements counted from the box's first."""
+        """The coordinates relative to the box, divided by its steps."""
         moved: Coordinates = coords - np.array(self.low, dtype=np.int64)
         return moved if self.is_plain else moved // np.array([one.step for one in self.ranges], dtype=np.int64)
 
 
 def parse_box(key: Key, shape: tuple[int, ...]) -> Box:
-    """A NumPy-like key of numbers and slices; None is everything. Dimensions not named are whole."""
+    """Parse a NumPy-like key of integers and slices. None selects everything, and so do omitted dimensions."""
     parts: list[Any] = list(key) if isinstance(key, tuple) else [] if key is None else [key]
     if parts.count(Ellipsis) > 1:
-        raise UsageError("a box can have one '...'")
+        raise UsageError("a box can have only one '...'")
     if Ellipsis in parts:
         at = parts.index(Ellipsis)
         parts[at : at + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
@@ -85,14 +85,14 @@ def _parse_part(part: Any, size: int, axis: int) -> range:
         try:
             found = range(*part.indices(size))
         except (TypeError, ValueError) as error:
-            raise UsageError(f"{part} is no range of dimension {axis}: {error}") from error
+            raise UsageError(f"{part} is not a valid range for dimension {axis}: {error}") from error
         if found.step < 1:
-            raise UsageError(f"a box goes forward: the step of dimension {axis} is {found.step}")
+            raise UsageError(f"the step of dimension {axis} is {found.step}: a box needs positive steps")
         return found
     try:
         at = operator.index(part)
     except TypeError:
-        raise UsageError(f"a box is made of whole numbers and slices, not {type(part).__name__}") from None
+        raise UsageError(f"a box consists of integers and slices, not {type(part).__name__}") from None
     if not -size <= at < size or isinstance(part, (bool, np.bool_)):
         raise UsageError(f"{part} is not in dimension {axis}, which has {size} elements")
     return range(at % size, at % size + 1)

@@ -1,7 +1,8 @@
-"""A stream of cells written as a new sparse array, in one commit and in the memory of a few bands of chunks.
+"""Write a stream of cells as a new sparse array, in one commit and in the memory of a few bands of chunks.
 
-A band is all chunks side by side along the other dimensions. Where the stream goes along one dimension, bands are
-written as they are complete; else cells wait in a temporary file, band by band, until the stream has ended.
+A band is all chunks with the same index along one dimension. If the stream is sorted along that dimension, each band
+is written as soon as it is complete; otherwise cells are kept, by band, until the stream ends. Cells that exceed the
+memory limit go to a temporary file.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from colonnade.sparse.streams import Axis, Block, CellStream
 from colonnade.sparse.values import Values, stored_dtype
 from colonnade.threads import in_order
 
-MOST_HELD = 64 << 20  # bytes of cells that wait in memory
+MOST_HELD = 64 << 20  # bytes of cells that are kept in memory
 
 
 def put_stream(change: Change, info: SparseInfo, stream: CellStream, n_threads: int) -> None:
-    """A new sparse array with all cells of a stream: one commit."""
+    """Create a sparse array with all cells of a stream, in one commit."""
 
     def work(handle: FileHandle) -> None:
         header = make_placeholder(handle.root, info.name)
@@ -53,7 +54,7 @@ def put_stream(change: Change, info: SparseInfo, stream: CellStream, n_threads: 
 def _packed(info: SparseInfo, stream: CellStream, n_threads: int) -> Iterator[list[Packed]]:
     lines = stream.lines if stream.axis == 0 else None
     if lines is not None and lines.mend is not None and stream.dtype != stored_dtype(info.type):
-        lines = None  # twins are added up before their type is changed
+        lines = None  # duplicates must be added up before the type conversion
     if lines is not None and suits_rows(info):
         return pack_rows(info, lines, _pack_sorted, n_threads)
 
@@ -67,7 +68,7 @@ def _packed(info: SparseInfo, stream: CellStream, n_threads: int) -> Iterator[li
 
 
 def _pack_sorted(info: SparseInfo, cells: Block) -> Iterator[Packed]:
-    """The chunks of cells that are sorted first."""
+    """The chunks of cells that come in any order: they are sorted first."""
     _check_inside(cells[0], info)
     for grid, places, values in split_chunks(info, *cells):
         assert values is not None  # streams have values
@@ -75,7 +76,7 @@ def _pack_sorted(info: SparseInfo, cells: Block) -> Iterator[Packed]:
 
 
 def _bands(info: SparseInfo, stream: CellStream) -> Iterator[Block]:
-    """The cells of one band after another."""
+    """The cells, band by band."""
     axis = stream.axis or 0
     size = info.layout.chunk[axis]
     with tempfile.TemporaryFile() as spool:
@@ -100,7 +101,7 @@ def _check_inside(axes: tuple[Axis, ...], info: SparseInfo) -> None:
 
 
 class _Held:
-    """Cells that wait for the rest of their band, in memory or in a temporary file."""
+    """Cells of incomplete bands, in memory or in a temporary file."""
 
     def __init__(self, spool: IO[bytes], axis: int, size: int, rank: int, dtype: np.dtype[Any]) -> None:
         self._spool, self._axis, self._size = spool, axis, size
@@ -116,7 +117,7 @@ class _Held:
         bands = axes[self._axis] // self._size
         low, high = int(bands.min()), int(bands.max())
         if low <= self._done:
-            raise DataError(f"cells of dimension {self._axis} go back, after they went forward")
+            raise DataError(f"coordinates of dimension {self._axis} decrease, but the stream must be sorted by them")
         self._n_bytes += sum(one.nbytes for one in axes) + values.nbytes
         if low == high:
             self._parts.setdefault(low, []).append((axes, values))
@@ -130,7 +131,7 @@ class _Held:
             self._parts.setdefault(int(bands[start]), []).append(part)
 
     def take(self, below: int | None) -> Iterator[Block]:
-        """Bands that are complete: those below this one, or all; each once."""
+        """The complete bands, removed from the buffer: those below band `below`, or all."""
         for band in sorted({*self._parts, *self._spilled}):
             if below is not None and band >= below:
                 return
@@ -143,7 +144,7 @@ class _Held:
             yield axes, values
 
     def spill(self, most: int) -> None:
-        """Let cells wait in the file when they take more memory than that."""
+        """Move all cells to the temporary file if they take more than `most` bytes."""
         if self._n_bytes <= most:
             return
         for band, parts in self._parts.items():
@@ -164,7 +165,7 @@ class _Held:
 
 
 def ordered(numbers: Axis) -> Axis | None:
-    """The stable order of numbers; None where they are in it."""
+    """The permutation that sorts numbers, stable; None if they are sorted already."""
     if (numbers[1:] >= numbers[:-1]).all():
         return None
     order = np.empty(len(numbers), dtype=np.int64)
@@ -174,7 +175,7 @@ def ordered(numbers: Axis) -> Axis | None:
 
 
 def split_chunks(info: SparseInfo, axes: tuple[Axis, ...], values: Values) -> Iterator[Part]:
-    """The cells of each chunk: its place in the grid, places in it ascending, values. No element may come twice."""
+    """The cells of each chunk: its grid index, ascending positions in it, values. Raises for duplicates."""
     chunk = info.layout.chunk
     grids = [one // size for one, size in zip(axes, chunk, strict=True)]
     low = [int(one.min()) for one in grids]

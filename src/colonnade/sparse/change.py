@@ -1,7 +1,7 @@
-"""Elements of a sparse array written, erased and cut off: sorted by chunk, merged with what is there, one commit each.
+"""Write, erase and cut off elements of a sparse array: sorted by chunk, merged with stored cells, one commit each.
 
-Writing defines elements, whatever their value; writing again replaces. Erasing makes them undefined; a chunk whose
-last element is erased goes. Shrinking erases what falls outside, so growing again shows the fill (facts 7).
+Writing defines elements, whatever their value; writing again replaces them. Erasing makes them undefined; a chunk is
+removed with its last element. Shrinking erases the elements outside, so growing again shows the fill (facts 7).
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Merge = Callable[[Cells, Places, Values | None], Cells]
 
 
 def write_cells(file: Opened, name: str, coords: Any, values: Any, n_threads: int) -> None:
-    """Define these elements, or give those that are defined new values."""
+    """Define these elements, or replace the values of defined ones."""
     _change(file, name, coords, values, _overlay, n_threads)
 
 
 def erase_cells(file: Opened, name: str, coords: Any, n_threads: int) -> None:
-    """Make these elements undefined; those that are so already stay so."""
+    """Make these elements undefined; elements that are undefined already are ignored."""
 
     def refuse(info: SparseInfo) -> None:
         if not info.layout.is_sparse:
@@ -55,7 +55,7 @@ def erase_cells(file: Opened, name: str, coords: Any, n_threads: int) -> None:
 
 
 def resize_array(file: Opened, name: str, shape: Any, n_threads: int) -> None:
-    """Give the array another shape: elements outside it become undefined, as new ones are; empty chunks go."""
+    """Change the shape of the array: elements outside are erased, new elements are undefined, empty chunks removed."""
 
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
         new = replace(info, space=Dataspace(_checked_shape(shape, info), info.space.max_shape))
@@ -67,7 +67,7 @@ def resize_array(file: Opened, name: str, shape: Any, n_threads: int) -> None:
 def change_rows(
     editor: Editor, header: int, info: SparseInfo, n_rows: int, parts: Iterator[Part], n_threads: int
 ) -> None:
-    """Give an array of one dimension another length, and rows other values; parts without values are erased."""
+    """Change the length of a one-dimensional array and the values of rows; parts without values are erased."""
     new = replace(info, space=Dataspace((n_rows,), info.space.max_shape))
     if n_rows < info.space.shape[0]:
         put_chunks(editor, header, new, _cut(editor.source, info, new, n_threads))
@@ -80,7 +80,7 @@ def _overlay_or_erase(old: Cells, places: Places, values: Values | None) -> Cell
 
 
 def change_attributes(file: Opened, name: str, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
-    """Set attributes, and remove those named."""
+    """Set the attributes in `new`, and remove those in `without`."""
     messages = encode_attributes(new)
 
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
@@ -94,26 +94,26 @@ def _checked_shape(given: Any, info: SparseInfo) -> tuple[int, ...]:
     try:
         shape = tuple(operator.index(size) for size in given)
     except TypeError:
-        raise UsageError(f"a shape is made of whole numbers, not {given!r}") from None
+        raise UsageError(f"a shape consists of integers, not {given!r}") from None
     limits = info.space.max_shape
     fits = len(shape) == len(limits) and all(
         0 <= size < 1 << 62 and (limit is None or size <= limit) for size, limit in zip(shape, limits, strict=True)
     )
     if not fits:
-        raise UsageError(f"{info.name} cannot be given the shape {shape}: at most it is {limits}")
+        raise UsageError(f"cannot resize {info.name} to {shape}: its max_shape is {limits}")
     return shape
 
 
 def _cut(
     source: Source, info: SparseInfo, new: SparseInfo, n_threads: int
 ) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
-    """Chunks that are not as they were in the new shape; None for those of which nothing is left."""
+    """The chunks that change with the new shape; None for a chunk that becomes empty."""
     chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
     edges = (record for records in chunk_map.read_all() for record in records if is_edge(new, record))
 
     def work(record: ChunkRecord) -> tuple[tuple[int, ...], PackedChunk | None]:
         cells = _old_cells(source, info, record)
-        assert cells.values is not None  # asked for
+        assert cells.values is not None  # requested
         inside = is_inside(new, record, cells.places)
         if not inside.any():
             return record.grid, None
@@ -138,20 +138,20 @@ def _change(
 def _edit_array(
     file: Opened, name: str, work: Callable[[Editor, int, SparseInfo], None], with_elements: bool = True
 ) -> None:
-    """Change an array in one commit, or not at all."""
+    """Change an array in one commit."""
 
     def change(editor: Editor) -> None:
         header = find_address(editor.source, editor.block.root, name)
         info = describe(editor.source, read_messages(editor.source, header), name)
         if with_elements and info.type.has_pointers and info.type.kind not in ("text", "binary", "sequence"):
-            raise UsageError(f"{name} holds {info.type}, which is not written")
+            raise UsageError(f"cannot write {name}: its type {info.type} is not supported for writing")
         work(editor, header, info)
 
     file.change(lambda handle: edit(handle, change))
 
 
 def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:
-    """(n, rank) whole numbers inside the array."""
+    """The coordinates as (n, rank) integers, checked to be inside the array."""
     coords = np.asarray(given)
     rank = len(info.space.shape)
     if coords.ndim == 1 and rank == 1:
@@ -160,7 +160,7 @@ def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:
         return np.empty((0, rank), dtype=np.int64)
     if coords.ndim != 2 or coords.shape[1] != rank or coords.dtype.kind not in "iu":
         raise DataError(
-            f"coordinates must be whole numbers in rows of {rank}, not {coords.dtype} of shape {coords.shape}"
+            f"coordinates must be integers of shape (n, {rank}), not {coords.dtype} of shape {coords.shape}"
         )
     if coords.dtype.kind == "u" and coords.max() >= 1 << 62:
         raise DataError(f"coordinates lie outside the array, which has shape {info.space.shape}")
@@ -173,7 +173,7 @@ def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:
 
 
 def checked_values(given: Any, info: SparseInfo, count: int) -> Values:
-    """As many values, in the type of the array; what that type cannot hold is refused."""
+    """`count` values in the type of the array; raises for a value that the type cannot hold."""
     if info.type.has_pointers:
         return checked_objects(given, info.type, count)
     dtype = stored_dtype(info.type)
@@ -185,7 +185,7 @@ def checked_values(given: Any, info: SparseInfo, count: int) -> Values:
     try:
         made, unfit = fitted(values, dtype.base)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"values of {values.dtype} are no {info.type}: {error}") from error
+        raise DataError(f"cannot convert values of {values.dtype} to {info.type}: {error}") from error
     wrong = np.flatnonzero(unfit.reshape(count, -1).any(axis=1))
     if len(wrong):
         row = int(wrong[0])
@@ -194,7 +194,7 @@ def checked_values(given: Any, info: SparseInfo, count: int) -> Values:
 
 
 def _by_chunk(info: SparseInfo, coords: Coordinates, values: Values | None) -> Iterator[Part]:
-    """The cells of each chunk: its place in the grid, places in it ascending, values. No element may come twice."""
+    """The cells of each chunk: its grid index, ascending positions in it, values. Raises for duplicates."""
     numbers, places = _numbered(info, coords)
     order = np.argsort(numbers * info.layout.chunk_elements + places) if _fits(info) else np.lexsort((places, numbers))
     numbers, places = numbers[order], places[order]
@@ -211,7 +211,7 @@ def _by_chunk(info: SparseInfo, coords: Coordinates, values: Values | None) -> I
 
 
 def _numbered(info: SparseInfo, coords: Coordinates) -> tuple[Places, Places]:
-    """The number of the chunk of each element, row by row in the grid of chunks, and its place in the chunk."""
+    """The row-major number of each element's chunk in the chunk grid, and its position in the chunk."""
     numbers, places = np.zeros((2, len(coords)), dtype=np.int64)
     for axis, (size, chunk) in enumerate(zip(info.space.shape, info.layout.chunk, strict=True)):
         at, inside = np.divmod(coords[:, axis], chunk)
@@ -223,7 +223,7 @@ def _numbered(info: SparseInfo, coords: Coordinates) -> tuple[Places, Places]:
 
 
 def _fits(info: SparseInfo) -> bool:
-    """Whether chunks and places in them can be counted in one number."""
+    """Whether chunk number and position in the chunk fit one 64-bit number."""
     grid = (-(-size // chunk) for size, chunk in zip(info.space.shape, info.layout.chunk, strict=True))
     return prod(grid) * info.layout.chunk_elements < 1 << 62
 
@@ -231,14 +231,14 @@ def _fits(info: SparseInfo) -> bool:
 def _merged(
     source: Source, info: SparseInfo, parts: Iterator[Part], merge: Merge, n_threads: int
 ) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
-    """Each chunk as it is to be stored; None for one that holds nothing any more."""
+    """The new version of each chunk; None for a chunk that becomes empty."""
     chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
     stored = {record.grid: record for records in chunk_map.read_all() for record in records}
 
     def work(part: Part) -> tuple[tuple[int, ...], PackedChunk | None]:
         grid, places, values = part
         cells = merge(_old_cells(source, info, stored.get(grid)), places, values)
-        assert cells.values is not None  # merged with values
+        assert cells.values is not None  # read with values
         if not len(cells.places):
             return grid, None
         return grid, encode_cells(info, cells)
@@ -247,17 +247,17 @@ def _merged(
 
 
 def _old_cells(source: Source, info: SparseInfo, record: ChunkRecord | None) -> Cells:
-    """What a chunk holds, its values as stored; those of variable length as they are handed out."""
+    """The cells of a chunk: values as stored, except that variable-length values are decoded."""
     dtype = value_dtype(info.type) if info.type.has_pointers else stored_dtype(info.type)
     if record is None:
         return Cells(np.empty(0, dtype=np.int64), np.empty(0, dtype=dtype))
     found = read_cells(source, info, record)
-    assert found.values is not None  # asked for
+    assert found.values is not None  # requested
     return Cells(found.places, found.values.astype(dtype.base) if info.type.kind == "boolean" else found.values)
 
 
 def _overlay(old: Cells, places: Places, values: Values | None) -> Cells:
-    """Both, the new ones where both have a value."""
+    """The union of old and new cells; new values win."""
     assert old.values is not None and values is not None
     if not len(old.places):
         return Cells(places, values)
@@ -270,7 +270,7 @@ def _overlay(old: Cells, places: Places, values: Values | None) -> Cells:
 
 
 def _without(old: Cells, places: Places, values: Values | None) -> Cells:
-    """The old ones but those."""
+    """The old cells without those at these positions."""
     assert old.values is not None
     keep = ~np.isin(old.places, places, assume_unique=True)
     return Cells(old.places[keep], old.values[keep])

@@ -1,8 +1,8 @@
-"""Places of defined elements to selections: the legal ways to write them down, of which a writer takes the smallest.
+"""Encode positions of defined elements as selections, in all legal forms; the writer uses the smallest.
 
-In: places in a chunk, ascending.  Out: selections, all of the same elements.
-Blocks are made by growing: single elements to runs along the last dimension, equal runs below each other to
-rectangles, and so on through all dimensions.
+In: ascending positions in a chunk. Out: selections, all of the same elements.
+Blocks are built by merging: single elements into runs along the last dimension, equal adjacent runs into rectangles,
+and so on through all dimensions.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from colonnade.sparse.selections import CellSelection, Places, width_for
 
 _REGULAR_VERSION = _BLOCKS_VERSION = 3
 _POINTS_VERSION = 2
-_WORTH_BLOCKS = 2  # so many times as many runs as blocks
+_WORTH_BLOCKS = 2  # minimum ratio of runs to blocks
 Ends = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def choose_selections(places: Places, shape: tuple[int, ...], filtered: bool = False) -> list[CellSelection]:
-    """Every form worth trying, that without filters smallest first.
+    """Every form worth trying, ordered by size without filters, smallest first.
 
-    filtered: filters follow. They do better with runs, of which each is like the next, than with a few blocks more
-    than one row high among them; so where few runs could be put together, they are left as they are.
+    filtered: the selection will be filtered. Filters compress uniform runs better than runs mixed with a few blocks of
+    several rows, so runs are not merged where only few of them could be.
     """
     if not len(places):
         return [CellSelection(shape, "none", 1, np.empty(0, dtype=np.uint64))]
@@ -39,7 +39,7 @@ def choose_selections(places: Places, shape: tuple[int, ...], filtered: bool = F
         return [regular]
     points = CellSelection(shape, "points", _POINTS_VERSION, coords.view(np.uint64))
     if not filtered and 2 * len(first) >= len(coords):
-        return [points]  # a block takes two places
+        return [points]  # a block takes as many numbers as two points
     if filtered:
         starts, stops = _find_runs(places, shape[-1])
         if len(starts) < _WORTH_BLOCKS * len(first):
@@ -51,13 +51,13 @@ def choose_selections(places: Places, shape: tuple[int, ...], filtered: bool = F
 
 
 def _find_runs(places: Places, width: int) -> tuple[Places, Places]:
-    """First and last places of elements beside each other along the last dimension."""
+    """First and last positions of runs of adjacent elements along the last dimension."""
     begins = np.append(True, (places[1:] != places[:-1] + 1) | (places[1:] % width == 0))
     return places[begins], places[np.append(begins[1:], True)]
 
 
 def _grow_plane(places: Places, shape: tuple[int, ...]) -> tuple[Ends, Ends]:
-    """The same as `_grow`, of one or two dimensions."""
+    """First and last corners of blocks, as in `_grow`, for one or two dimensions."""
     first, last = np.empty((2, len(places)), dtype=np.int64)
     count = kernels.grow_blocks(places, shape[-1], first, last)
     if count == len(places):
@@ -77,9 +77,9 @@ def _grow(coords: Ends, shape: tuple[int, ...]) -> tuple[Ends, Ends]:
 
 
 def _grow_along(first: Ends, last: Ends, shape: tuple[int, ...], axis: int) -> tuple[Ends, Ends]:
-    """Blocks that touch along a dimension, and are alike in all others, made one.
+    """Merge blocks that touch along a dimension and are equal in all others.
 
-    Blocks do not overlap, so in the order of their first corners, this dimension last, such blocks are neighbours.
+    Blocks do not overlap, so sorting them by first corner, with this dimension last, makes such blocks neighbours.
     """
     others = tuple(one for one in range(len(shape)) if one != axis)
     order = _order(first, shape, (*others, axis))
@@ -96,7 +96,7 @@ def _grow_along(first: Ends, last: Ends, shape: tuple[int, ...], axis: int) -> t
 
 
 def _order(coords: Ends, shape: tuple[int, ...], axes: tuple[int, ...]) -> Places | None:
-    """The order of coordinates by these dimensions, the first of them slowest; None where they are in it."""
+    """The permutation that sorts coordinates by these dimensions, the first slowest; None if sorted already."""
     key = coords[:, axes[0]].copy()
     for axis in axes[1:]:
         key *= shape[axis]
@@ -105,9 +105,9 @@ def _order(coords: Ends, shape: tuple[int, ...], axes: tuple[int, ...]) -> Place
 
 
 def _regular(first: Ends, last: Ends, shape: tuple[int, ...]) -> CellSelection | None:
-    """The blocks as one pattern of equal blocks at equal distances, where they are that."""
+    """The blocks as one regular pattern (equal blocks at equal distances); None if they are not regular."""
     size = last - first + 1
-    same = int(np.searchsorted(first[:, 0], first[0, 0], side="right"))  # blocks come in the order of their rows
+    same = int(np.searchsorted(first[:, 0], first[0, 0], side="right"))  # blocks are sorted by row
     if len(first) % same or (first[same : 2 * same, 1:] != first[: min(same, len(first) - same), 1:]).any():
         return None
     if (size != size[0]).any():

@@ -1,10 +1,10 @@
-"""One sectioned chunk: its bytes to sections, its sections to cells (RFC 2; facts 3).
+"""Decode one sectioned chunk: bytes to sections, sections to cells (RFC 2; facts 3).
 
-A stored chunk is its sections side by side. Each was filtered by filters of its own; those with a checksum end with
-it, before their filters. Section 0 says which elements are defined, section 1 holds their values, section 2 the heap
-that variable-length values refer to. (Of dense variable-length chunks, section 0 holds all elements, 1 the heap.)
+A stored chunk is the concatenation of its sections. Each section has its own filters; a checksum, if any, is appended
+before filtering. Section 0 selects the defined elements, section 1 holds their values, section 2 the heap that
+variable-length values refer to. (In dense variable-length chunks, section 0 holds all elements, section 1 the heap.)
 
-Out: `Cells`, the places of defined elements in the chunk, ascending, and their values.
+Out: `Cells`, the ascending positions of defined elements in the chunk, and their values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from colonnade.sparse.values import Values, decode_values
 
 @dataclass(frozen=True, slots=True)
 class SparseInfo:
-    """A sectioned dataset, described: all that is needed to read it."""
+    """The description of a sectioned dataset: everything needed to read it."""
 
     name: str
     space: Dataspace
@@ -38,18 +38,18 @@ class SparseInfo:
     fill: bytes | None
     layout: Layout
     pipelines: tuple[tuple[FilterInfo, ...], ...]
-    attributes: tuple[bytes, ...] = ()  # messages of those that are kept in the header
-    others: tuple[tuple[int, bytes], ...] = ()  # messages that are kept as they are: comment, time of the last change
+    attributes: tuple[bytes, ...] = ()  # messages of attributes stored in the header
+    others: tuple[tuple[int, bytes], ...] = ()  # messages that are copied unchanged: comment, modification time
 
     @property
     def filtered(self) -> bool:
-        """Whether records of chunks tell of filters: of all chunks, as soon as one section has some."""
+        """Whether chunk records have filter fields: they do for all chunks as soon as one section has filters."""
         return any(self.pipelines)
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Defined elements of one chunk: their places in it, ascending, and their values (None where not asked for)."""
+    """Defined elements of one chunk: their ascending positions in it, and their values (None if not requested)."""
 
     places: Places
     values: Values | None
@@ -61,13 +61,13 @@ def origin(info: SparseInfo, record: ChunkRecord) -> tuple[int, ...]:
 
 
 def is_edge(info: SparseInfo, record: ChunkRecord) -> bool:
-    """Whether a chunk reaches beyond the dataset."""
+    """Whether a chunk extends beyond the dataset."""
     ends = zip(origin(info, record), info.layout.chunk, info.space.shape, strict=True)
     return any(start + size > limit for start, size, limit in ends)
 
 
 def check_record(source: Source, info: SparseInfo, record: ChunkRecord) -> None:
-    """A chunk must lie in the file, and its sections one behind the other in it."""
+    """Raise unless the chunk is within the file and its sections follow each other within the chunk."""
     bounds = record.bounds
     if any(start > stop for start, stop in pairwise(bounds)):
         raise _what(source, record, "").wrong(f"has sections that start at {bounds[:-1]} in {bounds[-1]} bytes")
@@ -76,19 +76,19 @@ def check_record(source: Source, info: SparseInfo, record: ChunkRecord) -> None:
 
 
 def _what(source: Source, record: ChunkRecord, part: str) -> Fields:
-    """The chunk's name, for errors."""
+    """Fields that name the chunk in errors."""
     return source.as_fields(b"", f"{part}chunk {record.grid} at byte {record.address}")
 
 
 def read_section(source: Source, info: SparseInfo, record: ChunkRecord, number: int) -> bytes:
-    """One section, filters undone, its checksum verified and left out."""
+    """One section, unfiltered, with its checksum verified and removed."""
     start, stop = record.bounds[number], record.bounds[number + 1]
     stored = source.read(record.address + start, stop - start, f"section {number} of chunk {record.grid}")
     return decode_section(source, info, record, number, stored)
 
 
 def decode_section(source: Source, info: SparseInfo, record: ChunkRecord, number: int, stored: bytes) -> bytes:
-    """A section as it was before it was filtered and its checksum put behind it."""
+    """Undo the filters of a section, and verify and remove its checksum."""
     what = _what(source, record, f"section {number} of ")
     filters, size = info.pipelines[number], record.unfiltered[number]
     if info.layout.flags & SKIP_EDGES and is_edge(info, record):
@@ -127,14 +127,14 @@ def _undo(filters: tuple[FilterInfo, ...], stored: bytes, size: int, mask: int, 
 
 
 def read_selection(source: Source, info: SparseInfo, record: ChunkRecord) -> CellSelection:
-    """Which elements of a chunk are defined, as its section 0 says."""
+    """The selection of the defined elements of a chunk, from its section 0."""
     what = _what(source, record, "section 0 of ")
     data = read_section(source, info, record, 0)
     return decode_selection(source.as_fields(data, what.what), info.layout.chunk)
 
 
 def count_values(source: Source, info: SparseInfo, record: ChunkRecord) -> int:
-    """How many elements a chunk holds values of, from its record alone."""
+    """The number of values in a chunk, from its record alone."""
     number = info.layout.values_section
     size = record.unfiltered[number]
     if number in info.layout.checksummed and size:
@@ -142,12 +142,12 @@ def count_values(source: Source, info: SparseInfo, record: ChunkRecord) -> int:
     count, rest = divmod(size, info.layout.element_size)
     if rest or size < 0:
         what = _what(source, record, f"section {number} of ")
-        raise what.wrong(f"has {size} bytes, which are no whole number of elements of {info.layout.element_size}")
+        raise what.wrong(f"has {size} bytes, which is not a multiple of the element size {info.layout.element_size}")
     return count
 
 
 def read_cells(source: Source, info: SparseInfo, record: ChunkRecord, with_values: bool = True) -> Cells:
-    """The defined elements of a chunk; see the head of this file."""
+    """The defined elements of a chunk; see the module docstring."""
     check_record(source, info, record)
     count = count_values(source, info, record)
     what = _what(source, record, "section 0 of ")
@@ -185,18 +185,18 @@ def _check_inside(info: SparseInfo, record: ChunkRecord, places: Places, what: F
 
 
 def is_inside(info: SparseInfo, record: ChunkRecord, places: Places) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which places are of elements that the dataset has."""
+    """A mask of the positions that are inside the dataset."""
     limits = np.array(info.space.shape) - origin(info, record)
     inside: np.ndarray[Any, np.dtype[np.bool_]] = np.all(coordinates(places, info.layout.chunk) < limits, axis=1)
     return inside
 
 
 def coordinates(places: Places, chunk: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Coordinates in the chunk of places, a row each."""
+    """The coordinates in the chunk of these positions, one row each."""
     found = np.empty((len(places), len(chunk)), dtype=np.int64)
     left = places
     for axis in range(len(chunk) - 1, 0, -1):
-        up = left // chunk[axis]  # quicker than divmod, which NumPy does number by number
+        up = left // chunk[axis]  # faster than np.divmod, which is not vectorized
         found[:, axis] = left - up * chunk[axis]
         left = up
     found[:, 0] = left

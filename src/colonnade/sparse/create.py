@@ -1,4 +1,4 @@
-"""New sparse arrays: what is asked for, refused or made a description, and put into a file in one commit."""
+"""Create sparse arrays: check the request, turn it into a description, and write it to a file in one commit."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from colonnade.sparse.values import stored_dtype
 WriteDialect = Literal["sectioned", "structured", "prototype"]
 Filters = str | Mapping[int, str] | None
 _IDS = {"deflate": 1, "shuffle": 2, "fletcher32": 3, "zstd": 32015}
-_SELECTION_ITEM = 2  # bytes of the numbers that most selections are made of
+_SELECTION_ITEM = 2  # bytes per number in most selections
 _USUAL_CHUNK = 1024
 Change = Callable[[Callable[[FileHandle], None]], None]
-"""Lets a function change a file: as one commit, or as a part of one."""
+"""Runs a function that changes a file, as one commit or as part of one."""
 DIALECTS = ("sectioned", "structured", "prototype")
 
 
@@ -38,7 +38,7 @@ def put_new(
     filters: Filters, max_shape: Sequence[int | None] | None, dialect: WriteDialect, attrs: Mapping[str, Any] | None,
     dense: bool,
 ) -> None:  # fmt: skip
-    """A sparse array without defined elements, in a new or an existing file: one commit."""
+    """Create a sparse array without defined elements, in a new or an existing file, in one commit."""
     info = plan(name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs, dense)
 
     def work(handle: FileHandle) -> None:
@@ -64,7 +64,7 @@ def plan(
     max_shape: Sequence[int | None] | None, dialect: WriteDialect, attrs: Mapping[str, Any] | None = None,
     dense: bool = False,
 ) -> SparseInfo:  # fmt: skip
-    """What is asked for as a description; a UsageError where it cannot be."""
+    """The description of the requested array; raises a UsageError if it is not possible."""
     if dialect not in DIALECTS:
         raise UsageError(f"dialect must be one of {', '.join(DIALECTS)}, not {dialect!r}")
     sizes = _sizes(shape, "shape", 0)
@@ -73,23 +73,23 @@ def plan(
     if len(limits) != len(sizes) or any(
         limit is not None and limit < size for size, limit in zip(sizes, limits, strict=True)
     ):
-        raise UsageError(f"max_shape {limits} does not hold shape {sizes}")
+        raise UsageError(f"max_shape {limits} is smaller than shape {sizes}")
     chunk = (
         _sizes(chunks, "chunks", 1) if chunks is not None else tuple(min(max(size, 1), _USUAL_CHUNK) for size in sizes)
     )
     if len(chunk) != len(sizes) or any(
         limit is not None and one > max(limit, 1) for one, limit in zip(chunk, limits, strict=True)
     ):
-        raise UsageError(f"chunks {chunk} do not suit an array of {sizes}, at most {limits}")
+        raise UsageError(f"chunks {chunk} do not fit an array of shape {sizes} and max_shape {limits}")
     stored = element_type(dtype)
     if prod(chunk) * stored.size > LARGEST_CHUNK:
         raise UsageError(
-            f"cannot make chunks of {chunk} {stored} elements: they have more than 2^62 bytes. Choose less."
+            f"cannot make chunks of {chunk} {stored} elements: they have more than 2^62 bytes. Choose smaller chunks."
         )
     if dense and not stored.has_pointers:
-        raise UsageError(f"dense=True is for variable-length data, not for {stored}: HDF5 itself keeps that")
+        raise UsageError(f"dense=True is for variable-length data, not for {stored}: use an HDF5 dataset")
     if stored.has_pointers and fill is not None:
-        raise UsageError(f"an array of {stored} has no fill: what is not defined reads as empty")
+        raise UsageError(f"an array of {stored} cannot have a fill: undefined elements read as empty")
     kind = choose_map(space, chunk)
     number, n_sections, checksummed = _composition(stored, dense, dialect)
     layout = Layout(dialect, number, 0, chunk, stored.size, n_sections, checksummed, kind, MAP_NUMBERS[kind], b"", None)
@@ -105,7 +105,7 @@ def plan(
 
 
 def _composition(stored: StoredType, dense: bool, dialect: WriteDialect) -> tuple[int, int, tuple[int, ...]]:
-    """Type, number of sections, and which have checksums (facts 3.2). The prototype has no type for variable length."""
+    """Type, number of sections, and sections with checksums (facts 3.2). The prototype has no variable-length type."""
     if not stored.has_pointers:
         return SPARSE, 2, (0,)
     if dense:
@@ -125,9 +125,9 @@ def _sizes(given: Sequence[int], what: str, least: int) -> tuple[int, ...]:
     try:
         sizes = tuple(int(size) for size in given)
     except (TypeError, ValueError):
-        raise UsageError(f"{what} must be whole numbers, one a dimension, not {given!r}") from None
+        raise UsageError(f"{what} must be integers, one per dimension, not {given!r}") from None
     if not 1 <= len(sizes) <= 32 or any(not least <= size < 1 << 62 for size in sizes):
-        raise UsageError(f"{what} must be 1 to 32 numbers of at least {least}, not {given!r}")
+        raise UsageError(f"{what} must be 1 to 32 integers of at least {least}, not {given!r}")
     return sizes
 
 
@@ -140,14 +140,14 @@ def _fill_bytes(fill: Any, stored: StoredType) -> bytes | None:
             return np.array([fill], dtype=dtype).tobytes()[: stored.size]
         made, unfit = fitted(np.asarray([fill]), dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"fill {fill!r} is no {stored}: {error}") from error
+        raise UsageError(f"fill {fill!r} is not {stored}: {error}") from error
     if made.shape != (1,) or unfit.any():
         raise UsageError(f"fill {fill!r} does not fit into {stored}")
     return made.tobytes()
 
 
 def _pipelines(filters: Filters, stored: StoredType, dense: bool) -> tuple[tuple[FilterInfo, ...], ...]:
-    """Filters of each section; one text is for all."""
+    """The filters of each section; a single string applies to all sections."""
     items = {"selection": _SELECTION_ITEM, "values": stored.size, "heap": 1}
     if dense:
         del items["selection"]
@@ -164,7 +164,7 @@ def _pipeline(text: str, item_size: int) -> tuple[FilterInfo, ...]:
     steps = []
     for name, options in parse_filters(text):
         if name not in _IDS:
-            raise UsageError(f"filter {name} cannot be used in sparse arrays; there are {', '.join(_IDS)}", filter=name)
+            raise UsageError(f"filter {name} cannot be used in sparse arrays. Use {', '.join(_IDS)}", filter=name)
         steps.append(FilterInfo(_IDS[name], name, _options(name, options, item_size), name != "fletcher32"))
     return tuple(steps)
 

@@ -1,8 +1,8 @@
-"""Rows of a sparse column that wait to be put into a file: HDF5 must not have it open for that, so they come last.
+"""Buffered rows of a sparse column. They are written last, because libhdf5 must not have the file open for that.
 
-A draft is of a new array of one dimension, or of changes to one that is there: more rows behind it, other values,
-rows erased, rows cut off. Rows that are added come in order; what is complete of them waits, chunk by chunk, in memory,
-then in a temporary file. `put_drafts` puts all drafts of a change into the file, without committing it.
+A draft holds a new one-dimensional array, or changes to an existing one: rows appended, changed, erased or cut off.
+Rows are appended in order; complete chunks of them are kept in memory, then in a temporary file. `put_drafts` writes
+all drafts of a change to the file, without committing it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from colonnade.sparse.selections import Places
 from colonnade.sparse.values import Values, stored_dtype
 from colonnade.threads import default_threads
 
-MOST_HELD = 64 << 20  # bytes of rows that wait in memory
+MOST_HELD = 64 << 20  # bytes of rows that are kept in memory
 
 
 class SparseDraft:
-    """A sparse column to be made, or changed. `attributes` are set with it; `n_rows` is its length then."""
+    """A sparse column to be created or changed. `attributes` are set with it; `n_rows` is its final length."""
 
     def __init__(self, info: SparseInfo, is_new: bool) -> None:
         self.info = info
@@ -42,14 +42,14 @@ class SparseDraft:
         self.attributes: dict[str, Any] = {}
         self._dtype = stored_dtype(info.type)
         self._open: list[tuple[Places, Values]] = []
-        self._parts: list[Part | tuple[int, int, int]] = []  # in memory, or number, place and count in the file
+        self._parts: list[Part | tuple[int, int, int]] = []  # in memory, or number, offset, count in the spool
         self._n_held = 0
         self._spool: Any = None
         self._changed: tuple[Places, Values] | None = None
         self._erased: Places | None = None
 
     def add(self, n_rows: int, places: Places, values: Values) -> None:
-        """So many rows behind those so far, of which those at these places have values."""
+        """Append `n_rows` rows, of which those at `places` have values."""
         if len(places):
             self._open.append((places + self.n_rows, values.astype(self._dtype.base)))
         before, self.n_rows = self.n_rows, self.n_rows + n_rows
@@ -58,15 +58,15 @@ class SparseDraft:
             self._close(self.n_rows // size * size)
 
     def set(self, rows: Places, values: Values) -> None:
-        """Values for rows that are there, in increasing order."""
+        """Replace the values of existing rows, given in increasing order."""
         self._changed = rows, values.astype(self._dtype.base)
 
     def erase(self, rows: Places) -> None:
-        """Make rows that are there missing."""
+        """Make existing rows missing."""
         self._erased = rows
 
     def _close(self, stop: int) -> None:
-        """Nothing more comes for the rows before this one."""
+        """Store the chunks of all rows before `stop`, which are complete."""
         if not self._open:
             return
         rows = np.concatenate([part for part, _ in self._open])
@@ -78,19 +78,19 @@ class SparseDraft:
 
     def _keep(self, part: Part) -> None:
         grid, places, values = part
-        assert values is not None  # rows that are added have values
+        assert values is not None  # appended rows have values
         n_bytes = places.nbytes + values.nbytes
         if self._n_held + n_bytes <= MOST_HELD:
             self._n_held += n_bytes
             self._parts.append(part)
             return
         if self._spool is None:
-            self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the draft
+            self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the draft
         self._parts.append((grid[0], self._spool.seek(0, 2), len(places)))
         self._spool.write(places.tobytes() + values.tobytes())
 
     def added(self) -> Iterator[Part]:
-        """The chunks of the rows that were added, each once, in order."""
+        """The chunks of the appended rows, each once, in order."""
         self._close(self.n_rows)
         for part in self._parts:
             if isinstance(part[0], tuple):
@@ -105,7 +105,7 @@ class SparseDraft:
         return (number,), places, values
 
     def close(self) -> None:
-        """Let go of what waits."""
+        """Release the buffered rows and close the temporary file."""
         self._parts.clear()
         if self._spool is not None:
             self._spool.close()
@@ -114,12 +114,12 @@ class SparseDraft:
         self.close()
 
     def changed(self) -> Iterator[Part]:
-        """The chunks of the rows that have other values."""
+        """The chunks of the rows with new values."""
         if self._changed is not None:
             yield from _by_chunk(*self._changed, self.info.layout.chunk[0])
 
     def erased(self) -> Iterator[Part]:
-        """The chunks of the rows that are to be missing."""
+        """The chunks of the rows to erase."""
         if self._erased is not None:
             yield from _by_chunk(self._erased, None, self.info.layout.chunk[0])
 
@@ -134,7 +134,7 @@ def _by_chunk(rows: Places, values: Values | None, size: int) -> Iterator[Part]:
 
 
 def put_drafts(handle: FileHandle, drafts: Sequence[tuple[str, SparseDraft]]) -> None:
-    """Put drafts into the file, each at its path; no commit yet. Handles of the file are void afterwards."""
+    """Write each draft to the file at its path, without a commit. HDF5 handles of the file are invalid afterwards."""
     if not drafts:
         return
     headers = {path: make_placeholder(handle.root, path) for path, draft in drafts if draft.is_new}
@@ -162,7 +162,7 @@ def _put(editor: Editor, path: str, draft: SparseDraft, header: int | None) -> N
 
 
 def retire_arrays(handle: FileHandle, paths: Sequence[str]) -> None:
-    """Make empty datasets of sparse arrays, so that HDF5 can remove them. Handles of the file are void afterwards."""
+    """Replace sparse arrays by empty datasets that HDF5 can remove. HDF5 handles of the file are invalid afterwards."""
 
     def work(editor: Editor) -> None:
         for path in paths:
@@ -173,7 +173,7 @@ def retire_arrays(handle: FileHandle, paths: Sequence[str]) -> None:
 
 
 def set_texts_of(handle: FileHandle, path: str, texts: Mapping[str, Any]) -> None:
-    """Set attributes of an array, None to remove one. Handles of the file are void afterwards."""
+    """Set attributes of an array; None removes one. HDF5 handles of the file are invalid afterwards."""
     new = encode_attributes({name: text for name, text in texts.items() if text is not None})
     without = tuple(name for name, text in texts.items() if text is None)
 

@@ -1,12 +1,11 @@
-"""Sectioned datasets changed in the bytes of a file: made, and their chunks, chunk map and messages replaced.
+"""Create and change sectioned datasets in the bytes of a file: their chunks, chunk maps and messages.
 
-Nothing here commits: bytes go to a `JournaledFile`, so that a change is there completely or not
-at all (`pager.journal`).
-What fits is put where it was; what grows goes to a place that the array has left behind (`spare`), or behind the end of
-the file, and the superblock is told.
+Nothing here commits: bytes go to a `JournaledFile`, which makes a change atomic (`pager.journal`). A part that fits is
+written where it was; a part that grows goes to free space of the array (`spare`) or to the end of the file, and the
+end-of-file address in the superblock is updated.
 
-A dataset's object header is a stub with one continuation message; the messages stand in the block it leads to. A stub
-fits into the header of any placeholder that HDF5 makes. A block that outgrows its place is put elsewhere.
+A dataset's object header is a stub with one continuation message that points to the block with the real messages. A
+stub fits into the header of any placeholder that HDF5 creates. A block that outgrows its space is moved.
 """
 
 from __future__ import annotations
@@ -50,19 +49,19 @@ from colonnade.sparse.spare import LEAST_ROOM, USUAL_ROOM, Spare, decode_spare, 
 
 _CONSTANT = 1  # flag of messages that never change
 _STUB = 4 + 1 + 1 + 1 + 4 + 16 + CHECKSUM
-_END_AT = {0: 40, 1: 44, 2: 28, 3: 28}  # where superblocks of 8-byte addresses keep the end of the file
+_END_AT = {0: 40, 1: 44, 2: 28, 3: 28}  # superblock version: offset of the end-of-file address, for 8-byte addresses
 _SUMMED_SUPERBLOCK = 44
 _BLOCK_LEAD = 4 + CHECKSUM
 _FILTER_NUMBERS = {"deflate": (0, 9), "shuffle": (1, 1 << 20), "zstd": (0, 22)}
 _MESSAGE_LEAD = 4
 _LONGEST_MESSAGE = 65_535
-_SMALL_MAP = 256 << 10  # bytes of a chunk map that is not looked at again
-_EMPTIEST_MAP = 8  # slots of an array per chunk that is stored
-_NO_ROWS = b"\3\1" + b"\xff" * 8 + bytes(8)  # layout message: contiguous, nowhere, no bytes
+_SMALL_MAP = 256 << 10  # bytes: a smaller chunk map is never replaced by a B-tree
+_EMPTIEST_MAP = 8  # the most slots per stored chunk before an array is replaced by a B-tree
+_NO_ROWS = b"\3\1" + b"\xff" * 8 + bytes(8)  # layout message: contiguous, no address, no bytes
 
 
 class Editor:
-    """The bytes of a file, by address, to be read and changed."""
+    """Reads and changes the bytes of a file by address."""
 
     def __init__(self, stream: JournaledFile, name: str) -> None:
         self._stream = stream
@@ -71,10 +70,10 @@ class Editor:
         self.block: Superblock
         self.block, self.source = read_superblock(Source(name, self._end, stream.read_at))
         if (self.block.offset_size, self.block.length_size) != (8, 8):
-            raise UnsupportedError(f"{name} has addresses of {self.block.offset_size} bytes; 8 are written", path=name)
+            raise UnsupportedError(f"cannot change {name}: its addresses are not of 8 bytes", path=name)
 
     def append(self, make: Callable[[int], bytes]) -> int:
-        """Bytes behind the end, made for the address they get; that address."""
+        """Append bytes, which `make` builds for the address they get, and return that address."""
         address = self._end - self.source.base
         data = make(address)
         self._write(self._end, data)
@@ -82,7 +81,7 @@ class Editor:
         return address
 
     def append_parts(self, parts: Sequence[Section]) -> int:
-        """Bytes behind the end, one part behind the other; their address."""
+        """Append parts one after another, and return the address of the first."""
         address = self._end - self.source.base
         self._stream.append(parts)
         self._end += sum(len(part) for part in parts)
@@ -96,12 +95,12 @@ class Editor:
         self._stream.write(memoryview(data))
 
     def renew(self) -> Source:
-        """The file to be read, with all that was put into it."""
+        """A source that includes everything written so far."""
         self.source = replace(self.source, size=self._end)
         return self.source
 
     def finish(self) -> None:
-        """Tell the superblock where the file ends now."""
+        """Write the new end-of-file address to the superblock."""
         base = self.source.base
         self._write(base + _END_AT[self.block.version], struct.pack("<Q", self._end))
         if self.block.version >= 2:
@@ -110,7 +109,7 @@ class Editor:
 
 
 def put_dataset(editor: Editor, header: int, info: SparseInfo) -> None:
-    """A dataset in which nothing is defined, in the place of the one whose object header is at an address."""
+    """Replace the dataset with this object header address by a sparse array without defined elements."""
     block = _sealed(_encode_messages(info), 0)
     place = editor.append(lambda _: block)
     editor.put(header, _encode_stub(place, len(block)))
@@ -124,7 +123,7 @@ def _encode_stub(place: int, length: int) -> bytes:
 
 
 def _encode_messages(info: SparseInfo) -> bytes:
-    """The messages of a dataset, one behind the other."""
+    """The messages of a dataset, concatenated."""
     messages = [
         (DATASPACE, 0, encode_dataspace(info.space)),
         (DATATYPE, _CONSTANT, encode_datatype(info.type)),
@@ -139,7 +138,7 @@ def _encode_messages(info: SparseInfo) -> bytes:
 
 
 def _sealed(body: bytes, length: int) -> bytes:
-    """A block of these messages, in at least so many bytes."""
+    """A continuation block of these messages with a checksum, padded with NIL messages to at least `length` bytes."""
     while (left := length - len(body) - _BLOCK_LEAD) >= _MESSAGE_LEAD:
         size = min(left - _MESSAGE_LEAD, _LONGEST_MESSAGE)
         body += struct.pack("<BHB", NIL, size, 0) + bytes(size)
@@ -147,7 +146,7 @@ def _sealed(body: bytes, length: int) -> bytes:
 
 
 def retire(editor: Editor, header: int) -> None:
-    """Make an empty dataset that HDF5 can read, and remove, of one that it cannot. Its chunks stay where they are."""
+    """Turn a sparse array into an empty dataset that HDF5 can open and remove. Its chunks are left in the file."""
     place, length = _block_of(editor, header)
     messages = ((DATASPACE, b"\2\0\0\2"), (DATATYPE, encode_datatype(StoredType("integer", 1))), (LAYOUT, _NO_ROWS))
     body = b"".join(struct.pack("<BHB", kind, len(data), 0) + data for kind, data in messages)
@@ -155,16 +154,17 @@ def retire(editor: Editor, header: int) -> None:
 
 
 def put_chunks(editor: Editor, header: int, info: SparseInfo, chunks: Iterable[Packed]) -> None:
-    """Chunks put in the place of those that are there (None: taken away), and the chunk map and messages with them."""
+    """Replace chunks (None removes one), and update the chunk map and the messages."""
     put_batches(editor, header, info, ([one] for one in chunks))
 
 
 def put_batches(editor: Editor, header: int, info: SparseInfo, batches: Iterable[Sequence[Packed]]) -> None:
-    """The same of chunks that come several at a time: each batch is written before the next is asked for."""
+    """Replace chunks that come in batches; each batch is written before the next is requested."""
     _check_filters(info)
     before = list(_stored(editor.source, info))
     records = {record.grid: record for record in before}
     spare = _read_spare(editor, header)
+    # Never trust a note of free space that overlaps live chunks.
     if not spare.is_apart((record.address, record.size) for record in before):
         spare = Spare()
     n_changed = 0
@@ -176,24 +176,24 @@ def put_batches(editor: Editor, header: int, info: SparseInfo, batches: Iterable
         return
     now = [records[grid] for grid in sorted(records)]
     if info.layout.map != "fixed array" or not now or _suiting_layout(info, now) != info.layout:
-        _give_map(editor, info, before, spare)  # chunks may have been read by way of it until now
-    layout = _put_map(editor, info, now, spare)  # that of a fixed array has the same size for ever
+        _give_map(editor, info, before, spare)  # only now: chunks may have been read through the old map
+    layout = _put_map(editor, info, now, spare)  # a fixed array never changes its size
     put_messages(editor, header, replace(info, layout=layout), spare)
 
 
 def _check_filters(info: SparseInfo) -> None:
-    """Numbers of filters that reading does not need, but packing does."""
+    """Check filter options that only matter for packing, not for reading."""
     for step in (step for pipeline in info.pipelines for step in pipeline):
         low, high = _FILTER_NUMBERS.get(step.name, (0, 0))
         if high and (len(step.options) < 1 or not low <= step.options[0] <= high):
             text = f"filter {step.name} with the numbers {step.options}"
-            raise UnsupportedError(f"{info.name}: sections cannot be packed by {text}", feature=text, path=info.name)
+            raise UnsupportedError(f"{info.name}: cannot pack sections with {text}", feature=text, path=info.name)
 
 
 def _put_batch(
     editor: Editor, spare: Spare, records: dict[tuple[int, ...], ChunkRecord], batch: Sequence[Packed]
 ) -> None:
-    """Chunks in their places; those that nothing has room for go behind the end together."""
+    """Write chunks where they fit; those that fit nowhere are appended to the file in one write."""
     grown = []
     for grid, packed in batch:
         old = records.pop(grid, None)
@@ -214,7 +214,7 @@ def _put_batch(
 
 
 def _room_for(spare: Spare, old: ChunkRecord | None, size: int) -> int | None:
-    """Where a chunk was, if it fits there, or a place that is free."""
+    """The old address of a chunk if it still fits there, else an address in free space, else None."""
     if old is not None and size <= old.size:
         spare.give(old.address + size, old.size - size)
         return old.address
@@ -224,7 +224,7 @@ def _room_for(spare: Spare, old: ChunkRecord | None, size: int) -> int | None:
 
 
 def _put(editor: Editor, spare: Spare, make: Callable[[int], bytes]) -> int:
-    """Bytes, made for the address they get, in a place that is free or behind the end; that address."""
+    """Write bytes, which `make` builds for their address, to free space or the end of the file; return the address."""
     address = spare.take(len(make(0))) if spare.runs else None
     if address is None:
         return editor.append(make)
@@ -233,7 +233,8 @@ def _put(editor: Editor, spare: Spare, make: Callable[[int], bytes]) -> int:
 
 
 def _give_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], spare: Spare) -> None:
-    """Make the place of an old chunk map free, if it is one that was written here: then its length is known."""
+    """Free the space of an old chunk map, but only if it is byte for byte as we would write it: then its length is
+    known."""
     address = info.layout.address
     if info.layout.map == "single" or address is None or not records or _suiting_layout(info, records) != info.layout:
         return
@@ -244,7 +245,7 @@ def _give_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], 
 
 
 def put_records(editor: Editor, header: int, info: SparseInfo, records: Sequence[ChunkRecord]) -> None:
-    """The chunk map of these records, in the order of their places, and the messages that lead to it."""
+    """Write the chunk map of these records, sorted by grid index, and the messages that point to it."""
     put_messages(editor, header, replace(info, layout=_put_map(editor, info, records)))
 
 
@@ -254,9 +255,9 @@ def _stored(source: Source, info: SparseInfo) -> Iterable[ChunkRecord]:
 
 
 def put_messages(editor: Editor, header: int, info: SparseInfo, spare: Spare | None = None) -> None:
-    """The block of messages written anew, where it is, or elsewhere if it has outgrown that.
+    """Write the block of messages again, in place, or elsewhere if it has outgrown its space.
 
-    spare: what is free now; as the note says when it is not given.
+    spare: the free space; by default it is read from the array's note.
     """
     spare = _read_spare(editor, header) if spare is None else spare
     place, length = _block_of(editor, header)
@@ -278,7 +279,7 @@ def put_messages(editor: Editor, header: int, info: SparseInfo, spare: Spare | N
 
 
 def _read_spare(editor: Editor, header: int) -> Spare:
-    """What the note in the header of an array says is free, where the stamps there say so too."""
+    """The free space listed in the note of an array's header, limited to runs that have a valid stamp."""
     source = editor.source
     fields = source.summed(*_block_of(editor, header), "object header continuation")
     fields.take(4)
@@ -293,28 +294,28 @@ def _read_spare(editor: Editor, header: int) -> Spare:
 
 
 def _block_of(editor: Editor, header: int) -> tuple[int, int]:
-    """Where the messages of a dataset that was made here are, and how many bytes they have."""
+    """Address and length of the block of messages of a dataset that colonnade created."""
     stub = editor.source.fields(header, _STUB, "object header")
     stub.expect(b"OHDR\2\0\x14\x10\x10\0\0", "a stub of ours")
     return stub.number(8), stub.number(8)
 
 
 def record_form(info: SparseInfo) -> RecordForm:
-    """How the records of chunks are written."""
+    """The binary form of the chunk records."""
     layout = info.layout
     width = size_bytes(layout.chunk_elements * layout.element_size, layout.n_sections)
     return RecordForm(8, width, len(layout.chunk) if layout.map == "b-tree" else 0, layout.n_sections, info.filtered)
 
 
 def empty_single(info: SparseInfo) -> tuple[int, bytes]:
-    """Flags, and the record in the layout message, of a single chunk that is not there yet."""
+    """The flags and the record in the layout message of a single chunk that is not stored yet."""
     form = record_form(info)
     flags = FILTERED_SINGLE if info.filtered else 0
     return flags, bytes(form.size_bytes + record_tail(form.n_sections, form.filtered))
 
 
 def _put_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], spare: Spare | None = None) -> Layout:
-    """The chunk map of these records, and the layout that leads to it."""
+    """Write the chunk map of these records, and return the layout that points to it."""
     info = replace(info, layout=_suiting_layout(info, records))
     layout, form = info.layout, record_form(info)
     if any(record.size >= 1 << 8 * form.size_bytes for record in records):
@@ -333,9 +334,9 @@ def _put_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], s
 
 
 def _suiting_layout(info: SparseInfo, records: Sequence[ChunkRecord]) -> Layout:
-    """The layout with a B-tree in the place of an array that would be mostly empty: its size goes by what is stored.
+    """The layout, with a B-tree instead of an array that would be mostly empty: a B-tree only has stored chunks.
 
-    An array has a slot for every chunk there can be (of one that can grow: up to the last that is stored).
+    A fixed array has a slot for every possible chunk, an extensible array for every chunk up to the last stored one.
     """
     layout = info.layout
     if layout.map not in ("fixed array", "extensible array") or not records:
@@ -348,7 +349,7 @@ def _suiting_layout(info: SparseInfo, records: Sequence[ChunkRecord]) -> Layout:
 
 
 def _encode_map(info: SparseInfo, records: Sequence[ChunkRecord]) -> Callable[[int], bytes]:
-    """The chunk map of these records, in the order of their places, for the address it gets."""
+    """A function that encodes the chunk map of these records, sorted by grid index, for the address it gets."""
     layout, form = info.layout, record_form(info)
     rows = np.frombuffer(encode_records(_as_records(records, form), form), dtype=np.uint8).reshape(-1, form.length)
     version = 1 if layout.dialect == "prototype" else 0
@@ -378,7 +379,7 @@ def _as_records(records: Sequence[ChunkRecord], form: RecordForm) -> Records:
 
 
 def _slots(info: SparseInfo, records: Sequence[ChunkRecord]) -> tuple[list[int], int]:
-    """The number of each chunk in an array, and how many there can be (of a fixed array)."""
+    """The slot of each chunk in an array, and the number of slots (for a fixed array)."""
     limits = info.space.max_shape
     free = [axis for axis, limit in enumerate(limits) if limit is None]
     order = [*free, *(axis for axis in range(len(limits)) if axis not in free)]
@@ -391,7 +392,7 @@ def _slots(info: SparseInfo, records: Sequence[ChunkRecord]) -> tuple[list[int],
 def _spread(
     rows: np.ndarray[tuple[int, int], np.dtype[np.uint8]], slots: list[int], n_slots: int
 ) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """Elements at their slots, the others empty."""
+    """The elements in their slots; all other slots are empty."""
     made = np.zeros((n_slots, rows.shape[1]), dtype=np.uint8)
     made[:, :8] = 0xFF
     made[slots] = rows

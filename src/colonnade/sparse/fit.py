@@ -1,16 +1,16 @@
-"""Values given by a caller in the dtype that is stored, and which of them that dtype cannot hold.
+"""Convert a caller's values to the stored dtype, and report which of them it cannot hold.
 
-| from | to | what does not fit |
+| from | to | values that do not fit |
 | --- | --- | --- |
-| whole numbers | whole numbers | what would become another number: too large, or below zero where there is no sign |
-| whole numbers | floats, complex | what would be rounded |
-| floats | whole numbers | fractions, NaN, infinities, and what lies beyond the ends |
-| floats, complex | floats, complex | finite numbers that would become infinite; rounding is what is asked for |
-| complex | without imaginary part | those that have one; else as their real part |
-| records | records | a record one of whose fields does not fit |
-| anything else | | what does not come back as it was |
+| integers | integers | those out of range: too large, or negative for an unsigned type |
+| integers | floats, complex | those that would be rounded |
+| floats | integers | fractions, NaN, infinities, and values out of range |
+| floats, complex | floats, complex | finite values that would become infinite; rounding is expected |
+| complex | real types | those with an imaginary part; else as for the real part |
+| records | records | records with a field that does not fit |
+| anything else | | values that change in a round trip |
 
-No answer is taken from a conversion that C leaves undefined: ranges are compared before a number is converted back.
+The result never depends on a conversion that is undefined in C: ranges are compared before converting back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def fitted(given: Values, dtype: np.dtype[Any]) -> tuple[Values, Flags]:
-    """The values in that dtype, and which of them do not fit into it. Errors of NumPy's for what it cannot convert."""
+    """The values in that dtype, and a mask of those that do not fit. NumPy raises for what it cannot convert."""
     values = given if dtype.kind == "V" else _plain(given)
     with np.errstate(all="ignore"):
         if values.dtype.kind == "c" and dtype.kind in "iuf":
@@ -35,7 +35,7 @@ def fitted(given: Values, dtype: np.dtype[Any]) -> tuple[Values, Flags]:
 
 
 def _plain(values: Values) -> Values:
-    """Python objects as NumPy would have made an array of a list of them."""
+    """An array of Python objects in the dtype that NumPy would choose for a list of them."""
     if values.dtype.kind != "O":
         return values
     made = np.asarray(values.tolist())
@@ -63,14 +63,14 @@ def _misfits(values: Values, made: Values) -> Flags:
 
 
 def _rounded(values: Values, made: Values) -> Flags:
-    """Which whole numbers are not what they were as floats."""
+    """A mask of the integers that were rounded by the conversion to float."""
     beyond = 2.0 ** (8 * values.dtype.itemsize - (values.dtype.kind == "i")) if values.dtype.kind != "b" else 2.0
     inside = np.isfinite(made) & (made < beyond)
     return _flags(~inside | (np.where(inside, made, 0).astype(values.dtype) != values))
 
 
 def _no_whole(values: Values, made: Values) -> Flags:
-    """Which floats are no whole numbers that these have room for."""
+    """A mask of the floats that are not integers in the range of the new type."""
     wide = values.astype(np.promote_types(values.dtype, np.float64))
     limits = np.iinfo(made.dtype)
     inside = (wide >= float(limits.min)) & (wide < 2.0 ** int(limits.max).bit_length())

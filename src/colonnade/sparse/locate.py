@@ -1,6 +1,6 @@
-"""Objects of a file found by our own walk from the superblock: where libhdf5 gives up, this goes on.
+"""Find objects of a file by walking from the superblock, without libhdf5, which cannot open sectioned datasets.
 
-`find_object` follows a path, soft links too; `walk_datasets` goes through all hard links, each object once.
+`find_object` follows a path, including soft links; `walk_datasets` follows all hard links and visits each object once.
 `describe` reads the messages of a sectioned dataset.
 """
 
@@ -39,7 +39,7 @@ _MOST_SOFT_LINKS = 32
 
 
 def open_root(source: Source) -> tuple[Source, int]:
-    """The source with addresses as the file means them, and the address of the root group."""
+    """The source with the file's base address applied, and the address of the root group."""
     block, based = read_superblock(source)
     return based, block.root
 
@@ -63,7 +63,7 @@ def find_address(source: Source, root: int, path: str) -> int:
         if link.target is not None:
             n_soft += 1
             if n_soft > _MOST_SOFT_LINKS:
-                raise FormatError(f"{source.name}: {path} leads through soft links in a circle", path=source.name)
+                raise FormatError(f"{source.name}: {path} leads through a cycle of soft links", path=source.name)
             parts = [part for part in link.target.split("/") if part not in ("", ".")] + parts
             if link.target.startswith("/"):
                 address, done, messages = root, "", read_messages(source, root)
@@ -83,7 +83,7 @@ def _not_found(source: Source, path: str, name: str, done: str, known: list[str]
 
 
 def walk_datasets(source: Source, root: int) -> Iterator[tuple[str, list[Message]]]:
-    """Path and messages of every sectioned dataset, in the order of their names in each group."""
+    """Path and messages of every sectioned dataset, sorted by name within each group."""
     seen = {root}
     groups = [("", root)]
     while groups:
@@ -106,7 +106,7 @@ def walk_datasets(source: Source, root: int) -> Iterator[tuple[str, list[Message
 
 
 def describe(source: Source, messages: list[Message], name: str) -> SparseInfo:
-    """A sectioned dataset, from the messages of its header."""
+    """The description of a sectioned dataset, from the messages of its header."""
     layout_message = find(messages, LAYOUT)
     if layout_message is None or not is_sectioned(layout_message.data):
         what = (
@@ -114,7 +114,7 @@ def describe(source: Source, messages: list[Message], name: str) -> SparseInfo:
             if is_group(messages)
             else "a dataset that HDF5 itself can read"
             if layout_message
-            else "no dataset"
+            else "not a dataset"
         )
         raise UsageError(f"{source.name}: {name} is not stored in sectioned chunks: it is {what}", path=source.name)
     space = decode_dataspace(_open(source, messages, DATASPACE, "dataspace"), source.length_size)

@@ -1,4 +1,4 @@
-"""How much room a sectioned dataset takes: bytes of each section, stored and before filters."""
+"""The size of a sectioned dataset: bytes of each section, as stored and before filtering."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMES = {True: ("selection", "values", "heap"), False: ("values", "heap")}
 
 @dataclass(frozen=True, slots=True)
 class SectionSize:
-    """One section of all chunks together. `ratio` is how many times smaller filters made it."""
+    """The size of one section, summed over all chunks. `ratio` is the compression ratio."""
 
     number: int
     name: str
@@ -30,7 +30,7 @@ class SectionSize:
 
 @dataclass(frozen=True, slots=True)
 class StoredSize:
-    """A dataset's chunks, counted. `dense` is what all its elements would take without filters."""
+    """The size of a dataset's chunks. `dense` is the size that all its elements would have without filters."""
 
     n_chunks: int
     n_places: int
@@ -41,7 +41,7 @@ class StoredSize:
 
 
 def measure(source: Source, info: SparseInfo) -> StoredSize:
-    """From the records of chunks alone: no chunk is read."""
+    """The size of a dataset, from the chunk records alone: no chunk is read."""
     chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
     n_sections, n_chunks, n_values = info.layout.n_sections, 0, 0
     stored, unfiltered = [0] * n_sections, [0] * n_sections

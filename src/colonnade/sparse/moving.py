@@ -1,7 +1,7 @@
-"""Sparse arrays copied from one file into another, for `repack`: chunks as they stand, all else written anew.
+"""Copy sparse arrays from one file to another, for `repack`: chunks byte for byte, everything else written again.
 
-What would not mean the same in another file (references to other objects) is refused before anything is written. HDF5
-makes the links to the copies, which lead to placeholders; `put_copies` then puts the arrays in their places.
+References to other objects would be invalid in another file, so such arrays are refused before anything is written.
+HDF5 creates placeholders and links to them; `put_copies` then replaces the placeholders by the arrays.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from colonnade.sparse.locate import describe, find_address, open_root
 
 @dataclass(frozen=True)
 class MovingArray:
-    """A sparse array as it is in the source, and as it is to be in the other file, with nothing in it yet."""
+    """A sparse array as it is in the source, and its description for the other file, without chunks."""
 
     source: Source
     old: SparseInfo
     new: SparseInfo
 
     def records(self) -> Iterator[ChunkRecord]:
-        """The chunks that the array shows; those that lie outside of it do not come along."""
+        """The chunks inside the array; chunks outside its shape are not copied."""
         chunk_map = ChunkMap(self.source, self.old.layout, self.old.space, self.old.filtered)
         for records in chunk_map.read((0,) * len(self.old.space.shape), chunk_map.grid_shape):
             yield from records
 
 
 class MovingArrays:
-    """The sparse arrays of a file, by the addresses of their headers, as they are met."""
+    """The sparse arrays of a file that were found so far, by header address."""
 
     def __init__(self, read: Callable[[], Source]) -> None:
-        """read: gives the bytes of the file, when the first is met: by then all is committed."""
+        """read: returns the source. It is called when the first object is met; by then everything is committed."""
         self._read = read
         self._known: dict[int, MovingArray] = {}
 
@@ -52,7 +52,7 @@ class MovingArrays:
         return open_root(self._read())[0]
 
     def meet(self, address: int, path: str) -> bool:
-        """Whether what is at this address is a sparse array; an UnsupportedError for one that cannot move."""
+        """Whether the object at this address is a sparse array; raises an UnsupportedError if it cannot be copied."""
         try:
             messages = read_messages(self._source, address)
         except FormatError:
@@ -64,7 +64,7 @@ class MovingArrays:
         return True
 
     def put_copies(self, stream: JournaledFile, name: str, places: Mapping[int, str]) -> None:
-        """Put the arrays in the places of the placeholders at these paths."""
+        """Replace the placeholders at these paths by the arrays."""
         if not places:
             return
         editor = Editor(stream, name)
@@ -76,11 +76,11 @@ class MovingArrays:
 def _moving(source: Source, messages: list[Message], path: str) -> MovingArray:
     old = describe(source, messages, path)
     if holds_references(old.type):
-        raise _refusal(path, "it holds references, which would lead elsewhere in another file")
+        raise _refusal(path, "it holds references, which would be invalid in another file")
     if old.type.has_pointers and old.fill is not None and any(old.fill):
         raise _refusal(path, "its fill value is of variable length")
     layout = replace(old.layout, address=None)
-    if layout.map == "b-tree" and not layout.numbers[0]:  # the prototype forgets the size of nodes
+    if layout.map == "b-tree" and not layout.numbers[0]:  # the prototype does not store the node size
         layout = replace(layout, numbers=MAP_NUMBERS["b-tree"])
     new = replace(old, layout=layout, attributes=portable_attributes(source, messages, path))
     if layout.map == "single":

@@ -1,12 +1,12 @@
-"""Variable-length values to elements and the heap they refer to: the other way of `values`. Experimental (facts 3.6).
+"""Encode variable-length values as elements and a heap: the inverse of `values`. Experimental (facts 3.6).
 
 | type | given as | object in the heap |
 | --- | --- | --- |
 | text | str, without NUL | its bytes in UTF-8 |
 | binary | bytes | these |
-| sequence | anything NumPy makes an array of one dimension of | its items, as they lie in the file |
+| sequence | anything that NumPy converts to a one-dimensional array | its items, as stored in the file |
 
-A value without items owns an object too; an element that nobody wrote (in a dense chunk) refers to none.
+An empty value has an object too; an element that was never written (in a dense chunk) has none.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BINARY = StoredType("binary", REFERENCE, "none", base=_BYTE)
 
 
 def element_type(dtype: Any) -> StoredType:
-    """What elements are stored as: str and bytes are of variable length, as are h5py's dtypes for that."""
+    """The stored type of elements: str, bytes and h5py's variable-length dtypes are of variable length."""
     if isinstance(dtype, StoredType):
         return dtype
     if dtype is str or dtype is bytes:
@@ -49,7 +49,7 @@ def element_type(dtype: Any) -> StoredType:
 
 
 def checked_objects(given: Any, stored: StoredType, count: int) -> Values:
-    """So many values as they are written; what the type cannot hold is refused with its place."""
+    """`count` values, converted for writing; raises with the row for a value that the type cannot hold."""
     values = list(given)
     if len(values) != count:
         raise DataError(f"there are {count} coordinates and {len(values)} values")
@@ -59,28 +59,28 @@ def checked_objects(given: Any, stored: StoredType, count: int) -> Values:
         try:
             made[row] = check(value, stored)
         except (TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"value {value!r} of row {row} is no {stored}: {error}", row=row, value=value) from error
+            raise DataError(f"value {value!r} of row {row} is not {stored}: {error}", row=row, value=value) from error
     return made
 
 
 def _text(value: Any, stored: StoredType) -> str:
     if not isinstance(value, str):
-        raise TypeError("it is no text")
+        raise TypeError("it is not a str")
     if "\0" in value:
-        raise ValueError("it holds NUL, at which HDF5's texts end")
+        raise ValueError("it contains NUL, which ends an HDF5 string")
     value.encode("utf-8", "surrogateescape")
     return value
 
 
 def _binary(value: Any, stored: StoredType) -> bytes:
     if not isinstance(value, (bytes, bytearray, memoryview)):
-        raise TypeError("it is no bytes")
+        raise TypeError("it is not bytes")
     return bytes(value)
 
 
 def _sequence(value: Any, stored: StoredType) -> Values:
     if value is None or isinstance(value, (str, bytes)):
-        raise TypeError("it is no sequence")
+        raise TypeError("it is not a sequence")
     items = np.asarray(value)
     dtype = stored_dtype(stored.item)
     if items.ndim != 1 and not (items.ndim == 1 + len(dtype.shape)):
@@ -95,12 +95,12 @@ _CHECKS: dict[str, Callable[[Any, StoredType], Any]] = {"text": _text, "binary":
 
 
 def encode_cells(info: SparseInfo, cells: Cells) -> PackedChunk:
-    """A chunk of these cells, as its layout wants it: with a heap, and with a selection or with all elements."""
-    assert cells.values is not None  # there is nothing to write without
+    """A chunk of these cells with a heap, and, depending on the layout, a selection or all elements."""
+    assert cells.values is not None  # needed for writing
     if not info.type.has_pointers:
         return encode_chunk(info, cells.places, cells.values.tobytes())
     if info.type.kind not in _CHECKS:
-        raise UsageError(f"{info.name} holds {info.type}, which is not written")
+        raise UsageError(f"cannot write {info.name}: its type {info.type} is not supported for writing")
     elements, heap = _encode(cells.values, info.type)
     if info.layout.is_sparse:
         return encode_chunk(info, cells.places, elements.tobytes(), heap)
@@ -110,7 +110,7 @@ def encode_cells(info: SparseInfo, cells: Cells) -> PackedChunk:
 
 
 def _encode(values: Values, stored: StoredType) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], bytes]:
-    """References, a row of bytes each, and the heap section that they lead into."""
+    """References, one row of bytes each, and the heap section that they point into."""
     objects = [_bytes_of(value, stored) for value in values.tolist()] if stored.kind != "sequence" else [
         np.ascontiguousarray(value, dtype=stored_dtype(stored.item).base).tobytes() for value in values
     ]  # fmt: skip

@@ -1,8 +1,7 @@
-"""A file open for reading without HDF5, while others may commit to it; or one that a caller has open for changes.
+"""A file opened for reading without libhdf5, while others may commit to it, or one that a caller has open for changes.
 
-Readers take no lock: the file's stamp is looked at before and after, and what was read in between counts only when it
-has not changed (see `pager.locks`). A journal left by a writer that died is rolled back first, as HDF5's own way of
-opening does here (see `h5.files`).
+Readers take no lock: they compare the file's stamp before and after, and use what they read only if it has not changed
+(see `pager.locks`). A journal left by a writer that crashed is rolled back first, as in `h5.files`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _MOST_READS = 50
 
 
 class OpenFile:
-    """A path, a buffer or a binary file object to read from. `generation` counts the states seen of it."""
+    """A path, a buffer or a binary file object to read from. `generation` counts the file states seen so far."""
 
     def __init__(self, target: Target, read_only: bool = False) -> None:
         self.generation = 0
@@ -49,9 +48,9 @@ class OpenFile:
             check_whole(self._source.read_at, self._source.size, self.name)
 
     def change(self, work: Callable[[FileHandle], None]) -> None:
-        """Let `work` change the file: one commit, or nothing."""
+        """Let `work` change the file, in one commit or not at all."""
         if self._path is None:
-            raise UsageError(f"{self.name} was not opened from a path, so it cannot be changed")
+            raise UsageError(f"cannot change {self.name}: it was not opened from a path")
         if self._read_only:
             raise ConflictError(
                 f"{self.name} is open for reading: open it with mode 'r+' or 'a' to write", path=self.name
@@ -59,7 +58,7 @@ class OpenFile:
         change_path(self._path, "r+", work)
 
     def consistent(self, read: Callable[[Source], Result]) -> Result:
-        """What `read` gives, from one state of the file: read again when a writer committed meanwhile."""
+        """The result of `read` on one state of the file; it is called again if a writer committed meanwhile."""
         with Wish(self._path) as wish:
             for _ in range(_MOST_READS):
                 source = self.refresh()
@@ -75,11 +74,11 @@ class OpenFile:
         raise ConflictError(f"{self.name} was changed again and again while it was read", path=self.name)
 
     def refresh(self) -> Source:
-        """The file as the last commit left it."""
+        """The file as of the last commit."""
         if self._closed:
             raise UsageError(f"{self.name} is closed")
         if self._path is None:
-            assert self._source is not None  # there from the beginning
+            assert self._source is not None  # set by the constructor
             return self._source
         settle(self._path)
         stamp = read_stamp(self._path)
@@ -91,7 +90,7 @@ class OpenFile:
         return self._source
 
     def is_current(self) -> bool:
-        """Whether nothing was committed since `refresh`."""
+        """Whether nothing has been committed since `refresh`."""
         if self._path is None:
             return True
         return not journal_path(self._path).exists() and read_stamp(self._path) == self._stamp
@@ -110,9 +109,9 @@ class OpenFile:
 
 
 class OpenHandle:
-    """A file that the caller has open for changes: what is read is what was written, committed or not.
+    """A file that the caller has open for changes: reading sees everything written, committed or not.
 
-    change: begins what is to be one commit, or a part of the caller's transaction.
+    change: runs a function as one commit, or as part of the caller's transaction.
     """
 
     def __init__(self, handle: FileHandle, change: Callable[[], AbstractContextManager[None]]) -> None:
@@ -127,13 +126,13 @@ class OpenHandle:
         return self._handle.generation
 
     def change(self, work: Callable[[FileHandle], None]) -> None:
-        """Let `work` change the file, as a part of what the caller has begun, or as one commit."""
+        """Let `work` change the file, as part of the caller's transaction or as one commit."""
         self._check_open()
         with self._change():
             work(self._handle)
 
     def consistent(self, read: Callable[[Source], Result]) -> Result:
-        """What `read` gives. Nobody else writes, so it is of one state."""
+        """The result of `read`. There is no other writer, so it sees one state."""
         return read(self.refresh())
 
     def refresh(self) -> Source:
@@ -143,11 +142,11 @@ class OpenHandle:
         return Source(self.name, size, read_at)
 
     def is_current(self) -> bool:
-        """Whether nothing was changed, or taken back, since `refresh`."""
+        """Whether nothing has been changed or rolled back since `refresh`."""
         return self._seen == self.generation
 
     def close(self) -> None:
-        """Nothing but this: the file is the caller's."""
+        """Close this object only; the file belongs to the caller."""
         self._closed = True
 
     def _check_open(self) -> None:
@@ -160,9 +159,9 @@ Opened = OpenFile | OpenHandle
 
 
 def change_path(path: Path, mode: Mode, work: Callable[[FileHandle], None]) -> None:
-    """Let `work` change the file at a path: one commit, or nothing.
+    """Let `work` change the file at a path, in one commit or not at all.
 
-    What it changes is a sparse array, which no search index is of: those of the file stay trusted.
+    Only sparse arrays are changed, which have no search indexes, so the indexes of the file stay trusted.
     """
     handle = open_file(path, mode)
     try:

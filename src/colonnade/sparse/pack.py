@@ -1,6 +1,6 @@
-"""Cells to the bytes of a sectioned chunk: the other way of `chunk`.
+"""Encode cells as the bytes of a sectioned chunk: the inverse of `chunk`.
 
-Section 0 is written in whichever legal form is smallest after its filters (facts 11); checksums come before filters.
+Section 0 is written in the legal form that is smallest after filtering (facts 11). Checksums are added before filters.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.selections import Places, encode_selection
 
 _PACKING = ("deflate", "zstd")
-_QUICK = 3  # the highest level of deflate that is asked for when time matters more than size
+_QUICK = 3  # up to this deflate level, speed is assumed to matter more than size
 Section = bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
 class PackedChunk:
-    """A chunk as it is stored, section by section, and what its record says of it."""
+    """A chunk as stored, section by section, and the fields of its record."""
 
     sections: tuple[Section, ...]
     bounds: tuple[int, ...]
@@ -36,7 +36,7 @@ class PackedChunk:
 
     @property
     def data(self) -> bytes:
-        """All sections, as they are stored."""
+        """All sections as stored, concatenated."""
         return b"".join(self.sections)
 
     @property
@@ -48,11 +48,11 @@ class PackedChunk:
 
 
 Packed = tuple[tuple[int, ...], PackedChunk | None]
-"""The place of a chunk in the grid, and what is to be there."""
+"""The grid index of a chunk, and its new content; None removes it."""
 
 
 def encode_chunk(info: SparseInfo, places: Places, values: bytes, heap: bytes | None = None) -> PackedChunk:
-    """A sparse chunk of these places (ascending) and the bytes of their values, and of their heap if they have one."""
+    """A sparse chunk from ascending positions, the bytes of their values, and the bytes of the heap, if any."""
     forms = choose_selections(places, info.layout.chunk, is_thorough(info.pipelines[0]))
     if not is_thorough(info.pipelines[0]):
         forms = forms[:1]
@@ -69,7 +69,7 @@ def encode_sections(info: SparseInfo, sections: Sequence[bytes]) -> PackedChunk:
 
 
 def pack_sections(info: SparseInfo, sections: Sequence[Section]) -> PackedChunk:
-    """A chunk of these sections, checksums behind those that have one."""
+    """A chunk of these sections, which already include their checksums."""
     parts = [_filter(info, number, one) for number, one in enumerate(sections)]
     bounds = accumulate((len(data) for data, _ in parts), initial=0)
     masks = tuple(mask for _, mask in parts)
@@ -77,7 +77,7 @@ def pack_sections(info: SparseInfo, sections: Sequence[Section]) -> PackedChunk:
 
 
 def is_thorough(filters: tuple[FilterInfo, ...]) -> bool:
-    """Whether the smallest form is worth the time of trying all: not without filters, nor with quick ones."""
+    """Whether to try all forms for the smallest one: not without filters, nor with fast ones."""
     return any(step.name != "deflate" or step.options[0] > _QUICK for step in filters if step.name in _PACKING)
 
 
@@ -86,7 +86,7 @@ def _summed(info: SparseInfo, number: int, data: bytes) -> bytes:
 
 
 def _filter(info: SparseInfo, number: int, whole: Section) -> tuple[Section, int]:
-    """A section as stored, and the mask of filters that were skipped."""
+    """The stored bytes of a section, and the mask of skipped filters."""
     packer = _packer(info.pipelines[number])
     if packer.is_empty or not whole:
         return whole, 0
@@ -99,5 +99,5 @@ def _packer(filters: tuple[FilterInfo, ...]) -> Packer:
     packer = Packer(filters, skip_useless=True)
     if not packer.is_known:
         names = ", ".join(step.name for step in filters)
-        raise UnsupportedError(f"sections cannot be filtered with {names} here", feature=names)
+        raise UnsupportedError(f"cannot filter sections with {names}", feature=names)
     return packer

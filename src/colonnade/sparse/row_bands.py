@@ -1,7 +1,7 @@
-"""A matrix that comes by rows, as SciPy's CSR has them, written to chunks: a band of rows at a time, without sorting.
+"""Write a matrix that is given by rows, as in SciPy's CSR, to chunks: one band of rows at a time, without sorting.
 
-Most such matrices have their cells here and there, so points are the smallest form of section 0. Where that is sure,
-they are made of the rows at once, and values are written from where they lie; all else goes the way of other cells.
+In most such matrices the cells are scattered, so points are the smallest form of section 0. Where that is certain,
+points are made directly from the rows, and values are written without a copy. Other chunks take the general path.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from colonnade.threads import in_order
 
 Room = np.ndarray[Any, np.dtype[np.uint8]]
 Sorted = Callable[[SparseInfo, Block], Iterator[Packed]]
-_AT_ONCE = 8  # chunks whose section 0 is summed together
+_AT_ONCE = 8  # chunks whose section 0 checksums are computed together
 _MOST_CUTS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Band:
-    """Cells of the rows of one line of chunks: `ends` are the rows' places in `minor` and `values`."""
+    """Cells of the rows of one band of chunks: `ends` are the row offsets into `minor` and `values`."""
 
     first: int
     ends: Axis
@@ -52,31 +52,31 @@ class _Piece:
 
 
 def suits_rows(info: SparseInfo) -> bool:
-    """Whether rows can be written the quick way: not where all forms of section 0 are to be tried."""
+    """Whether rows can take the fast path: not if all forms of section 0 must be tried."""
     rows, columns = info.layout.chunk
     n_pieces = -(-info.space.shape[1] // columns)
     return not is_thorough(info.pipelines[0]) and min(rows, info.space.shape[0]) * (n_pieces + 1) <= _MOST_CUTS
 
 
 def pack_rows(info: SparseInfo, rows: RowSource, pack_sorted: Sorted, n_threads: int) -> Iterator[list[Packed]]:
-    """The chunks of a matrix, some at a time. `pack_sorted` makes those of bands that do not suit the quick way."""
-    spare: list[Room] = []  # memory that is faulted in already
+    """The chunks of a matrix, in batches. `pack_sorted` makes the chunks that cannot take the fast path."""
+    spare: list[Room] = []  # buffers to reuse: their pages are already mapped
 
     def work(bands: list[_Band]) -> tuple[list[Packed], Room | None]:
         try:
             return _pack_pieces(info, [piece for band in bands for piece in _cut(info, band)], pack_sorted, spare)
-        except ValueError:  # columns that do not increase, or lie outside: sorted, or refused, here
+        except ValueError:  # columns do not increase, or are out of range: sort them, or raise
             return [one for band in bands for one in pack_sorted(info, _cells(_mended(rows, band)))], None
 
-    n_threads = n_threads if info.filtered else 1  # to share the little that is to do would cost more than it saves
+    n_threads = n_threads if info.filtered else 1  # without filters, threads cost more than they save
     for chunks, room in in_order(work, _batches(info, rows), n_threads):
         yield chunks
         if room is not None:
-            spare.append(room)  # whoever asks for the next has written these
+            spare.append(room)  # the caller has written these chunks before it requests the next
 
 
 def _batches(info: SparseInfo, rows: RowSource) -> Iterator[list[_Band]]:
-    """Bands, some at a time; one where it has many chunks itself."""
+    """Bands in batches of about _AT_ONCE chunks, at least one band each."""
     size, n_bands = info.layout.chunk[0], -(-info.space.shape[1] // info.layout.chunk[1])
     batch: list[_Band] = []
     for first in range(0, len(rows.ends) - 1, size):
@@ -94,7 +94,7 @@ def _batches(info: SparseInfo, rows: RowSource) -> Iterator[list[_Band]]:
 
 
 def _cut(info: SparseInfo, band: _Band) -> Iterator[_Piece]:
-    """A band to the cells of its chunks; those without cells are left out."""
+    """Split a band into its chunks; chunks without cells are left out."""
     rows, columns = info.layout.chunk
     line, n_pieces = band.first // rows, -(-info.space.shape[1] // columns)
     if n_pieces == 1:
@@ -109,12 +109,12 @@ def _cut(info: SparseInfo, band: _Band) -> Iterator[_Piece]:
 
 
 def _is_scattered(piece: _Piece) -> bool:
-    """Whether points are surely the smallest form: a block takes two places."""
+    """Whether points are certainly the smallest form: a block takes as much space as two points."""
     return 2 * kernels.least_blocks(piece.band.minor, piece.starts, piece.stops) >= piece.count
 
 
 def _pack_other(info: SparseInfo, piece: _Piece, pack_sorted: Sorted) -> Packed:
-    """A chunk whose cells make blocks. A ValueError where they are not of that chunk: then nothing was cut right."""
+    """A chunk whose cells form blocks. A ValueError if they belong to other chunks: then the band was split wrongly."""
     lengths = piece.stops - piece.starts
     ends = np.concatenate(([0], np.cumsum(lengths)))
     at = np.arange(piece.count, dtype=np.int64) + np.repeat(piece.starts - ends[:-1], lengths)
@@ -128,14 +128,14 @@ def _pack_other(info: SparseInfo, piece: _Piece, pack_sorted: Sorted) -> Packed:
 def _pack_pieces(
     info: SparseInfo, pieces: list[_Piece], pack_sorted: Sorted, spare: list[Room]
 ) -> tuple[list[Packed], Room]:
-    """Chunks, and the memory their points lie in: side by side, so that they are summed together."""
+    """Chunks, and the buffer of their points, which are adjacent so that their checksums are computed in one call."""
     heads = [_head(info, piece) for piece in pieces]
     sizes = [len(head) + 2 * width * piece.count + CHECKSUM for (head, width), piece in zip(heads, pieces, strict=True)]
     made, at = _room(sum(sizes), spare), 0
     points: list[tuple[_Piece, int, int]] = []
     chunks: list[Packed] = []
     for piece, (head, width), size in zip(pieces, heads, sizes, strict=True):
-        if _is_scattered(piece):  # and then at once, while the columns are in the processor's cache
+        if _is_scattered(piece):  # then copy at once, while the columns are in the CPU cache
             stop = at + size - CHECKSUM
             made[at : at + len(head)] = np.frombuffer(head, dtype=np.uint8)
             _put_points(info, piece, width, made[at + len(head) : stop])
@@ -154,7 +154,7 @@ def _put_points(info: SparseInfo, piece: _Piece, width: int, out: Room) -> None:
 
 
 def _sum_points(info: SparseInfo, points: list[tuple[_Piece, int, int]], made: Room) -> Iterator[Packed]:
-    """Checksums put behind each section 0, and the chunks of them."""
+    """Append the checksum to each section 0, and make the chunks."""
     starts = np.array([start for _, start, _ in points], dtype=np.int64)
     stops = np.array([stop for _, _, stop in points], dtype=np.int64)
     sums = np.empty(len(points), dtype=np.uint32)
@@ -165,7 +165,7 @@ def _sum_points(info: SparseInfo, points: list[tuple[_Piece, int, int]], made: R
 
 
 def _room(n_bytes: int, spare: list[Room]) -> Room:
-    """At least so many bytes."""
+    """A buffer of at least `n_bytes` bytes, reused if possible."""
     try:
         found = spare.pop()
     except IndexError:
@@ -174,7 +174,7 @@ def _room(n_bytes: int, spare: list[Room]) -> Room:
 
 
 def _head(info: SparseInfo, piece: _Piece) -> tuple[bytes, int]:
-    """What stands before the points, and the width of their numbers."""
+    """The bytes before the points, and the width of their coordinates."""
     greatest = 0
     if max(info.layout.chunk) > 1 << 16:
         filled = piece.starts < piece.stops
@@ -185,7 +185,7 @@ def _head(info: SparseInfo, piece: _Piece) -> tuple[bytes, int]:
 
 
 def _values(piece: _Piece) -> Section:
-    """The values of a chunk: where they lie, or put together."""
+    """The values of a chunk: a view if they are contiguous, else a copy."""
     values = piece.band.values
     size = values.itemsize * prod(values.shape[1:])
     given = values.reshape(-1).view(np.uint8)

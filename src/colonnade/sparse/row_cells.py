@@ -1,6 +1,6 @@
-"""Cells of a box of a matrix by rows, as SciPy's CSR has them: chunk by chunk, then put together row by row.
+"""Read the cells of a box of a matrix by rows, as in SciPy's CSR: chunk by chunk, then merged row by row.
 
-Points that increase, as most writers write them, become rows at once; all else goes by way of places.
+Sorted points, as most writers store them, become rows directly; other selections are converted to positions first.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from colonnade.sparse.selections import CellSelection
 from colonnade.sparse.values import Values
 
 Ends = np.ndarray[Any, np.dtype[np.int64]]
-Minor = np.ndarray[Any, Any]  # int32 where that does, else int64
-_MOST_ROWS = 1 << 22  # of a chunk and of a box: an end is kept for each
+Minor = np.ndarray[Any, Any]  # int32 if that is enough, else int64
+_MOST_ROWS = 1 << 22  # limit for a chunk and for a box, because each row needs an offset
 _MOST_NARROW = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class RowCells:
-    """Cells of some rows from `first` on, counted in the box: row r has those from ends[r] to below ends[r + 1]."""
+    """Cells of rows from `first`, relative to the box: row r has the cells ends[r] to ends[r + 1] - 1."""
 
     first: int
     column: int
@@ -46,14 +46,14 @@ class RowCells:
 
 
 def suits_rows(info: SparseInfo, box: Box) -> bool:
-    """Whether a box can be read by rows: one of a matrix, without steps, of not too many rows."""
+    """Whether a box can be read by rows: it is of a matrix, without steps, and has not too many rows."""
     if len(info.space.shape) != 2 or not box.is_plain or not info.layout.is_sparse:
         return False
     return len(box.ranges[0]) <= _MOST_ROWS and min(info.layout.chunk[0], info.space.shape[0]) <= _MOST_ROWS
 
 
 def read_rows(source: Source, info: SparseInfo, record: ChunkRecord, box: Box) -> RowCells:
-    """The cells of one chunk that a box asks for; columns are counted in the array."""
+    """The cells of one chunk that are in a box; column numbers are relative to the array."""
     check_record(source, info, record)
     start = origin(info, record)
     rows, columns = (
@@ -74,7 +74,7 @@ def read_rows(source: Source, info: SparseInfo, record: ChunkRecord, box: Box) -
 
 
 def _points(selection: CellSelection, count: int, rows: int, columns: int, column: int) -> tuple[Ends, Minor] | None:
-    """Rows of points that increase; None for all other selections, also those that are wrong."""
+    """The rows of sorted points; None for all other selections, including invalid ones."""
     if selection.kind != "points" or len(selection.numbers) != count or rows < 1 or columns < 1:
         return None
     ends = np.empty(rows + 1, dtype=np.int64)
@@ -87,7 +87,7 @@ def _places(
     source: Source, info: SparseInfo, record: ChunkRecord, rows: int, column: int
 ) -> tuple[Ends, Minor, Values]:
     cells = read_cells(source, info, record)
-    assert cells.values is not None  # asked for
+    assert cells.values is not None  # requested
     coords = coordinates(cells.places, info.layout.chunk)
     ends = np.searchsorted(coords[:, 0], np.arange(rows + 1, dtype=np.int64))
     return ends, coords[:, 1] + column, cells.values
@@ -100,7 +100,7 @@ def _cut_columns(ends: Ends, minor: Minor, values: Values, box: Box) -> tuple[En
 
 
 def join_rows(parts: Sequence[RowCells], box: Box, empty: Values) -> tuple[Ends, Minor, Values]:
-    """One matrix of all: where its rows end, columns counted in the array, and values."""
+    """Merge the cells of all chunks: row offsets, columns relative to the array, and values."""
     lengths = np.zeros(len(box.ranges[0]), dtype=np.int64)
     for part in parts:
         lengths[part.first : part.first + len(part.ends) - 1] += np.diff(part.ends)
@@ -119,7 +119,7 @@ def join_rows(parts: Sequence[RowCells], box: Box, empty: Values) -> tuple[Ends,
 
 
 def _copy(source: Values, ends: Ends, places: Ends, counts: Ends, out: Values) -> None:
-    """Runs of elements to their places; those that kernels cannot take, one run after another."""
+    """Copy runs of elements to their positions; dtypes that the kernels do not support, one run at a time."""
     if not len(source):
         return
     if source.dtype.hasobject:

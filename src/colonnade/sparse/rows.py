@@ -1,7 +1,7 @@
-"""A sparse array of one dimension as rows of a table: ranges and single rows, undefined ones missing.
+"""A one-dimensional sparse array as rows of a table: ranges and single rows; undefined rows are missing.
 
-In: an object of an HDF5 file that is open, and the name of a link in it that HDF5 itself cannot follow.
-Out: elements in memory form, and which are missing. Only the chunks that hold wanted rows are read.
+In: an object of an open HDF5 file, and the name of a link in it that libhdf5 cannot follow.
+Out: elements in memory form, and a mask of missing rows. Only the chunks that hold requested rows are read.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from colonnade.stored_dtypes import memory_dtype
 
 Missing = np.ndarray[Any, np.dtype[np.bool_]]
 READABLE = ("integer", "bitfield", "float", "boolean", "enum", "string", "opaque", "complex")
-"""Kinds of types whose elements have a form in memory here."""
+"""Kinds of types whose elements can be read into memory form."""
 
 
 class SparseRows:
-    """A sparse array of one dimension in a file that is open."""
+    """A one-dimensional sparse array in an open file."""
 
     def __init__(self, source: Source, info: SparseInfo, messages: list[Message]) -> None:
         self.info = info
@@ -40,18 +40,18 @@ class SparseRows:
 
     @property
     def problem(self) -> str | None:
-        """Why its rows cannot be read as a column; None when they can."""
+        """Why the rows cannot be read as a column; None if they can."""
         if len(self.info.space.shape) != 1:
             return f"it has rank {len(self.info.space.shape)}"
         if self.info.type.kind not in READABLE:
-            return f"columns in sectioned chunks are not read as {self.info.type}: use colonnade.open_sparse"
+            return f"sparse columns of type {self.info.type} are not supported: use colonnade.open_sparse"
         return None
 
     def attributes(self) -> dict[str, Any]:
         return read_attributes(self._source, self._messages)
 
     def read(self, start: int, count: int) -> tuple[Values, Missing]:
-        """Elements of the rows from `start` on, and which are missing; those are zeros."""
+        """The elements of `count` rows from `start`, and a mask of missing rows, whose elements are zeros."""
         image, missing = self._blank(count)
         for first, places, values in self._chunks(start, start + count):
             low, high = np.searchsorted(places, [start - first, start + count - first])
@@ -60,7 +60,7 @@ class SparseRows:
         return image, missing
 
     def take(self, rows: Places) -> tuple[Values, Missing]:
-        """The same of these rows, which increase."""
+        """The elements of these rows, given in increasing order, and a mask of missing rows."""
         image, missing = self._blank(len(rows))
         if not len(rows):
             return image, missing
@@ -75,14 +75,14 @@ class SparseRows:
         return image, missing
 
     def _blank(self, count: int) -> tuple[Values, Missing]:
-        """Rows of which all are missing; those of an enum are its first member: nothing else is in it."""
+        """`count` missing rows: zeros, or the first member of an enum, which may have no member 0."""
         image = np.zeros(count, dtype=memory_dtype(self.info.type))
         if self.info.type.kind == "enum" and self.info.type.members:
             image[:] = self.info.type.members[0][1]
         return image, np.ones(count, dtype=bool)
 
     def _chunks(self, start: int, stop: int, rows: Places | None = None) -> Iterator[tuple[int, Places, Values]]:
-        """First row, places and values of each stored chunk of a range, of those that hold one of these rows."""
+        """First row, positions and values of each stored chunk in a range; with `rows`, only chunks that hold one."""
         if stop <= start:
             return
         size = self.info.layout.chunk[0]
@@ -92,7 +92,7 @@ class SparseRows:
                 if rows is not None and np.searchsorted(rows, first) == np.searchsorted(rows, first + size):
                     continue
                 cells = read_cells(self._source, self.info, record)
-                assert cells.values is not None  # asked for
+                assert cells.values is not None  # requested
                 yield first, cells.places, cells.values
 
     @property
@@ -110,15 +110,15 @@ class SparseRows:
 
     @property
     def written_rows(self) -> int:
-        """Rows that have a place in a stored chunk."""
+        """The number of rows in stored chunks."""
         (size,), (n_rows,) = self.info.layout.chunk, self.info.space.shape
         return sum(min(size, n_rows - record.grid[0] * size) for record in self._records())
 
 
 def open_rows(group: Any, name: str) -> SparseRows | None:
-    """The sectioned dataset that a link of an open group leads to; None when it is none, or cannot be looked at.
+    """The sectioned dataset that a link of an open group points to; None if it is another object or cannot be read.
 
-    A FormatError or an UnsupportedError when it is one that makes no sense.
+    Raises a FormatError or an UnsupportedError for an invalid sectioned dataset.
     """
     address = hard_address(group, name)
     found = raw_bytes(group) if address is not None else None

@@ -1,10 +1,10 @@
-"""Which elements of a chunk are defined: section 0, as H5Sencode2 writes a dataspace with a selection (facts 3.3).
+"""Section 0: the selection of a chunk's defined elements, as H5Sencode2 writes a dataspace (facts 3.3).
 
 | section 0 | bytes |
 | --- | --- |
 | dataspace 1, version 0, size of sizes 8 | 3 |
 | bytes of the extent | 4 |
-| extent: a dataspace message; its dimensions are the chunk's, its maxima mean nothing | |
+| extent: a dataspace message; its dimensions are the chunk's, its maxima are ignored | |
 | type of selection: 0 none, 1 points, 2 blocks, 3 all | 4 |
 | version | 4 |
 | body | |
@@ -19,9 +19,9 @@
 | blocks, regular | 3 | flags 1 (1), width e (1), rank (4), rank * (start, stride, count, block) (e each) |
 | blocks | 3 | flags 0 (1), width e (1), rank (4), n (e), n * (rank first, rank last coordinates) (e each) |
 
-Values stand in the order of their places in the chunk, whatever the order of blocks; those of points stand as the
-points do. Out: those places, as numbers of elements counted row by row. Always: each place is inside the chunk, and
-none comes twice; what they are is worked out only when their number is the number of values.
+Values are ordered by position in the chunk, whatever the order of blocks; but values of points are in the order of the
+points. Out: row-major positions in the chunk. Invariant: each position is inside the chunk, and none occurs twice.
+Positions are computed only if their number equals the number of values, so a file cannot claim too many.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CellSelection:
     """The defined elements of a chunk.
 
     numbers: points: (n, rank) coordinates; blocks: (n, 2, rank) first and last coordinates;
-    regular: (rank, 4) start, stride, count and block; else empty. They are as wide as they are stored.
+    regular: (rank, 4) start, stride, count and block; else empty. The dtype has the stored width.
     """
 
     shape: tuple[int, ...]
@@ -60,12 +60,12 @@ class CellSelection:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether values follow the places of their elements: not always so with points."""
+        """Whether values are ordered by position; points need not be."""
         return self.kind != "points"
 
 
 def decode_selection(fields: Fields, chunk: tuple[int, ...]) -> CellSelection:
-    """Section 0 without its checksum; see the tables at the head of this file."""
+    """Decode section 0 without its checksum; see the tables in the module docstring."""
     fields.expect(b"\1\0\x08", "dataspace, version and size of sizes")
     extent = Fields(fields.take(fields.number(4)), f"the extent in {fields.what}", fields.name)
     shape = decode_dataspace(extent, 8).shape
@@ -74,7 +74,7 @@ def decode_selection(fields: Fields, chunk: tuple[int, ...]) -> CellSelection:
     kind, version = fields.number(4), fields.number(4)
     if kind in (_NONE, _ALL) and version == 1:
         if any(fields.take(8)):
-            raise fields.wrong("has a body where none belongs")
+            raise fields.wrong("has a body where none is allowed")
         found = CellSelection(shape, "none" if kind == _NONE else "all", version, np.empty(0, dtype=np.uint64))
     elif kind == _POINTS and version in (1, 2):
         found = _decode_points(fields, shape, version)
@@ -83,7 +83,7 @@ def decode_selection(fields: Fields, chunk: tuple[int, ...]) -> CellSelection:
     else:
         raise fields.wrong(f"has a selection of type {kind} in version {version}, which is not known")
     if fields.left:
-        raise fields.wrong(f"has {fields.left} bytes behind its selection")
+        raise fields.wrong(f"has {fields.left} bytes after its selection")
     return found
 
 
@@ -101,15 +101,15 @@ def _take_rank(fields: Fields, shape: tuple[int, ...]) -> None:
 
 
 def _take_array(fields: Fields, count: int, width: int) -> Numbers:
-    """Numbers of a width; their bytes are there before anything is made of them."""
+    """`count` numbers of `width` bytes; the bytes are checked to exist before an array is allocated."""
     return np.frombuffer(fields.take(count * width), dtype=f"<u{width}")
 
 
 def _take_length(fields: Fields) -> int:
-    """The length that bodies of version 1 and 2 say they have, from where it stands on."""
+    """The length field of bodies of versions 1 and 2, which counts the bytes after it."""
     length = fields.number(4)
     if length != fields.left:
-        raise fields.wrong(f"says that {length} bytes follow, {fields.left} do")
+        raise fields.wrong(f"claims that {length} bytes follow, but {fields.left} do")
     return length
 
 
@@ -147,7 +147,7 @@ def _decode_blocks(fields: Fields, shape: tuple[int, ...], version: int) -> Cell
 
 
 def count_cells(selection: CellSelection) -> int:
-    """How many elements are selected, blocks that overlap counted twice."""
+    """The number of selected elements; overlapping blocks count twice."""
     if selection.kind in ("none", "all"):
         return prod(selection.shape) if selection.kind == "all" else 0
     if selection.kind == "points":
@@ -172,7 +172,7 @@ def _is_inside(coords: Numbers, shape: tuple[int, ...]) -> bool:
 
 
 def _linear(coords: Numbers, shape: tuple[int, ...]) -> Places:
-    """Coordinates to places, counted row by row."""
+    """Coordinates to row-major positions."""
     places = coords[:, 0].astype(np.int64)
     for axis in range(1, len(shape)):
         places *= shape[axis]
@@ -181,11 +181,11 @@ def _linear(coords: Numbers, shape: tuple[int, ...]) -> Places:
 
 
 def find_places(selection: CellSelection, n_values: int, fields: Fields) -> Places:
-    """The places of the selected elements, in the order of their values. There must be as many as values."""
+    """The positions of the selected elements, in the order of their values. Their number must be `n_values`."""
     count = count_cells(selection)
     if count != n_values:
         raise fields.wrong(
-            f"selects {count if count >= 0 else 'no sound number of'} elements, there are {n_values} values"
+            f"selects {count if count >= 0 else 'an invalid number of'} elements, there are {n_values} values"
         )
     if selection.kind in ("none", "all"):
         return np.arange(count, dtype=np.int64)
@@ -197,7 +197,7 @@ def find_places(selection: CellSelection, n_values: int, fields: Fields) -> Plac
 
 
 def _strides(shape: tuple[int, ...]) -> Places:
-    """How far apart neighbours are, by dimension."""
+    """The distance between neighbours along each dimension, in elements."""
     return np.array([prod(shape[axis + 1 :]) for axis in range(len(shape))], dtype=np.int64)
 
 
@@ -225,7 +225,7 @@ def _places_of_regular(selection: CellSelection, fields: Fields) -> Places:
 
 
 def _places_of_blocks(selection: CellSelection, fields: Fields) -> Places:
-    """Blocks are cut into runs along the last dimension, the runs put in order, and the places counted off."""
+    """The positions in blocks: blocks are split into runs along the last dimension, which are sorted and expanded."""
     first, last = selection.numbers[:, 0], selection.numbers[:, 1]
     starts = _linear(first, selection.shape)
     lengths = (last[:, -1] - first[:, -1]).astype(np.int64) + 1
@@ -243,7 +243,7 @@ def _places_of_blocks(selection: CellSelection, fields: Fields) -> Places:
 
 
 def _runs(starts: Places, size: Places, strides: Places) -> tuple[Places, Places]:
-    """Where the runs of blocks start, and their lengths, block by block."""
+    """The starts and lengths of the runs of each block."""
     counts = size[:, :-1].prod(axis=1)
     block = np.repeat(np.arange(len(starts)), counts)
     left = np.arange(len(block), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -256,7 +256,7 @@ def _runs(starts: Places, size: Places, strides: Places) -> tuple[Places, Places
 
 
 def encode_selection(selection: CellSelection) -> bytes:
-    """Section 0 without its checksum. Points in version 2, blocks in version 1 or 3 as the selection says."""
+    """Encode section 0 without its checksum: points in version 2, blocks in the selection's version, 1 or 3."""
     shape, rank = selection.shape, len(selection.shape)
     lead = _lead(shape)
     if selection.kind in ("none", "all"):
@@ -276,7 +276,7 @@ def encode_selection(selection: CellSelection) -> bytes:
 
 @lru_cache(maxsize=64)
 def _lead(shape: tuple[int, ...]) -> bytes:
-    """What stands before every selection of a chunk."""
+    """The bytes before the selection in section 0."""
     extent = encode_dataspace(Dataspace(shape, shape), version=1)
     return b"\1\0\x08" + struct.pack("<I", len(extent)) + extent
 
@@ -287,7 +287,7 @@ def points_head(shape: tuple[int, ...], width: int, count: int) -> bytes:
 
 
 def points_width(greatest: int) -> int:
-    """The smallest width that holds the count and every coordinate of points, of which this is the greatest."""
+    """The smallest width that holds `greatest`, the largest of the count and the coordinates of points."""
     return next(width for width in _WIDTHS if greatest < 1 << 8 * width)
 
 

@@ -1,25 +1,25 @@
-"""Places that an array has left behind in its file: chunks that outgrew them, old chunk maps. They are used again.
+"""Free space of an array, left by chunks that have moved and by old chunk maps. It is reused.
 
-HDF5 does not know that they are free, and so never gives them to anyone. They are noted in a message of type 0 (which
-every reader passes over) in the array's own header, under its checksum:
+HDF5 does not know that it is free, so it never allocates it. The free runs are listed in a note: a message of type 0
+(which every reader skips) in the array's header, covered by the header's checksum:
 
 | message 0 | bytes |
 | --- | --- |
 | `COLONNADE SPARE1` | 16 |
-| number of places | 4 |
+| number of runs | 4 |
 | each: address, bytes | 8 + 8 |
 
-A note alone is not believed: it may be damaged, or lie, and what it names may be the bytes of others. Each place that
-is noted begins with a stamp, written in the same commit, and only places that have theirs are used:
+A note alone is not trusted: it may be damaged or forged, and point to bytes of other objects. Each listed run begins
+with a stamp, written in the same commit, and only runs with a valid stamp are used:
 
-| first bytes of a noted place | bytes |
+| first bytes of a listed run | bytes |
 | --- | --- |
 | `COLONNADE FREE 1` | 16 |
 | address of the array's header | 8 |
-| bytes of the place, as in the note | 8 |
+| bytes of the run, as in the note | 8 |
 
-Only a few large ones are noted; the rest is given back by `repack`, as are places that were noted before there were
-stamps. Overwriting a place is safe, since the journal keeps what was there until the commit.
+Only the largest runs are listed. `repack` reclaims the rest, and the runs of old notes without stamps. Overwriting a
+run is safe, because the journal keeps its old bytes until the commit.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _LEAD = len(_MAGIC) + 4
 _RUN = 16
 _STAMP = b"COLONNADE FREE 1"
 _STAMP_BYTES = len(_STAMP) + 16
-_SMALLEST = 64  # bytes: less is not worth a note, and a stamp must fit in
+_SMALLEST = 64  # bytes: smaller runs are not worth listing, and a stamp must fit
 MOST_RUNS = 32
 LEAST_ROOM, USUAL_ROOM = _LEAD + 8 * _RUN, _LEAD + MOST_RUNS * _RUN
 
 
 class Spare:
-    """Runs of bytes that are free, in the order of their addresses, never side by side."""
+    """Free runs of bytes, sorted by address; adjacent runs are merged."""
 
     def __init__(self, runs: Iterable[tuple[int, int]] = ()) -> None:
         self.runs: list[tuple[int, int]] = []
-        self.stamped: set[tuple[int, int]] = set()  # those whose stamps need not be written again
-        self._by_size: list[tuple[int, int]] = []  # the same runs, turned round: there may be many
+        self.stamped: set[tuple[int, int]] = set()  # runs whose stamps are already in the file
+        self._by_size: list[tuple[int, int]] = []  # the runs as (size, address), for a fast search
         for address, size in runs:
             self.give(address, size)
 
     def give(self, address: int, size: int) -> None:
-        """Bytes that nobody needs any more; joined with those beside them."""
+        """Free these bytes; they are merged with adjacent runs."""
         if size <= 0:
             return
         at = bisect_left(self.runs, (address, 0))
@@ -64,7 +64,7 @@ class Spare:
         self._insert(at, address, size)
 
     def take(self, size: int) -> int | None:
-        """The address of so many free bytes, from the smallest run that has them; None where there is none."""
+        """Allocate `size` bytes from the smallest run that has them, and return the address; None if there is none."""
         place = bisect_left(self._by_size, (size, 0))
         if place == len(self._by_size) or size <= 0:
             return None
@@ -85,7 +85,7 @@ class Spare:
         return address, size
 
     def is_apart(self, places: Iterable[tuple[int, int]]) -> bool:
-        """Whether none of these places (address, bytes) lies in a free run: a note that says so is not believed."""
+        """Whether none of these ranges (address, bytes) overlaps a free run; if one does, the note is not trusted."""
         for address, size in places:
             at = bisect_left(self.runs, (address + size, 0))
             if at and sum(self.runs[at - 1]) > address:
@@ -93,24 +93,24 @@ class Spare:
         return True
 
     def largest(self, room: int) -> list[tuple[int, int]]:
-        """The runs to be noted, in the order of their addresses, if a note may have so many bytes."""
+        """The largest runs that fit into a note of `room` bytes, sorted by address."""
         count = max(min((room - _LEAD) // _RUN, MOST_RUNS), 0)
         worth = (run for run in self.runs if run[1] >= _SMALLEST)
         return sorted(sorted(worth, key=lambda run: -run[1])[:count])
 
 
 def encode_note(runs: Sequence[tuple[int, int]]) -> bytes:
-    """The note of these runs."""
+    """The note that lists these runs."""
     return _MAGIC + struct.pack("<I", len(runs)) + b"".join(struct.pack("<QQ", *run) for run in runs)
 
 
 def encode_stamp(owner: int, size: int) -> bytes:
-    """What a free run of so many bytes begins with; `owner` is the address of the array's header."""
+    """The stamp at the start of a free run of `size` bytes; `owner` is the address of the array's header."""
     return _STAMP + struct.pack("<QQ", owner, size)
 
 
 def decode_spare(source: Source, data: bytes, owner: int) -> Spare | None:
-    """The note in a message, without the runs that have no stamp; None when it is another, or makes no sense here."""
+    """The runs of the note in a message that have a valid stamp; None if the message is not a valid note."""
     if data[: len(_MAGIC)] != _MAGIC or len(data) < _LEAD:
         return None
     count = int.from_bytes(data[len(_MAGIC) : _LEAD], "little")
@@ -126,7 +126,7 @@ def decode_spare(source: Source, data: bytes, owner: int) -> Spare | None:
 
 
 def _stamped(source: Source, runs: Sequence[tuple[int, int]], owner: int) -> Spare:
-    """The runs that begin with their stamp."""
+    """The runs that begin with their stamp, which are the only trusted ones."""
     found = Spare()
     for address, size in runs:
         if source.read(address, _STAMP_BYTES, "free place") == encode_stamp(owner, size):

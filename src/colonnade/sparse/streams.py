@@ -1,6 +1,6 @@
-"""Cells of a whole array, some at a time: where they come from is one thing, how they are written another.
+"""Streams of cells of a whole array, in blocks: they separate the source of the cells from writing them.
 
-A stream is of SciPy matrices, of coordinates, of another sparse array; `matrix_market` and `compressed` have more.
+Sources here are SciPy matrices, coordinates and other sparse arrays; `edit.matrix_market` and `h5.compressed` add more.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 Axis = np.ndarray[Any, np.dtype[np.int64]]
 Block = tuple[tuple[Axis, ...], Values]
-"""Cells: their coordinates, an array a dimension, and their values."""
+"""Cells: their coordinates, one array per dimension, and their values."""
 
 BLOCK_CELLS = 1 << 18
-CHUNK_CELLS = 3 << 14  # a chunk of points has numbers of 2 bytes as long as there are fewer than 1 << 16 of them
+CHUNK_CELLS = 3 << 14  # with fewer than 1 << 16 points in a chunk, their coordinates take 2 bytes
 _MOST_SIDE = 1 << 16
-_MOST_BYTES = 1 << 31  # of a chunk, were it dense
+_MOST_BYTES = 1 << 31  # of a chunk if it were dense
 
 
 @dataclass(frozen=True)
 class RowSource:
-    """A matrix that is kept by rows: `ends` as SciPy's indptr; `read` gives columns and values from place to place.
+    """A matrix stored by rows: `ends` is SciPy's indptr; `read` returns the columns and values in a range of cells.
 
-    mend: some rows (their ends, columns and values) with columns in order and twins added up, where a caller may give
-    others; a stream of the same matrix has them so.
+    mend: sorts the columns of some rows (ends, columns and values) and adds up duplicates, if the caller's matrix may
+    need that; the blocks of a stream of the same matrix are already sorted and without duplicates.
     """
 
     ends: Axis
@@ -43,11 +43,11 @@ class RowSource:
 
 @dataclass(frozen=True)
 class CellStream:
-    """Cells of an array of a shape.
+    """All cells of an array of a given shape.
 
-    blocks: the cells, some at a time; it is given the chunk they are to be put into, as a hint.
-    axis: the dimension along which they never go back; None where they come in any order.
-    lines: the same cells by rows (axis 0) or by columns (axis 1), where they are kept so.
+    blocks: returns the cells in blocks; its argument is the chunk shape they will be written to, as a hint.
+    axis: the dimension whose coordinates never decrease; None if the cells come in any order.
+    lines: the same cells by rows (axis 0) or by columns (axis 1), if they are stored that way.
     """
 
     shape: tuple[int, ...]
@@ -59,7 +59,7 @@ class CellStream:
 
 
 def stream_of(given: Any) -> CellStream:
-    """Cells of what a caller has: a SciPy or pydata sparse array, (coordinates, values, shape), a sparse array."""
+    """The cells of a SciPy or pydata sparse array, of (coordinates, values, shape), or of a SparseArray."""
     if isinstance(given, tuple) and type(given) is tuple:
         return _stream_of_triple(given)
     if hasattr(given, "iter_cells"):
@@ -71,23 +71,23 @@ def stream_of(given: Any) -> CellStream:
     if hasattr(given, "tocoo") and hasattr(given, "shape"):
         return _stream_of_coo(given.tocoo())
     raise UsageError(
-        f"cannot take cells out of {type(given).__name__}: give a SciPy sparse array, or (coordinates, values, shape)"
+        f"cannot read cells from {type(given).__name__}: give a SciPy sparse array, or (coordinates, values, shape)"
     )
 
 
 def _stream_of_triple(given: tuple[Any, ...]) -> CellStream:
     if len(given) != 3:
-        raise UsageError("give (coordinates, values, shape): coordinates are rows, one for each value")
+        raise UsageError("give (coordinates, values, shape): coordinates has one row per value")
     coords, values, shape = np.asarray(given[0]), np.asarray(given[1]), tuple(given[2])
     if coords.ndim == 1 and len(shape) == 1:
         coords = coords[:, None]
     if coords.ndim != 2 or coords.shape[1] != len(shape) or (coords.size and coords.dtype.kind not in "iu"):
-        raise DataError(f"coordinates must be whole numbers in rows of {len(shape)}, not {coords.dtype} {coords.shape}")
+        raise DataError(f"coordinates must be integers of shape (n, {len(shape)}), not {coords.dtype} {coords.shape}")
     return _stream_of_axes(tuple(coords.T), values, shape)
 
 
 def _stream_of_coo(given: Any) -> CellStream:
-    """SciPy adds up what is there twice, so it does before."""
+    """The cells of a SciPy COO matrix. Duplicates are added up first, as SciPy does."""
     if getattr(given, "has_canonical_format", True) is False:
         given = given.copy()
         given.sum_duplicates()
@@ -116,7 +116,7 @@ def _whole(numbers: Any) -> Axis:
 
 
 def _stream_of_compressed(given: Any) -> CellStream:
-    """A SciPy matrix by rows or by columns. That it is in order is asked only where nothing else would find out."""
+    """A CSR or CSC matrix. Whether it is sorted is checked only where nothing later would detect it."""
     major = 0 if given.format == "csr" else 1
 
     def blocks(chunk: tuple[int, ...]) -> Iterator[Block]:
@@ -133,7 +133,7 @@ def _stream_of_compressed(given: Any) -> CellStream:
         return matrix.indptr.astype(np.int64), matrix.indices, matrix.data
 
     found = _stream_of_parts(given, major)
-    assert found.lines is not None  # it is by rows or by columns
+    assert found.lines is not None  # as for every CSR or CSC matrix
     return replace(found, blocks=blocks, lines=replace(found.lines, mend=mend))
 
 
@@ -149,8 +149,8 @@ def _stream_of_parts(given: Any, major: int) -> CellStream:
 def stream_of_rows(
     shape: tuple[int, ...], dtype: np.dtype[Any], ends: Axis, read: Callable[[int, int], tuple[Any, Any]], major: int
 ) -> CellStream:
-    """A matrix that is kept by rows (major 0) or by columns (1): `ends` as SciPy's indptr, `read` gives minor
-    coordinates and values from place to place."""
+    """A matrix stored by rows (major 0) or by columns (1): `ends` is SciPy's indptr, `read` returns the minor
+    coordinates and values in a range of cells."""
 
     def blocks(_chunk: tuple[int, ...]) -> Iterator[Block]:
         row = 0
@@ -166,7 +166,7 @@ def stream_of_rows(
 def _rows_block(
     ends: Axis, first: int, stop: int, read: Callable[[int, int], tuple[Any, Any]], major: int
 ) -> Iterator[Block]:
-    """The cells of some rows; of one row that has very many, some at a time."""
+    """The cells of some rows; a row with very many cells comes in several blocks."""
     for start in range(int(ends[first]), int(ends[stop]), 4 * BLOCK_CELLS):
         end = min(start + 4 * BLOCK_CELLS, int(ends[stop]))
         minor, values = read(start, end)
@@ -178,8 +178,8 @@ def _rows_block(
 
 
 def usual_chunk(stream: CellStream) -> tuple[int, ...] | None:
-    """The chunk for a matrix that comes by rows or by columns, if nobody asks for another: whole lines, so many that
-    a chunk has about CHUNK_CELLS cells. None for other cells."""
+    """The default chunk shape for a matrix that comes by rows or by columns: as many whole lines as have about
+    CHUNK_CELLS cells. None for other cells."""
     if stream.lines is None or stream.axis is None:
         return None
     n_lines, width = max(stream.shape[stream.axis], 1), max(stream.shape[1 - stream.axis], 1)
@@ -192,17 +192,17 @@ def usual_chunk(stream: CellStream) -> tuple[int, ...] | None:
 
 
 def expand_rows(first: int, ends: Axis, minor: Any) -> tuple[Axis, Axis]:
-    """Coordinates of cells that are kept by rows, from a row on."""
+    """The coordinates of cells stored by rows, starting at row `first`."""
     return np.repeat(np.arange(first, first + len(ends) - 1, dtype=np.int64), np.diff(ends)), _whole(minor)
 
 
 def narrow_minor(minor: Any) -> np.ndarray[Any, Any]:
-    """Columns as kernels take them: int32 or int64, of this machine's byte order."""
+    """Columns as the kernels expect them: int32 or int64, in native byte order."""
     return np.ascontiguousarray(minor) if minor.dtype in (np.int32, np.int64) else _whole(minor)
 
 
 def stream_of_array(array: SparseArray) -> CellStream:
-    """Another sparse array, band by band of the chunks that its cells are to be put into."""
+    """The cells of another sparse array, one band of the new array's chunks at a time."""
     shape = array.shape
 
     def blocks(chunk: tuple[int, ...]) -> Iterator[Block]:

@@ -1,10 +1,10 @@
-"""Elements as stored to NumPy values.
+"""Decode stored elements to NumPy values.
 
 | stored | NumPy dtype |
 | --- | --- |
 | integer, float, bitfield, enum | that number, in the byte order of the file |
 | boolean | bool |
-| string | bytes, padding cut off as NumPy does |
+| string | bytes, without padding, as in NumPy |
 | complex | complex of that size |
 | compound | structured, with the file's offsets |
 | array | the base's; values have further dimensions |
@@ -27,7 +27,7 @@ _NUMBERS = ("integer", "bitfield", "enum", "boolean")
 
 
 def stored_dtype(stored: StoredType) -> np.dtype[Any]:
-    """The NumPy dtype of elements as they lie in the file; raw bytes for those with references into a heap."""
+    """The NumPy dtype of elements as stored in the file; raw bytes for elements that refer to a heap."""
     order = ">" if stored.order == "big" else "<"
     if stored.kind in _NUMBERS:
         number = stored.item if stored.base is not None else stored
@@ -46,7 +46,7 @@ def stored_dtype(stored: StoredType) -> np.dtype[Any]:
 
 
 def value_dtype(stored: StoredType) -> np.dtype[Any]:
-    """The NumPy dtype that values are handed out in."""
+    """The NumPy dtype of decoded values."""
     if stored.kind == "boolean":
         return np.dtype(bool)
     if stored.kind in ("text", "binary", "sequence"):
@@ -65,7 +65,7 @@ def _compound(stored: StoredType, formats: list[np.dtype[Any]]) -> np.dtype[Any]
 
 
 def decode_values(data: bytes | memoryview, stored: StoredType, heap: Heap | None) -> Values:
-    """Elements side by side to values; `heap` holds what variable-length ones refer to."""
+    """Decode contiguous elements; `heap` holds the data of variable-length elements."""
     if stored.has_pointers:
         rows = np.frombuffer(data, dtype=np.uint8).reshape(-1, stored.size)
         return _follow(rows, stored, heap if heap is not None else HeapSet({}, Fields(b"", "a chunk without a heap")))
@@ -74,7 +74,7 @@ def decode_values(data: bytes | memoryview, stored: StoredType, heap: Heap | Non
 
 
 def _follow(rows: Values, stored: StoredType, heap: Heap) -> Values:
-    """Values of elements, a row of bytes each, some of which lead into the heap."""
+    """The values of elements, given as one row of bytes each, some of which point into the heap."""
     if not stored.has_pointers:
         return decode_values(np.ascontiguousarray(rows).data.cast("B") if rows.size else b"", stored, None)
     if stored.kind == "array":
@@ -102,9 +102,9 @@ def _object(count: int, data: memoryview, stored: StoredType, heap: Heap) -> obj
 
 
 def decode_fill_value(fill: bytes | None, stored: StoredType) -> Any:
-    """The value of elements that nobody wrote."""
+    """The value of elements that were never written."""
     if stored.kind in ("text", "binary"):
         return "" if stored.kind == "text" else b""
-    if stored.has_pointers:  # the message's reference leads into a heap of the whole file: not followed
+    if stored.has_pointers:  # the fill's reference points into the file's global heap: not followed
         return None
     return decode_values(fill if fill is not None else bytes(stored.size), stored, None)[0]

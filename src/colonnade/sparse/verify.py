@@ -1,4 +1,4 @@
-"""Every length, offset, checksum and order of a sectioned dataset looked at; what is wrong as findings of `RULES`."""
+"""Check every length, offset, checksum and order of a sectioned dataset; problems are findings of `RULES`."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ RULES: dict[str, Rule] = {
 def verify(
     source: Source, messages: list[Message], name: str, advance: Advance | None = None, deep: bool = True
 ) -> list[Finding]:
-    """All that is wrong with a dataset, by the messages of its header; `advance` is told the chunks looked at.
+    """The findings for a dataset, given the messages of its header; `advance` is called with the chunks checked.
 
-    deep: chunks are read; else only where they say they lie is looked at.
+    deep: read the chunks; otherwise only their records are checked.
     """
     try:
         info = describe(source, messages, name)
@@ -81,7 +81,7 @@ def _verify_chunks(source: Source, info: SparseInfo, advance: Advance | None, de
 
 
 def _all_records(source: Source, info: SparseInfo) -> Iterator[ChunkRecord]:
-    """Also those of chunks that lie outside the dataset, which reading passes over."""
+    """All records, including those of chunks outside the dataset, which reading skips."""
     chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
     for records in chunk_map.read_all():
         yield from records
