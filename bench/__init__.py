@@ -1,1 +1,1 @@
-"""Measurements: ratios against peers in one run, and bounds on memory. Never part of the tests."""
+"""Benchmarks: ratios to peers measured in one run, and limits on memory. They are not part of the tests."""

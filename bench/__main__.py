@@ -1,10 +1,10 @@
-"""colonnade beside its peers: the same rows, the same questions, in turns, every answer checked.
+"""Compares colonnade with its peers: the same rows, the same queries, alternating runs, every answer checked.
 
     python -m bench                             20 million rows, five repeats; files take about 6 GB
     python -m bench --rows 1_000_000 --quick    within two minutes
 
-Prints milliseconds of processor time (user + system, all threads), writes every figure as JSON and a chart as SVG.
-Exits 1 when an answer is wrong or a peer fails. bench/README.md says how it was made.
+Prints milliseconds of CPU time (user + system, all threads), writes every figure as JSON and a chart as SVG.
+Exits 1 when an answer is wrong or a peer fails. bench/README.md describes the method.
 """
 
 from __future__ import annotations
@@ -39,29 +39,27 @@ def arguments_from(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--rows", type=int, default=ROWS, help="rows of the table, such as 1_000_000 (default 20_000_000)"
     )
-    parser.add_argument("--seed", type=int, default=1, help="another number makes other rows (default 1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random rows (default 1)")
     parser.add_argument(
         "--quick",
         action="store_true",
         help=f"{QUICK_REPEATS} repeats instead of {REPEATS}, fewer rows written and appended",
     )
-    parser.add_argument("--repeats", type=int, help="so many repeats; the best one counts")
-    parser.add_argument("--threads", type=int, default=2, help="cores for everyone (default 2)")
+    parser.add_argument("--repeats", type=int, help="number of repeats; the best one counts")
+    parser.add_argument("--threads", type=int, default=2, help="number of cores for every peer (default 2)")
     parser.add_argument("--only", metavar="ROW,...", help="only these rows of the table: see --list")
+    parser.add_argument("--peers", metavar="NAME,...", help="only colonnade and these peers; 'duckdb' is all of DuckDB")
     parser.add_argument(
-        "--peers", metavar="NAME,...", help="only these peers, beside colonnade; 'duckdb' is all of DuckDB"
+        "--folder", type=Path, help="folder of the files, kept for later runs (default: in the temporary folder)"
     )
-    parser.add_argument(
-        "--folder", type=Path, help="where files are made and found again (default: in the temporary folder)"
-    )
-    parser.add_argument("--json", type=Path, help="where the figures go (default: results.json in the folder)")
-    parser.add_argument("--svg", type=Path, help="where the chart goes (default: results.svg in the folder)")
+    parser.add_argument("--json", type=Path, help="path for the figures (default: results.json in the folder)")
+    parser.add_argument("--svg", type=Path, help="path for the chart (default: results.svg in the folder)")
     parser.add_argument(
         "--reuse",
         action="store_true",
-        help="take colonnade's file even when its sources have changed since it was written",
+        help="use colonnade's file even if its sources have changed since it was written",
     )
-    parser.add_argument("--list", action="store_true", help="list rows and peers, and do nothing")
+    parser.add_argument("--list", action="store_true", help="list rows and peers, and exit")
     asked = parser.parse_args(words)
     if asked.rows < 1 or asked.threads < 1 or (asked.repeats is not None and asked.repeats < 1):
         parser.error("--rows, --threads and --repeats must be 1 or more")
@@ -82,7 +80,7 @@ def chosen_rows(only: str | None) -> list[Row]:
 
 
 def chosen_peers(names: str | None) -> list[type[Peer]]:
-    """colonnade, and the peers whose names begin with one that was asked for."""
+    """colonnade, and the peers whose names begin with one of the given names."""
     from bench.peers import PEERS
 
     if names is None:
@@ -116,7 +114,7 @@ def compare(
     threads: int = 2,
     console: Console | None = None,
 ) -> Comparison:
-    """Make what is missing, then ask every row of every peer that is installed."""
+    """Make missing files, then run every row on every peer that is installed."""
     from bench import race
     from bench.report import Comparison
 

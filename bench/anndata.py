@@ -1,13 +1,13 @@
-"""A query on the obs of a large `.h5ad` file: colonnade beside anndata, each in a process of its own.
+"""A query on the obs of a large `.h5ad` file: colonnade against anndata, each in a separate process.
 
     python -m bench.anndata                          5 million cells, 30 columns
     python -m bench.anndata --cells 1_000_000 --repeats 5 --folder /tmp/cells
 
-The file is written by anndata. Both open it and select about 1 % of the rows by two predicates, all 30 columns of them,
-as a pandas frame. Processor time and peak memory are told for the start (imports) and for the work behind it; colonnade
-once by a plain scan, once only for the two columns that the predicates name, and once with a bitmap of the cell types
-where the layout has search indexes. "To Arrow" needs no pandas. Shares of "work" leave the start out, those of the
-whole do not.
+The file is written by anndata. Both open it and select about 1 % of the rows by two predicates, with all 30 columns,
+as a pandas frame. CPU time and peak memory are reported for the start (imports) and for the work after it. colonnade
+runs once as a plain scan, once with only the two columns that the predicates name, and once with a bitmap of the cell
+types if the layout has search indexes. "To Arrow" needs no pandas. Shares of "work" exclude the start, shares of
+"whole" include it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ print(json.dumps({
 
 
 def make_file(path: Path, n_cells: int) -> None:
-    """An `.h5ad` file of so many cells, as anndata writes it."""
+    """Write an `.h5ad` file with this number of cells, using anndata."""
     import anndata
     import pandas as pd
     import scipy.sparse
@@ -109,7 +109,7 @@ def measure(path: Path, what: str, repeats: int) -> dict[str, Any]:
 
 
 def with_index(path: Path) -> Path | None:
-    """A copy of the file with a bitmap of the cell types; None where the layout has no indexes yet."""
+    """A copy of the file with a bitmap of the cell types; None if the layout has no indexes yet."""
     import shutil
 
     import colonnade as cn

@@ -1,7 +1,7 @@
-"""Whether an answer is the right one: compared value by value with what the workload itself says, never with a peer.
+"""Checks answers: compares them value by value with those computed from the workload, never with those of a peer.
 
-Forms may differ (Arrow arrays of any text type, dictionaries, NumPy arrays), values may not. Only sums may differ, in
-the last digits, since they depend on the order of adding. Rows that were searched may come in any order.
+Forms may differ (Arrow arrays of any string type, dictionaries, NumPy arrays), values may not. Only sums may differ, in
+the last digits, because they depend on the order of addition. Searches may return rows in any order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TOLERANCE = 1e-9
 
 
 def difference(answer: Any, expected: Any) -> str | None:
-    """What is wrong with an answer, in words; None when it is right."""
+    """A description of what is wrong with an answer; None when it is correct."""
     if isinstance(expected, pa.ChunkedArray):
         return _of_columns(answer, expected)
     if isinstance(expected, pa.Table):
@@ -51,7 +51,7 @@ def _of_columns(answer: Any, expected: pa.ChunkedArray) -> str | None:
 
 
 def _first_difference(one: pa.ChunkedArray, other: pa.ChunkedArray) -> int:
-    """By halves: the part before `low` is the same in both."""
+    """The first row that differs, by bisection: the part before `low` is equal in both."""
     low, high = 0, len(other)
     while high - low > 1:
         middle = (low + high) // 2
@@ -81,7 +81,7 @@ def _of_rows(answer: Any, expected: pa.Table) -> str | None:
 
 
 def as_column(values: Any, kind: pa.DataType) -> pa.ChunkedArray:
-    """Values of any form as an Arrow column of one type."""
+    """Convert values of any form to an Arrow column of one type."""
     if isinstance(values, np.ndarray):
         values = pa.array(values.tolist() if values.dtype.kind in "UOT" else values)
     if isinstance(values, pa.Array):
@@ -94,5 +94,5 @@ def as_column(values: Any, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def _with_words(chunk: pa.DictionaryArray, kind: pa.DataType) -> pa.DictionaryArray:
-    """The same dictionary with words of this type: not all of Arrow can take text out of views."""
+    """Cast the words of a dictionary to this type: not all Arrow functions accept string views."""
     return pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), chunk.dictionary.cast(kind))

@@ -1,13 +1,13 @@
-"""What an append costs: 100 of 10,000 rows against PyTables and pandas, and one to a table of 50 million rows.
+"""The cost of an append: 100 appends of 10,000 rows against PyTables and pandas, and one to a table of 50 million rows.
 
     python -m bench.appends [--appends 100] [--times 5] [--rows 50000000]
 
-Each library gets the rows as data frames with the columns of the workload that this project is measured
-by (numbers, a truth value, two of text), turns them into its own form itself, stores them without filters
-and else as it chooses, and has handed them to the operating system when an append is over (only
-colonnade can take back one that was cut short). The first append makes the table.
-All rows are read back and compared. Then the same append to a short and to a long table.
-Exits 1 when colonnade takes more processor time than a peer, or more for the long table than for the short one.
+Each library gets the rows as data frames with the columns of the benchmark workload (numbers, a boolean, two
+of strings), converts them to its own form, stores them without filters and otherwise with its defaults, and
+has handed them to the operating system when an append returns (only colonnade can roll back an interrupted
+append). The first append makes the table. All rows are read back and compared. Then one append is measured on a
+short and on a long table.
+Exits 1 when colonnade takes more CPU time than a peer, or more for the long table than for the short one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROWS = 10_000
 SHORT = 50_000
 CHUNK_ROWS = 65_536
 APPENDS_TO_ONE = 30
-NOISE = 1.1  # two medians of the same thing differ by so much
+NOISE = 1.1  # two medians of the same measurement may differ by this factor
 NAMES = ("ts", "energy", "id", "label", "name", "flag", "price")
 DTYPE = np.dtype(
     [
@@ -51,7 +51,7 @@ DTYPE = np.dtype(
 
 @dataclass(frozen=True)
 class Peer:
-    """One library: all appended to one open file or each to a file opened anew; reading back."""
+    """One library: appends to one open file, appends that each open the file again, and reading back."""
 
     name: str
     append_open: Callable[[Path, list[Any]], None]
@@ -60,7 +60,7 @@ class Peer:
 
 
 def find(module: str, package: str) -> ModuleType:
-    """A library to compare with, or a word on how to get it."""
+    """Import a library to compare with, or exit with a message on how to install it."""
     try:
         return import_module(module)
     except ImportError:
@@ -68,7 +68,7 @@ def find(module: str, package: str) -> ModuleType:
 
 
 def make_frames(n_batches: int) -> list[Any]:
-    """Random rows as data frames, which is how they come: numbers, a truth value, text of few and of many values."""
+    """Random rows as data frames: numbers, a boolean, strings of few and of many distinct values."""
     pandas = find("pandas", "pandas")
     rng = np.random.default_rng(1)
     words = np.array([f"label {number:02d}" for number in range(16)], dtype=object)
@@ -91,7 +91,7 @@ def make_frames(n_batches: int) -> list[Any]:
 
 
 def append_open(path: Path, batches: list[Any]) -> None:
-    append_anew(path, batches[0])  # a new file is not there before it is closed
+    append_anew(path, batches[0])  # a new file appears under its name only when it is closed
     with cn.open(path, "r+", durability="fast") as file:
         table = file["events"]
         for batch in batches[1:]:
@@ -151,7 +151,7 @@ def pytables() -> Peer:
 
 
 def pandas(index: bool) -> Peer:
-    """HDFStore as it comes (it keeps an index of its row labels), or without that index."""
+    """HDFStore with its defaults (it keeps an index of its row labels), or without that index."""
     library = find("pandas", "pandas")
     find("tables", "tables")
 
@@ -178,7 +178,7 @@ def pandas(index: bool) -> Peer:
 
 
 def measure(peer: Peer, path: Path, frames: list[Any], anew: bool) -> Took:
-    """All appends to a new file; reading them back is not timed."""
+    """Time all appends to a new file; reading them back is not timed."""
     path.unlink(missing_ok=True)
     took = Took()
     with timed(took):
@@ -195,22 +195,23 @@ def measure(peer: Peer, path: Path, frames: list[Any], anew: bool) -> Took:
 
 
 def compare(folder: Path, n_appends: int, times: int, anew: bool) -> bool:
-    """Run all in turns and print how they compare; whether colonnade takes the least processor time.
+    """Run all peers in alternating order and print the comparison; whether colonnade takes the least CPU time.
 
-    There is no limit for files that are opened anew: colonnade looks for a crashed writer and describes the table then.
+    Files that are opened again for each append have no limit: on opening, colonnade checks for a crashed writer and
+    reads the description of the table.
     """
     peers = [colonnade(), pytables(), pandas(index=False), pandas(index=True)]
     frames = make_frames(n_appends)
     actions = {peer.name: partial(measure, peer, folder / "appends.h5", frames, anew) for peer in peers}
     runs = run_in_turns(actions, times)
-    how = "the file opened anew for each" if anew else "one open file"
+    how = "the file opened again for each" if anew else "one open file"
     title = f"{n_appends} appends of {ROWS:,} rows, {how} (ratios: colonnade is 1)"
     print_table(title, runs, {peer.name: "colonnade" for peer in peers[1:]})
     if anew:
         return True
     ratios = {peer.name: runs["colonnade"].best_cpu / runs[peer.name].best_cpu for peer in peers[1:]}
     verdicts = [
-        print_verdict(f"processor time {ratio:.2f} times that of {name}, limit 1", ratio <= 1)
+        print_verdict(f"CPU time {ratio:.2f} times that of {name}, limit 1", ratio <= 1)
         for name, ratio in ratios.items()
     ]
     return all(verdicts)
@@ -224,7 +225,7 @@ def make_batch(rng: np.random.Generator, n_rows: int) -> pa.RecordBatch:
 
 
 def many_rows(n_rows: int) -> Iterator[pa.RecordBatch]:
-    """A table of two columns in batches; the rows repeat, since only their number matters here."""
+    """A table of two columns in batches; the rows repeat, because only their number matters here."""
     batch = make_batch(np.random.default_rng(2), 1_000_000)
     for start in range(0, n_rows, batch.num_rows):
         yield batch.slice(0, n_rows - start)
@@ -245,9 +246,9 @@ def append_once_anew(path: Path, batch: pa.RecordBatch) -> Took:
 
 
 def compare_lengths(folder: Path, n_rows: int) -> bool:
-    """The same append to a short and a long table; whether the long one is not slower."""
+    """Time one append to a short and to a long table; whether the long one is not slower."""
     names = {f"{SHORT:,} rows": folder / "short.h5", f"{n_rows:,} rows": folder / "long.h5"}
-    options = cn.column(filters="none", chunk_rows=CHUNK_ROWS)  # the same for both: only the length differs
+    options = cn.column(filters="none", chunk_rows=CHUNK_ROWS)  # equal for both tables: only the length differs
     for length, path in zip((SHORT, n_rows), names.values(), strict=True):
         cn.write(path, many_rows(length), table="events", columns={"energy": options, "charge": options})
     batch = make_batch(np.random.default_rng(3), ROWS)
@@ -258,7 +259,7 @@ def compare_lengths(folder: Path, n_rows: int) -> bool:
         file.close()
     met = print_lengths("one open file", runs)
     runs = run_in_turns({name: partial(append_once_anew, path, batch) for name, path in names.items()}, APPENDS_TO_ONE)
-    met &= print_lengths("the file opened anew for each", runs)
+    met &= print_lengths("the file opened again for each", runs)
     for path, length in zip(names.values(), (SHORT, n_rows), strict=True):
         check_end(path, length + 2 * APPENDS_TO_ONE * ROWS, batch)
     return met
@@ -266,15 +267,13 @@ def compare_lengths(folder: Path, n_rows: int) -> bool:
 
 def print_lengths(how: str, runs: dict[str, Runs]) -> bool:
     short, long = runs
-    print_table(f"one append of {ROWS:,} rows to a table of so many, {how}", runs, {long: short})
+    print_table(f"one append of {ROWS:,} rows to tables of n rows, {how}", runs, {long: short})
     ratio = runs[long].median_cpu / runs[short].median_cpu
-    return print_verdict(
-        f"median processor time {ratio:.2f} times that of the short table, limit {NOISE}", ratio <= NOISE
-    )
+    return print_verdict(f"median CPU time {ratio:.2f} times that of the short table, limit {NOISE}", ratio <= NOISE)
 
 
 def check_end(path: Path, n_rows: int, batch: pa.RecordBatch) -> None:
-    """The table has all rows, the last ones as they were appended."""
+    """Check that the table has all rows, and that the last ones are those that were appended."""
     with h5py.File(path) as file:
         for name in batch.schema.names:
             dataset = file["events"][name]

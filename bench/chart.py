@@ -1,7 +1,7 @@
-"""The comparison as a picture: an SVG written as text, that reads well on light and on dark pages.
+"""Draws the comparison as an SVG chart for light and dark pages.
 
-One small panel a row, one bar a family of peers, the shortest bar is the best. A bar that would be far longer than the
-others is cut, and its end is drawn open; the number beside it is always the true one.
+One small panel per row, one bar per family of peers; the shortest bar is the best. A bar that would be far longer than
+the others is cut, and its end is drawn open; the number next to it is always the true one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DARK = {
 
 
 def _colours(of: dict[str, str]) -> str:
-    """Colours without CSS variables, which not every reader of SVG knows."""
+    """Colours without CSS variables, which not every SVG viewer supports."""
     return (
         f"text {{ fill: {of['ink']} }} .note, .name:not(.ours), .number:not(.ours) {{ fill: {of['faint']} }} "
         f".bar {{ fill: {of['other']} }} .bar.ours {{ fill: {of['ours']} }} "
@@ -69,7 +69,7 @@ class Bar:
 
 
 def svg(found: Comparison) -> str:
-    """The whole picture."""
+    """The whole chart."""
     panels = [(line, _bars(found, line)) for line in found.lines]
     panels = [(line, bars) for line, bars in panels if bars]
     parts, y = [], TOP
@@ -93,14 +93,14 @@ def _bars(found: Comparison, line: Line) -> list[Bar]:
 
 
 def _longest(bars: list[Bar]) -> float:
-    """The value of a bar of full length: what lies far beyond the middle is cut."""
+    """The value of a bar of full length: values far above the median are cut."""
     middle = bars[len(bars) // 2].value
     ours = max((bar.value for bar in bars if bar.ours), default=0.0)
     return min(bars[-1].value, max(2.5 * middle, 1.1 * ours if ours <= 4 * middle else 0.0)) or 1.0
 
 
 def _panel(line: Line, bars: list[Bar], x: int, y: int) -> str:
-    unit = "" if line.row.key == "size" else "ms"  # that title says it
+    unit = "" if line.row.key == "size" else "ms"  # the title of that row already names the unit
     zero, room, longest = x + NAMES_WIDTH, PANEL_WIDTH - NAMES_WIDTH - NUMBER_WIDTH, _longest(bars)
     parts = [
         f'<text class="head" x="{x}" y="{y + 12}">{escape(line.heading)} <tspan class="note">{unit}</tspan></text>'
@@ -131,8 +131,8 @@ def _bar(bar: Bar, x: int, y: int, room: int, longest: float) -> list[str]:
 def _document(found: Comparison, width: int, height: int, parts: list[str]) -> str:
     title = f"colonnade and its peers, {found.workload.rows:,} rows"
     note = (
-        f"Processor time (user + system, all threads) of one call, best of {found.repeats} warm runs in turns, "
-        f"{found.threads} threads for everyone. Shorter is better; bars with an open end are cut."
+        f"CPU time (user + system, all threads) of one call, best of {found.repeats} alternating warm runs, "
+        f"{found.threads} threads for every peer. Shorter is better; bars with an open end are cut."
     )
     return "\n".join(
         [

@@ -1,10 +1,10 @@
-"""What filters cost: size, write, scan and single rows of each column under scale-offset and under shuffle and deflate.
+"""The cost of filters: size, write, scan and single rows of each column, by scale-offset and by shuffle and deflate.
 
     python -m bench.filters [--rows 2_000_000] [--times 5]
 
 Each column of the workload that scale-offset can pack (`label` and `name` by their codes) is written with the filters
-of each choice: "default", "portable" (what readers without the HDF5 library have: shuffle and deflate), "scale-offset",
-and "none". Times are processor time, the best of so many runs in turns; the answers are checked.
+of each choice: "default", "portable" (shuffle and deflate, which readers without the HDF5 library support),
+"scale-offset", and "none". Times are CPU time, the best of `--times` alternating runs; the answers are checked.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def pick(table: cn.Table, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Took:
 def measure(
     folder: Path, workload: Workload, name: str, times: int
 ) -> list[tuple[str, str, float, float, float, float]]:
-    """Of each choice: its filters, megabytes, and milliseconds of a write, a scan, and single rows."""
+    """For each choice: its filters, megabytes, and milliseconds of a write, a scan, and single rows."""
     values = workload.column(name)
     paths = {choice: folder / f"{name}-{choice}.h5" for choice in CHOICES}
     wrote = run_in_turns({choice: partial(write, paths[choice], name, values, choice) for choice in CHOICES}, times)
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--times", type=int, default=5)
     asked = parser.parse_args(arguments)
-    print(f"{asked.rows:,} rows; MB, and ms of processor time: write, scan, {PICKED} rows far apart")
+    print(f"{asked.rows:,} rows; MB, and ms of CPU time: write, scan, {PICKED} rows far apart")
     print(f"{'column':8}{'choice':14}{'filters':18}{'MB':>8}{'write':>9}{'scan':>9}{'rows':>9}")
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         for name in COLUMNS:

@@ -1,10 +1,10 @@
-"""What colonnade costs as a table grows: a scan and a range for each row, and a look-up, of a table ten times as long.
+"""How cost grows with a table ten times as long: a scan and a range, each per row, and a look-up.
 
     python -m bench.growth [--rows 50_000_000] [--times 5]
 
-A scan (of energy) and a range (1 % of the rows by ts, three columns) may cost no more for each row they give in the
-long table than in the short one; a look-up (id = v) may grow with the depth of its index only. Every answer is
-checked. Exits 1 when a limit is passed.
+A scan (of energy) and a range (1 % of the rows by ts, three columns) may not cost more per returned row in the long
+table than in the short one; a look-up (id = v) may grow only with the depth of its index. Every answer is checked.
+Exits 1 when a limit is exceeded.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ COLUMNS = ("ts", "energy", "id")
 INDEXES = {"ts": "chunk_minmax", "id": ["sorted_rows", "chunk_bloom"]}
 RANGE = 0.01
 LOOK_UPS = 20
-"""Calls in one run of a look-up: one alone is too short to be measured."""
+"""Calls in one run of a look-up: a single call is too short to measure."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """One thing that is done to both tables."""
+    """One kind of work, done on both tables."""
 
     title: str
     calls: int
     given: Callable[[Workload], int]
-    """The rows that one call gives: what the cost is divided by."""
+    """The number of rows that one call returns: the cost is divided by it."""
     ask: Callable[[cn.Table, Workload], Any]
     expected: Callable[[Workload], Any]
     limit: str
@@ -75,9 +75,9 @@ def expected_look_up(workload: Workload) -> pa.Table:
 
 
 WORK = (
-    Work("scan of energy, a row", 1, lambda one: one.rows, scan, lambda one: one.column("energy"), "limit"),
-    Work("1 % range of ts, a row", 1, lambda one: int(one.rows * RANGE), in_range, expected_range, "limit"),
-    Work("look-up of id, in all", LOOK_UPS, lambda _one: 1, look_up, expected_look_up, "look_up_limit"),
+    Work("scan of energy, per row", 1, lambda one: one.rows, scan, lambda one: one.column("energy"), "limit"),
+    Work("1 % range of ts, per row", 1, lambda one: int(one.rows * RANGE), in_range, expected_range, "limit"),
+    Work("look-up of id, total", LOOK_UPS, lambda _one: 1, look_up, expected_look_up, "look_up_limit"),
 )
 
 
@@ -88,7 +88,7 @@ def write(path: Path, workload: Workload) -> None:
 
 
 def run(work: Work, table: cn.Table, workload: Workload, expected: Any) -> Took:
-    """Seconds of one call, for each row that it gives."""
+    """Seconds of one call, divided by the rows that it returns."""
     took = Took()
     with timed(took):
         for _ in range(work.calls):
@@ -105,14 +105,14 @@ def compare(work: Work, tables: dict[Workload, cn.Table], times: int, limit: flo
         f"{one.rows:,} rows": partial(run, work, table, one, work.expected(one)) for one, table in tables.items()
     }
     for action in actions.values():
-        action()  # to be warm
+        action()  # warm up
     runs = run_in_turns(actions, times)
     short, long = runs
     factor = 1 if work.given(next(iter(tables))) == 1 else 1_000_000
     shown = {name: Runs([Took(one.cpu * factor, one.wall * factor) for one in of.took]) for name, of in runs.items()}
     print_table(f"{work.title}{' (of a million)' if factor > 1 else ''}", shown, {long: short})
     ratio = runs[long].best_cpu / runs[short].best_cpu
-    return print_verdict(f"{work.title}: {ratio:.2f} times the processor time, limit {limit}", ratio <= limit)
+    return print_verdict(f"{work.title}: {ratio:.2f} times the CPU time, limit {limit}", ratio <= limit)
 
 
 def main(arguments: list[str]) -> int:
@@ -121,8 +121,8 @@ def main(arguments: list[str]) -> int:
         "--rows", type=int, default=50_000_000, help="rows of the long table; the short one has a tenth"
     )
     parser.add_argument("--times", type=int, default=5, help="runs of each; the best one counts")
-    parser.add_argument("--limit", type=float, default=1.2, help="for the cost of a row: long table to short table")
-    parser.add_argument("--look-up-limit", type=float, default=1.5, help="for the cost of a look-up, in the same way")
+    parser.add_argument("--limit", type=float, default=1.2, help="limit on the cost per row, long table to short")
+    parser.add_argument("--look-up-limit", type=float, default=1.5, help="limit on the cost of a look-up, likewise")
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         tables: dict[Workload, cn.Table] = {}

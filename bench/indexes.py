@@ -1,11 +1,11 @@
-"""Building search indexes of 10 million rows against PyTables' CSI, and what a point query on them reads.
+"""Building search indexes of 10 million rows against PyTables' CSI, and the chunks that a point query on them reads.
 
     python -m bench.indexes [--rows 10000000] [--times 3]
 
 colonnade builds all four kinds: CHUNK_MINMAX, SORTED_ROWS and CHUNK_BLOOM of a column of random int64, and
-BITMAP of an int64 column of 64 values (PyTables has nothing like it). PyTables builds one completely
-sorted index (CSI) of the same random column. Both have written the column before, without filters. Then the
-same values are looked up in each, and the answers compared. Exits 1 when a target is missed.
+BITMAP of an int64 column of 64 values (PyTables has no such index). PyTables builds one completely
+sorted index (CSI) of the same random column. Both have already written the column, without filters. Then the
+same values are looked up in each, and the answers are compared. Exits 1 when a target is missed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def write_both(folder: Path, columns: dict[str, Any]) -> tuple[Path, Path]:
 
 
 class ChunksRead:
-    """Counts the distinct chunks of a column that are read while it is on."""
+    """Counts the distinct chunks of a column that are read while it is active."""
 
     def __init__(self) -> None:
         self.chunks: set[tuple[str, int]] = set()
@@ -88,7 +88,7 @@ class ChunksRead:
 
 
 def count_chunks(path: Path, kinds: tuple[str, ...], values: list[int]) -> list[int]:
-    """The chunks of the column that each look-up reads, with indexes of these kinds alone."""
+    """The number of chunks of the column that each look-up reads, with indexes of only these kinds."""
     with cn.open(path) as file:
         table = file["t"]
         wanted = [one for one in table._indexes().open() if one.info.kind in kinds]
@@ -116,7 +116,7 @@ def main(arguments: list[str]) -> int:
         runs = run_in_turns(actions, asked.times)
         print_table(f"indexes of {asked.rows:,} rows", runs, {"PyTables, CSI": "colonnade, four kinds"})
         ratio = runs["colonnade, four kinds"].best_cpu / runs["PyTables, CSI"].best_cpu
-        met = [print_verdict(f"processor time {ratio:.2f} times that of PyTables, limit 1", ratio <= 1)]
+        met = [print_verdict(f"CPU time {ratio:.2f} times that of PyTables, limit 1", ratio <= 1)]
         values = columns["id"][np.random.default_rng(2).integers(0, asked.rows, LOOKUPS)].tolist()
         for kinds, most in LIMITS.items():
             counts = count_chunks(ours, kinds, values)

@@ -1,11 +1,11 @@
-"""What the journal costs: 200 MB written through it, against plain h5py writing the same datasets.
+"""The cost of the journal: 200 MB written through it, against plain h5py writing the same datasets.
 
     python -m bench.journal [--megabytes 200] [--times 5] [--limit 1.15]
 
 Both write the same columns in the same chunks without filters, chunk by chunk in the order of the
-rows, into a new file and into one that holds something already. With durability "full" h5py syncs its
-file at the end, so that both have done the same. What was written is read back and compared.
-Exits 1 when the processor time of one is over the limit.
+rows, into a new file and into one that already holds data. With durability "full" h5py syncs its
+file at the end, so that both do the same work. The data is read back and compared.
+Exits 1 when colonnade's CPU time is over the limit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Durability = Literal["full", "fast"]
 
 
 def make_columns(n_bytes: int) -> Columns:
-    """Random columns of so many bytes in all."""
+    """Random columns of this total number of bytes."""
     rng = np.random.default_rng(1)
     n_rows = n_bytes // ROW_BYTES
     return {
@@ -43,7 +43,7 @@ def make_columns(n_bytes: int) -> Columns:
 
 
 def make_file(path: Path, existing: bool) -> None:
-    """Begin with no file, or with one that holds an array."""
+    """Start with no file, or with one that holds an array."""
     path.unlink(missing_ok=True)
     if existing:
         with h5py.File(path, "w") as file:
@@ -87,7 +87,7 @@ def measure(
     existing: bool,
     durability: Durability,
 ) -> Took:
-    """One run: the writing is timed, the comparison of what was written is not."""
+    """One run: writing is timed, checking the result is not."""
     make_file(path, existing)
     took = Took()
     with timed(took):
@@ -98,7 +98,7 @@ def measure(
 
 
 def check(path: Path, columns: Columns, existing: bool) -> None:
-    """Read everything back with h5py: values, chunks, no filters, and what was there before."""
+    """Read everything back with h5py and check values, chunks, the absence of filters, and earlier data."""
     with h5py.File(path) as file:
         for name, values in columns.items():
             dataset = file["events"][name]
@@ -111,7 +111,7 @@ def check(path: Path, columns: Columns, existing: bool) -> None:
 
 
 def compare(folder: Path, columns: Columns, existing: bool, durability: Durability, times: int, limit: float) -> bool:
-    """Run both in turns, and print how they compare; whether the processor time is within the limit."""
+    """Run both in alternating order and print the comparison; whether the CPU time is within the limit."""
     writers = {"h5py": write_with_h5py, "colonnade": write_with_colonnade}
     runs = run_in_turns(
         {
@@ -124,14 +124,14 @@ def compare(folder: Path, columns: Columns, existing: bool, durability: Durabili
     place = "an existing file" if existing else "a new file"
     print_table(f'{n_bytes:,} bytes into {place}, durability "{durability}"', runs, {"colonnade": "h5py"})
     ratio = runs["colonnade"].best_cpu / runs["h5py"].best_cpu
-    return print_verdict(f"processor time {ratio:.2f} times that of h5py, limit {limit}", ratio <= limit)
+    return print_verdict(f"CPU time {ratio:.2f} times that of h5py, limit {limit}", ratio <= limit)
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--megabytes", type=float, default=200.0)
     parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--limit", type=float, default=1.15, help="times the processor time of h5py")
+    parser.add_argument("--limit", type=float, default=1.15, help="times the CPU time of h5py")
     asked = parser.parse_args(arguments)
     columns = make_columns(int(asked.megabytes * 1e6))
     met = True

@@ -1,13 +1,12 @@
-"""Indexes that are kept: an append of 10,000 rows to a table with a sorted index, and building a bitmap of categories.
+"""Updating indexes: an append of 10,000 rows to a table with a sorted index, and building a bitmap of categories.
 
     python -m bench.kept [--rows 5000000] [--appends 5]
 
-Each library appends the same rows to a table whose column of int64 has a sorted index, which must be right when the
-append is over: keys that go on in order, and random ones. colonnade merges SORTED_ROWS; h5col is asked to maintain its
-own (`maintain_indexes=True`); PyTables updates its index as it appends, and sorts it completely only when it is
-rebuilt, so what it keeps is less. Parquet has nothing like it. Then a BITMAP of a column of 3, 16, 64 and 256
-categories is built by colonnade and h5col. h5col is left out where it cannot be imported. Exits 1 when a target is
-missed.
+Each library appends the same rows to a table whose int64 column has a sorted index, which must be correct when the
+append returns. The keys either continue in order or are random. colonnade merges SORTED_ROWS; h5col maintains its own
+index (`maintain_indexes=True`); PyTables updates its index as it appends, but sorts it completely only when it is
+rebuilt, so it does less work. Parquet has no such index. Then colonnade and h5col build a BITMAP of a column of 3, 16,
+64 and 256 categories. h5col is left out if it cannot be imported. Exits 1 when a target is missed.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def next_keys(rng: np.random.Generator, n_rows: int, in_order: bool) -> Keys:
     return np.arange(n_rows, n_rows + ROWS) if in_order else rng.integers(0, 2**62, ROWS)
 
 
-# -- appends: each is opened once, and gives what appends keys and what the rows in order are then --
+# -- appends: each peer opens its file once, and gives a function that appends keys and one that returns sorted rows --
 
 Opened = tuple[Callable[[Keys], None], Callable[[], Keys], Callable[[], None]]
 
@@ -93,7 +92,7 @@ def open_pytables(folder: Path, keys: Keys) -> Opened:
         records.append(np.rec.fromarrays([added], names=["x"]))
         records.flush()
 
-    return append, lambda: np.argsort(records.col("x"), kind="stable"), file.close  # it has no order of all rows
+    return append, lambda: np.argsort(records.col("x"), kind="stable"), file.close  # it has no complete order
 
 
 def measure_appends(folder: Path, n_rows: int, n_appends: int, in_order: bool) -> bool:
@@ -116,7 +115,7 @@ def measure_appends(folder: Path, n_rows: int, n_appends: int, in_order: bool) -
             raise SystemExit(f"{name}: its index is not in order")
         close()
     how = "in order" if in_order else "random"
-    title = f"an append of {ROWS:,} rows, keys {how}, to {n_rows:,} with a sorted index kept (ratios: colonnade is 1)"
+    title = f"an append of {ROWS:,} rows, keys {how}, to {n_rows:,} with a sorted index (ratios: colonnade is 1)"
     print_table(title, runs, {name: "colonnade" for name in opened if name != "colonnade"})
     if "h5col" not in runs:
         return True

@@ -1,9 +1,9 @@
-"""Every kernel in its C form against its NumPy form, in one run: GB/s or million rows a second, and the ratio.
+"""Every kernel in its C form against its NumPy form, in one run: GB/s or million rows per second, and the ratio.
 
     python -m bench.kernels [--rows 262144] [--times 9] [--only word]
 
-Bytes are those of the values in memory (what a filter gives, what a comparison reads). Processor time, the best of
-several runs in turns.
+Bytes are those of the values in memory (the output of a filter, the input of a comparison). CPU time, the best of
+several alternating runs.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ RNG = np.random.default_rng(1)
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel, its arguments, and what it is measured by: bytes, or rows."""
+    """A kernel, its arguments, and the unit it is measured in: bytes or rows."""
 
     title: str
     kernel: str
     arguments: tuple[Any, ...]
     n_bytes: int = 0
     n_rows: int = 0
-    begun: Any = None  # the argument that a call goes on with, and that is emptied before the next
+    begun: Any = None  # the argument that a call adds to; it is emptied before the next call
 
 
 def empty(count: int, kind: str = "u1") -> Any:
@@ -43,7 +43,7 @@ def empty(count: int, kind: str = "u1") -> Any:
 
 
 def blosclz(n: int) -> tuple[Any, int]:
-    """About n bytes packed by BloscLZ: copies of 100 bytes from 32 back, and 9 bytes as they are; their number."""
+    """About n bytes packed by BloscLZ (copies of 100 bytes from 32 back, and 9 literal bytes), and their number."""
     steps = max(1, n // 109)
     data = bytes([31, *range(32), *(b"\xe0\x5b\x1f\x08123456789" * steps)])
     return np.frombuffer(data, dtype="u1"), 32 + 109 * steps

@@ -1,4 +1,4 @@
-"""What was measured on, and holding all peers to the same number of cores."""
+"""Describes the machine, and limits all peers to the same number of cores."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def hold_to(threads: int) -> None:
-    """Give this process so many cores, and tell libraries that count them in their own way.
+    """Limit this process to this number of cores, and set it for libraries that choose their own number of threads.
 
-    To be called before the libraries are imported.
+    Call this before the libraries are imported: they read the settings on import.
     """
     for name in (
         "POLARS_MAX_THREADS",
@@ -28,7 +28,7 @@ def hold_to(threads: int) -> None:
 
 
 def facts() -> dict[str, object]:
-    """The machine in a few words."""
+    """A short description of the machine."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),

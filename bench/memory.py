@@ -1,11 +1,11 @@
-"""Peak memory of writing a table that is larger than it, and of a filtered scan over one.
+"""Peak memory of writing a table that is larger than memory, and of a filtered scan over one.
 
     python -m bench.memory [--work write,filter] [--gigabytes 2 --limit 400] [--filter-gigabytes 4 --filter-limit 500]
 
-write: rows come from an iterator, batch by batch. filter: the rows that satisfy a predicate that no index helps with
-are read batch by batch and summed; their number and sum must be those of the rows that were written. A child process
-does each, so that the peak is its own (interpreter and libraries included). Prints a line of JSON for each; exits 1
-when a peak is over its limit in MB, or an answer is wrong.
+write: rows come from an iterator, batch by batch. filter: the rows that satisfy a predicate without a usable index
+are read batch by batch and summed; their number and sum must be those of the rows that were written. Each runs in a
+child process, so that the peak is that of the work alone (interpreter and libraries included). Prints one line of JSON
+for each; exits 1 when a peak is over its limit in MB, or an answer is wrong.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Found = dict[str, float]
 
 
 def batches(n_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Batches of mixed columns until so many bytes of Arrow data have been given."""
+    """Batches of mixed columns, until this number of bytes of Arrow data has been produced."""
     rng = np.random.default_rng(1)
     given = number = 0
     while given < n_bytes:
@@ -60,7 +60,7 @@ def add(found: Found, rows: pa.RecordBatch) -> None:
 
 
 def noted(source: Iterator[pa.RecordBatch], found: Found) -> Iterator[pa.RecordBatch]:
-    """The batches as they are; the rows that the filter is to find are added up."""
+    """Pass the batches through unchanged, and sum up the rows that the filter must find."""
     for batch in source:
         wanted = pc.and_(pc.greater(batch["energy"], OVER), pc.equal(batch["label"].cast(pa.string()), "muon"))
         add(found, batch.filter(wanted))
@@ -68,7 +68,7 @@ def noted(source: Iterator[pa.RecordBatch], found: Found) -> Iterator[pa.RecordB
 
 
 def write_table(path: str, n_bytes: int, answers: Any) -> None:
-    """Write the table in this process, and say how much memory that took at most."""
+    """Write the table in this process, and report the peak memory."""
     import colonnade as cn
 
     found: Found = {"rows": 0, "energy": 0.0}
@@ -78,7 +78,7 @@ def write_table(path: str, n_bytes: int, answers: Any) -> None:
 
 
 def filter_table(path: str, _n_bytes: int, answers: Any) -> None:
-    """Sum what a predicate finds in this process, and say how much memory that took at most."""
+    """Sum the rows that a predicate finds in this process, and report the peak memory."""
     import colonnade as cn
 
     found: Found = {"rows": 0, "energy": 0.0}
@@ -97,7 +97,7 @@ def used_since(started: tuple[float, float]) -> dict[str, Any]:
 
 
 def in_child(work: Callable[[str, int, Any], None], path: Path, n_bytes: int) -> dict[str, Any]:
-    """What a process of its own has to say."""
+    """The report of a separate process."""
     context = multiprocessing.get_context("spawn")
     answers = context.Queue()
     child = context.Process(target=work, args=(str(path), n_bytes, answers))
@@ -129,7 +129,7 @@ def measure_filtering(gigabytes: float, limit: int) -> bool:
         result = in_child(filter_table, path, 0)
         found = result["found"]
         if found["rows"] != there["rows"] or not math.isclose(found["energy"], there["energy"], rel_tol=1e-9):
-            raise SystemExit(f"the filter found {found}, there are {there}")
+            raise SystemExit(f"the filter found {found} instead of {there}")
         return report("filter", result, gigabytes, path, limit)
 
 

@@ -1,4 +1,4 @@
-"""Every row asked of every peer, in turns: times, and whether the answers are right."""
+"""Runs every row on every peer in alternating order: measures times, and checks the answers."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from bench.timing import Runs, Took, run_in_turns
 from bench.workload import Workload
 
 OURS = "colonnade"
-SLOW = 3.0  # seconds; what takes longer is run twice only
+SLOW = 3.0  # seconds; work that takes longer is run only twice
 NO_SECOND_WARM_UP = 0.1  # seconds
-SHORT = 0.02  # seconds; what takes less is called several times in one run
+SHORT = 0.02  # seconds; work that takes less is called several times in one run
 MOST_CALLS = 50
 Told = Callable[[str], None]
 
 
 @dataclass
 class Cell:
-    """One row of one peer. Without runs, sizes and a problem: the peer cannot do it."""
+    """One row of one peer. A cell without runs, sizes and a problem means that the peer cannot do it."""
 
     runs: Runs | None = None
     calls: int = 1
     turn: int = field(default=0, compare=False)
-    """Calls so far: what says which value is searched next."""
+    """Number of calls so far; it selects the value that is searched next."""
     sizes: Sizes | None = None
     problem: str | None = None
 
     @property
     def cpu(self) -> float | None:
-        """Milliseconds on the processor of one call, best run; megabytes for the row of sizes."""
+        """Milliseconds of CPU time of one call, best run; megabytes for the row of sizes."""
         if self.problem:
             return None
         if self.sizes:
@@ -46,7 +46,7 @@ class Cell:
 
     @property
     def wall(self) -> float | None:
-        """Milliseconds by the clock of one call, best run."""
+        """Milliseconds of wall-clock time of one call, best run."""
         return self.runs.best_wall / self.calls * 1000 if self.runs and not self.problem else None
 
 
@@ -59,13 +59,13 @@ class Line:
     cells: dict[str, Cell]
 
     def best_peer(self, by_wall: bool = False) -> str | None:
-        """The name of the peer, other than colonnade, that does it best."""
+        """The name of the best peer other than colonnade."""
         values = {name: cell.wall if by_wall else cell.cpu for name, cell in self.cells.items() if name != OURS}
         known = {name: value for name, value in values.items() if value is not None}
         return min(known, key=lambda name: known[name]) if known else None
 
     def ratio(self, by_wall: bool = False) -> float | None:
-        """colonnade to the best peer: under 1 is ahead."""
+        """The ratio of colonnade to the best peer; below 1 colonnade is better."""
         ours, best = self.cells.get(OURS), self.best_peer(by_wall)
         if ours is None or best is None:
             return None
@@ -75,7 +75,7 @@ class Line:
 
 
 def prepare(peers: Sequence[Peer], folder: Path, workload: Workload, tell: Told) -> dict[str, str]:
-    """Make or find the files of all; what went wrong, by peer."""
+    """Make or find the files of all peers; the errors, by peer."""
     problems = {}
     for peer in peers:
         tell(peer.name)
@@ -87,7 +87,7 @@ def prepare(peers: Sequence[Peer], folder: Path, workload: Workload, tell: Told)
 
 
 def run_row(row: Row, peers: Sequence[Peer], workload: Workload, repeats: int) -> Line:
-    """One row: a warm-up of each, whose answer is checked, then all in turns."""
+    """Run one row: a warm-up of each peer, whose answer is checked, then all in alternating order."""
     if isinstance(row, Size):
         return Line(row, row.heading(workload), {peer.name: Cell(sizes=peer.sizes()) for peer in peers})
     expected = row.expected(workload)
@@ -145,14 +145,14 @@ def _ask(row: Row, peer: Peer, workload: Workload, cell: Cell, took: Took) -> ob
 
 
 def _check(answer: object, expected: list[object], cell: Cell) -> None:
-    """Compare with the right answer to the last question."""
+    """Compare with the correct answer to the last query."""
     wrong = difference(answer, expected[(cell.turn - 1) % len(expected)])
     if wrong:
         cell.problem = f"wrong answer: {wrong}"
 
 
 def settle() -> None:
-    """Wait until threads of the one before have nothing left to do: their time would be counted as the next one's."""
+    """Wait until the threads of the previous peer are idle: their CPU time would be charged to the next one."""
     for _ in range(25):
         before = time.process_time()
         time.sleep(0.002)

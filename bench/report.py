@@ -1,4 +1,4 @@
-"""What a comparison found: printed as a table, and kept as JSON."""
+"""The results of a comparison: printed as a table, and saved as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_A_TERMINAL = 230  # columns
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that was measured."""
+    """All measurements of one comparison."""
 
     workload: Workload
     threads: int
@@ -37,7 +37,7 @@ class Comparison:
         return list(dict.fromkeys(peer.family for peer in self.peers))
 
     def best_of(self, line: Line, family: str) -> Cell:
-        """The best cell of a family; one with a problem when that is all there is."""
+        """The best cell of a family; a cell with a problem if there is no other."""
         cells = [line.cells[peer.name] for peer in self.peers if peer.family == family and peer.name in line.cells]
         known = [(cell.cpu, number) for number, cell in enumerate(cells) if cell.cpu is not None]
         if known:
@@ -46,7 +46,7 @@ class Comparison:
 
     @property
     def problems(self) -> list[str]:
-        """Wrong answers and failures; a comparison with any of them is not to be believed."""
+        """Wrong answers and failures; a comparison with any of them must not be trusted."""
         found = [f"{name}: {said}" for name, said in self.troubles.items()]
         for line in self.lines:
             found += [f"{line.heading}, {name}: {cell.problem}" for name, cell in line.cells.items() if cell.problem]
@@ -54,7 +54,7 @@ class Comparison:
 
 
 def number(value: float | None) -> str:
-    """Three digits that matter."""
+    """Format a value with three significant digits."""
     if value is None:
         return ""
     if value >= 100:
@@ -63,7 +63,7 @@ def number(value: float | None) -> str:
 
 
 def print_report(found: Comparison, console: Console | None = None) -> None:
-    """The table, then what each peer is, what is missing, and what went wrong."""
+    """Print the table, then the layout of each peer, the missing peers, and the problems."""
     console = console or Console()
     if not console.is_terminal:
         console.width = NOT_A_TERMINAL
@@ -81,13 +81,13 @@ def print_report(found: Comparison, console: Console | None = None) -> None:
 def _table(found: Comparison) -> Table:
     table = Table(
         title=f"{found.workload.rows:,} rows, {found.threads} threads, best of {found.repeats}: milliseconds of "
-        "processor time (user + system, all threads); ratio: colonnade to the best peer, under 1 is ahead",
+        "CPU time (user + system, all threads); ratio: colonnade to the best peer, below 1 colonnade is better",
         title_justify="left",
     )
     table.add_column("work", no_wrap=True)
     for family in found.families:
         table.add_column(family, justify="right")
-    for heading in ("ratio", "ratio by the clock", "best peer"):
+    for heading in ("ratio", "wall-clock ratio", "best peer"):
         table.add_column(heading, justify="right")
     for line in found.lines:
         table.add_row(*_cells(found, line))
@@ -126,7 +126,7 @@ def _print_standing(found: Comparison, console: Console) -> None:
 
 
 def as_json(found: Comparison) -> dict[str, Any]:
-    """Every figure, and what is needed to understand it."""
+    """Every figure, and the settings it was measured with."""
     return {
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": machine.facts(),

@@ -1,4 +1,4 @@
-"""The rows of the table: what is asked of every peer, and what the right answer is."""
+"""The rows of the results table: the query that every peer runs, and its correct answer."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ BOTH_COLUMNS = ("ts", "energy")
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. key: its name on the command line."""
+    """One row of the results table. key: its name on the command line."""
 
     key: str
     title: str
 
     def heading(self, workload: Workload) -> str:
-        """The title, where it must say how much was done."""
+        """The title, with the amount of work where that depends on the workload."""
         return self.title
 
     def expected(self, workload: Workload) -> list[Any]:
-        """The right answers, from the workload itself: one for each form of the question, asked one after the other."""
+        """The correct answers, computed from the workload: one per variant of the query, in the order they run."""
         raise NotImplementedError
 
     def once(self, peer: Peer, workload: Workload, turns: range, took: Took) -> Any:
-        """The answer to the last of several calls, which are added to `took`; None when the peer cannot."""
+        """The answer to the last of several calls, whose times are added to `took`; None when the peer cannot do it."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Question(Row):
-    """Rows or a number out of a table that is there, always in the same form."""
+    """Reads rows or a number from an existing table; every call is the same."""
 
     ask: Callable[[Peer, Workload], Any]
     expect: Callable[[Workload], Any]
@@ -72,7 +72,7 @@ class Question(Row):
 
 @dataclass(frozen=True)
 class Search(Row):
-    """A few rows out of a table that is there; another value at each call, so that no answer can be a kept one."""
+    """Searches a few rows of an existing table; each call uses another value, so that no answer can be cached."""
 
     ask: Callable[[Peer, Workload, int], Any]
     expect: Callable[[Workload], list[Any]]
@@ -89,7 +89,7 @@ class Search(Row):
 
 @dataclass(frozen=True)
 class Writing(Row):
-    """A new table; it is read back and removed, which is not timed. Without search indexes."""
+    """Writes a new table without search indexes. Reading it back and removing it are not timed."""
 
     store: Callable[[Peer, Workload, Path], Any]
     rows: Callable[[Workload], pa.Table]
@@ -116,7 +116,7 @@ class Writing(Row):
 
 @dataclass(frozen=True)
 class Size(Row):
-    """Bytes on the disk; nothing is timed."""
+    """Bytes on disk; nothing is timed."""
 
     def expected(self, workload: Workload) -> list[Any]:
         return []
@@ -125,11 +125,11 @@ class Size(Row):
 def _remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path)
-    for left in path.parent.glob(f"{path.name}*"):  # locks and logs beside it too
+    for left in path.parent.glob(f"{path.name}*"):  # also locks and logs next to it
         left.unlink()
 
 
-# -- right answers --
+# -- correct answers --
 
 
 def _matching(workload: Workload, columns: tuple[str, ...], mask: Any) -> pa.Table:
@@ -137,7 +137,7 @@ def _matching(workload: Workload, columns: tuple[str, ...], mask: Any) -> pa.Tab
 
 
 def _in_ranges(workload: Workload, ranges: Sequence[Range]) -> list[pa.Table]:
-    """The rows of each range. Disorder is small, so that only rows about their places are looked at."""
+    """The rows of each range. `ts` is nearly sorted, so only rows near the expected position are examined."""
     rows = pa.table({name: workload.column(name) for name in RANGE_COLUMNS})
     near = TS_DISORDER // TS_STEP + 1
     found = []
@@ -184,7 +184,7 @@ def _scan(key: str, title: str, column: str) -> Question:
 
 
 def _range(key: str, share: float, places: int) -> Search:
-    """Ranges at so many places, evenly over the table."""
+    """Ranges at n positions, evenly spread over the table."""
 
     def asked(workload: Workload, place: int) -> Range:
         return workload.ts_range(share, (place % places + 0.5) / places)

@@ -1,17 +1,17 @@
-"""Sparse arrays: how small the published benchmark gets, and what a large matrix costs beside AnnData and dense HDF5.
+"""Sparse arrays: sizes in the published benchmark, and the cost of a large matrix against AnnData and dense HDF5.
 
     python -m bench.sparse [--only sizes,speed] [--rows 100_000] [--columns 30_000] [--density 0.01] [--times 5]
                            [--filters all|none|some]
 
 sizes: one chunk of 1024 x 1024 bytes, deflate 9, three patterns, densities of 1 and 10 %, values that compress and do
-not, as Lifeboat published them; bytes of both sections together, beside the published ones. Exits 1 when one is
+not, as Lifeboat published them; bytes of both sections together, next to the published ones. Exits 1 when one is
 more than 5 % above.
 speed: a matrix of float32 written from CSR, and blocks of 1,000 rows read as CSR, by colonnade and by `anndata`, each
-without filters and with deflate 1 (gzip 1), and by h5py as a dense deflated dataset. The dense one is of a few rows
-only, its time multiplied: `*` says so. They run in turns; processor time of all threads and time by the clock, best and
-median; ratios are of the best processor times, to the peer with the same filters. Every answer is checked. Exits 1
-when a peer needs less. Peak memory is that of a process of its own, what it had before taken off; "from a file" is
-the same matrix converted from the AnnData file that was written, which is never in memory as a whole.
+without filters and with deflate 1 (gzip 1), and by h5py as a dense deflated dataset. The dense dataset has only a few
+rows, and its time is multiplied, which `*` marks. Runs alternate; CPU time of all threads and wall-clock time, best and
+median; ratios compare the best CPU times with the peer with the same filters. Every answer is checked. Exits 1
+when a peer needs less. Peak memory is that of a separate process, minus its initial memory; "from a file" is the
+matrix converted from the AnnData file that was written, which is never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SIDE = 1024
 MOST_ABOVE = 1.05
 BLOCK_ROWS = 1000
 DENSE_ROWS = 1000
-# pattern -> (compressible, random) bytes at each density, facts of the published benchmark
+# pattern -> (compressible, random) bytes at each density, from the published benchmark
 PUBLISHED = {
     (1, "random points"): (25_497, 35_377),
     (1, "one rectangle"): (416, 10_458),
@@ -51,7 +51,7 @@ PUBLISHED = {
 
 
 def pattern(name: str, percent: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Which elements are defined, as the published program chose them."""
+    """The elements that are defined, chosen as in the published program."""
     mask, count = np.zeros((SIDE, SIDE), dtype=bool), SIDE * percent // 100
     if name == "one rectangle":
         side = int((percent / 100 * SIDE * SIDE) ** 0.5)
@@ -68,7 +68,7 @@ def pattern(name: str, percent: int, rng: np.random.Generator) -> np.ndarray[Any
 
 
 def stored_bytes(folder: Path, mask: np.ndarray[Any, Any], compressible: bool, filters: dict[int, str]) -> int:
-    """Both sections of the one chunk, read back and compared first."""
+    """The size of both sections of the single chunk, after it was read back and compared."""
     coords, rng = np.argwhere(mask), np.random.default_rng(2)
     count = len(coords)
     values = (np.arange(count) % 255 + 1 if compressible else rng.integers(1, 256, count)).astype("u1")
@@ -82,7 +82,7 @@ def stored_bytes(folder: Path, mask: np.ndarray[Any, Any], compressible: bool, f
 
 
 def show_sizes(folder: Path) -> bool:
-    """A line for each cell of the published table; whether none is above the limit."""
+    """Print a line for each cell of the published table; whether none is above the limit."""
     print(f"{'density, pattern, values':44}{'published':>10}{'deflate:9':>10}{'ratio':>7}{'+shuffle':>10}{'ratio':>7}")
     fine = True
     for (percent, name), figures in PUBLISHED.items():
@@ -102,7 +102,7 @@ def show_sizes(folder: Path) -> bool:
 
 
 def make(rows: int, columns: int, density: float) -> Any:
-    """Each element defined or not by chance, values of few digits, as counts have them. Made by blocks of rows."""
+    """A matrix of randomly defined elements with small values, like counts. It is made in blocks of rows."""
     rng = np.random.default_rng(3)
     parts = [_make_rows(min(10_000, rows - row), columns, density, rng) for row in range(0, rows, 10_000)]
     counts = np.concatenate([one for one, _ in parts])
@@ -112,7 +112,7 @@ def make(rows: int, columns: int, density: float) -> Any:
 
 
 def _make_rows(rows: int, columns: int, density: float, rng: np.random.Generator) -> tuple[Any, Any]:
-    """How many cells each row has, and their columns."""
+    """The number of cells of each row, and their columns."""
     size = rows * columns
     places = np.cumsum(rng.geometric(density, int(size * density * 1.1) + 100)) - 1
     places = places[places < size]
@@ -120,7 +120,7 @@ def _make_rows(rows: int, columns: int, density: float, rng: np.random.Generator
 
 
 def fresh(matrix: Any) -> Any:
-    """The same matrix, of which nothing is known yet, as a caller has it: SciPy remembers what it once found out."""
+    """A new object for the matrix, without the properties that SciPy caches, so that every run starts equal."""
     return sparse.csr_matrix((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
@@ -152,7 +152,7 @@ def read_anndata(path: Path, row: int) -> Any:
 
 
 def write_dense(path: Path, matrix: Any, filters: str | None, dense_rows: int) -> float:
-    """Some rows only; how many times as many there are."""
+    """Write only some rows; the factor to scale the time by."""
     with h5py.File(path, "w") as file:
         chunk = (min(dense_rows, 256), min(matrix.shape[1], 1024))
         made = file.create_dataset(
@@ -170,7 +170,7 @@ def read_dense(path: Path, row: int) -> Any:
 
 @dataclass(frozen=True)
 class Peer:
-    """One who writes and reads; `against` is whom it is compared with."""
+    """One way to write and read; `against` names the one it is compared with."""
 
     write: Callable[[Path, Any, str | None, int], float]
     read: Callable[[Path, int], Any]
@@ -194,7 +194,7 @@ def show_speed(folder: Path, rows: int, columns: int, density: float, times: int
         name: one for name, one in PEERS.items() if filters == "all" or (one.filters is None) == (filters == "none")
     }
     matrix, peers = make(rows, columns, density), available(wanted)
-    print(f"\n{rows:,} x {columns:,}, {matrix.nnz:,} cells of float32; best and median processor seconds, wall, MB")
+    print(f"\n{rows:,} x {columns:,}, {matrix.nnz:,} cells of float32; best and median CPU seconds, wall, MB")
     scale = {name: rows / min(DENSE_ROWS, rows) if name == DENSE else 1.0 for name in peers}
     paths = {name: folder / f"{number}.h5" for number, name in enumerate(peers)}
 
@@ -230,7 +230,7 @@ def show_speed(folder: Path, rows: int, columns: int, density: float, times: int
 
 
 def _show_runs(what: str, runs: dict[str, Runs], peers: dict[str, Peer], scale: dict[str, float]) -> bool:
-    """A line for each, with the ratios to its peer and to the dense one; whether none is above 1."""
+    """Print a line for each, with the ratios to its peer and to the dense one; whether none is above 1."""
     print(f"\n{what:32}{'cpu best':>10}{'median':>10}{'wall best':>10}{'median':>10}{'/ peer':>8}{'/ dense':>8}")
     fine = True
     for name, own in runs.items():
@@ -263,7 +263,7 @@ def is_same(found: Any, expected: Any, name: str) -> bool:
 
 
 def peak(work: Callable[[], Any]) -> float:
-    """MB that a forked process needs beyond what it has at its start."""
+    """MB that a forked process needs beyond its initial memory."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=_measured, args=(work, theirs))
@@ -280,7 +280,7 @@ def _measured(work: Callable[[], Any], answer: Any) -> None:
 
 
 def _resident() -> float:
-    """MB in memory now; a fork begins with all of its parent's."""
+    """MB in memory now; a forked process starts with all of its parent's."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1e3

@@ -1,10 +1,10 @@
-"""What a small question costs, from start to end: `colonnade where` beside DuckDB and Polars on Parquet.
+"""The cost of a small query, from start to end: `colonnade where` against DuckDB and Polars on Parquet.
 
     python -m bench.startup [--rows 1_000_000] [--times 5]
 
-Each is a process of its own that loads what it needs and shows the rows in which ts is between 100 and 200, ts and
-energy of them. Every contender first tells the rows as CSV: they must agree. That run also leaves the compiled modules
-that an installation has. Exits 1 unless colonnade takes less processor time than each of the others.
+Each runs in a separate process that loads what it needs and shows ts and energy of the rows in which ts is between 100
+and 200. Every contender first prints the rows as CSV, which must agree. That run also compiles the modules, as in an
+installation. Exits 1 unless colonnade takes less CPU time than each of the others.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Rows = list[tuple[int, float]]
 
 @dataclass(frozen=True)
 class Contender:
-    """Two commands that ask the same: one shows the rows for the eye, one tells them all as CSV."""
+    """Two commands for the same query: one shows the rows to a reader, one prints all of them as CSV."""
 
     shows: list[str]
     tells: list[str]
@@ -55,7 +55,7 @@ def in_python(before: str, shows: str, tells: str) -> Contender:
 
 
 def contenders() -> dict[str, Contender]:
-    """Those that are installed; colonnade first."""
+    """The installed contenders; colonnade first."""
     own = [_beside_python("colonnade") or "colonnade", "where", "x.h5", PREDICATE, "--columns", "ts,energy"]
     found = {OWN: Contender(own, [*own, "--format", "csv"])}
     if find_spec("duckdb") is not None:
@@ -74,7 +74,7 @@ def _beside_python(name: str) -> str | None:
 
 
 def write(folder: Path, rows: int) -> Rows:
-    """The table and the Parquet file; the rows that are asked for."""
+    """Write the table and the Parquet file; the rows that the query must return."""
     ts = np.arange(rows)
     energy = np.random.default_rng(20261115).gamma(2.0, 1.5, rows)
     table = pa.table({"ts": ts, "energy": energy})
@@ -91,7 +91,7 @@ def told_rows(command: list[str], folder: Path) -> Rows:
 
 
 def run_once(command: list[str], folder: Path) -> Took:
-    """The processor time of the child, all its threads, and the time by the clock."""
+    """The CPU time of the child process (all threads), and the wall-clock time."""
     environment, before, start = _environment(folder), _children_cpu(), time.perf_counter()
     subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=True)
     return Took(_children_cpu() - before, time.perf_counter() - start)
@@ -103,18 +103,18 @@ def _children_cpu() -> float:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Compiled modules may be kept, as in an installation; receipts of indexes stay in the folder."""
+    """The environment of the child: compiled modules are kept, as in an installation; receipts stay in the folder."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "COLONNADE_CACHE": str(folder / "cache")}
 
 
 def verdict(runs: dict[str, Runs]) -> bool:
-    """Whether colonnade takes less than each of the others."""
+    """Whether colonnade takes less CPU time than each of the others."""
     met = True
     for name, peer in runs.items():
         if name != OWN:
             ratio = runs[OWN].best_cpu / peer.best_cpu
-            met &= print_verdict(f"{ratio:.2f} times the processor time of {name}", ratio < 1)
+            met &= print_verdict(f"{ratio:.2f} times the CPU time of {name}", ratio < 1)
     return met
 
 

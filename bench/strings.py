@@ -1,9 +1,9 @@
-"""What a column of strings costs as a NumPy array: repeated, short and long strings, from a file that is open.
+"""The cost of reading strings into a NumPy array: repeated, short and long strings, from an open file.
 
     python -m bench.strings [--rows 1_000_000] [--times 5]
 
-Against Parquet (pyarrow), h5py (variable-length strings), and PyTables (fixed-length bytes, decoded), where it is
-installed. Peers give objects, or NumPy's strings where they can. Every answer is checked.
+Against Parquet (pyarrow), h5py (variable-length strings), and PyTables (fixed-length bytes, decoded), if it is
+installed. Peers return objects, or NumPy's strings where they can. Every answer is checked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def columns(n_rows: int) -> dict[str, list[str]]:
 
 @contextmanager
 def readers(folder: Path, rows: list[str]) -> Iterator[dict[str, Read]]:
-    """What reads the rows out of the file of each peer."""
+    """For each peer, the function that reads the rows from its file."""
     cn.write(folder / "a.h5", {"x": rows}, "t", mode="replace")
     pq.write_table(pa.table({"x": rows}), folder / "a.parquet")
     with h5py.File(folder / "b.h5", "w") as file:
@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
             with readers(Path(folder), rows) as found:
                 for name, read in found.items():
                     if read().tolist() != rows:
-                        raise SystemExit(f"{name}: {kind} strings read back otherwise")
+                        raise SystemExit(f"{name}: {kind} strings read back differently")
                 runs = run_in_turns({name: lambda read=read: _took(read) for name, read in found.items()}, asked.times)
             print_table(f"{kind} strings", runs, {name: PARQUET for name in runs if name != PARQUET})
     return 0

@@ -2,9 +2,9 @@
 
     python -m bench.threads [--rows 10_000_000] [--times 5]
 
-Each of the two takes every second part of the rows, of a column with filters and of one without. Processes share
-nothing, so nothing keeps them from running at once: what threads take longer by the clock is time spent waiting for
-each other (for the lock of HDF5, for the interpreter). Exits 1 when the ratio is over the limit.
+Each of the two reads every second part of the rows, of a column with filters and of one without. Processes share
+nothing, so they never wait for each other: the additional wall-clock time of threads is spent waiting (for the lock of
+HDF5, for the interpreter). Exits 1 when the ratio is over the limit.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Sums = tuple[float, ...]
 
 
 def decode(path: Path, worker: int) -> Sums:
-    """Read the parts of one worker; the sums of what was read tell that it was all there.
+    """Read the parts of one worker; the sums show that all rows were read.
 
-    The file is opened anew: an open one may keep decoded chunks.
+    The file is opened again, because an open file may cache decoded chunks.
     """
     totals = [0.0] * len(COLUMNS)
     with cn.open(path) as file:
@@ -48,7 +48,7 @@ def decode(path: Path, worker: int) -> Sums:
 
 
 def serve(path: Path, worker: int, pipe: Connection) -> None:
-    """One process: decodes whenever it is told to, and says the sums and its processor time."""
+    """One process: decodes on request, and sends back the sums and its CPU time."""
     while pipe.recv():
         took = Took()
         with timed(took):
@@ -111,7 +111,7 @@ def write(path: Path, rows: int) -> None:
 
 
 def compare(path: Path, times: int, limit: float) -> bool:
-    """One after the other, in two threads, in two processes."""
+    """Decode sequentially, in two threads, and in two processes."""
     processes = Processes(path)
     expected = run_alone(path)[1]
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -121,7 +121,7 @@ def compare(path: Path, times: int, limit: float) -> bool:
             "two processes": partial(checked, processes.run, expected),
         }
         for action in actions.values():
-            action()  # to be warm
+            action()  # warm up
         runs = run_in_turns(actions, times)
     processes.end()
     print_table("decoding the same chunks", runs, {"two threads": "two processes", "one thread": "two processes"})
@@ -133,7 +133,9 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.threads", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the table, 16 bytes each")
     parser.add_argument("--times", type=int, default=5, help="runs of each; the best one counts")
-    parser.add_argument("--limit", type=float, default=1.18, help="two threads to two processes by the clock, 1/0.85")
+    parser.add_argument(
+        "--limit", type=float, default=1.18, help="wall-clock time of two threads to two processes, 1/0.85"
+    )
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.h5"

@@ -1,7 +1,7 @@
-"""How long something takes, and how that compares: processor and wall time, best and median of runs in turns.
+"""Measures and compares times: CPU and wall-clock time, best and median of alternating runs.
 
-On a shared machine one run says little. So the things to compare are run in turns, in an order that
-changes, and the ratios are of the best runs: what disturbs a run only makes it longer.
+On a shared machine a single run is not reliable. So the candidates run alternately, in changing order, and
+ratios compare the best runs: disturbances only make a run longer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from statistics import median
 
 @dataclass
 class Took:
-    """The seconds of one run: of all threads on the processor, and by the clock."""
+    """The seconds of one run: CPU time of all threads, and wall-clock time."""
 
     cpu: float = 0.0
     wall: float = 0.0
@@ -23,7 +23,7 @@ class Took:
 
 @contextmanager
 def timed(took: Took) -> Iterator[None]:
-    """Add what is done inside to `took`."""
+    """Add the time spent inside the block to `took`."""
     cpu, wall = time.process_time(), time.perf_counter()
     try:
         yield
@@ -34,7 +34,7 @@ def timed(took: Took) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Runs:
-    """All runs of one thing."""
+    """All runs of one candidate."""
 
     took: list[Took]
 
@@ -56,7 +56,7 @@ class Runs:
 
 
 def run_in_turns(actions: Mapping[str, Callable[[], Took]], times: int) -> dict[str, Runs]:
-    """Run each action so many times: one after the other, then in the opposite order, and so on."""
+    """Run each action the given number of times: one after the other, then in the opposite order, and so on."""
     took: dict[str, list[Took]] = {name: [] for name in actions}
     for turn in range(times):
         for name in list(actions)[:: 1 if turn % 2 == 0 else -1]:
@@ -65,7 +65,7 @@ def run_in_turns(actions: Mapping[str, Callable[[], Took]], times: int) -> dict[
 
 
 def print_table(title: str, runs: Mapping[str, Runs], peers: Mapping[str, str]) -> None:
-    """Milliseconds of each, and the ratio of its best runs to those of its peer, where it has one."""
+    """Print the milliseconds of each, and the ratio of its best runs to those of its peer, if it has one."""
     print(f"\n{title}")
     width = max(map(len, runs))
     head = ("cpu best", "median", "wall best", "median", "cpu ratio", "wall ratio")
@@ -80,6 +80,6 @@ def print_table(title: str, runs: Mapping[str, Runs], peers: Mapping[str, str]) 
 
 
 def print_verdict(what: str, met: bool) -> bool:
-    """Say whether a target is met."""
+    """Print whether a target is met, and return it."""
     print(f"{'met' if met else 'MISSED'}: {what}")
     return met

@@ -1,11 +1,11 @@
-"""What a wide table costs: written, one column read, one added, one row appended, at n columns and at 4 n.
+"""The cost of a wide table: written, one column read, one added, one row appended, at n columns and at 4 n.
 
     python -m bench.wide [--columns 5000] [--rows 1000] [--times 3]
 
 Against Parquet (pyarrow), h5py by hand (one dataset per column) and h5col, where it is installed. PyTables warns above
 512 columns and stores rows, so it is left out. Parquet cannot add a column or a row: the file is written again, as its
 users do. Every answer is checked. Exits 1 when colonnade's cost of writing or of appending grows by more than 4.5 times
-from n to 4 n columns, or when reading one column or adding one takes 100 ms of processor time or more at 4 n.
+from n to 4 n columns, or when reading one column or adding one takes 100 ms of CPU time or more at 4 n.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class H5pyByHand:
 
 
 class H5Col:
-    """A column that is added holds no values: h5col fills it, and rows are then written through h5py."""
+    """An added column has no values yet: h5col fills it, and the rows are then written through h5py."""
 
     name = "h5col"
 
@@ -143,7 +143,7 @@ def took(action: Callable[[], Any]) -> Took:
 
 
 def measure(peer: Any, folder: Path, data: Data, times: int) -> dict[str, Runs]:
-    """Each kind of work done several times to a file of its own."""
+    """Run each kind of work several times, each on a separate file."""
     path = folder / f"{peer.name.split()[0]}-{len(data)}"
     one = {name: values[:1] for name, values in data.items()}
     n_rows = len(next(iter(data.values())))
@@ -154,7 +154,7 @@ def measure(peer: Any, folder: Path, data: Data, times: int) -> dict[str, Runs]:
         found["write"].append(took(partial(peer.write, path, data)))
         found["read one column"].append(took(partial(peer.read, path, last)))
         if not np.array_equal(peer.read(path, last), data[last]):
-            raise SystemExit(f"{peer.name}: {last} reads back otherwise")
+            raise SystemExit(f"{peer.name}: {last} reads back differently")
         found["append one row"].append(took(partial(peer.append, path, one)))
         found["add one column"].append(took(partial(peer.add, path, f"new{turn}", np.arange(n_rows + 1))))
         if len(peer.read(path, last)) != n_rows + 1:
@@ -165,7 +165,7 @@ def measure(peer: Any, folder: Path, data: Data, times: int) -> dict[str, Runs]:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.wide", description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "--columns", type=int, default=5000, help="columns of the narrower table; the other has 4 times"
+        "--columns", type=int, default=5000, help="columns of the narrower table; the other has 4 times as many"
     )
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--times", type=int, default=3, help="runs of each; the best one counts")

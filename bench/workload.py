@@ -1,15 +1,15 @@
-"""The rows that every peer stores and the questions asked of them: always the same for so many rows and a seed.
+"""The rows that every peer stores and the queries on them: determined by the number of rows and a seed.
 
-    ts      int64     a step of 1000 a row, and up to 5000 of disorder: nearly sorted
+    ts      int64     a step of 1000 per row, and up to 5000 of disorder: nearly sorted
     energy  float64   normal
     id      int32     uniform, nearly all distinct
-    label   text      16 words, the k-th one 1/k as frequent as the first (Zipf)
-    name    text      5 to 20 bytes, each used 20 times or more (1 million distinct ones from 20 million rows on)
+    label   string    16 words, the k-th one 1/k as frequent as the first (Zipf)
+    name    string    5 to 20 bytes, each used 20 times or more (1 million distinct ones from 20 million rows on)
     flag    bool      three in ten are true
     price   float32   two decimals
 
-Columns are made in blocks, each from its own random stream, so that one column, or a part of one, is made without the
-others, and a table of any size needs memory for a few blocks.
+Columns are made in blocks, each from its own random stream, so that one column, or a part of one, can be made without
+the others, and a table of any size needs memory for only a few blocks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_APPENDS, FEW_APPENDS = 100, 20
 FIRST_TS = 1_700_000_000_000
 TS_STEP = 1000
 TS_DISORDER = 5000
-SEARCHES = 256  # different values to search for: some libraries keep the answers to questions they were asked before
+SEARCHES = 256  # different values to search for: some libraries cache the answers to earlier queries
 ENERGY_OVER = 1.5  # one row in fifteen; with SEARCHED_LABEL three in a thousand
 LABELS = (
     "photon", "electron", "muon", "pion", "proton", "neutron", "kaon", "tau",
@@ -65,7 +65,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Workload:
-    """So many rows, and what is asked of them."""
+    """A number of rows, and the queries on them."""
 
     rows: int
     seed: int = 1
@@ -75,7 +75,7 @@ class Workload:
     # -- the rows --
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """One column, whole."""
+        """One whole column."""
         return pa.chunked_array([self._block(name, number) for number in range(self._blocks)], SCHEMA.field(name).type)
 
     def batches(self, names: Sequence[str] = SCHEMA.names) -> Iterator[pa.RecordBatch]:
@@ -87,7 +87,7 @@ class Workload:
             yield pa.record_batch(columns, schema=schema)
 
     def reader(self, seen: Callable[[int], None] | None = None) -> pa.RecordBatchReader:
-        """The batches as a stream of Arrow; `seen` is told the rows given so far."""
+        """The batches as an Arrow stream; `seen` is called with the number of rows produced so far."""
 
         def noted() -> Iterator[pa.RecordBatch]:
             given = 0
@@ -101,12 +101,12 @@ class Workload:
 
     @cached_property
     def written(self) -> pa.Table:
-        """The rows that the writing of a new file is measured with: the first million, or fewer."""
+        """The rows for the benchmark of writing a new file: the first million, or fewer."""
         return pa.table(next(self.batches())).slice(0, self.most_written)
 
     @cached_property
     def appended(self) -> list[pa.RecordBatch]:
-        """The rows that appending is measured with: up to a hundred times ten thousand."""
+        """The rows for the benchmark of appending: up to a hundred batches of ten thousand."""
         times = max(1, min(self.most_appends, self.rows // APPEND_ROWS))
         return list(self.written.slice(0, times * APPEND_ROWS).to_batches(max_chunksize=APPEND_ROWS))
 
@@ -116,7 +116,7 @@ class Workload:
 
     @cached_property
     def _names(self) -> pa.Array:
-        """The distinct names, in no order."""
+        """The distinct names, in no particular order."""
         wanted = max(1, min(MOST_NAMES, self.rows // ROWS_A_NAME))
         rng = np.random.default_rng([self.seed, 99])
         letters = rng.integers(ord("a"), ord("z") + 1, (wanted + wanted // 50 + 100, 20)).astype("u1")
@@ -125,7 +125,7 @@ class Workload:
         return pa.array(rng.permutation(distinct)[:wanted].astype("U20"), pa.string())
 
     def _block(self, name: str, number: int) -> pa.Array:
-        """The values of one column in one block; the same whatever else is made."""
+        """The values of one column in one block; they do not depend on what else is made."""
         rng = np.random.default_rng([self.seed, SCHEMA.names.index(name), number])
         values = MAKERS[name](self, rng, number * BLOCK_ROWS)
         return values.slice(0, min(BLOCK_ROWS, self.rows - number * BLOCK_ROWS))
@@ -154,21 +154,21 @@ class Workload:
     def _price(self, rng: Random, _start: int) -> pa.Array:
         return pa.array((rng.integers(0, 100_000, BLOCK_ROWS) / 100).astype("f4"))
 
-    # -- the questions --
+    # -- the queries --
 
     def ts_range(self, share: float, place: float = 0.5) -> Range:
-        """A range that so great a share of the rows is in; place: from 0, at the start, to 1, at the end."""
+        """A range that contains this share of the rows; place: from 0, at the start, to 1, at the end."""
         low = FIRST_TS + TS_STEP * int(self.rows * (1 - share) * place)
         return Range(low, low + max(1, int(self.rows * share)) * TS_STEP)
 
     @cached_property
     def searched_ids(self) -> list[int]:
-        """Ids that are there, of rows all over the table."""
+        """Ids that occur, from rows all over the table."""
         return self._values_all_over("id")
 
     @cached_property
     def searched_names(self) -> list[str]:
-        """Names that are there, of rows all over the table."""
+        """Names that occur, from rows all over the table."""
         return self._values_all_over("name")
 
     def _values_all_over(self, column: str) -> list[Any]:
