@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
@@ -562,14 +563,27 @@ def test_bars_are_shown_when_work_is_slow(run: Path, tmp_path: Path) -> None:
     assert code == 0 and b"IndexError" not in shown and b"Traceback" not in shown
 
 
-def test_a_bar_stops_for_good_when_all_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    with progress.counting_rows("doing", 3) as advance:
-        advance(1, None)
-        advance(3, 3)
-    with progress.counting_bytes("doing") as advance:
-        advance(1, None)
-    with progress.waiting("doing"):
-        pass
+@pytest.mark.parametrize("shown_first", [True, False])
+def test_a_bar_stops_for_good_when_all_is_done(monkeypatch: pytest.MonkeyPatch, shown_first: bool) -> None:
+    """The last row takes the bar away: a bar that is shown stops, and one that is not is never started."""
+    calls: list[str] = []
+    drawn = SimpleNamespace(
+        task_ids=[0],
+        add_task=lambda *_given, **_options: calls.append("add"),
+        update=lambda *_given, **_options: calls.append("update"),
+        start=lambda: calls.append("start"),
+        stop=lambda: calls.append("stop"),
+    )
+    monkeypatch.setattr(progress, "_new_bar", lambda _counted: drawn)
+    bar = progress._LateBar("doing", "rows", 3)
+    if shown_first:
+        bar.show()
+    bar.advance(1, None)
+    assert "stop" not in calls
+    bar.advance(3, 3)
+    if not shown_first:
+        bar.show()
+    assert calls == (["add", "start", "update", "update", "stop"] if shown_first else [])
 
 
 # -- count --
