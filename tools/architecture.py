@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,9 +61,19 @@ def source_files() -> list[Path]:
     return sorted(path for path in SOURCE.rglob("*.py"))
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a source file, made once."""
+    return ast.parse(path.read_text())
+
+
+@cache
+def imported(path: Path) -> tuple[str, ...]:
     """The full names of all modules that a file imports when it runs, also inside functions."""
-    tree = ast.parse(path.read_text())
+    return tuple(_imported(parsed(path)))
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
     for_checker_only = {
         inner
         for node in ast.walk(tree)
@@ -145,7 +156,7 @@ def longest_chain(room: str) -> int:
 
 def first_line(path: Path) -> str:
     """The first line of a file's docstring."""
-    text = ast.get_docstring(ast.parse(path.read_text())) or "(no docstring)"
+    text = ast.get_docstring(parsed(path)) or "(no docstring)"
     return text.splitlines()[0]
 
 
