@@ -492,7 +492,7 @@ def test_reading_needs_no_hdf5_library() -> None:
     """h5py is loaded by the room below, but no file is opened with it."""
     code = (
         "import h5py\n"
-        "h5py.File = h5py.h5f.open = None\n"
+        "h5py.File.__init__ = h5py.h5f.open = None\n"
         "import colonnade as cn, sys\n"
         "print(cn.open_sparse(sys.stdin.buffer.read(), 'sparse').n_defined)\n"
     )
