@@ -311,13 +311,13 @@ def test_fix_tells_and_does(broken: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.h5"
     shutil.copy(broken, copy)
     text = call("fix", copy, "--dry-run", width=200).stdout
-    assert "would mend  T4 /events: column-order is rewritten: ts, kind, energy, word" in text
+    assert "would repair  T4 /events: column-order is rewritten: ts, kind, energy, word" in text
     assert copy.read_bytes() == broken.read_bytes()
     told = call_json("fix", copy)
     assert {tuple(one["rules"]) for one in told["repairs"]} >= {("T4",), ("C9",), ("T3",), ("S8",)}
     assert [one["rule"] for one in told["left"]] == ["C7"]
     assert call("fix", copy).exit_code == 1
-    assert call("fix", KIT / "T1-good.h5").stdout.strip().endswith("nothing to mend")
+    assert call("fix", KIT / "T1-good.h5").stdout.strip().endswith("nothing to repair")
 
 
 def test_tables_of_layouts_without_rules_are_told_not_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -536,7 +536,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = call("demo", "--rows", 20_000)
     assert result.exit_code == 0, result.output
-    assert "All that was read equals what was written" in result.output
+    assert "Everything that was read equals what was written" in result.output
     assert "140,000 values" in " ".join(result.output.split())
     assert [path.name for path in tmp_path.iterdir()] == [demo.FILE_NAME]
     with cn.open(demo.FILE_NAME) as file:
@@ -571,7 +571,7 @@ def test_demo_replaces_no_other_file(tmp_path: Path, there: str) -> None:
         cn.write(path, {"a": [1]}, table="events", title="Mine")
     before = path.read_bytes()
     result = call("demo", "--rows", 100, "--keep", path)
-    assert result.exit_code == 2 and "not made by this demo" in result.output
+    assert result.exit_code == 2 and "not created by this demo" in result.output
     assert path.read_bytes() == before
 
 
@@ -586,7 +586,7 @@ def test_demo_says_where_it_cannot_write(tmp_path: Path, monkeypatch: pytest.Mon
     assert "is a folder" in _one_line(call("demo", "--keep", tmp_path))
     for path in (tmp_path / "not there" / "x.h5", Path("/proc/x.h5")):
         result = call("demo", "--keep", path)
-        assert result.exit_code == 3 and f"no file can be made in {path.parent}" in _one_line(result)
+        assert result.exit_code == 3 and f"cannot create a file in {path.parent}" in _one_line(result)
         assert call_json("demo", "--keep", path)["error"]["kind"] == "ConflictError"
 
 
@@ -600,7 +600,9 @@ def test_demo_in_a_folder_that_is_read_only(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(demo.tempfile, "TemporaryFile", refuse)
     result = call("demo")
     assert result.exit_code == 3
-    assert f"no file can be made in {tmp_path} (Permission denied): name another file with --keep" in _one_line(result)
+    assert f"cannot create a file in {tmp_path} (Permission denied): choose another file with --keep" in _one_line(
+        result
+    )
 
 
 def test_demo_does_not_replace_a_file_in_use(tmp_path: Path) -> None:

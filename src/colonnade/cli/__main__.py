@@ -1,4 +1,4 @@
-"""The command line as a process of its own: `colonnade`, or `python -m colonnade.cli`."""
+"""The command line as a program: `colonnade`, or `python -m colonnade.cli`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import os
 
 from colonnade.cli.commands import main
 
-YOUNG_OBJECTS = 50_000  # Python looks for garbage after so many; 700 by default
+YOUNG_OBJECTS = 50_000  # new objects before Python collects garbage; 700 by default
 
 
 def start() -> None:
-    """Run a command, without what costs more at start and end than a small question does in between.
+    """Run a command, without startup and exit work that takes longer than a small query.
 
-    NumPy's OpenBLAS starts a thread for each core, which turn in wait of work that no command has. And what the
-    modules made lives to the end: it is not gone through for garbage again and again while they are loaded, nor at
-    the end.
+    NumPy's OpenBLAS starts one thread per core, and these spin although no command gives them work. Objects created
+    while modules load live until exit, so garbage collection need not visit them again and again, nor at exit.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(YOUNG_OBJECTS)

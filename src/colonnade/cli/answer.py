@@ -1,7 +1,7 @@
-"""What every command gives back: an exit code, one JSON object, or an error on one line.
+"""The results of every command: an exit code, one JSON object, or an error on one line.
 
-An error is one line on stderr; with --json also {"error": ...} on stdout. Of a predicate that cannot be read, its text
-follows, with a mark under the place where it goes wrong.
+An error is one line on stderr; with --json also {"error": ...} on stdout. If a predicate cannot be parsed, its text
+follows, with a mark under the position of the error.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from colonnade.errors import ColonnadeError, PredicateError, UsageError
 
 Facts = dict[str, Any]
 FINE, FINDINGS, USAGE, FILE = 0, 1, 2, 3
-json_line = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # made once: rows are many
+json_line = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # created once: called for every row
 
 
 class NoTables(ColonnadeError):
-    """Nothing is wrong with the file, but there is nothing in it to show."""
+    """The file is valid, but there is nothing in it to show."""
 
 
 def exit_code(error: ColonnadeError | OSError) -> int:
-    """1 nothing there to show, 2 asked wrongly, 3 the file cannot be read or written."""
+    """1: nothing to show; 2: wrong usage; 3: the file cannot be read or written."""
     if isinstance(error, NoTables):
         return FINDINGS
     return USAGE if isinstance(error, UsageError) else FILE
 
 
 def report_error(error: ColonnadeError | OSError, as_json: bool) -> int:
-    """The exit code for the error, once it has been told."""
+    """Print the error, and return its exit code."""
     if as_json:
         print_json({"error": error_facts(error)})
     click.echo("colonnade: " + "\n".join(_error_lines(error)), err=True)
@@ -39,7 +39,7 @@ def report_error(error: ColonnadeError | OSError, as_json: bool) -> int:
 
 
 def error_facts(error: ColonnadeError | OSError) -> Facts:
-    """The error as plain data; of a predicate also its text and the position in it."""
+    """The error as plain data; for a predicate also its text and the position of the error."""
     facts = {"kind": type(error).__name__, "message": _error_lines(error)[0], "exit_code": exit_code(error)}
     if _has_a_mark(error):
         facts |= {"text": error.facts["text"], "position": error.facts["position"]}
@@ -51,21 +51,22 @@ def _has_a_mark(error: ColonnadeError | OSError) -> TypeGuard[PredicateError]:
 
 
 def _error_lines(error: ColonnadeError | OSError) -> list[str]:
-    """What, on one line; then the text of a predicate and the mark under it."""
+    """The message on one line; then the text of a predicate and the mark under it."""
     if _has_a_mark(error):
         return [printable(line) for line in str(error).split("\n")]
     return [printable(" ".join(str(error).split()))]
 
 
 def print_json(facts: Facts) -> None:
-    """One JSON object, in UTF-8 whatever the terminal speaks; bytes of a name that are no UTF-8 as \\udcXX."""
+    """Print one JSON object, in UTF-8 whatever the encoding of the terminal; bytes of a name that are not UTF-8 as
+    \\udcXX."""
     click.echo(_encoded(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def stream_json(facts: Facts, lists: Mapping[str, Iterable[list[Any]]]) -> int:
-    """One JSON object whose lists are printed part by part, as they come; the exit code.
+    """Print one JSON object whose lists are printed part by part, as they arrive; returns the exit code.
 
-    An error on the way ends the list and is told as `error` of the object, which so stays whole.
+    An error ends the list and becomes the key `error` of the object, so that the JSON stays valid.
     """
     begin = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
     click.echo(_encoded(begin.removesuffix("\n}")), nl=False)
@@ -99,7 +100,7 @@ def _encoded(text: str) -> bytes:
 
 
 def printable(text: str) -> str:
-    """The text on one line: control characters of a file must not reach the terminal."""
+    """The text on one line, safe to print: control characters in a file must not reach the terminal."""
     return "".join(c if c.isprintable() or c in "\u200c\u200d" else _escaped(c) for c in text)
 
 

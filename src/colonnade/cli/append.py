@@ -1,4 +1,4 @@
-"""`append`: rows from a file of any format behind those of a table."""
+"""`append`: appends rows from a file of any supported format to a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HDF5_ENDINGS = (".h5", ".hdf5", ".hdf", ".he5")
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from: a file, its table if it is an HDF5 file, the texts that mean a missing value."""
+    """Where rows come from: a file, its table if it is an HDF5 file, and the strings that mean a missing value."""
 
     path: Path
     table: str | None
@@ -36,7 +36,7 @@ class Source:
                 yield rows
             return
         if self.missing:
-            raise UsageError("--missing is for CSV and TSV files: a table says itself what is missing")
+            raise UsageError("--missing is for CSV and TSV files: a table marks missing values itself")
         with open(self.path, links=self.links) as opened:
             yield only_table(opened, self.table).batches()
 
@@ -54,7 +54,7 @@ def append_rows(file: str, source: Source, table: str | None, create: bool, as_j
 
 
 def _append(opened: File, source: Source, table: str | None, create: bool) -> tuple[Table, int]:
-    """The table that has grown, and by how many rows."""
+    """The table, and the number of rows appended."""
     if create and ((table is not None and table not in opened) or not opened.tables()):
         with source.rows({}) as rows, counting_rows(f"writing {source.path.name}") as progress:
             made = opened.create(table or "table", rows, progress=progress)

@@ -1,4 +1,4 @@
-"""`check`: a file against every rule of its tables."""
+"""`check`: checks a file against every rule of its tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 @dataclass(frozen=True)
 class Asked:
-    """What to check, and what to show of it."""
+    """What to check, and which findings to show."""
 
     table: str | None
     deep: bool
@@ -64,7 +64,7 @@ def _n_looked_at(found: Findings) -> int:
 
 
 def check_facts(file: str, found: Findings, shown: Sequence[Finding]) -> Facts:
-    """All that was found, as plain data."""
+    """All findings as plain data."""
     return {
         "file": file,
         "checked": asdict(found.checked),
@@ -89,7 +89,7 @@ def _show(file: str, found: Findings, shown: Sequence[Finding]) -> None:
     counts = ", ".join(plural(_count(found, one), one) for one in SEVERITIES if _count(found, one))
     style = "red" if _count(found, "error") else "yellow" if _count(found, "warning") else "green"
     checked = found.checked
-    silent = "nothing to complain about" if _n_looked_at(found) else "nothing was checked"
+    silent = "no findings" if _n_looked_at(found) else "nothing was checked"
     console.print(cell(f"{file}: {counts or silent}", style), soft_wrap=True)
     if checked.tables_without_rules:
         n_left = plural(checked.tables_without_rules, "table")
@@ -98,7 +98,7 @@ def _show(file: str, found: Findings, shown: Sequence[Finding]) -> None:
 
 
 def show_finding(console: Console, one: Finding) -> None:
-    """How bad, which rule, where; then what, and what to do."""
+    """Print severity, rule and path; then the message, and the advice."""
     head = cell(f"{one.severity:<8}", STYLES[one.severity]) + cell(f"{one.rule:<3} {one.path}")
     console.print(head, soft_wrap=True)
     console.print(cell(f"        {one.message}"), soft_wrap=True)

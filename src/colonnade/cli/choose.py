@@ -1,4 +1,4 @@
-"""Which tables, columns and rows of a file a command was asked for."""
+"""Which tables, columns and rows of a file a command is asked for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tell_tables(
     as_json: bool,
     links: Links = "folder",
 ) -> list[Facts]:
-    """The facts of one table, or of all, once they have been shown. `problem` says why a table has no other facts."""
+    """Show the facts of one table, or of all, and return them. `problem` states why a table has no other facts."""
     with open(file, links=links) as opened:
         if table is not None:
             tables = [gather(opened[table])]
@@ -49,7 +49,7 @@ def tell_tables(
 
 
 def _gather_or_problem(file: File, path: str, gather: Callable[[Table], Facts]) -> Facts:
-    """The facts of one table among several: one that cannot be described does not hide the others."""
+    """The facts of one of several tables; a table that cannot be described does not hide the others."""
     try:
         return gather(file[path])
     except (FormatError, UnsupportedError) as error:
@@ -57,12 +57,12 @@ def _gather_or_problem(file: File, path: str, gather: Callable[[Table], Facts]) 
 
 
 def only_table(file: File, asked: str | None) -> Table:
-    """The table asked for, or the only one; NoTables when there is none, a UsageError when there are several."""
+    """The given table, or the only one; NoTables when there is none, a UsageError when there are several."""
     if asked is not None:
         return file[asked]
     tables = file.tables()
     if not tables:
-        raise NoTables(f"{file.name} holds no tables; see what it holds with: colonnade ls")
+        raise NoTables(f"{file.name} holds no tables; list its contents with: colonnade ls")
     if len(tables) > 1:
         shown = ", ".join(tables[:8]) + (", ..." if len(tables) > 8 else "")
         raise UsageError(f"{file.name} holds {len(tables)} tables, name one: {shown}", tables=tables)
@@ -70,14 +70,14 @@ def only_table(file: File, asked: str | None) -> Table:
 
 
 def is_path_of_table(file: File, text: str) -> bool:
-    """Whether an argument that may be a table is one: it begins with a slash, or leads to a table."""
+    """Whether an argument that may be a table is one: it begins with a slash, or is the path of a table."""
     return text.startswith("/") or text in file
 
 
 def asked_matches(file: File, given: Sequence[str], needed: bool) -> tuple[Table, str | None]:
     """The table and the predicate of the arguments [TABLE] [PREDICATE].
 
-    One argument is the predicate when that is `needed`, or when the argument is no table.
+    A single argument is the predicate if one is `needed`, or if the argument is not a table.
     """
     if len(given) > 2:
         raise UsageError(f"[TABLE] PREDICATE are two arguments, not {len(given)}: put the predicate in quotes")
@@ -90,7 +90,8 @@ def asked_matches(file: File, given: Sequence[str], needed: bool) -> tuple[Table
 
 
 def matching(file: File, table: Table, predicate: str | None) -> Query:
-    """The rows for which the predicate holds, or all. A word that is no column may have been meant as a table."""
+    """The rows for which the predicate holds, or all rows. A word that is not a column may have been meant as a
+    table."""
     if predicate is None or predicate.strip().lower() == ALL_ROWS:
         return table[:]
     try:
@@ -101,19 +102,19 @@ def matching(file: File, table: Table, predicate: str | None) -> Query:
         hint = (
             "It is a table: a predicate must follow it."
             if is_path_of_table(file, predicate)
-            else "Nor is there such a table."
+            else "There is no such table either."
         )
         raise UsageError(f"{error} {hint}", name=predicate) from error
 
 
 def asked_columns(table: Table, asked: tuple[str, ...]) -> list[str]:
-    """The names of --columns, or all: labels first, since they name the rows."""
+    """The names of --columns, or all columns: labels first, since they name the rows."""
     if not asked:
         labels = [name for name in table.labels if name not in set(table.columns)]
         return labels + table.columns
     names = [name for text in asked for name in ([text] if text in table else _split(text))]
     if not names:
-        raise UsageError("--columns names no column")
+        raise UsageError("--columns does not name a column")
     return list(dict.fromkeys(table[name].name for name in names))
 
 
@@ -122,13 +123,13 @@ def _split(text: str) -> list[str]:
 
 
 def read_columns(table: Table, rows: Query, names: Sequence[str], strict: bool) -> Iterator[ReadColumn]:
-    """Columns of some rows in order, read some at a time when asked for; with `strict` a broken one is an error."""
+    """Columns of some rows in order, read a few at a time on request; with `strict` a broken column is an error."""
     for first in range(0, len(names), READ_TOGETHER):
         yield from _read_together(table, rows, names[first : first + READ_TOGETHER], strict)
 
 
 def _read_together(table: Table, rows: Query, names: Sequence[str], strict: bool) -> Iterator[ReadColumn]:
-    """These columns; where one of several cannot be read, each is tried alone."""
+    """Read these columns together; if one of several cannot be read, each is tried alone."""
     try:
         arrays = rows.select(list(names)).to_arrow().columns
     except (FormatError, UnsupportedError) as error:

@@ -1,7 +1,7 @@
-"""Every command: its arguments, options and help. What it does is in the file of its name.
+"""Every command: its arguments, options and help. The implementation is in the module of its name.
 
-A new command is a declaration here and a file with a function that returns the exit code. The file
-is imported inside the declaration, so that --help loads none of them.
+A new command is a declaration here and a module with a function that returns the exit code. The module is imported
+inside the declaration, so that --help loads none of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from colonnade.errors import ColonnadeError
 
 
 def show_versions(context: click.Context, _option: click.Parameter, asked: bool) -> None:
-    """--version: everything a bug report needs; the packages are looked for only now."""
+    """--version: everything a bug report needs; the packages are looked up only here."""
     if asked and not context.resilient_parsing:
         from colonnade.versions import versions_text
 
@@ -35,14 +35,15 @@ def show_versions(context: click.Context, _option: click.Parameter, asked: bool)
     help="Show the versions of colonnade, its kernels and the packages it works with.",
 )
 def main() -> None:
-    """Column tables inside HDF5 files: see what is there, search it, add to it, keep it small.
+    """Column tables in HDF5 files: list, search, append, check and repack.
 
-    Every command takes --json. Exit codes: 0 fine, 1 findings or nothing to show, 2 usage, 3 file or format error.
+    Every command takes --json. Exit codes: 0 success, 1 findings or nothing to show, 2 usage error, 3 file or format
+    error.
     """
 
 
 def command_in(group: click.Group, name: str | None = None) -> Callable[[Callable[..., int]], click.Command]:
-    """Makes a function a command of the group, with --json.
+    """Makes a function a command of the group, with the option --json.
 
     The function returns its exit code; its errors become one line and a code.
     """
@@ -86,27 +87,27 @@ trust_option = click.option(
     type=click.Choice(["verified", "always", "never"]),
     default="verified",
     show_default=True,
-    help="Which search indexes to believe: those built or verified here, all, or none.",
+    help="Which search indexes to trust: those built or verified here, all, or none.",
 )
 links_option = click.option(
     "--links",
     type=click.Choice(["folder", "none", "any"]),
     default="folder",
     show_default=True,
-    help="Which other files FILE may lead to: those in its folder or below, none, or any.",
+    help="Which other files FILE may refer to: those in its folder or below, none, or any.",
 )
-explain_option = click.option("--explain", is_flag=True, help="Tell which indexes and chunks would be read instead.")
+explain_option = click.option("--explain", is_flag=True, help="Show which indexes and chunks would be read instead.")
 
 
 @command
 @click.option("--rows", "n_rows", default=1_000_000, show_default=True, type=click.IntRange(min=1), help="How many.")
 @click.option(
-    "--keep", default=None, metavar="PATH", help="The file to make. [default: colonnade-demo.h5 in this folder]"
+    "--keep", default=None, metavar="PATH", help="The file to create. [default: colonnade-demo.h5 in this folder]"
 )
 def demo(n_rows: int, keep: str | None, as_json: bool) -> int:
-    """Make a table of detector events beside an image cube, and read it back.
+    """Create a table of detector events next to an image cube, and read it back.
 
-    The file stays, for you to explore.
+    The file is kept, for you to explore.
     """
     from colonnade.cli.demo import run_demo
 
@@ -116,7 +117,7 @@ def demo(n_rows: int, keep: str | None, as_json: bool) -> int:
 @command
 @file_argument
 def ls(file: str, as_json: bool) -> int:
-    """List the tables of FILE, and what lies beside them."""
+    """List the tables of FILE, and its other objects."""
     from colonnade.cli.ls import list_objects
 
     return list_objects(file, as_json)
@@ -129,7 +130,7 @@ def ls(file: str, as_json: bool) -> int:
 def info(file: str, table: str | None, links: Any, as_json: bool) -> int:
     """Show how TABLE is stored: sizes, chunks, filters, missing marks, problems.
 
-    All tables of FILE when no TABLE is named. Exit code 1 when problems were found.
+    Shows all tables of FILE if TABLE is not given. Exit code 1 when problems were found.
     """
     from colonnade.cli.info import tell_storage
 
@@ -143,7 +144,7 @@ def info(file: str, table: str | None, links: Any, as_json: bool) -> int:
 def schema(file: str, table: str | None, links: Any, as_json: bool) -> int:
     """Show the columns of TABLE: types, units, descriptions, categories.
 
-    All tables of FILE when no TABLE is named.
+    Shows all tables of FILE if TABLE is not given.
     """
     from colonnade.cli.schema import tell_columns
 
@@ -185,13 +186,13 @@ def head(
     type=click.Choice(["error", "warning", "note"]),
     default="note",
     show_default=True,
-    help="The least severity to show.",
+    help="The lowest severity to show.",
 )
 @click.option("--strict", is_flag=True, help="Warnings make the exit code 1 too.")
 @click.option(
     "--generation",
     metavar="WORD",
-    help="Of ArtifactDB data frames: hold them to versioned, directory or legacy:2/1, not to what they say.",
+    help="For ArtifactDB data frames: check as versioned, directory or legacy:2/1, not by the stated version.",
 )
 @links_option
 def check(
@@ -207,26 +208,26 @@ def check(
 ) -> int:
     """Check FILE against every rule of its tables.
 
-    Errors break a MUST of the standard, warnings a SHOULD (or store a thing as colonnade would not), notes are worth
+    Errors violate a MUST of the standard, warnings a SHOULD (or are stored as colonnade would not), notes are worth
     knowing. Exit codes: 0 no errors, 1 errors (with --strict also warnings) or no tables, 2 usage, 3 not readable as
-    HDF5. Much of what is found, "colonnade fix" mends.
+    HDF5. "colonnade fix" repairs many of the findings.
     """
     from colonnade.cli.check import Asked, check_file
 
     if sarif and as_json:
-        raise click.UsageError("--json and --sarif are two forms: choose one.")
+        raise click.UsageError("--json and --sarif cannot be combined: choose one.")
     asked = Asked(table, deep, severity, strict, links, generation)
     return check_file(file, asked, "sarif" if sarif else "json" if as_json else "text")
 
 
 @command
 @file_argument
-@click.option("-n", "--dry-run", is_flag=True, help="Only tell what would be done.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only show what would be done.")
 def fix(file: str, dry_run: bool, as_json: bool) -> int:
-    """Mend what "check" finds in FILE and what needs no data: all at once, or nothing.
+    """Repair findings of "check" in FILE without touching data: all repairs in one commit.
 
-    References, column-order and the storage of attributes are put right; search indexes that are wrong are built anew,
-    or dropped. What cannot be mended is listed. Exit code 1 when errors are left.
+    References, column-order and the storage of attributes are corrected; wrong search indexes are rebuilt or dropped.
+    What cannot be repaired is listed. Exit code 1 when errors are left.
     """
     from colonnade.cli.fix import fix_file
 
@@ -236,14 +237,14 @@ def fix(file: str, dry_run: bool, as_json: bool) -> int:
 @command
 @file_argument
 @click.argument("source")
-@click.option("-t", "--table", help="The table to add to; may be left out when FILE holds one.")
-@click.option("--from", "source_table", metavar="TABLE", help="The table of SOURCE, if that is an HDF5 file.")
-@click.option("--create", is_flag=True, help="Make the table, and FILE, if they are not there.")
+@click.option("-t", "--table", help="The table to append to; may be left out when FILE holds one.")
+@click.option("--from", "source_table", metavar="TABLE", help="The table of SOURCE, if it is an HDF5 file.")
+@click.option("--create", is_flag=True, help="Create the table, and FILE, if they do not exist.")
 @click.option(
     "--missing",
     multiple=True,
     metavar="TEXT",
-    help="In CSV and TSV, this means missing too; repeatable.",
+    help="In CSV and TSV, this string also means missing; repeatable.",
 )
 @links_option
 def append(
@@ -256,7 +257,7 @@ def append(
     links: Any,
     as_json: bool,
 ) -> int:
-    """Add the rows of SOURCE to a table of FILE: all of them, or none.
+    """Append the rows of SOURCE to a table of FILE: all of them, or none.
 
     SOURCE is a CSV, TSV, Parquet, Arrow (Feather) or JSON-lines file, or an HDF5 file with a table. Its columns
     are matched by name.
@@ -272,19 +273,21 @@ def append(
 @click.argument("source")
 @click.argument("target")
 @click.option(
-    "--layout", metavar="NAME", help="hep001, anndata or artifactdb; by the suffix of TARGET when it is not given."
+    "--layout", metavar="NAME", help="hep001, anndata or artifactdb; by default chosen from the suffix of TARGET."
 )
-@click.option("--version", metavar="V", help="Of artifactdb: 1.0, or H/F for the legacy forms 1/1, 1/2, 2/1 and 2/2.")
-@click.option("--directory", is_flag=True, help="Make TARGET a directory of artifactdb, with the only table of SOURCE.")
-@click.option("--overwrite", is_flag=True, help="Replace TARGET if it is there.")
+@click.option("--version", metavar="V", help="For artifactdb: 1.0, or H/F for the legacy forms 1/1, 1/2, 2/1 and 2/2.")
+@click.option(
+    "--directory", is_flag=True, help="Create TARGET as an artifactdb directory, with the only table of SOURCE."
+)
+@click.option("--overwrite", is_flag=True, help="Replace TARGET if it exists.")
 def convert(
     source: str, target: str, layout: str | None, version: str | None, directory: bool, overwrite: bool, as_json: bool
 ) -> int:
     """Write SOURCE as TARGET with its tables in another layout.
 
-    From .h5ad to .h5, obs and var become HEP001 tables; from .h5 to .h5ad, HEP001 tables become data frames. All
-    else is copied as it is. What the layout cannot hold is refused, and then there is no TARGET. SOURCE may be the
-    directory, or the JSON metadata, of an ArtifactDB data frame.
+    From .h5ad to .h5, obs and var become HEP001 tables; from .h5 to .h5ad, HEP001 tables become data frames. Everything
+    else is copied unchanged. If the layout cannot hold something, the command fails and writes no TARGET. SOURCE may be
+    the directory, or the JSON metadata, of an ArtifactDB data frame.
     """
     from colonnade.cli.convert import Wanted, convert_file
 
@@ -293,17 +296,17 @@ def convert(
 
 @command
 @file_argument
-@click.option("--chunk-rows", callback=rows_or_auto, metavar="ROWS|auto", help="Store columns in chunks of so many.")
+@click.option("--chunk-rows", callback=rows_or_auto, metavar="ROWS|auto", help="Rows per chunk of all columns.")
 @click.option(
     "--filters",
     metavar="TEXT|auto|portable",
-    help="Store columns with these filters, as shuffle+zstd:5, portable or none.",
+    help="Store columns with these filters, such as shuffle+zstd:5, portable or none.",
 )
 def repack(file: str, chunk_rows: Any, filters: str | None, as_json: bool) -> int:
-    """Rewrite FILE to its smallest form, all at once.
+    """Rewrite FILE to its smallest size, in one step.
 
-    Space that dropped and replaced things left is given back; everything in the file is kept, with its links,
-    attributes and references. "auto" stores columns as for a new table.
+    Space left by dropped and replaced objects is freed; everything in the file is kept, with its links, attributes and
+    references. "auto" stores columns as for a new table.
     """
     from colonnade.cli.repack import repack_file
 
@@ -314,19 +317,19 @@ def repack(file: str, chunk_rows: Any, filters: str | None, as_json: bool) -> in
 @file_argument
 @click.argument("given", nargs=-1, metavar="[TABLE] PREDICATE")
 @click.option(
-    "-n", "n_rows", type=click.IntRange(min=1), help="How many rows at most.  [default: 20 as table, else all]"
+    "-n", "n_rows", type=click.IntRange(min=1), help="How many rows at most.  [default: 20 as table, otherwise all]"
 )
 @columns_option
 @click.option(
     "--format",
     "form",
     type=click.Choice(["table", "csv", "tsv", "jsonl", "arrow", "parquet"]),
-    help="How to write the rows.  [default: by the ending of --output, else table]",
+    help="How to write the rows.  [default: by the suffix of --output, otherwise table]",
 )
 @click.option(
     "-o", "--output", "out", metavar="OUT", help="The file to write: .csv .tsv .jsonl .arrow .parquet; - is stdout."
 )
-@click.option("--row-numbers", is_flag=True, help="Print the numbers of the rows, a line each, instead.")
+@click.option("--row-numbers", is_flag=True, help="Print the row numbers instead, one per line.")
 @explain_option
 @trust_option
 @links_option
@@ -343,15 +346,15 @@ def where(
     links: Any,
     as_json: bool,
 ) -> int:
-    """Show, or write to a file, the rows of TABLE for which PREDICATE holds.
+    """Show, or write to a file, the rows of TABLE for which PREDICATE is true.
 
     PREDICATE is one argument in quotes: "energy > 3 and particle in ('muon', 'pion')", "ts between '2026-01-01' and
-    '2026-02-01'", "id is missing", "name like 'run%'", "not (x < 0 or y is nan)"; "true" is for all rows. A name
-    that is no plain word stands in `backticks`. After -- it may begin with a minus. TABLE may be left out when FILE
-    holds one table.
+    '2026-02-01'", "id is missing", "name like 'run%'", "not (x < 0 or y is nan)"; "true" is for all rows. A name that
+    is not a plain word is quoted in `backticks`. After -- PREDICATE may begin with a minus. TABLE may be left out when
+    FILE holds one table.
 
-    In CSV and JSON lines, times are ISO text, bytes hex digits, lists and structs JSON. Exit code 1 when no row
-    matches.
+    In CSV and JSON lines, times are ISO strings, bytes are hex digits, lists and structs are JSON. Exit code 1 when no
+    row matches.
     """
     from colonnade.cli.where import Wish, find_rows
 
@@ -366,10 +369,10 @@ def where(
 @trust_option
 @links_option
 def count(file: str, given: tuple[str, ...], explain: bool, trust: Any, links: Any, as_json: bool) -> int:
-    """Print how many rows TABLE has, or for how many of them PREDICATE holds.
+    """Print how many rows TABLE has, or for how many of them PREDICATE is true.
 
-    One argument after FILE is the table if it leads to one or begins with a slash, and else a predicate, as for
-    "where". Exit code 1 when the number is 0.
+    A single argument after FILE is the table if it is the path of one or begins with a slash, otherwise a predicate, as
+    for "where". Exit code 1 when the number is 0.
     """
     from colonnade.cli.count import count_rows
 
@@ -383,10 +386,10 @@ def count(file: str, given: tuple[str, ...], explain: bool, trust: Any, links: A
 @trust_option
 @links_option
 def stats(file: str, table: str | None, columns: tuple[str, ...], trust: Any, links: Any, as_json: bool) -> int:
-    """Show what the values of TABLE are like: missing, NaN, least, greatest, distinct.
+    """Show statistics of the columns of TABLE: missing, NaN, least, greatest, distinct.
 
-    A column is read only if no search index knows it; --trust never reads all. NaN is one value among the distinct
-    ones. TABLE may be left out when FILE holds one table. Exit code 1 when a column could not be read.
+    A column is read only if no search index has its statistics; --trust never reads all columns. NaN counts as one
+    distinct value. TABLE may be left out when FILE holds one table. Exit code 1 when a column could not be read.
     """
     from colonnade.cli.stats import tell_stats
 
@@ -395,7 +398,7 @@ def stats(file: str, table: str | None, columns: tuple[str, ...], trust: Any, li
 
 @main.group()
 def index() -> None:
-    """Build, list, drop and verify search indexes, which spare queries the reading of whole columns."""
+    """Build, list, drop and verify search indexes, which save queries from reading whole columns."""
 
 
 @command_in(index)
@@ -406,26 +409,26 @@ def index() -> None:
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.01,
     show_default=True,
-    help="Of chunk_bloom: how often it may send a query to a chunk in vain.",
+    help="For chunk_bloom: the rate of false positives.",
 )
 @click.option(
     "--max-values",
     type=click.IntRange(min=1),
     default=4096,
     show_default=True,
-    help="Of bitmap: the most distinct values.",
+    help="For bitmap: the most distinct values.",
 )
 def build(file: str, given: tuple[str, ...], error_rate: float, max_values: int, as_json: bool) -> int:
     """Build search indexes for columns of TABLE, as in: ts=chunk_minmax id=chunk_bloom,sorted_rows
 
     \b
-    chunk_minmax  the least and greatest value of each chunk: for values that grow
-    sorted_rows   all rows in order: for ranges and points of values in no order
+    chunk_minmax  the least and greatest value of each chunk: for nearly sorted columns
+    sorted_rows   all rows in order: for ranges and single values of unsorted columns
     bitmap        the rows of each value: for few distinct values
-    chunk_bloom   which chunks may hold a value: for points among many values
+    chunk_bloom   which chunks may hold a value: for single values among many
 
-    An index that is there is built anew. All of them are built, or none. The first argument after FILE is the
-    table if it leads to one.
+    An existing index is rebuilt. Either all indexes are built, or none. The first argument after FILE is the table if
+    it is the path of one.
     """
     from colonnade.cli.index import build_indexes
 
@@ -439,7 +442,7 @@ def build(file: str, given: tuple[str, ...], error_rate: float, max_values: int,
 def list_indexes(file: str, table: str | None, links: Any, as_json: bool) -> int:
     """List the search indexes of TABLE: kind, size, and whether queries use them.
 
-    Those of all tables when no TABLE is named. Exit code 1 when one is of no use.
+    Lists those of all tables if TABLE is not given. Exit code 1 when one is unusable.
     """
     from colonnade.cli.index import list_indexes
 
@@ -452,7 +455,7 @@ def list_indexes(file: str, table: str | None, links: Any, as_json: bool) -> int
 def drop(file: str, given: tuple[str, ...], as_json: bool) -> int:
     """Remove search indexes of columns: those of a KIND, or all.
 
-    The first argument after FILE is the table if it leads to one and is not the only argument.
+    The first argument after FILE is the table if it is the path of one and not the only argument.
     """
     from colonnade.cli.index import drop_indexes
 
@@ -464,9 +467,9 @@ def drop(file: str, given: tuple[str, ...], as_json: bool) -> int:
 @table_argument
 @links_option
 def verify(file: str, table: str | None, links: Any, as_json: bool) -> int:
-    """Compare the search indexes of TABLE with its columns; queries use those that are right.
+    """Compare the search indexes of TABLE with its columns; queries then use those that are correct.
 
-    Those of all tables when no TABLE is named. Exit code 1 when one is wrong.
+    Verifies those of all tables if TABLE is not given. Exit code 1 when one is wrong.
     """
     from colonnade.cli.index import verify_indexes
 
@@ -475,11 +478,11 @@ def verify(file: str, table: str | None, links: Any, as_json: bool) -> int:
 
 @main.group()
 def sparse() -> None:
-    """Look at sparse arrays in sectioned chunks, which no released HDF5 library reads."""
+    """Inspect sparse arrays in sectioned chunks, which no released HDF5 library reads."""
 
 
 array_argument = click.argument("array", required=False)
-box_option = click.option("--box", metavar="A:B,C:D", help='Which part, a range a dimension, as in "0:10,:".')
+box_option = click.option("--box", metavar="A:B,C:D", help='Which part, one range per dimension, as in "0:10,:".')
 
 
 @command_in(sparse, "info")
@@ -488,7 +491,7 @@ box_option = click.option("--box", metavar="A:B,C:D", help='Which part, a range 
 def sparse_info(file: str, array: str | None, as_json: bool) -> int:
     """Show how ARRAY is stored: chunks, chunk map, and each section with its size, ratio and filters.
 
-    All sparse arrays of FILE when none is named. Exit code 1 when one cannot be read.
+    Shows all sparse arrays of FILE if ARRAY is not given. Exit code 1 when one cannot be read.
     """
     from colonnade.cli.sparse import tell_sparse
 
@@ -500,7 +503,8 @@ def sparse_info(file: str, array: str | None, as_json: bool) -> int:
 @array_argument
 @box_option
 def sparse_dump(file: str, array: str | None, box: str | None, as_json: bool) -> int:
-    """Print the defined elements of ARRAY, chunk by chunk, each line led by its first place."""
+    """Print the defined elements of ARRAY, chunk by chunk; each line begins with the coordinates of its first
+    element."""
     from colonnade.cli.sparse import dump_cells
 
     return dump_cells(file, array, box, as_json)
@@ -520,18 +524,18 @@ def sparse_defined(file: str, array: str | None, box: str | None, as_json: bool)
 @command_in(sparse, "convert")
 @click.argument("source")
 @click.argument("target")
-@click.option("--array", metavar="NAME", help="Which array or group of SOURCE, where it has several.")
-@click.option("--as", "new_name", metavar="NAME", help='Its name in TARGET; "matrix", or "X" of csr and csc groups.')
+@click.option("--array", metavar="NAME", help="Which array or group of SOURCE, if it has several.")
+@click.option("--as", "new_name", metavar="NAME", help='Its name in TARGET; "matrix", or "X" for csr and csc groups.')
 @click.option(
-    "--format", "kind", metavar="KIND", help="sectioned, csr, csc or mtx; what TARGET's name says by default."
+    "--format", "kind", metavar="KIND", help="sectioned, csr, csc or mtx; by default chosen from TARGET's name."
 )
 @click.option("--chunks", metavar="AxB", help="The chunk of a sectioned array, as in 256x1024.")
-@click.option("--filters", metavar="TEXT", help='As in "shuffle+deflate:4"; of csr and csc groups, gzip or lzf.')
+@click.option("--filters", metavar="TEXT", help='As in "shuffle+deflate:4"; for csr and csc groups, gzip or lzf.')
 def sparse_convert(
     source: str, target: str, array: str | None, new_name: str | None, kind: str | None, chunks: str | None,
     filters: str | None, as_json: bool,
 ) -> int:  # fmt: skip
-    """Write the sparse matrix of SOURCE into TARGET, without loading it whole.
+    """Write the sparse matrix of SOURCE into TARGET, in pieces.
 
     Both may be HDF5 files with sectioned arrays or with csr and csc groups (AnnData, 10x), or Matrix Market files
     (.mtx, .mtx.gz). TARGET may exist if it is HDF5.
@@ -545,7 +549,7 @@ def sparse_convert(
 @file_argument
 @array_argument
 def sparse_verify(file: str, array: str | None, as_json: bool) -> int:
-    """Read ARRAY whole and check every length, offset and checksum; all sparse arrays when none is named.
+    """Read all of ARRAY and check every length, offset and checksum; all sparse arrays if ARRAY is not given.
 
     Exit code 1 when something is wrong.
     """

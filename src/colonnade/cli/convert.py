@@ -1,4 +1,4 @@
-"""`convert`: a file written anew with its tables in another layout."""
+"""`convert`: writes a file again with its tables in another layout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from colonnade.dataclass import dataclass
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the new file is to be, as the options of the command say."""
+    """What to write, from the options of the command."""
 
     layout: str | None
     version: str | None
@@ -29,16 +29,12 @@ def convert_file(source: str, target: str, wanted: Wanted, as_json: bool) -> int
         return FINE if done.tables or done.copied else FINDINGS
     what = f"{plural(len(done.tables), 'table')} written in the layout {done.layout}"
     names = f" ({', '.join(done.tables)})" if done.tables else ""
-    kept = f", {plural(len(done.copied), 'table')} copied as before" if done.copied else ""
-    indexes = (
-        f", {done.indexes:,} search {'index' if done.indexes == 1 else 'indexes'} built anew" if done.indexes else ""
-    )
+    kept = f", {plural(len(done.copied), 'table')} copied unchanged" if done.copied else ""
+    indexes = f", {done.indexes:,} search {'index' if done.indexes == 1 else 'indexes'} rebuilt" if done.indexes else ""
     console = open_console()
     for line in (f"{target}: {what}{names}{kept}{indexes}", *(f"note: {note}" for note in done.notes)):
         console.print(cell(line), soft_wrap=True)
     if not done.tables and not done.copied:
-        console.print(
-            cell("nothing in it is a table that can be written in another layout (`colonnade ls` shows what is)")
-        )
+        console.print(cell("it has no table that can be written in another layout (`colonnade ls` lists its contents)"))
         return FINDINGS
     return FINE

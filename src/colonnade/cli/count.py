@@ -1,4 +1,4 @@
-"""`count`: how many rows a table has, or for how many a predicate holds."""
+"""`count`: how many rows a table has, or for how many a predicate is true."""
 
 from __future__ import annotations
 

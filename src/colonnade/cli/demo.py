@@ -1,4 +1,4 @@
-"""`demo`: runs the demo and tells each step as it is done."""
+"""`demo`: runs the demo and reports each step as it is done."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run_demo(n_rows: int, keep: str | None, as_json: bool) -> int:
 
 
 def demo_facts(path: Path, n_rows: int, steps: list[Step]) -> Facts:
-    """What the demo did and how long each step took."""
+    """What the demo did, and how long each step took."""
     return {
         "file": {"name": str(path), "bytes": path.stat().st_size},
         "rows": n_rows,
@@ -47,7 +47,7 @@ def demo_facts(path: Path, n_rows: int, steps: list[Step]) -> Facts:
 
 
 def show_steps(console: Console, steps: Iterable[Step]) -> list[Step]:
-    """The steps, once each has been told as it was done."""
+    """Print each step as it is done, and return all of them."""
     done = []
     for step in steps:
         done.append(step)
@@ -71,11 +71,11 @@ def _seconds_text(seconds: float) -> str:
 
 
 def show_end(console: Console, path: Path, failed: bool) -> None:
-    """Whether all was equal, and what the user can type next."""
+    """Print whether everything was equal, and what the user can type next."""
     if failed:
         verdict = cell("What was read is NOT what was written: please report this.", "bold red")
     else:
-        verdict = cell("All that was read equals what was written. The file stays; look around in it:", "bold")
+        verdict = cell("Everything that was read equals what was written. The file is kept; explore it:", "bold")
     console.print()
     console.print(verdict)
     _show_typed(console, next_commands(path))

@@ -1,9 +1,8 @@
-"""The demo: a million detector events beside an image cube, written, read back, compared.
+"""The demo: a million detector events next to an image cube, written, read back, compared.
 
-In: where the file goes and how many events. Out: a `Step` for each thing done, with its time.
-Always: the data follow from the row number and a fixed seed, so that every batch can be made again
-and compared with what the file gives back, and memory stays at a few batches however many rows
-are asked for. A file that stands in the way is replaced only when this demo made it.
+In: where the file goes and how many events. Out: a `Step` for each thing done, with its time. The data depend only on
+the row number and a fixed seed, so every batch can be generated again and compared with what is read, and memory stays
+at a few batches for any number of rows. An existing file is replaced only if this demo created it.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class Step:
-    """One thing the demo did: its name, one sentence on it, its time, and the numbers behind."""
+    """One step of the demo: its name, one sentence about it, its time, and its numbers."""
 
     name: str
     said: str
@@ -72,7 +71,7 @@ class Step:
 
 
 class _Clock:
-    """Seconds since it was made."""
+    """Seconds since it was created."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
@@ -83,7 +82,7 @@ class _Clock:
 
 
 def run(path: Path, n_rows: int, progress: Progress | None = None) -> Iterator[Step]:
-    """Do the demo; each step is given out when it is done."""
+    """Run the demo; yields each step when it is done."""
     check_place(path)
     yield from _write(path, n_rows, progress)
     with open(path) as file:
@@ -97,13 +96,13 @@ def run(path: Path, n_rows: int, progress: Progress | None = None) -> Iterator[S
 
 
 def check_place(path: Path) -> None:
-    """Refuse a path where no file can be made, or where something stands that this demo did not make."""
-    advice = "name another file with --keep"
+    """Refuse a path where no file can be created, or that holds something this demo did not create."""
+    advice = "choose another file with --keep"
     if path.is_dir():
-        raise UsageError(f"{path} is a folder: name a file in it with --keep", path=str(path))
+        raise UsageError(f"{path} is a folder: choose a file in it with --keep", path=str(path))
     if path.exists() and not _is_demo_file(path):
         raise UsageError(
-            f"{path} is there already and was not made by this demo: remove it, or {advice}", path=str(path)
+            f"{path} already exists and was not created by this demo: remove it, or {advice}", path=str(path)
         )
     if path.exists() and not os.access(path, os.W_OK):
         raise ConflictError(f"{path} is read-only: remove it, or {advice}", path=str(path))
@@ -111,11 +110,11 @@ def check_place(path: Path) -> None:
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        raise ConflictError(f"no file can be made in {folder} ({error.strerror}): {advice}", path=str(path)) from error
+        raise ConflictError(f"cannot create a file in {folder} ({error.strerror}): {advice}", path=str(path)) from error
 
 
 def _is_demo_file(path: Path) -> bool:
-    """Whether this demo made the file; one that is in use elsewhere is a ConflictError."""
+    """Whether this demo created the file; a file that is in use elsewhere raises ConflictError."""
     try:
         with open(path) as file:
             return EVENTS in file and file[EVENTS].title == TITLE
@@ -127,7 +126,7 @@ def _is_demo_file(path: Path) -> bool:
 
 
 def make_events(start: int, count: int) -> pa.RecordBatch:
-    """The events of rows start to start + count; the same each time. `start` is a multiple of BATCH_ROWS."""
+    """The events of rows start to start + count; reproducible. `start` is a multiple of BATCH_ROWS."""
     random = np.random.default_rng([SEED, start // BATCH_ROWS])
     rows = np.arange(start, start + count)
     codes = random.choice(len(_PARTICLES), count, p=_SHARES).astype("i4")
@@ -150,7 +149,7 @@ def _timestamps(rows: np.ndarray[Any, Any], random: np.random.Generator) -> pa.A
 
 
 def _event_names(rows: np.ndarray[Any, Any]) -> pa.Array:
-    """The names "R042-" and twelve digits, made as bytes for all rows at once."""
+    """The names "R042-" and twelve digits, built as bytes for all rows at once."""
     text = np.tile(np.frombuffer(_NAME, dtype="u1"), (len(rows), 1))
     powers = 10 ** np.arange(_DIGITS - 1, -1, -1)
     text[:, -_DIGITS:] += (rows[:, None] // powers % 10).astype("u1")
@@ -159,7 +158,7 @@ def _event_names(rows: np.ndarray[Any, Any]) -> pa.Array:
 
 
 def make_cube() -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Frames of a camera: one spot that wanders over a noisy ground; the same each time."""
+    """Camera frames: one spot that moves over a noisy background; reproducible."""
     frames, height, width = CUBE_SHAPE
     turn = np.linspace(0, 2 * np.pi, frames)[:, None, None]
     down = np.arange(height)[None, :, None] - height / 2 * (1 + np.sin(turn) / 2)
@@ -170,7 +169,7 @@ def make_cube() -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 class _Events:
-    """The batches one after another, as `write` asks for them, and the time it took to make them."""
+    """The batches in turn, as `write` requests them, and the time it took to generate them."""
 
     def __init__(self, n_rows: int) -> None:
         self._n_rows = n_rows
@@ -188,7 +187,7 @@ class _Events:
 
 
 def _write(path: Path, n_rows: int, progress: Progress | None) -> Iterator[Step]:
-    """Both objects in one new file, which takes its place when it is whole."""
+    """Write both objects into one new file, which appears under its name when it is complete."""
     events = _Events(n_rows)
     with open(path, "w") as file:
         clock = _Clock()
@@ -197,7 +196,7 @@ def _write(path: Path, n_rows: int, progress: Progress | None) -> Iterator[Step]
             iter(events),
             progress=progress,
             title=TITLE,
-            description="Made-up events of a particle detector: one row an event, in the order they were read out.",
+            description="Made-up events of a particle detector: one row per event, in the order they were read out.",
             columns=_COLUMNS,
             labels=["event"],
             index=INDEXES,
@@ -212,7 +211,7 @@ def _write(path: Path, n_rows: int, progress: Progress | None) -> Iterator[Step]
     shape = " x ".join(map(str, CUBE_SHAPE))
     yield Step(
         "write cube",
-        f"wrote an image cube of {shape} float32 beside it, at {CUBE}, with plain h5py; the file has {size_text(size)}",
+        f"wrote an image cube of {shape} float32 next to it, at {CUBE}, with h5py; the file has {size_text(size)}",
         cube_seconds,
         {"path": CUBE, "shape": list(CUBE_SHAPE), "file_bytes": size},
     )
@@ -222,8 +221,8 @@ def _written_events(n_rows: int, seconds: float, making: float, stored: int, raw
     rate = n_rows / max(seconds, 1e-9)
     return Step(
         "write events",
-        f"wrote {rows_text(n_rows)} to {EVENTS}, streamed in batches of {BATCH_ROWS:,}: {rate:,.0f} rows a second "
-        f"({making:.2f} s of it making the data); {size_text(raw)} of values take {size_text(stored)} in the file",
+        f"wrote {rows_text(n_rows)} to {EVENTS}, streamed in batches of {BATCH_ROWS:,}: {rate:,.0f} rows per second "
+        f"({making:.2f} s of it generating the data); {size_text(raw)} of values take {size_text(stored)} in the file",
         seconds,
         {
             "path": EVENTS,
@@ -274,7 +273,7 @@ def _read_column(table: Table) -> Step:
 
 
 def _read_rows(table: Table) -> Step:
-    """Rows from all over the table, in no order, compared with the same rows made anew."""
+    """Read rows from all over the table, in random order, and compare them with the same rows generated again."""
     rows = np.random.default_rng(SEED).integers(0, table.n_rows, min(table.n_rows, 20))
     clock = _Clock()
     got = table.take(rows).to_arrow()
@@ -283,7 +282,7 @@ def _read_rows(table: Table) -> Step:
     unequal = _unequal_columns(got, pa.Table.from_batches(made))
     return Step(
         "read rows",
-        f"read {rows_text(len(rows))} from all over the table, in no order: "
+        f"read {rows_text(len(rows))} from all over the table, in random order: "
         + ("equal to what was written" if not unequal else f"NOT equal in {', '.join(unequal)}"),
         seconds,
         {"rows": len(rows), "equal": not unequal, "unequal_columns": unequal},
@@ -292,7 +291,7 @@ def _read_rows(table: Table) -> Step:
 
 
 def _find_rows(table: Table) -> Step:
-    """Rows by what they hold: found through the indexes, compared with a look at every row."""
+    """Find rows by their values, through the indexes, and compare with a test of every row."""
     middle = table["time"][table.n_rows // 2]
     found = table.where((col("time") >= middle) & (col("particle") == "muon") & (col("energy") > 500.0))
     clock = _Clock()
@@ -308,7 +307,7 @@ def _find_rows(table: Table) -> Step:
     return Step(
         "find rows",
         f"found the {len(rows):,} muons above 500 MeV in the second half by {used}: "
-        + ("the same as by looking at every row" if equal else "NOT the same as by looking at every row"),
+        + ("the same as by testing every row" if equal else "NOT the same as by testing every row"),
         seconds,
         {"rows": len(rows), "equal": equal, "chunks_read": plan.chunks_read, "chunks_total": plan.chunks_total},
         shown=str(plan),
@@ -317,13 +316,13 @@ def _find_rows(table: Table) -> Step:
 
 
 def make_row(row: int, n_rows: int) -> pa.RecordBatch:
-    """One event, as it was made for writing: its whole batch is made again."""
+    """One event as it was written; its whole batch is generated again."""
     start = row // BATCH_ROWS * BATCH_ROWS
     return make_events(start, min(BATCH_ROWS, n_rows - start)).slice(row - start, 1)
 
 
 def _compare_events(table: Table) -> Step:
-    """Every value of every column, batch by batch, against the same batch made anew."""
+    """Compare every value of every column, batch by batch, with the same batch generated again."""
     clock = _Clock()
     unequal: set[str] = set()
     n_compared = n_seen = 0
@@ -392,5 +391,5 @@ def next_python(path: Path) -> list[str]:
         't[["time", "energy", "particle"]][1000:1005].to_arrow()',
         "t.head(3).to_arrow().to_pylist()",
         """print(t.where("particle == 'muon' and energy > 500").explain())""",
-        f'f.h5["{CUBE}"][0].max()   # the array beside the table, by h5py',
+        f'f.h5["{CUBE}"][0].max()   # the array next to the table, by h5py',
     ]

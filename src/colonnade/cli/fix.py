@@ -1,4 +1,4 @@
-"""`fix`: what can be mended in a file without touching data, mended."""
+"""`fix`: repairs what can be repaired in a file without touching data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from colonnade.table.checking import fix
 
 
 def fix_file(file: str, dry_run: bool, as_json: bool) -> int:
-    with waiting(f"mending {file}"):
+    with waiting(f"repairing {file}"):
         mended = fix(file, dry_run=dry_run)
     if as_json:
         print_json(_facts(file, mended))
@@ -42,7 +42,7 @@ def _repair_facts(repair: Repair) -> Facts:
 
 def _show(file: str, mended: Mended) -> None:
     console = open_console()
-    done = "would mend" if mended.dry_run else "mended"
+    done = "would repair" if mended.dry_run else "repaired"
     for repair in mended.repairs:
         rules = " ".join(dict.fromkeys(rule for rule, _ in repair.mends))
         console.print(cell(f"{done}  ", "green") + cell(f"{rules} {repair.path}: {repair.action}"), soft_wrap=True)
@@ -52,4 +52,4 @@ def _show(file: str, mended: Mended) -> None:
         console.print()
     left = f", {plural(len(mended.left), 'finding')} left" if mended.left else ""
     told = f"{plural(len(mended.repairs), 'repair')}{' to do' if mended.dry_run else ''}{left}"
-    console.print(cell(f"{file}: {told if mended.repairs or left else 'nothing to mend'}"), soft_wrap=True)
+    console.print(cell(f"{file}: {told if mended.repairs or left else 'nothing to repair'}"), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`head`: rows of a table, side by side in a terminal, or as records."""
+"""`head`: shows rows of a table side by side, or as records."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def show_rows(
 
 
 def _rows(table: Table, rows: range) -> Query:
-    """These rows; a range that runs backward to row 0 has stop -1, which a slice would count from the end."""
+    """The given rows. A range that runs backward to row 0 has stop -1, which a slice would count from the end."""
     return table[slice(rows.start, rows.stop if rows.stop >= 0 else None, rows.step) if rows else slice(0)]
 
 
 def head_facts(file: File, table: Table, rows: range, found: Iterable[ReadColumn]) -> Facts:
-    """The rows as records, and what could not be read."""
+    """The rows as records, and which columns could not be read."""
     columns = list(found)
     good = [c for c in columns if c.problem is None]
     return {
@@ -57,7 +57,7 @@ def head_facts(file: File, table: Table, rows: range, found: Iterable[ReadColumn
 
 
 def show_head(table: Table, n_columns: int, rows: range, found: Iterable[ReadColumn]) -> int:
-    """Print the columns that fit side by side; the exit code."""
+    """Print the columns that fit side by side; returns the exit code."""
     n_shown, unreadable = show_side_by_side(rows, found)
     said = f"{len(rows):,} of {rows_text(table.n_rows)}"
     say(f"{said}, {columns_shown(n_shown, n_columns, len(unreadable))}")

@@ -1,4 +1,4 @@
-"""`index`: the search indexes of a table built, listed, dropped and verified."""
+"""`index`: builds, lists, drops and verifies the search indexes of a table."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def build_indexes(file: str, given: Sequence[str], error_rate: float, max_values
 
 
 def _table_and_columns(file: File, given: Sequence[str]) -> tuple[Table, Sequence[str]]:
-    """The table and the rest of the arguments [TABLE] COLUMN...: the first is the table if it leads to one."""
+    """The table and the other arguments of [TABLE] COLUMN...: the first is the table if it is the path of one."""
     if not given:
-        raise UsageError("name a column, as in energy=chunk_minmax")
+        raise UsageError("give a column, as in energy=chunk_minmax")
     if len(given) > 1 and (is_path_of_table(file, given[0]) or ("=" not in given[0] and _is_no_column(file, given[0]))):
         return file[given[0]], given[1:]
     return only_table(file, None), given
@@ -51,18 +51,18 @@ def _is_no_column(file: File, text: str) -> bool:
 
 
 def _wanted(table: Table, texts: Sequence[str]) -> dict[str, list[str]]:
-    """The kinds wanted for each column."""
+    """The kinds requested for each column."""
     wanted: dict[str, list[str]] = {}
     for text in texts:
         name, kinds = _column_and_kinds(table, text)
         if not kinds:
-            raise UsageError(f"{text!r} names no kind of index: write {name}=KIND, of {', '.join(KINDS)}")
+            raise UsageError(f"{text!r} does not name a kind of index: write {name}=KIND, of {', '.join(KINDS)}")
         wanted.setdefault(name, []).extend(kinds)
     return wanted
 
 
 def _column_and_kinds(table: Table, text: str) -> tuple[str, list[str]]:
-    """The parts of COLUMN=KIND,KIND; the name of a column may itself hold the sign."""
+    """The parts of COLUMN=KIND,KIND; the column name may itself contain "="."""
     name, sign, kinds = text.rpartition("=")
     if not sign or text in table:
         return table[text].name, []
@@ -153,7 +153,7 @@ def _show_list(console: Console, indexes: list[Facts]) -> None:
 
 def _state(index: Facts) -> Text:
     if index["problem"]:
-        return lines(cell("no: it is of no use", "red"), cell(index["problem"], "red"))
+        return lines(cell("no: it is unusable", "red"), cell(index["problem"], "red"))
     return cell("yes") if index["trusted"] else cell("no: verify it first", "yellow")
 
 
@@ -174,7 +174,7 @@ def _verified(table: Table) -> Facts:
 
 
 def _wrong(table: Table, index: Facts, findings: list[Finding]) -> list[str]:
-    """What was found wrong with an index."""
+    """The problems found in an index."""
     path = f"{table.path.rstrip('/')}/_search_indexes/{index['name']}"
     return [finding.message for finding in findings if finding.path == path and finding.severity != "note"]
 

@@ -66,7 +66,7 @@ def info_facts(table: Table) -> Facts:
 
 
 def _column_facts(column: Column) -> Facts:
-    """How one column is stored. Raw bytes are those of the elements: of variable-length ones, the pointers."""
+    """How one column is stored. Raw bytes count the stored elements: for variable-length columns, the pointers."""
     stored = column.info
     return {
         "name": stored.name,
@@ -124,7 +124,7 @@ def _table_lines(table: Facts) -> Iterator[tuple[str, str]]:
         yield "elsewhere", f"{other['name']} in {other['place'] or 'no known place'}"
     ratio = f", {raw / stored:.1f} to 1" if 0 < stored < raw else ""
     heap = any(column["variable_length"] for column in table["columns"])
-    beside = "; variable-length values are kept beside and not counted" if heap else ""
+    beside = "; variable-length values are stored separately and not counted" if heap else ""
     yield "size", f"{size_text(stored)} stored, {size_text(raw)} raw{ratio}{beside}"
 
 

@@ -1,4 +1,4 @@
-"""`ls`: the tables of a file, and what lies beside them."""
+"""`ls`: lists the tables of a file, and its other objects."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ def list_objects(file: str, as_json: bool) -> int:
 
 
 def ls_facts(file: File) -> Facts:
-    """Every table, and every object beside the tables, parents first."""
+    """Every table and every other object, parents first."""
     objects = list(_objects(file))
     tables = [entry["path"] for entry in objects if entry["kind"] == "table"]
     return {"file": file_facts(file), "tables": tables, "objects": objects}
 
 
 def _entry(path: str, kind: str, **known: Any) -> Facts:
-    """One line of `ls`: every key is always there."""
+    """One line of `ls`, with every key present."""
     keys = ("layout", "rows", "columns", "title", "shape", "type", "bytes", "target", "problem")
     return {"path": path, "kind": kind, **{key: known.get(key) for key in keys}}
 
 
 def _objects(file: File) -> Iterator[Facts]:
-    tables = set(file.tables())  # of a file whose root cannot be read, this is a CorruptError
+    tables = set(file.tables())  # raises CorruptError if the root of the file cannot be read
     foreign = file._consistent(file._foreign_tables)
     sparse = _sparse_arrays(file)
     inside: set[str] = set()  # groups that are columns of a table, or hold parts of them
@@ -93,14 +93,14 @@ def _objects(file: File) -> Iterator[Facts]:
 
 
 def _table_entry(file: File, path: str) -> tuple[Facts, set[str]]:
-    """The line of a table, and the names in its group that are parts of it."""
+    """The line for a table, and the names in its group that are parts of it."""
     try:
         table = file[path]
     except (FormatError, UnsupportedError) as error:
         return _entry(path, "table", problem=str(error)), set()
     parts = {column.link or column.name for column in table.info.members} | set(table._layout.parts)
     parts |= {column.categories.name for column in table.info.members if column.categories is not None}
-    parts = {name.split("/")[0] for name in parts}  # layouts may keep a part of a column further below
+    parts = {name.split("/")[0] for name in parts}  # layouts may store a part of a column further below
     serious = sum(problem.severity != "note" for problem in table.problems)
     try:
         n_bytes = sum(table[name].stored_bytes for name in table.info.by_name)
@@ -120,7 +120,7 @@ def _table_entry(file: File, path: str) -> tuple[Facts, set[str]]:
 
 
 def _foreign_entry(table: ForeignTable) -> Facts:
-    """The line of a table that no layout describes."""
+    """The line for a table that no layout describes."""
     size = {"rows": table.n_rows, "columns": table.n_columns, "bytes": table.stored_bytes}
     return _entry(table.path, "table", layout=table.kind, **size)
 
@@ -128,12 +128,12 @@ def _foreign_entry(table: ForeignTable) -> Facts:
 def _sparse_arrays(file: File) -> set[str]:
     try:
         return set(file.sparse_arrays())
-    except (UsageError, FormatError, UnsupportedError):  # of a stream, or of a file that our own walk cannot follow
+    except (UsageError, FormatError, UnsupportedError):  # in a stream, or in a file that our own parser cannot follow
         return set()
 
 
 def _sparse_entry(file: File, path: str) -> Facts:
-    """The line of a sparse array."""
+    """The line for a sparse array."""
     try:
         with open_sparse(file, path) as array:
             size = sum(record.size for record in array.records())
@@ -143,7 +143,7 @@ def _sparse_entry(file: File, path: str) -> Facts:
 
 
 def _link_entry(group: Any, path: str, link: Child) -> Facts | None:
-    """The line of what a link leads to; None for a group that can be opened, which has its own."""
+    """The line for the target of a link; None for a group that can be opened, which has its own line."""
     if link.kind == "group":
         broken = open_group(group, link.name) is None
         return _entry(path, "broken", problem="a group that cannot be opened") if broken else None
@@ -151,7 +151,7 @@ def _link_entry(group: Any, path: str, link: Child) -> Facts | None:
         return _array_entry(group, path, link.name)
     if link.kind in ("soft link", "external link"):
         return _entry(path, link.kind, target=_link_target(group, link.name))
-    problem = "the link leads to no object that can be opened" if link.kind == "broken" else None
+    problem = "the link does not lead to an object that can be opened" if link.kind == "broken" else None
     return _entry(path, link.kind, problem=problem)
 
 
@@ -180,7 +180,7 @@ def _link_target(group: Any, name: str) -> str | None:
 
 
 def show_ls(facts: Facts) -> None:
-    """The objects of a file, a line each, tables in bold."""
+    """Print the objects of a file, one per line, tables in bold."""
     console = open_console()
     objects = facts["objects"]
     n_tables = len(facts["tables"])

@@ -1,4 +1,5 @@
-"""Bars that follow work of more than a second on stderr, and go when it is done; nothing where that is no terminal."""
+"""Progress bars on stderr for work of more than a second, removed when it is done; none where stderr is not a
+terminal."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def counting_bytes(doing: str) -> Iterator[Progress]:
 
 @contextmanager
 def waiting(doing: str) -> Iterator[None]:
-    """A bar for work that does not say how far it is."""
+    """A bar for work that does not report its progress."""
     with _bar(doing, "nothing", None):
         yield
 
@@ -58,11 +59,11 @@ def _bar(doing: str, counted: Counted, total: int | None) -> Iterator[Progress]:
 
 
 def _unfollowed(_done: int, _total: int | None) -> None:
-    """Where there is no bar."""
+    """Used where there is no bar."""
 
 
 class _LateBar:
-    """A bar that is made when it is to be shown, in the thread of a timer: quick work does not load rich."""
+    """A bar created only when it is shown, in the thread of a timer: quick work does not load rich."""
 
     def __init__(self, doing: str, counted: Counted, total: int | None) -> None:
         self._doing, self._counted, self._planned = doing, counted, total
@@ -72,7 +73,7 @@ class _LateBar:
         self._lock = Lock()
 
     def show(self) -> None:
-        """Make the bar, unless the work is done."""
+        """Create the bar, unless the work is done."""
         bar = _new_bar(self._counted)
         with self._lock:
             if not self._over:
@@ -81,7 +82,7 @@ class _LateBar:
                 self._shown = bar
 
     def advance(self, done: int, total: int | None) -> None:
-        """So much is done. What was planned from the start is the end of the bar."""
+        """Report how much is done. The planned total, if known from the start, is the end of the bar."""
         with self._lock:
             self._done, self._total = done, total if total is not None else self._planned
             if self._shown is not None:
@@ -90,7 +91,7 @@ class _LateBar:
             self.stop()
 
     def stop(self) -> None:
-        """Take the bar away, for good."""
+        """Remove the bar for good."""
         with self._lock:
             self._over = True
             if self._shown is not None:

@@ -1,4 +1,4 @@
-"""`repack`: a file rewritten to its smallest form."""
+"""`repack`: rewrites a file to its smallest size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings as SARIF 2.1.0, the format in which checkers speak to code-review services."""
+"""Findings as SARIF 2.1.0, the format in which checkers report to code-review services."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLACES = {rule: place for place, rule in enumerate(ALL_RULES)}
 
 
 def document_of(rule: str) -> str:
-    """The document whose clauses a rule names."""
+    """The document whose clauses a rule cites."""
     return {"A": "AnnData", "D": "ArtifactDB"}.get(rule[:1], "HEP001")
 
 
@@ -33,7 +33,7 @@ def sarif_log(file: str, findings: Sequence[Finding], readable: bool) -> Facts:
 
 
 def _uri(file: str) -> str:
-    """A URI, or of a path without a root a reference to be read from where the checker ran."""
+    """A URI; for a relative path, a reference relative to where the checker ran."""
     if "://" in file:
         return file
     path = Path(file)

@@ -1,4 +1,4 @@
-"""`schema`: what the columns of a table mean."""
+"""`schema`: shows types, units, descriptions and categories of the columns of a table."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def tell_columns(file: str, table: str | None, as_json: bool, links: Links = "fo
 
 
 def schema_facts(table: Table) -> Facts:
-    """What the columns of a table mean."""
+    """Types, units, descriptions and categories of the columns of a table."""
     return {
         "path": table.path,
         "title": table.title,
@@ -80,7 +80,7 @@ def _n_categories(column: ColumnInfo) -> int | None:
 
 
 def _categories(column: Column) -> tuple[list[Any] | None, str | None]:
-    """The first few categories, None for a column without; or why they cannot be read."""
+    """The first few categories (None for a column without), or why they cannot be read."""
     if column.info.problem is not None:
         return None, None
     try:
@@ -94,7 +94,7 @@ def _categories(column: Column) -> tuple[list[Any] | None, str | None]:
 
 
 def show_schema(facts: Facts) -> None:
-    """What the columns of each table mean."""
+    """Print the columns of each table."""
     console = open_console()
     for number, table in enumerate(facts["tables"]):
         if number:

@@ -1,4 +1,4 @@
-"""`sparse`: arrays in sectioned chunks described, dumped and verified, which no HDF5 library reads."""
+"""`sparse`: describes, dumps and verifies arrays in sectioned chunks, which no HDF5 library reads."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from colonnade.sparse.boxes import Coordinates, Key
 from colonnade.table.show import size_text
 
 Run = tuple[list[int], list[int], slice]
-_MOST_VALUES = 12  # on a line
+_MOST_VALUES = 12  # per line
 
 
 def _names(file: str, name: str | None) -> list[str]:
-    """The array asked for, or all of the file."""
+    """The given array, or all of the file."""
     found = [name] if name is not None else find_sparse(file)
     if not found:
         raise NoTables(f"{file} holds no sparse arrays")
@@ -43,7 +43,7 @@ def _only(file: str, name: str | None) -> SparseArray:
 
 
 def parse_box_text(text: str | None) -> Key:
-    """A box as text: "0:10,:" or "3,..."."""
+    """Parse a box: "0:10,:" or "3,..."."""
     if text is None:
         return None
     parts: list[Any] = []
@@ -53,7 +53,7 @@ def parse_box_text(text: str | None) -> Key:
             parts.append(...)
             continue
         if len(words) > 3 or not all(word.lstrip("-").isdigit() or (not word and len(words) > 1) for word in words):
-            raise UsageError(f"{text!r} is no box: write START:STOP[:STEP] or a number for each dimension, with commas")
+            raise UsageError(f"{text!r} is not a box: write START:STOP[:STEP] or a number per dimension, with commas")
         numbers = [int(word) if word else None for word in words]
         parts.append(slice(*numbers) if len(numbers) > 1 else numbers[0])
     return tuple(parts)
@@ -102,7 +102,7 @@ def _facts(array: SparseArray) -> Facts:
 
 
 def _python(value: Any) -> Any:
-    """NumPy scalars and arrays as Python's own."""
+    """NumPy scalars and arrays as plain Python values."""
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
@@ -151,7 +151,8 @@ def dump_cells(file: str, name: str | None, box: str | None, as_json: bool) -> i
 
 
 def tell_defined(file: str, name: str | None, box: str | None, as_json: bool) -> int:
-    """Chunk by chunk, as the tools RFC proposes: POINT (a) and BLOCK (a)-(b), runs along the last dimension."""
+    """Print the defined elements chunk by chunk, as the tools RFC proposes: POINT (a) and BLOCK (a)-(b), runs along the
+    last dimension."""
     with _only(file, name) as array:
         parts = array.iter_defined(parse_box_text(box))
         if as_json:
@@ -178,7 +179,7 @@ def _plain(values: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def _runs(coords: Coordinates) -> Iterator[Run]:
-    """Elements that follow each other along the last dimension: first and last place, and which they are."""
+    """Elements that are adjacent along the last dimension: first and last coordinates, and which elements they are."""
     step = np.diff(coords, axis=0)
     cuts = (np.flatnonzero((step[:, :-1] != 0).any(axis=1) | (step[:, -1] != 1)) + 1).tolist()
     for start, stop in pairwise([0, *cuts, len(coords)]):
@@ -208,7 +209,7 @@ def convert_matrix(
 ) -> int:  # fmt: skip
     sizes = [part.strip() for part in chunks.lower().split("x")] if chunks is not None else None
     if sizes is not None and not all(part.isdigit() for part in sizes):
-        raise UsageError(f"{chunks!r} is no chunk: write it as 256x1024")
+        raise UsageError(f"{chunks!r} is not a chunk shape: write it as 256x1024")
     chunk = None if sizes is None else [int(part) for part in sizes]
     with waiting("converting"):
         done = convert(source, target, name=name, new_name=new_name, format=kind, chunks=chunk, filters=filters)

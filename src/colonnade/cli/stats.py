@@ -1,4 +1,4 @@
-"""`stats`: what the values of a table's columns are like."""
+"""`stats`: statistics of a table's columns."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def tell_stats(
 
 
 def _column_facts(column: Column, found: Found) -> Facts:
-    """What the values of one column are like, as plain data; every key is always there."""
+    """The statistics of one column as plain data, with every key present."""
     facts = {
         "name": column.name,
         "label": column.info.is_label,
@@ -106,7 +106,7 @@ def _plain(value: pa.Array | None) -> Any:
 
 
 def show_stats(facts: Facts) -> None:
-    """What the values of each column are like."""
+    """Print the statistics of each column."""
     console = open_console()
     show_title(console, {**facts, "path": facts["table"], "problem": None})
     console.print(rows_text(facts["n_rows"]))
@@ -140,7 +140,7 @@ def _column_cells(column: Facts) -> tuple[Text, ...]:
 
 
 def _value_text(column: Facts, value: Any) -> str:
-    """A least or greatest value; a time without the zeros behind its point."""
+    """A least or greatest value; a time without trailing zeros in its fraction."""
     if value is None:
         return ""
     kind = str(column["type"])

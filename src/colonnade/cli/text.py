@@ -1,6 +1,6 @@
-"""Facts as text for people: the console, cells that are safe for a terminal, and the lines several commands share.
+"""Facts as text: the console, cells that are safe for a terminal, and the lines several commands share.
 
-rich is loaded by what needs it. Rows side by side do not, so that `where` and `head` answer at once.
+rich is loaded only where it is needed. Rows side by side do not need it, so `where` and `head` answer at once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal")
 
 
 def open_console(stderr: bool = False) -> Console:
-    """A console that prints text as it is: nothing in a file's names is taken for markup."""
+    """A console that prints text as it is: names in a file are never interpreted as markup."""
     from rich.console import Console
 
     _escape_unknown(sys.stderr if stderr else sys.stdout)
@@ -40,13 +40,14 @@ def open_console(stderr: bool = False) -> Console:
 
 
 def _escape_unknown(stream: Any) -> None:
-    """Characters that the encoding of the stream does not have are escaped."""
+    """Escape characters that the encoding of the stream does not have."""
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="backslashreplace")
 
 
 def terminal_width() -> int:
-    """Columns of the terminal, found as rich does: what COLUMNS says, else those of a stream that is one, else 80."""
+    """The width of the terminal, found as rich does: COLUMNS if set, otherwise that of a stream that is a terminal,
+    otherwise 80."""
     said = os.environ.get("COLUMNS", "")
     if said.isdigit():
         return int(said)
@@ -61,7 +62,7 @@ def terminal_width() -> int:
 
 
 def say(text: str) -> None:
-    """A line of our own words about what was shown."""
+    """Print a line about what was shown."""
     click.echo(click.style(text, dim=True))
 
 
@@ -70,7 +71,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def cut(text: str, width: int = WIDEST_CELL) -> str:
-    """The text in so many columns of a terminal."""
+    """The text, cut to `width` columns of a terminal."""
     if cell_len(text) <= width:
         return text
     from rich.cells import set_cell_size
@@ -88,13 +89,13 @@ def cell_len(text: str) -> int:
 
 
 def value_text(value: Any) -> str:
-    """One plain value in a cell."""
+    """One plain value as the text of a cell."""
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, (bool, list, dict)) else cell_text(value)
     return cut(printable(text))
 
 
 def told_units(units: str | None) -> str:
-    """The units, but not those that the type of a timestamp says already."""
+    """The units, unless the type of a timestamp already states them."""
     return "" if units is None or " since " in units else units
 
 
@@ -106,14 +107,14 @@ def cell(text: str | None, style: str = "") -> Text:
 
 
 def lines(*parts: Text) -> Text:
-    """Cells under each other, the empty ones left out."""
+    """Cells under each other, without the empty ones."""
     from rich.text import Text
 
     return Text("\n").join([part for part in parts if part.plain])
 
 
 def new_grid(*heads: str, right: tuple[str, ...] = ()) -> Grid:
-    """An empty table of text; long cells are broken over lines."""
+    """An empty text table; long cells are wrapped."""
     from rich.table import Table as Grid
 
     grid = Grid(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold")
@@ -123,7 +124,7 @@ def new_grid(*heads: str, right: tuple[str, ...] = ()) -> Grid:
 
 
 def show_file(console: Console, facts: Facts, tables: int, others: int | None = None) -> None:
-    """The line about the file itself."""
+    """Print the line about the file itself."""
     beside = "" if others is None else f", {plural(others, 'other object')}"
     line = cell(facts["name"], "bold")
     line.append(f"  {size_text(facts['bytes'])}, {plural(tables, 'table')}{beside}")
@@ -131,7 +132,8 @@ def show_file(console: Console, facts: Facts, tables: int, others: int | None = 
 
 
 def show_title(console: Console, table: Facts) -> bool:
-    """Path, title and description of a table, or why it cannot be described; whether there is more to show."""
+    """Print path, title and description of a table, or why it cannot be described; returns whether there is more to
+    show."""
     line = cell(table["path"], "bold")
     if table["problem"]:
         console.print(line, soft_wrap=True)
@@ -146,7 +148,7 @@ def show_title(console: Console, table: Facts) -> bool:
 
 
 def show_columns(console: Console, grid: Grid, rows: Sequence[tuple[Text, ...]], n_columns: int) -> None:
-    """A grid with a row for each column of a table, and how many columns were left out."""
+    """Print a grid with one row per column of a table, and how many columns were left out."""
     for row in rows:
         grid.add_row(*row)
     console.print(grid)
@@ -174,7 +176,7 @@ class ReadColumn:
 
 @dataclass(frozen=True)
 class TextColumn:
-    """One column of text: its title, a line under that, its cells, all of one width."""
+    """One column of text: its title, a line under the title, its cells, all of one width."""
 
     title: str
     under: str
@@ -188,7 +190,7 @@ class TextColumn:
 
 
 def show_side_by_side(numbers: Sequence[int], found: Iterable[ReadColumn]) -> tuple[int, list[ReadColumn]]:
-    """Print the columns that fit beside the row numbers: how many did, and which could not be read."""
+    """Print the columns that fit next to the row numbers; returns how many did, and which could not be read."""
     shown = [f"{row:,}" for row in numbers]
     wide = max(len(text) for text in (*shown, "row"))
     unreadable: list[ReadColumn] = []
@@ -199,7 +201,7 @@ def show_side_by_side(numbers: Sequence[int], found: Iterable[ReadColumn]) -> tu
 
 
 def show_unreadable(columns: Sequence[ReadColumn]) -> None:
-    """A line for each column that could not be read."""
+    """Print a line for each column that could not be read."""
     if not columns:
         return
     console = open_console()
@@ -215,7 +217,7 @@ def columns_shown(n_shown: int, n_columns: int, n_unreadable: int) -> str:
 
 
 def _fitting(found: Iterable[ReadColumn], room: int, unreadable: list[ReadColumn]) -> list[TextColumn]:
-    """The first columns that fit into so many characters, at least one; no column after them is read."""
+    """The first columns that fit into `room` characters, at least one; no column after them is read."""
     chosen: list[TextColumn] = []
     for column in found:
         if column.problem is not None:
@@ -243,7 +245,7 @@ def _complex_text(value: Any) -> str:
 
 
 def _row_lines(numbers: list[str], wide: int, columns: list[TextColumn]) -> Iterator[str]:
-    """Two lines of titles and a line a row, aligned; made by hand, since rich is slow on many rows."""
+    """Two title lines and one line per row, aligned; without rich, which is slow on many rows."""
     gap = " " * GAP
     titles = [column.aligned(column.title) for column in columns]
     under = [column.aligned(column.under) for column in columns]

@@ -14,7 +14,7 @@ from colonnade.columns.keys import number_dtype
 
 
 def plain_values(array: pa.Array) -> list[Any]:
-    """Arrow values for JSON: None where missing, bytes as hex, times as ISO text, categories by name."""
+    """Arrow values for JSON: None where missing, bytes as hex, times as ISO strings, categories by name."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return plain_values(array.storage)
@@ -36,7 +36,7 @@ def plain_values(array: pa.Array) -> list[Any]:
 
 
 def plain_value(value: Any) -> Any:
-    """A Python value for JSON: NaN and infinities as text, bytes as hex, other things as their text."""
+    """A Python value for JSON: NaN and infinities as strings, bytes as hex, other objects as their str()."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -57,7 +57,7 @@ def _float_word(value: float) -> str:
 
 
 def _is_there(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which values are not missing, from Arrow's bits: its own question would load `pyarrow.compute`."""
+    """Which values are not missing, from Arrow's bitmap: Arrow's own function would load `pyarrow.compute`."""
     bits = array.buffers()[0]
     if bits is None:
         return np.ones(len(array), dtype=np.bool_)
@@ -84,7 +84,7 @@ def _plain_lists(array: pa.Array) -> list[Any]:
 
 
 def _plain_dates(array: pa.Array) -> list[Any]:
-    """ISO text for any year and unit, which Python's own datetime cannot do; a time zone is told in UTC."""
+    """ISO strings for any year and unit, which Python's datetime cannot do; times with a zone are given in UTC."""
     kind = array.type
     unit = kind.unit if pa.types.is_timestamp(kind) else "D" if pa.types.is_date32(kind) else "ms"
     stored = np.frombuffer(array.buffers()[1], "i4" if unit == "D" else "i8", array.offset + len(array))
@@ -97,6 +97,6 @@ def _plain_dates(array: pa.Array) -> list[Any]:
 
 
 def _plain_short_floats(array: pa.Array) -> list[Any]:
-    """Floats of 16 and 32 bits with the digits they have: 0.1, not 0.10000000149011612."""
+    """16-bit and 32-bit floats with the digits they have: 0.1, not 0.10000000149011612."""
     short = number_dtype(array.type).type
     return [None if value is None else plain_value(float(str(short(value)))) for value in array.to_pylist()]

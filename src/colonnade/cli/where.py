@@ -1,4 +1,4 @@
-"""`where`: the rows for which a predicate holds, shown, or written in another format batch by batch.
+"""`where`: shows the rows for which a predicate is true, or writes them in another format batch by batch.
 
 To add a format: a function from sink, schema and batches, and a line in WRITERS and ENDINGS.
 """
@@ -52,7 +52,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Question:
-    """The rows that were asked for: of a table of an open file, those that match, some columns, so many at most."""
+    """The requested rows: of a table of an open file, those that match, some columns, at most `most`."""
 
     file: File
     table: Table
@@ -64,7 +64,7 @@ class Question:
 
     @property
     def rows(self) -> Query:
-        """The rows, not looked for yet."""
+        """The rows, not searched yet."""
         chosen = self.query.select(self.names)
         return chosen if self.most is None else chosen.head(self.most)
 
@@ -75,7 +75,7 @@ class Question:
 
 def find_rows(file: str, given: Sequence[str], wish: Wish, trust: Trust, as_json: bool, links: Links = "folder") -> int:
     if (wish.explain or wish.row_numbers) and (wish.form or wish.out or (wish.explain and wish.row_numbers)):
-        raise UsageError("--explain and --row-numbers each print something else than rows: give one of them alone")
+        raise UsageError("--explain and --row-numbers each replace the rows: give only one of them")
     form = chosen_format(wish.form, wish.out)
     with open(file, trust=trust, links=links) as opened:
         question = _question(opened, given, wish)
@@ -91,7 +91,7 @@ def find_rows(file: str, given: Sequence[str], wish: Wish, trust: Trust, as_json
 
 def _question(file: File, given: Sequence[str], wish: Wish) -> Question:
     table, predicate = asked_matches(file, given, needed=True)
-    assert predicate is not None  # it was needed
+    assert predicate is not None  # it was required
     query = matching(file, table, predicate)
     return Question(
         file, table, predicate, query, asked_columns(table, wish.columns), wish.most, strict=bool(wish.columns)
@@ -102,7 +102,7 @@ def _question(file: File, given: Sequence[str], wish: Wish) -> Question:
 
 
 def tell_plan(facts: Facts, plan: Plan, as_json: bool) -> None:
-    """A plan as text, or beside other facts."""
+    """Print a plan as text, or with other facts as JSON."""
     if as_json:
         print_json({**facts, "plan": plan_facts(plan)})
         return
@@ -127,7 +127,7 @@ def plan_facts(plan: Plan) -> Facts:
 
 
 def print_row_numbers(question: Question, as_json: bool) -> int:
-    """The numbers of the rows, a line each."""
+    """Print the row numbers, one per line."""
     with waiting("searching"):
         numbers = question.rows.row_numbers()
     parts = _lists(numbers)
@@ -147,7 +147,7 @@ def _lists(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[list[int]]:
 
 
 def print_records(question: Question) -> int:
-    """The rows as records; what was found is kept as row numbers, the rows are read batch by batch."""
+    """Print the rows as records; matches are held as row numbers, and the rows are read batch by batch."""
     with waiting("searching"):
         found = question.rows[:]
         numbers = found.row_numbers()
@@ -193,7 +193,7 @@ def show_first(question: Question) -> int:
 
 
 def _total(question: Question, n_found: int) -> int | None:
-    """How many rows match; None when the user said how many to look for, and so many were found."""
+    """How many rows match; None if the user gave a limit and it was reached."""
     if n_found < (FIRST_ROWS if question.most is None else question.most):
         return n_found
     return question.query.count() if question.most is None else None
@@ -222,28 +222,28 @@ NOT_FOR_A_TERMINAL = ("arrow", "parquet")
 
 
 def chosen_format(form: str | None, out: str | None) -> str:
-    """The format that --format says, or the ending of --output; "table" when neither is given."""
+    """The format given by --format, or by the suffix of --output; "table" when neither is given."""
     if form == "table" and out is not None:
-        raise UsageError("the table is for the eye: write rows as csv, tsv, jsonl, arrow or parquet")
+        raise UsageError("the format table cannot be written to a file: choose csv, tsv, jsonl, arrow or parquet")
     if form is not None or out is None:
         return form or "table"
     ending = Path(out).suffix.lower()
     if ending not in ENDINGS:
-        raise UsageError(f"{out!r} ends in none of {', '.join(ENDINGS)}: say the format with --format")
+        raise UsageError(f"{out!r} ends in none of {', '.join(ENDINGS)}: give the format with --format")
     return ENDINGS[ending]
 
 
 def write_matches(question: Question, form: str, out: str | None, as_json: bool) -> int:
-    """Write the rows to a file, or to stdout, batch by batch; the exit code."""
+    """Write the rows to a file, or to stdout, batch by batch; returns the exit code."""
     if out is None or out == "-":
         if as_json:
-            raise UsageError(f"--json and --format {form} both print to stdout: choose one, or name a file with -o")
+            raise UsageError(f"--json and --format {form} both print to stdout: choose one, or give a file with -o")
         with _stdout(form) as sink:
             n_rows = _write(form, sink, question, quiet=sys.stdout.isatty())
         return FINE if n_rows else FINDINGS
     path = Path(out)
     if path.exists() and Path(question.file.name).exists() and path.samefile(question.file.name):
-        raise UsageError(f"{out} is the file that is read: write to another one")
+        raise UsageError(f"cannot write to {out}: it is the file that is read. Choose another one")
     with _file(path) as sink:
         n_rows = _write(form, sink, question)
     _tell_written(question, form, path, n_rows, as_json)
@@ -260,7 +260,7 @@ def _tell_written(question: Question, form: str, path: Path, n_rows: int, as_jso
 
 
 def _write(form: str, sink: pa.NativeFile, question: Question, quiet: bool = False) -> int:
-    """Write the batches, and follow them with a bar; the number of rows."""
+    """Write the batches, with a progress bar; returns the number of rows."""
     rows, n_rows = question.rows, 0
 
     def followed(progress: Progress) -> Batches:
@@ -280,17 +280,17 @@ def _write(form: str, sink: pa.NativeFile, question: Question, quiet: bool = Fal
 
 
 def _unfollowed(_done: int, _total: int | None) -> None:
-    """Where there is no bar."""
+    """Used where there is no bar."""
 
 
 def _batch_rows(question: Question) -> int:
-    """Rows of a batch: fewer of a very wide table."""
+    """Rows per batch: fewer for a very wide table."""
     width = sum(question.table[name].stored_type.size for name in question.names)
     return max(1, min(PART, BATCH_BYTES // max(width, 1)))
 
 
 def _feed(writer: Any, sink: pa.NativeFile, batches: Batches) -> None:
-    """Give all batches to a writer. One that is given up after an error must not end its file as if it were whole."""
+    """Give all batches to a writer. After an error the writer must not end its file as if it were complete."""
     try:
         for batch in batches:
             writer.write_batch(batch)
@@ -311,7 +311,8 @@ def _write_csv(sink: pa.NativeFile, schema: pa.Schema, batches: Batches, delimit
 
 
 def _csv_type(kind: pa.DataType, n_columns: int) -> pa.DataType:
-    """What a column is written from: numbers as they are, all else as text. Of an only column, all is text."""
+    """The type a column is written from: numbers unchanged, everything else as strings. A single column is all
+    strings."""
     if pa.types.is_dictionary(kind):
         return _csv_type(kind.value_type, n_columns)
     if pa.types.is_float16(kind):
@@ -324,7 +325,7 @@ def _csv_type(kind: pa.DataType, n_columns: int) -> pa.DataType:
 
 def _csv_batch(batch: pa.RecordBatch, texts: pa.Schema) -> pa.RecordBatch:
     arrays = [_csv_array(array, field.type) for array, field in zip(batch.columns, texts, strict=True)]
-    if len(arrays) == 1:  # a line with nothing on it would be passed over by readers; a text is quoted
+    if len(arrays) == 1:  # readers would skip an empty line; a string is quoted
         arrays = [arrays[0].fill_null("")]
     return pa.RecordBatch.from_arrays(arrays, schema=texts)
 
@@ -348,7 +349,7 @@ def _write_json_lines(sink: pa.NativeFile, schema: pa.Schema, batches: Batches) 
 
 
 def _write_arrow(sink: pa.NativeFile, schema: pa.Schema, batches: Batches) -> None:
-    """The file format into a file; into a pipe, which cannot go back, the stream format."""
+    """Write the file format into a file; into a pipe, which cannot seek, the stream format."""
     from pyarrow import ipc
 
     begin = ipc.new_file if isinstance(sink, _RegularFile) else ipc.new_stream
@@ -374,12 +375,13 @@ WRITERS: dict[str, Callable[[pa.NativeFile, pa.Schema, Batches], None]] = {
 
 
 class _RegularFile(pa.PythonFile):  # type: ignore[misc]
-    """A file of a format may be written to it, not only a stream."""
+    """Marks a sink that can take a file format, not only a stream."""
 
 
 @contextmanager
 def _file(path: Path) -> Iterator[pa.NativeFile]:
-    """A file that appears under its name when it is complete; what is no ordinary file is written as it is."""
+    """A file that appears under its name when it is complete; a target that is not a regular file is written
+    directly."""
     path = path.resolve()
     if path.exists() and not path.is_file():
         with open_device(path) as stream, _pipe(stream) as sink:
@@ -395,7 +397,7 @@ def _file(path: Path) -> Iterator[pa.NativeFile]:
 def _stdout(form: str) -> Iterator[pa.NativeFile]:
     terminal = sys.stdout.isatty()
     if terminal and form in NOT_FOR_A_TERMINAL:
-        raise UsageError(f"{form} is not for a terminal: name a file with -o, or send it to a program")
+        raise UsageError(f"cannot write {form} to a terminal: give a file with -o, or pipe it to a program")
     stream = sys.stdout.buffer
     with _pipe(_Terminal(stream) if terminal else stream) as sink:
         yield sink
@@ -411,7 +413,7 @@ def _pipe(stream: Any) -> Iterator[pa.NativeFile]:
 
 
 class _Pipe:
-    """Takes bytes, and tells how many there were, which Arrow's writers ask of a file."""
+    """Takes bytes, and reports how many there were, which Arrow's writers ask of a file."""
 
     closed = False
 
@@ -435,7 +437,7 @@ class _Pipe:
 
 
 class _Terminal:
-    """A terminal: control characters in what is written do not reach it raw."""
+    """A terminal: control characters in the output do not reach it raw."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
