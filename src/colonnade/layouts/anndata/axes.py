@@ -1,4 +1,4 @@
-"""The rows of obs and var belong together with other elements: a change of their number must not leave these behind."""
+"""Keeps obs and var of an AnnData object as long as X and the other elements that share their rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FRAMES = ("obs", "var")
 
 
 def check_axes(root: Any, table: str) -> None:
-    """Refuse a commit that leaves obs or var of a whole AnnData object longer or shorter than X and the others."""
+    """Refuse a commit that leaves obs or var of an AnnData object longer or shorter than X and the other elements."""
     parts = [part for part in table.split("/") if part and part != names.OTHER_FACE]
     if not parts or parts[-1] not in FRAMES:
         return

@@ -1,4 +1,4 @@
-"""An AnnData data frame to a TableInfo, leniently: what breaks a rule is noted, what can be read is read.
+"""Describes an AnnData data frame as a TableInfo. Lenient: breaches of rules are noted, and what is readable is used.
 
 No element of a column is read. A column is a dataset, or a group of two: codes and categories, or values and mask.
 In version 0.1.0 a categorical is a dataset of codes with a reference to its categories. Only hard links are followed.
@@ -30,9 +30,9 @@ from colonnade.model import CategoriesInfo, ColumnInfo, TableInfo, unreadable_co
 
 @dataclass(frozen=True)
 class _Parts:
-    """The datasets of a column: its rows, and its categories or its mask. `ordered` is of the categories.
+    """The datasets of a column: its rows, and its categories or its mask. `ordered` applies to the categories.
 
-    `pandas` is the note of what pandas makes of nullable strings: `na-value` says what a missing one is, NA by default.
+    `pandas` is the pandas metadata of nullable strings. It depends on `na-value`, the missing value (NA by default).
     """
 
     rows: Any
@@ -44,17 +44,17 @@ class _Parts:
 
 
 def is_table(group: Any) -> bool:
-    """Whether the group says that it is a data frame, of whatever version."""
+    """Whether the group declares itself a data frame, of any version."""
     return attributes.read_text(group, names.ENCODING_TYPE) == names.DATAFRAME
 
 
 def describe(group: Any, path: str) -> TableInfo:
-    """The frame as plain data. A version that is not known is an UnsupportedError."""
+    """The frame as plain data. Raises UnsupportedError for an unknown version."""
     return _Description(group, path).table()
 
 
 class _Description(FrameDescription):
-    """One walk over a frame's group, collecting what is wrong on the way."""
+    """One pass over a frame's group, which collects the problems it finds."""
 
     layout = "anndata"
 
@@ -108,20 +108,20 @@ class _Description(FrameDescription):
         return list(dict.fromkeys(order))
 
     def _column(self, name: str) -> ColumnInfo | None:
-        """One member as a column, with a problem when it cannot be read as one; None when there is nothing."""
+        """One member as a column, with a problem if it cannot be read as one; None if it does not exist."""
         try:
             if "/" in name and names.is_link_name(name):
-                self.note("warning", "column-order holds a path, where a name belongs", name)
+                self.note("warning", "column-order contains a path instead of a name", name)
             return _described(name, _parts(self.group, name))
         except Unfit as error:
-            self.note("error", f"this is no column: {error}", name)
+            self.note("error", f"this is not a column: {error}", name)
             return None if isinstance(error, Absent) else unreadable_column(name, str(error))
 
 
 def _parts(group: Any, name: str) -> _Parts:
     """The datasets that a column is made of."""
     if not names.is_link_name(name):
-        raise Absent(f"{name!r} is no name of a member of the frame")
+        raise Absent(f"{name!r} cannot be the name of a member of the frame")
     *folders, last = name.split("/")
     for folder in folders:
         group = open_group(group, folder) if hard_kind(group, folder) == "group" else None
@@ -144,7 +144,7 @@ def _dataset_parts(group: Any, name: str) -> _Parts:
     references = attributes.read_references(rows, names.LEGACY_CATEGORIES)
     categories = dereference(rows, references[0]) if references else None
     if categories is None or not is_dataset(categories):
-        raise Unfit("its categories are not there")
+        raise Unfit("its categories do not exist")
     ordered = bool(attributes.read_flag(categories, names.ORDERED))
     return _Parts(rows, categories, f"__categories/{name}", ordered=ordered)
 
@@ -156,7 +156,7 @@ def _group_parts(group: Any, name: str) -> _Parts:
     if kind == names.CATEGORICAL:
         categories = open_categories(group)
         if categories is None:
-            raise Unfit("its categories are not there")
+            raise Unfit("its categories do not exist")
         ordered = bool(attributes.read_flag(group, names.ORDERED))
         return _Parts(member_of(group, "codes"), categories, f"{name}/categories", ordered=ordered)
     if kind in names.NULLABLE:
@@ -169,12 +169,12 @@ def _group_parts(group: Any, name: str) -> _Parts:
 
 
 def encoding(node: Any) -> tuple[str | None, str | None]:
-    """What an object says that it is: its encoding-type and encoding-version."""
+    """The encoding-type and encoding-version of an object."""
     return attributes.read_text(node, names.ENCODING_TYPE), attributes.read_text(node, names.ENCODING_VERSION)
 
 
 def open_categories(group: Any) -> Any | None:
-    """The dataset of the categories of a categorical. Of nullable strings the values: no category is ever missing."""
+    """The categories dataset of a categorical; for nullable strings their values, because no category is missing."""
     kind = hard_kind(group, "categories")
     if kind == "dataset":
         return open_dataset(group, "categories")
@@ -230,7 +230,7 @@ def rows_of(group: Any, name: str) -> Any | None:
 
 
 def unread_attributes(group: Any) -> dict[str, object]:
-    """The attributes of the group that AnnData gives no meaning: the user's own."""
+    """The user's own attributes of the group: those that AnnData does not define."""
     return {
         name: attributes.read(group, name) for name in attributes.names(group) if name not in names.GROUP_ATTRIBUTES
     }

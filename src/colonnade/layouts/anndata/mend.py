@@ -1,4 +1,4 @@
-"""What can be mended in an AnnData data frame without touching data: its search indexes."""
+"""Repairs of an AnnData data frame that do not touch data: its search indexes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from colonnade.layouts.named_indexes import index_plans, remove_planned
 
 
 def bad_indexes(frame: SeenFrame, wrong: Collection[str]) -> list[IndexPlan]:
-    """The indexes that must go. `wrong` are the names of those whose contents are wrong.
+    """The indexes to remove. `wrong` are the names of those whose contents are wrong.
 
-    A frame that shows the columns of a table inside it has none of its own: that table is the one to be indexed.
+    A frame that is a view of a HEP001 table inside it gets no new indexes: that table is the one to index.
     """
     may_build = not exists(frame.group, names.OTHER_FACE)
     return index_plans(search_indexes(frame.group, frame.info), frame.info, "A15", wrong, may_build)

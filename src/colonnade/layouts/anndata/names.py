@@ -1,4 +1,4 @@
-"""The names AnnData gives to attributes and members of its elements, and those that a frame's columns may have."""
+"""The attribute and member names of AnnData elements, and the names that columns of a frame may have."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ INDEX = "_index"
 COLUMN_ORDER = "column-order"
 ORDERED = "ordered"
 LEGACY_CATEGORIES = "categories"
-OLD_FORMAT, OLD_SHAPE = "h5sparse_format", "h5sparse_shape"  # of sparse matrices before 0.7
+OLD_FORMAT, OLD_SHAPE = "h5sparse_format", "h5sparse_shape"  # sparse matrices before 0.7
 GROUP_ATTRIBUTES = (ENCODING_TYPE, ENCODING_VERSION, INDEX, COLUMN_ORDER)
 NA_VALUE = "na-value"
 COLUMN_ATTRIBUTES = (ENCODING_TYPE, ENCODING_VERSION, ORDERED, LEGACY_CATEGORIES, NA_VALUE)
-# What a column is, by its encoding-type and encoding-version: datasets, then groups.
+# The kinds of columns, as encoding-type and encoding-version: datasets, then groups.
 ARRAY = ("array", "0.2.0")
 STRINGS = ("string-array", "0.2.0")
 CATEGORICAL = ("categorical", "0.2.0")
@@ -29,7 +29,7 @@ NULLABLE_INTEGERS = ("nullable-integer", "0.1.0")
 NULLABLE_BOOLEANS = ("nullable-boolean", "0.1.0")
 NULLABLE_STRINGS = ("nullable-string-array", "0.1.0")
 NULLABLE = (NULLABLE_INTEGERS, NULLABLE_BOOLEANS, NULLABLE_STRINGS)
-# Every pair that anndata reads, of groups and of datasets; MuData's own beside them.
+# Every pair that anndata reads, for groups and for datasets, and that of MuData.
 OF_GROUPS = (
     ("anndata", "0.1.0"), ("raw", "0.1.0"), ("MuData", "0.1.0"), ("dict", "0.1.0"), ("csr_matrix", "0.1.0"),
     ("csc_matrix", "0.1.0"), ("dataframe", "0.1.0"), ("dataframe", "0.2.0"), CATEGORICAL, *NULLABLE,
@@ -39,10 +39,10 @@ OF_DATASETS = (
     ("array", "0.2.0"), ("rec-array", "0.2.0"), ("string-array", "0.2.0"), ("numeric-scalar", "0.2.0"),
     ("string", "0.2.0"), ("bytes", "0.2.0"), ("null", "0.1.0"),
 )  # fmt: skip
-# Groups whose members are elements themselves, each marked.
+# Groups whose members are elements themselves, each with its own encoding attributes.
 HOLDING = ("anndata", "raw", "dict", "categorical", "nullable-integer", "nullable-boolean", "nullable-string-array")
 MATRICES = (("csr_matrix", "0.1.0"), ("csc_matrix", "0.1.0"))
-# Members of a frame that are no columns: anndata reads only what column-order and _index name.
+# Members of a frame that are not columns: anndata reads only what column-order and _index name.
 UNNAMED = "_index"
 SEARCH_INDEXES = "_search_indexes"
 OTHER_FACE = "_hep001"
@@ -51,25 +51,25 @@ NO_COLUMNS = (SEARCH_INDEXES, OTHER_FACE, LEGACY_CATEGORIES_GROUP)
 
 
 def is_link_name(name: str) -> bool:
-    """Whether a name of column-order can be one link; older files have paths there, of which each part must be one."""
+    """Whether a name in column-order can be a link name. Older files have paths there: each part must be one."""
     return all(part not in ("", ".") and "\0" not in part for part in name.split("/"))
 
 
 def check_name(name: str, _allow_reserved: bool = False) -> None:
-    """Refuse a name that anndata would take for a path, that HDF5 cannot link, or that has a meaning already."""
+    """Refuse a name that anndata would read as a path, that HDF5 cannot link, or that is reserved."""
     if "/" in name or not is_link_name(name):
-        problem = "is empty, '.', or holds '/' or NUL: anndata would take it for a path"
+        problem = "is empty, '.', or contains '/' or NUL: anndata would read it as a path"
     elif not is_utf8(name):
-        problem = "is not UTF-8 text"
+        problem = "is not valid UTF-8"
     elif name in NO_COLUMNS:
-        problem = "has a meaning of its own in a frame"
+        problem = "is reserved in a frame"
     else:
         return
     raise DataError(f"column name {name!r} {problem}: rename the column", column=name)
 
 
 def check_members(columns: Sequence[str], labels: Sequence[str], text: TableText) -> None:
-    """Refuse what a frame has no place for: several row labels, texts of its own, a column called `_index`."""
+    """Refuse what a frame cannot store: several row labels, a title or description, a column named `_index`."""
     check_labels_and_texts(labels, text, FRAME, "row labels")
     if UNNAMED in columns:
-        raise DataError(f"a column cannot be called {UNNAMED!r}, which is the name of row labels", column=UNNAMED)
+        raise DataError(f"a column cannot be named {UNNAMED!r}, which is the name of row labels", column=UNNAMED)

@@ -1,7 +1,7 @@
-"""Every rule for AnnData's elements, with the functions that look for a breach.
+"""All rules for AnnData elements, with the functions that look for breaches.
 
-The clauses are the headings of AnnData's specification (see docs/checking.md). A check looks at any element, and has
-nothing to say of those that it is not about. To add a rule: a function, and a line here.
+The clauses are the headings of AnnData's specification (see docs/checking.md). Every check is called for every element
+and yields nothing for those it does not apply to. To add a rule, add a function and an entry here.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from colonnade.layouts.anndata.rules_values import unread
 from colonnade.layouts.anndata.seen import SeenElement, elements
 from colonnade.model import Breach, Rule
 
-_ANEW = "Write the element anew."
+_ANEW = "Write the element again."
 
 RULES: tuple[Rule, ...] = (
     Rule(
         "A1",
         "Encoding metadata",
-        "An element says what it is by encoding-type and encoding-version, scalar texts that are a known pair.",
-        "Write the element anew; a later version needs a later reader.",
+        "An element has the scalar strings encoding-type and encoding-version, which are a known pair.",
+        "Write the element again; a later version needs a later reader.",
         (own.pair_is_known,),
     ),
     Rule(
         "A2",
         "AnnData group",
-        "An AnnData object has the frames obs and var; X, layers, obsm, varm, obsp, varp and raw are as long as they.",
-        "Write the member anew, or move what does not belong there into uns.",
+        "An AnnData object has the frames obs and var; X, layers, obsm, varm, obsp, varp and raw match their lengths.",
+        "Write the member again, or move what does not belong there into uns.",
         (own.anndata_has_its_members, own.raw_has_its_members, own.axes_agree),
     ),
     Rule(
         "A3",
         "Dense arrays",
-        "An array is a dataset with a shape, a rec-array one of records; their values can be read.",
+        "An array is a dataset with a shape, a rec-array a dataset of records; their values can be read.",
         _ANEW,
         (arrays.arrays_are_arrays,),
         deep=True,
@@ -49,58 +49,58 @@ RULES: tuple[Rule, ...] = (
         "A4",
         "Sparse arrays (CSR/CSC)",
         "A sparse matrix has a shape, and data, indices and indptr of rank 1 that agree with it and with each other.",
-        "Write the matrix anew from where it came from; do not give it to SciPy.",
+        "Write the matrix again from its source; do not give it to SciPy.",
         (matrices.matrix_has_its_parts, matrices.bounds_are_kept),
         deep=True,
     ),
     Rule(
         "A5",
         "DataFrames",
-        "A data frame has _index, a scalar text that names its row labels, and column-order, an array of texts.",
-        "Write both attributes; anndata reads no frame without them.",
+        "A data frame has _index, a scalar string that names its row labels, and column-order, an array of strings.",
+        "Write both attributes; anndata cannot read a frame without them.",
         (frames.attributes_name_index_and_columns,),
     ),
     Rule(
         "A6",
         "DataFrames",
-        "column-order holds names of members of the frame, each once, and no paths.",
+        "column-order contains names of members of the frame, each once, and no paths.",
         "Rename the column.",
         (frames.names_are_names,),
     ),
     Rule(
         "A7",
         "DataFrames",
-        "Every column is an array of rank 1, or a categorical or nullable group; all have one length.",
-        "Write the column anew with the rows of the frame.",
+        "Every column is an array of rank 1, or a categorical or nullable group; all have the same length.",
+        "Write the column again with the rows of the frame.",
         (frames.columns_are_there,),
     ),
     Rule(
         "A8",
         "Categorical arrays; Legacy categorical columns",
-        "A categorical has integer codes, each that of a category or -1, distinct categories, and a flag ordered.",
-        "Write the categorical anew.",
+        "A categorical has integer codes (the number of a category, or -1), distinct categories, and a flag ordered.",
+        "Write the categorical again.",
         (arrays.categorical_has_its_parts, arrays.old_categories_are_there, arrays.codes_are_categories),
         deep=True,
     ),
     Rule(
         "A9",
         "String arrays; Scalars",
-        "A string-array and a string are texts of variable length, UTF-8.",
-        "Write it anew; readers know other texts too, but other tools may not.",
+        "A string-array and a string are UTF-8 strings of variable length.",
+        "Write it again; anndata reads other string types too, but other tools may not.",
         (arrays.texts_are_texts,),
         deep=True,
     ),
     Rule(
         "A10",
         "Nullable arrays",
-        "A nullable array has values and a mask of booleans of one length; na-value is NA or NaN.",
+        "A nullable array has values and a boolean mask of the same length; na-value is NA or NaN.",
         _ANEW,
         (arrays.nullable_has_its_parts,),
     ),
     Rule(
         "A11",
         "Scalars",
-        "Scalars have a scalar dataspace, numeric ones hold a number; a null has no dataspace.",
+        "Scalars have a scalar dataspace, numeric scalars hold a number; a null has a null dataspace.",
         _ANEW,
         (arrays.scalars_are_scalars, arrays.nulls_hold_nothing),
         deep=True,
@@ -116,40 +116,40 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "A13",
         "Mappings / dict",
-        "Members of an AnnData object, a mapping or a frame are elements, and say so.",
-        "Write the member anew by a library that marks it.",
+        "Members of an AnnData object, a mapping or a frame are elements with encoding attributes.",
+        "Write the member again with a library that writes encoding attributes.",
         (own.members_are_marked,),
     ),
     Rule(
         "A14",
         "DataFrames",
-        "A table of another layout that says it is a data frame shows labels to readers of AnnData.",
-        "Take encoding-type from the table, or write it so that both read it (see docs/decisions.md).",
+        "A table of another layout that declares itself a data frame shows labels to AnnData readers.",
+        "Remove encoding-type from the table, or write it so that both can read it (see docs/decisions.md).",
     ),
     Rule(
         "A15",
         "none: colonnade's own",
-        "A search index of a data frame names its column, refers to the rows of it, and suits them.",
-        "`colonnade fix` builds the index anew, or drops it; nothing is lost, an index holds no data.",
+        "A search index of a data frame names its column, refers to its rows, and matches them.",
+        "`colonnade fix` rebuilds or drops the index. No data is lost: an index holds none.",
         (indexes.indexes_suit,),
     ),
     Rule(
         "A16",
         "none: colonnade's own",
-        "A frame around a HEP001 table shows what the table says: the same columns, labels and missing rows.",
-        "`colonnade fix` makes the frame show what the table says; where the frame is right, change the table first.",
+        "A frame around a HEP001 table agrees with the table: the same columns, labels and missing rows.",
+        "`colonnade fix` updates the frame from the table; if the frame is right, change the table first.",
         deep=True,
     ),
 )  # fmt: skip
 
-# What AnnData's specification asks for and no file is held to.
+# Recommendations of AnnData's specification that are not checked.
 NOT_SHOWN: dict[str, str] = {
     "shared chunks": "columns SHOULD share chunks; anndata itself chunks each column by its size",
 }
 
 
 def breaches(one: SeenElement) -> Iterator[tuple[str, Breach]]:
-    """What is wrong with an element, with the rule that says so. What cannot be read is a breach of H1."""
+    """Yield the breaches of an element with their rules. What cannot be read is a breach of H1."""
     if one.kind == "dataset" and isinstance(one.header, str):
         yield "H1", Breach("error", one.path, one.header)
         return
@@ -160,13 +160,13 @@ def breaches(one: SeenElement) -> Iterator[tuple[str, Breach]]:
             except UnsupportedError as error:
                 found = [unread(one.path, error)]
             except (*BROKEN, ColonnadeError, MemoryError) as error:
-                found = [("H1", Breach("error", one.path, f"this cannot be looked at: {error}", str(error)))]
+                found = [("H1", Breach("error", one.path, f"this cannot be checked: {error}", str(error)))]
             yield from found
 
 
 def beside(
     group: Any, path: str, deep: bool, rows_read: bool
 ) -> Iterator[tuple[SeenElement, list[tuple[str, Breach]]]]:
-    """Every element of a group but frames, with what is wrong with it."""
+    """Yield every element of a group except frames, with its breaches."""
     for one in elements(group, path, deep, rows_read):
         yield one, list(breaches(one))

@@ -1,4 +1,4 @@
-"""Rules for arrays: A3 plain ones, A8 categoricals, A9 texts, A10 nullable ones, A11 scalars, A12 awkward ones."""
+"""The rules for arrays: A3 plain, A8 categorical, A9 strings, A10 nullable, A11 scalars, A12 awkward."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def _kind(one: SeenElement) -> str | None:
 
 
 def arrays_are_arrays(one: SeenElement) -> Iterator[Breach]:
-    """A3: an array has a shape, records are a compound; every value can be read."""
+    """A3: an array has a shape, a rec-array holds a compound type; every value can be read."""
     if one.kind != "dataset" or one.type not in ("array", "rec-array") or one.stored is None:
         return
     if one.is_null:
-        yield Breach("error", one.path, "an array holds nothing, not even a shape", one.shape_text, "an array")
+        yield Breach("error", one.path, "an array has no shape", one.shape_text, "an array")
     elif one.type == "rec-array" and _kind(one) not in ("compound", "complex"):
-        yield Breach("error", one.path, "a rec-array holds records", _type_text(one), "a compound")
+        yield Breach("error", one.path, "a rec-array must hold records", _type_text(one), "a compound")
     elif one.deep and not one.rows_read:
         read_all(one)
 
@@ -53,7 +53,7 @@ def arrays_are_arrays(one: SeenElement) -> Iterator[Breach]:
 
 
 def categorical_has_its_parts(one: SeenElement) -> Iterator[Breach]:
-    """A8: codes are integers of rank 1, categories an array of rank 1, `ordered` a truth value."""
+    """A8: codes are integers of rank 1, categories an array of rank 1, `ordered` a boolean."""
     if not one.is_a(names.CATEGORICAL) or one.kind != "group":
         return
     codes, categories = one.member("codes"), one.member("categories")
@@ -65,7 +65,7 @@ def categorical_has_its_parts(one: SeenElement) -> Iterator[Breach]:
         yield Breach("error", one.path, "a categorical has no categories of rank 1", found, "an array of rank 1")
     held = one.attribute(names.ORDERED)
     if held is None or held.type is None or held.type.kind not in ("boolean", "integer") or len(held.values) != 1:
-        yield Breach("error", one.path, "ordered is no truth value", stored_as(held), "a scalar boolean")
+        yield Breach("error", one.path, "ordered is not a boolean", stored_as(held), "a scalar boolean")
 
 
 def _is_flat(categories: SeenElement) -> bool:
@@ -73,17 +73,17 @@ def _is_flat(categories: SeenElement) -> bool:
 
 
 def old_categories_are_there(one: SeenElement) -> Iterator[Breach]:
-    """A8: the reference of an old column of codes leads to its categories."""
+    """A8: the reference of a legacy column of codes leads to its categories."""
     held = one.attribute(names.LEGACY_CATEGORIES)
     if one.kind != "dataset" or held is None or not held.is_references:
         return
     target = dereference(one.node, held.values[0]) if held.values else None
     if target is None or not is_dataset(target):
-        yield Breach("error", one.path, "`categories` refers to no dataset", "a reference that leads nowhere", "labels")
+        yield Breach("error", one.path, "`categories` does not refer to a dataset", "a broken reference", "labels")
 
 
 def codes_are_categories(one: SeenElement) -> Iterator[Breach]:
-    """A8, in values: every code is that of a category, or -1; no category is there twice."""
+    """A8 (deep): every code is that of a category, or -1; no category occurs twice."""
     if not one.deep or not one.is_a(names.CATEGORICAL) or one.kind != "group":
         return
     codes, categories = one.member("codes"), one.member("categories")
@@ -95,7 +95,7 @@ def codes_are_categories(one: SeenElement) -> Iterator[Breach]:
         yield from _wrong_codes(codes, categories.length)
     twice = repeated_values(categories)
     if twice is not None:
-        message = "a category is there twice: pandas, and so anndata, refuses it"
+        message = "a category occurs twice: pandas, and so anndata, refuses it"
         yield Breach("error", categories.path, message, twice, "distinct categories")
 
 
@@ -104,7 +104,7 @@ def _wrong_codes(codes: SeenElement, n_categories: int) -> Iterator[Breach]:
         wrong = (block < -1) | (block >= n_categories)
         if wrong.any():
             place = int(wrong.argmax())
-            message = f"row {start + place}: a code of none of the {n_categories} categories"
+            message = f"row {start + place}: the code is outside the {n_categories} categories"
             yield Breach("error", codes.path, message, str(block[place]), f"-1 to {n_categories - 1}")
             return
 
@@ -113,15 +113,15 @@ def _wrong_codes(codes: SeenElement, n_categories: int) -> Iterator[Breach]:
 
 
 def texts_are_texts(one: SeenElement) -> Iterator[Breach]:
-    """A9: a string-array and a string are texts of variable length, UTF-8."""
+    """A9: a string-array and a string are UTF-8 strings of variable length."""
     if one.kind != "dataset" or one.type not in ("string-array", "string") or one.stored is None:
         return
-    expected = "text of variable length, UTF-8"
+    expected = "strings of variable length, UTF-8"
     if one.is_null or _kind(one) not in TEXTS:
-        yield Breach("error", one.path, f"a {one.type} holds no texts", _type_text(one), expected)
+        yield Breach("error", one.path, f"a {one.type} does not hold strings", _type_text(one), expected)
         return
     if _kind(one) != "text" or one.stored.type.charset != "utf-8":
-        message = f"a {one.type} is stored as another kind of text"
+        message = f"a {one.type} is stored as another string type"
         yield Breach("warning", one.path, message, f"{_type_text(one)}, {one.stored.type.charset}", expected)
     if one.deep and not one.rows_read:
         read_all(one)
@@ -131,7 +131,7 @@ def texts_are_texts(one: SeenElement) -> Iterator[Breach]:
 
 
 def nullable_has_its_parts(one: SeenElement) -> Iterator[Breach]:
-    """A10: values of the right kind and a mask of booleans, of one shape; na-value is NA or NaN."""
+    """A10: values of the right kind and a boolean mask of the same shape; na-value is NA or NaN."""
     if not one.is_a(*names.NULLABLE) or one.kind != "group":
         return
     values, mask = one.member("values"), one.member("mask")
@@ -154,19 +154,19 @@ def nullable_has_its_parts(one: SeenElement) -> Iterator[Breach]:
 
 
 def scalars_are_scalars(one: SeenElement) -> Iterator[Breach]:
-    """A11: scalars are datasets of one element and no axis; of numbers, if they say so."""
+    """A11: scalars are datasets of one element without axes; a numeric-scalar is a number."""
     if one.kind != "dataset" or one.type not in ("numeric-scalar", "string", "bytes") or one.stored is None:
         return
     if not one.is_scalar:
-        yield Breach("error", one.path, f"a {one.type} is no scalar", one.shape_text, "a scalar dataspace")
+        yield Breach("error", one.path, f"a {one.type} is not a scalar", one.shape_text, "a scalar dataspace")
     elif one.type == "numeric-scalar" and _kind(one) not in NUMBERS:
-        yield Breach("error", one.path, "a numeric-scalar is no number", _type_text(one), "a number")
+        yield Breach("error", one.path, "a numeric-scalar is not a number", _type_text(one), "a number")
     elif one.deep:
         read_all(one)
 
 
 def nulls_hold_nothing(one: SeenElement) -> Iterator[Breach]:
-    """A11: null has no dataspace."""
+    """A11: a null has a null dataspace."""
     if one.kind == "dataset" and one.type == "null" and not one.is_null:
         yield Breach("error", one.path, "a null holds elements", one.shape_text, "a null dataspace")
 
@@ -175,24 +175,24 @@ def nulls_hold_nothing(one: SeenElement) -> Iterator[Breach]:
 
 
 def awkward_has_its_buffers(one: SeenElement) -> Iterator[Breach]:
-    """A12: form is JSON, length a count, and the buffers that the form names are there."""
+    """A12: form is JSON, length is a count, and the buffers that the form names exist."""
     if one.type != "awkward-array" or one.kind != "group":
         return
     held = one.attribute("length")
     if held is None or not held.is_integer or len(held.values) != 1 or held.values[0] < 0:
-        yield Breach("error", one.path, "length is no count", stored_as(held), "a scalar integer from 0")
+        yield Breach("error", one.path, "length is not a count", stored_as(held), "a scalar integer from 0")
     text = one.text("form")
     try:
         form = json.loads(text) if text is not None else None
     except (ValueError, RecursionError):
         form = None
     if not isinstance(form, dict):
-        yield Breach("error", one.path, "form is no JSON of a form", stored_as(one.attribute("form")), "JSON")
+        yield Breach("error", one.path, "form is not valid JSON of a form", stored_as(one.attribute("form")), "JSON")
         return
     there = {child.name for child in one.children if child.kind == "dataset"}
     for name in _buffers(form, DEEPEST_FORM):
         if name not in there:
-            yield Breach("error", one.path, f"the buffer {name!r} is not there", "no such dataset", "a buffer")
+            yield Breach("error", one.path, f"the buffer {name!r} does not exist", "no such dataset", "a buffer")
     if one.deep:
         for _, member in one.members():
             if member.kind == "dataset" and member.stored is not None:

@@ -1,4 +1,4 @@
-"""Rules for what every element says of itself, and for AnnData objects and mappings: A1, A2, A13."""
+"""The rules A1, A2 and A13: the encoding attributes of all elements, AnnData objects and mappings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from colonnade.model import Breach
 
 KNOWN_TYPES = {pair[0] for pair in (*names.OF_GROUPS, *names.OF_DATASETS)}
 ROOT_MEMBERS = ("X", "layers", "obs", "obsm", "obsp", "raw", "uns", "var", "varm", "varp")
-# Which axes of the members of a mapping must be as long as obs (0) and var (1), by their place.
+# For each mapping: the axes of its members in order, which must be as long as obs (0) or var (1).
 AXES = {"layers": (0, 1), "obsm": (0,), "varm": (1,), "obsp": (0, 0), "varp": (1, 1)}
 
 
@@ -21,7 +21,7 @@ AXES = {"layers": (0, 1), "obsm": (0,), "varm": (1,), "obsp": (0, 0), "varp": (1
 
 
 def pair_is_known(one: SeenElement) -> Iterator[Breach]:
-    """A1: encoding-type and encoding-version are texts, and a pair that is known for a group, or for a dataset."""
+    """A1: encoding-type and encoding-version are strings, and a known pair for a group or for a dataset."""
     kind, version = one.encoding
     if not one.is_marked or _is_of_hep001(one):
         return
@@ -32,33 +32,33 @@ def pair_is_known(one: SeenElement) -> Iterator[Breach]:
         yield from _no_text(one, names.ENCODING_VERSION)
     elif version is not None and (kind, version) not in known:
         expected = ", ".join(sorted(pair[1] for pair in known if pair[0] == kind)) or f"an element that is a {one.kind}"
-        message = f"a {one.kind} of encoding-type {kind!r} and version {version!r} is not known: readers refuse it"
+        message = f"a {one.kind} of encoding-type {kind!r} and version {version!r} is unknown: readers refuse it"
         yield Breach("error", one.path, message, f"{kind!r}, {version!r}", expected)
 
 
 def _is_of_hep001(one: SeenElement) -> bool:
-    """Whether these are the categories of a HEP001 table, which say "categorical" too, and no version."""
+    """Whether these are the categories of a HEP001 table, which are also marked "categorical", but without version."""
     return one.kind == "dataset" and one.type == "categorical" and one.attribute(names.ENCODING_VERSION) is None
 
 
 def _no_text(one: SeenElement, name: str) -> Iterator[Breach]:
-    message = f"{name} is missing, or is no scalar text"
-    yield Breach("error", one.path, message, stored_as(one.attribute(name)), "a scalar text")
+    message = f"{name} is missing, or is not a scalar string"
+    yield Breach("error", one.path, message, stored_as(one.attribute(name)), "a scalar string")
 
 
 def members_are_marked(one: SeenElement) -> Iterator[Breach]:
-    """A13: what lies in an AnnData object, a mapping or a frame says what it is."""
+    """A13: members of an AnnData object, a mapping or a frame have encoding attributes."""
     frame = one.is_a(("dataframe", "0.2.0"))
     if (one.type not in names.HOLDING and not frame) or _is_of_before(one):
         return
     for name, member in one.members():
         if not member.is_marked and not (frame and name.startswith("_") and member.kind == "group"):
-            message = f"it lies in a {one.type} and does not say what it is: readers guess, and warn"
+            message = f"it is in a {one.type} without encoding attributes: readers guess what it is, and warn"
             yield Breach("warning", member.path, message, "no encoding-type", "encoding-type and encoding-version")
 
 
 def _is_of_before(one: SeenElement) -> bool:
-    """Whether an AnnData object, or raw, is of before 0.8, when only some members said what they are."""
+    """Whether an AnnData object, or raw, was written before 0.8, when only some members had encoding attributes."""
     frame = one.member("var") if one.type in ("anndata", "raw") else None
     return frame is not None and frame.is_a(("dataframe", "0.1.0"))
 
@@ -67,7 +67,7 @@ def _is_of_before(one: SeenElement) -> bool:
 
 
 def anndata_has_its_members(one: SeenElement) -> Iterator[Breach]:
-    """A2: obs and var are frames; nothing lies beside the members that readers know."""
+    """A2: obs and var are frames; there are no members that readers do not know."""
     if one.type not in ("anndata", "MuData"):
         return
     for name in ("obs", "var"):
@@ -75,12 +75,12 @@ def anndata_has_its_members(one: SeenElement) -> Iterator[Breach]:
         if member is None:
             yield Breach("error", one.path, f"there is no {name}", "no such member", "a data frame")
         elif member.type != names.DATAFRAME:
-            yield Breach("error", member.path, f"{name} is no data frame", repr(member.type), "a data frame")
+            yield Breach("error", member.path, f"{name} is not a data frame", repr(member.type), "a data frame")
     if one.type == "MuData":
         return
     for child in one.children:
         if child.name not in ROOT_MEMBERS and not child.name.startswith("raw."):
-            message = "no member of an AnnData object has this name: anndata.read_h5ad refuses the file"
+            message = "an AnnData object has no member of this name: anndata.read_h5ad refuses the file"
             where = f"{one.path.rstrip('/')}/{child.name}"
             yield Breach("warning", where, message, repr(child.name), ", ".join(ROOT_MEMBERS))
 
@@ -103,7 +103,7 @@ def axes_agree(one: SeenElement) -> Iterator[Breach]:
 
 
 def disagreeing(one: SeenElement, lengths: tuple[int | None, ...]) -> Iterator[Breach]:
-    """The members of an AnnData object whose axes are not as long as obs and var; None: a length that is not asked."""
+    """The members of an AnnData object whose axes are not as long as obs and var. A length of None is not checked."""
     yield from _agreeing(one.member("X"), (0, 1), lengths)
     raw = one.member("raw")
     if raw is not None and raw.type == "raw":
@@ -117,7 +117,7 @@ def disagreeing(one: SeenElement, lengths: tuple[int | None, ...]) -> Iterator[B
 def _agreeing(
     one: SeenElement | None, axes: tuple[int, ...], lengths: tuple[int | None, ...], first: int = 0
 ) -> Iterator[Breach]:
-    """What is wrong with the axes (from `first` on) of a member that should be as long as obs and var."""
+    """The breach if the axes of a member, from `first` on, do not have these lengths."""
     found = None if one is None else shape_of(one)
     if one is None or found is None:
         return
@@ -135,11 +135,11 @@ def frame_length(one: SeenElement | None) -> int | None:
     try:
         return describe(one.node, one.path).n_rows
     except ColonnadeError:
-        return None  # told by A1
+        return None  # reported by A1
 
 
 def shape_of(one: SeenElement) -> tuple[int, ...] | None:
-    """The shape of an array, matrix or frame; None of what has none, or says none."""
+    """The shape of an array, matrix or frame; None if it has none or does not state it."""
     if one.kind == "dataset":
         return one.stored.shape if one.stored is not None else None
     if one.is_a(*names.MATRICES):
@@ -152,7 +152,7 @@ def shape_of(one: SeenElement) -> tuple[int, ...] | None:
 
 
 def matrix_shape(one: SeenElement) -> tuple[int, int] | None:
-    """What a sparse matrix says of its shape; None when that is no shape."""
+    """The shape that a sparse matrix states; None if it is not a valid shape."""
     held = one.attribute("shape") or one.attribute(names.OLD_SHAPE)
     if held is None or not held.is_integer or len(held.values) != 2 or min(held.values) < 0:
         return None

@@ -1,4 +1,4 @@
-"""Rules for data frames: A5 their attributes, A6 the names of columns, A7 their rows, A14 two layouts in one group."""
+"""The rules for data frames: A5 attributes, A6 column names, A7 columns, A14 two layouts in one group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from colonnade.layouts.anndata.seen import SeenElement, SeenFrame
 from colonnade.layouts.seen_node import stored_as
 from colonnade.model import UNREADABLE, Breach
 
-HEP001_CATEGORIES = "_categories"  # by which a HEP001 table refers to the labels of a column of codes
+HEP001_CATEGORIES = "_categories"  # the attribute by which HEP001 codes refer to their categories
 
 
 def _order(frame: SeenFrame) -> list[str]:
@@ -22,25 +22,25 @@ def _order(frame: SeenFrame) -> list[str]:
 
 
 def attributes_name_index_and_columns(one: SeenElement) -> Iterator[Breach]:
-    """A5: _index is a scalar text that names a member, column-order an array of texts."""
+    """A5: _index is a scalar string that names a member, column-order an array of strings."""
     if not isinstance(one, SeenFrame):
         return
     index, order = one.text(names.INDEX), one.attribute(names.COLUMN_ORDER)
     if index is None:
-        message = "_index, which names the row labels, is missing or no scalar text"
-        yield Breach("error", one.path, message, stored_as(one.attribute(names.INDEX)), "a scalar text")
+        message = "_index, which names the row labels, is missing or not a scalar string"
+        yield Breach("error", one.path, message, stored_as(one.attribute(names.INDEX)), "a scalar string")
     elif index not in {column.name for column in one.info.labels}:
-        message = "_index names no member that can be row labels"
+        message = "_index does not name a member that can be row labels"
         yield Breach("error", one.path, message, repr(index), "a dataset or group of the frame")
-    expected = "a 1-D array of texts"
+    expected = "a 1-D array of strings"
     if order is None or order.shape is None or order.problem is not None:
         yield Breach("error", one.path, "column-order, which names the columns, is missing", stored_as(order), expected)
     elif len(order.shape) != 1 or (order.shape != (0,) and not order.is_text):
-        yield Breach("error", one.path, "column-order is no array of texts", stored_as(order), expected)
+        yield Breach("error", one.path, "column-order is not an array of strings", stored_as(order), expected)
 
 
 def names_are_names(one: SeenElement) -> Iterator[Breach]:
-    """A6: column-order holds names of members, each once; readers take them for paths."""
+    """A6: column-order contains names of members, each once; readers interpret them as paths."""
     if not isinstance(one, SeenFrame):
         return
     seen: set[str] = set()
@@ -49,15 +49,15 @@ def names_are_names(one: SeenElement) -> Iterator[Breach]:
             yield Breach("error", one.path, "column-order names a column twice", repr(name), "each name once")
         seen.add(name)
         if not names.is_link_name(name):
-            message = "column-order holds what is no name: readers take it for a path, and read elsewhere"
+            message = "column-order contains an invalid name: readers interpret it as a path, and read elsewhere"
             yield Breach("error", one.path, message, repr(name), "the name of a member")
         elif "/" in name:
-            message = "column-order holds a path, which newer readers refuse"
+            message = "column-order contains a path, which newer readers refuse"
             yield Breach("warning", join_path(one.path, name), message, repr(name), "the name of a member")
 
 
 def columns_are_there(one: SeenElement) -> Iterator[Breach]:
-    """A7: every name leads to a column that can be read, and all have one length."""
+    """A7: every name leads to a readable column, and all have the same length."""
     if not isinstance(one, SeenFrame):
         return
     known = one.info.by_name
@@ -74,7 +74,7 @@ def columns_are_there(one: SeenElement) -> Iterator[Breach]:
 
 
 def unseen(path: str, error: ColonnadeError) -> tuple[str, Breach]:
-    """A frame that cannot be looked at: the rule that this breaks, and how."""
+    """For a frame that cannot be read: the rule it breaks, and how."""
     if isinstance(error, UnsupportedError):
         found = repr(error.facts.get("found"))
         return "A1", Breach("error", path, f"{error}; it is not checked", found, " or ".join(names.VERSIONS))
@@ -82,7 +82,7 @@ def unseen(path: str, error: ColonnadeError) -> tuple[str, Breach]:
 
 
 def as_seen_by_anndata(group: Any, path: str) -> Iterator[tuple[str, Breach]]:
-    """A14, of a table of another layout that says that it is a data frame too: anndata must see labels, not codes."""
+    """A14, for a table of another layout that is also marked as a data frame: anndata must see labels, not codes."""
     if attributes.read_text(group, names.ENCODING_TYPE) != names.DATAFRAME:
         return
     for child in children(group):
@@ -90,6 +90,6 @@ def as_seen_by_anndata(group: Any, path: str) -> Iterator[tuple[str, Breach]]:
         if dataset is None or attributes.look(dataset, HEP001_CATEGORIES) is None:
             continue
         if attributes.look(dataset, names.LEGACY_CATEGORIES) is None:
-            message = "this table says that it is an AnnData data frame, and anndata sees codes here, not labels"
+            message = "this table declares itself an AnnData data frame, but anndata sees codes here, not labels"
             where = join_path(path, child.name)
             yield "A14", Breach("warning", where, message, "no attribute categories", "a reference to the labels")

@@ -1,6 +1,4 @@
-"""Rules for search indexes of frames: A15, as far as headers and attributes show. S8, their contents, is checked by
-values.
-"""
+"""The rule A15 for search indexes of frames, by headers and attributes. S8, the contents, needs the values."""
 
 from __future__ import annotations
 
@@ -13,6 +11,6 @@ from colonnade.model import Breach
 
 
 def indexes_suit(one: SeenElement) -> Iterator[Breach]:
-    """A15: an index says its kind and its column, refers to the rows of that, and suits them."""
+    """A15: an index declares its kind and column, refers to the column's rows, and matches them."""
     if isinstance(one, SeenFrame):
         yield from index_breaches(search_indexes(one.group, one.info), one.info)

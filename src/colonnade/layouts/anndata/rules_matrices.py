@@ -1,4 +1,4 @@
-"""Rules for sparse matrices: A4. SciPy believes the arrays that it is given, so every bound is looked at here."""
+"""The rule A4 for sparse matrices. SciPy trusts the arrays it is given, so every bound is checked here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_matrix(one: SeenElement) -> bool:
 
 
 def is_by_rows(one: SeenElement) -> bool:
-    """Whether rows lie together (CSR), not columns (CSC)."""
+    """Whether the matrix is stored by rows (CSR), not by columns (CSC)."""
     return (one.type or one.text(names.OLD_FORMAT) or "").startswith("csr")
 
 
@@ -36,7 +36,7 @@ def matrix_has_its_parts(one: SeenElement) -> Iterator[Breach]:
         yield Breach("error", one.path, "shape is not two lengths", stored_as(held), "two integers from 0")
     if is_old_matrix(one) and one.text(names.OLD_FORMAT) not in ("csr", "csc"):
         found = repr(one.text(names.OLD_FORMAT))
-        yield Breach("error", one.path, "h5sparse_format is no form of a matrix", found, "'csr' or 'csc'")
+        yield Breach("error", one.path, "h5sparse_format is not a matrix format", found, "'csr' or 'csc'")
     for name in PARTS:
         yield from _part(one, name)
     yield from _lengths(one, shape)
@@ -55,16 +55,16 @@ def _part(one: SeenElement, name: str) -> Iterator[Breach]:
 def _lengths(one: SeenElement, shape: tuple[int, int] | None) -> Iterator[Breach]:
     data, indices, indptr = (one.member(name) for name in PARTS)
     if data is not None and indices is not None and data.is_flat and indices.is_flat and data.length != indices.length:
-        message = "there are not as many indices as data"
+        message = "the numbers of indices and of data differ"
         yield Breach("error", indices.path, message, str(indices.length), str(data.length))
     n_lines = None if shape is None else shape[0 if is_by_rows(one) else 1]
     if indptr is not None and indptr.is_flat and n_lines is not None and indptr.length != n_lines + 1:
-        message = "indptr has not one entry more than the matrix has lines"
+        message = "indptr does not have one entry more than the matrix has lines"
         yield Breach("error", indptr.path, message, str(indptr.length), str(n_lines + 1))
 
 
 def bounds_are_kept(one: SeenElement) -> Iterator[Breach]:
-    """A4, in values: indptr increases from 0 to the number of data, every index is within the matrix."""
+    """A4 (deep): indptr increases from 0 to the number of data; every index is within the matrix."""
     if not one.deep or not is_matrix(one):
         return
     shape, parts = matrix_shape(one), [one.member(name) for name in PARTS]
@@ -104,6 +104,6 @@ def _indices(indices: SeenElement, length: int) -> Iterator[Breach]:
     for start, block in number_blocks(indices):
         if len(block) and (int(block.min()) < 0 or int(block.max()) >= length):
             place = int(((block < 0) | (block >= length)).argmax())
-            message = f"index {start + place} lies outside the matrix: SciPy would write past its memory"
+            message = f"index {start + place} is outside the matrix: SciPy would write past its memory"
             yield Breach("error", indices.path, message, str(block[place]), f"0 to {length - 1}")
             return

@@ -1,7 +1,7 @@
-"""Values of elements read for their rules, block by block; and what it means when those of a frame cannot be read.
+"""Reads the values of elements for their rules, block by block, and names the rules broken by unreadable values.
 
-What cannot be read is an error here, and a finding of who asked. A dataset that claims far more than is stored for it
-is not read.
+Values that cannot be read raise an error here, which the caller turns into a finding. A dataset that claims far more
+data than is stored for it is not read.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from colonnade.layouts.anndata.seen import SeenElement, SeenFrame
 from colonnade.model import Breach, ColumnInfo
 
 BLOCK_BYTES = 4 << 20
-MOST_CATEGORIES = 1 << 22  # that are compared with each other; more than any count of labels makes sense
+MOST_CATEGORIES = 1 << 22  # that are compared with each other: more than a reasonable file has
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def _reader(one: SeenElement) -> ColumnReader:
-    """The rows of a dataset of rank 1, as a column that has no missing ones."""
+    """A reader of a dataset of rank 1, as a column without missing rows."""
     stored = _checked(one)
     name = one.path.rsplit("/", 1)[-1]
     plain = ColumnInfo(name, stored.type, one.length, stored.storage, stored.chunk_rows, stored.filters)
@@ -33,7 +33,7 @@ def _reader(one: SeenElement) -> ColumnReader:
 
 
 def _checked(one: SeenElement) -> DatasetInfo:
-    """The header, if the dataset does not claim too much."""
+    """The header of a dataset. Raises if it claims far more data than is stored."""
     if not isinstance(one.header, DatasetInfo):
         raise CorruptError(one.header, path=one.path)
     shape = one.header.shape or ()
@@ -45,7 +45,7 @@ def _checked(one: SeenElement) -> DatasetInfo:
 
 
 def _is_elsewhere(one: SeenElement) -> bool:
-    """Whether the rows lie in other files, which are not read."""
+    """Whether the rows are in other files, which are not read."""
     return one.stored is not None and one.stored.storage in ("external", "virtual")
 
 
@@ -59,7 +59,7 @@ def number_blocks(one: SeenElement) -> Iterator[tuple[int, Array]]:
 
 
 def read_all(one: SeenElement) -> None:
-    """Read every value once; an error says which cannot be."""
+    """Read every value once. Raises an error that names the first unreadable value."""
     if _is_elsewhere(one):
         return
     if not one.is_flat:
@@ -77,7 +77,7 @@ def read_all(one: SeenElement) -> None:
 
 
 def repeated_values(one: SeenElement) -> str | None:
-    """A value that a dataset of rank 1 holds twice, as text; None where there is none."""
+    """A value that occurs twice in a dataset of rank 1, as a string; None if there is none."""
     if _is_elsewhere(one) or one.length > MOST_CATEGORIES:
         return None
     found = _reader(one).read(0, one.length)
@@ -87,7 +87,7 @@ def repeated_values(one: SeenElement) -> str | None:
 
 
 def unreadable(frame: SeenFrame, column: ColumnInfo, error: ColonnadeError) -> tuple[str, Breach]:
-    """Rows of a frame that could not be read: the rule that this breaks, and how."""
+    """For rows of a frame that could not be read: the rule this breaks, and how."""
     path = join_path(frame.path, column.name)
     if isinstance(error, UnsupportedError):
         return unread(path, error)
@@ -100,5 +100,5 @@ def unreadable(frame: SeenFrame, column: ColumnInfo, error: ColonnadeError) -> t
 
 
 def unread(path: str, error: UnsupportedError) -> tuple[str, Breach]:
-    """Values that cannot be read here, though nothing may be wrong with them."""
-    return "A3", Breach("note", path, f"the values are not checked: {error}", str(error), "what can be read here")
+    """The note for values that cannot be read here, although they may be correct."""
+    return "A3", Breach("note", path, f"the values are not checked: {error}", str(error), "readable values")

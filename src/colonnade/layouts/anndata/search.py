@@ -1,7 +1,7 @@
-"""Search indexes of an AnnData data frame, in the group `_search_indexes` beside its columns.
+"""Search indexes of an AnnData data frame, in its member group `_search_indexes`.
 
-anndata reads only what `column-order` and `_index` name, so it passes them over; when it writes a frame anew they go.
-A column does not refer to its indexes, so that its attributes are those that anndata writes.
+anndata reads only what `column-order` and `_index` name, so it ignores the indexes; when it rewrites a frame, they are
+lost. A column does not refer to its indexes, so its attributes are exactly those that anndata writes.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from colonnade.model import TableInfo
 
 
 def search_indexes(group: Any, info: TableInfo) -> list[PlacedIndex]:
-    """Every search index of the frame, in the order of their names."""
+    """All search indexes of the frame, sorted by name."""
     return named_indexes(group, info, lambda name: rows_of(group, name))
 
 
 def place_index(group: Any, column: str, kind: str) -> tuple[Any, str]:
-    """The group for a new index of this kind, and a name that is free in it."""
+    """The group for a new index of this kind, and an unused name in it."""
     check_has_one_face(group, "it")
     return place_in_home(group, column.replace("/", "_"), kind)
 
 
 def attach_index(group: Any, column: str, kind_word: str, dataset: Any) -> None:
-    """Make a dataset that was just built a search index of a column."""
+    """Mark a newly built dataset as a search index of a column."""
     name_index(column, kind_word, dataset, rows_of(group, column))
 
 
 def rename_indexes(group: Any, info: TableInfo, column: str, new_name: str) -> None:
-    """Give the indexes of a column that is about to be renamed names that go with it."""
+    """Rename the indexes of a column to match its new name, before the column is renamed."""
     rename_named(group, search_indexes(group, info), column, new_name)

@@ -1,7 +1,7 @@
-"""An AnnData element as its rules see it: attributes, members and header as they are stored.
+"""An AnnData element as its rules check it: attributes, members and header exactly as stored.
 
-Nothing is believed and nothing is made of anything; an object that cannot be opened has a `problem`. Only hard links
-are followed. A frame is an element too, with what a reader makes of it beside it.
+Nothing is trusted and nothing is interpreted; an object that cannot be opened has a `problem`. Only hard links are
+followed. A frame is an element too, and also has the description that readers get.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from colonnade.model import TableInfo
 
 @dataclass
 class SeenElement(SeenNode):
-    """A group or dataset that says what it is, or that an older anndata would know by its looks.
+    """A group or dataset with encoding attributes, or one that an older anndata recognises by its members.
 
-    deep: whether rules may read values. rows_read: whether who reads a frame reads these rows already.
-    bytes_read: of the values that rules have read, as stored.
+    deep: whether rules may read values. rows_read: whether these rows are already read as part of a frame.
+    bytes_read: the stored size of the values that rules have read.
     """
 
     deep: bool = False
@@ -34,7 +34,7 @@ class SeenElement(SeenNode):
 
     @cached_property
     def encoding(self) -> tuple[str | None, str | None]:
-        """Its encoding-type and encoding-version, as far as they are texts."""
+        """Its encoding-type and encoding-version, each None if it is not a string."""
         return self.text(names.ENCODING_TYPE), self.text(names.ENCODING_VERSION)
 
     @property
@@ -43,7 +43,7 @@ class SeenElement(SeenNode):
 
     @property
     def is_marked(self) -> bool:
-        """Whether it has either of the attributes that say what an element is."""
+        """Whether it has encoding-type or encoding-version."""
         return any(self.attribute(name) is not None for name in (names.ENCODING_TYPE, names.ENCODING_VERSION))
 
     def is_a(self, *pairs: tuple[str, str]) -> bool:
@@ -64,7 +64,7 @@ class SeenElement(SeenNode):
         return _opened(self.node, self.path, name, None, self.deep, self.rows_read)
 
     def members(self) -> Iterator[tuple[str, SeenElement]]:
-        """All groups and datasets in it that can be opened."""
+        """All member groups and datasets that can be opened."""
         for child in self.children:
             found = _opened(self.node, self.path, child.name, child.kind, self.deep, self.rows_read)
             if found is not None:
@@ -72,7 +72,7 @@ class SeenElement(SeenNode):
 
 
 class SeenFrame(SeenElement):
-    """A data frame, and what a reader makes of it."""
+    """A data frame, and the description that readers get."""
 
     def __init__(self, group: Any, path: str, info: TableInfo) -> None:
         super().__init__(group, path, "group")
@@ -88,19 +88,19 @@ class SeenFrame(SeenElement):
         return sum(self.attribute(name) is not None for name in names.GROUP_ATTRIBUTES)
 
     def looked_at(self) -> set[str]:
-        """The names of the columns that the rules speak of."""
+        """The names of the columns whose values are to be checked."""
         return {column.name for column in self.info.members}
 
 
 def look(group: Any, path: str) -> SeenFrame:
-    """The frame as its rules see it; errors are those of `describe`."""
+    """The frame as its rules check it. Raises what `describe` raises."""
     return SeenFrame(group, path, describe(group, path))
 
 
 def elements(group: Any, path: str, deep: bool, rows_read: bool) -> Iterator[SeenElement]:
     """This group if it is an element or looks like an old one, and the datasets in it that are elements.
 
-    rows_read: whether the group is a member of a frame, or a frame. A frame itself is not among them: it is a table.
+    rows_read: whether the group is a frame or a member of one. A frame itself is not included: it is a table.
     """
     one = SeenElement(group, path, "group", deep, rows_read)
     if one.type != names.DATAFRAME and (one.is_marked or is_old_matrix(one) or is_old_anndata(one)):
@@ -111,12 +111,12 @@ def elements(group: Any, path: str, deep: bool, rows_read: bool) -> Iterator[See
 
 
 def is_old_matrix(one: SeenElement) -> bool:
-    """Whether this is a sparse matrix of before 0.7."""
+    """Whether this is a sparse matrix written before 0.7."""
     return one.kind == "group" and not one.is_marked and one.attribute(names.OLD_FORMAT) is not None
 
 
 def is_old_anndata(one: SeenElement) -> bool:
-    """Whether this is an AnnData object of 0.7, whose group says nothing and whose frames do."""
+    """Whether this is an AnnData object of 0.7: the group has no encoding attributes, but its frames do."""
     if one.kind != "group" or one.is_marked or not {"obs", "var"} <= {child.name for child in one.children}:
         return False
     frames = (one.member("obs"), one.member("var"))

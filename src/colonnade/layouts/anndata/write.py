@@ -1,8 +1,7 @@
-"""An AnnData data frame written as anndata writes it: the same attributes and HDF5 types; datasets in chunks, so that
-rows can be added.
+"""Writes an AnnData data frame as anndata does, with the same attributes and HDF5 types, but always in chunks.
 
-The order of writing:
-1. the group, without attributes: until the end it is no frame;
+Chunked datasets allow rows to be added. The order of writing:
+1. the group, without attributes: it is not a frame until the end;
 2. columns and row labels, row by row (by `writer`);
 3. categories, and the encoding of each column;
 4. the group's attributes, encoding-type last.
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn
     from colonnade.layouts.anndata.writer import FrameWriter
 
-TEXT_DESCRIPTOR = 16  # bytes that a text of variable length takes in an attribute
+TEXT_DESCRIPTOR = 16  # bytes that a string of variable length takes in an attribute
 
 
 def needs_large_attributes(n_columns: int, _longest_name: int) -> bool:
@@ -42,26 +41,26 @@ def make_group(root: Any, path: str, large_attributes: bool) -> Any:
 
 
 def check_can_change(group: Any, info: TableInfo) -> None:
-    """Refuse frames that can only be read: of version 0.1.0, and those that show the columns of another table."""
+    """Refuse frames that can only be read: those of version 0.1.0, and views of a HEP001 table."""
     if info.version != names.VERSIONS[0]:
         raise UnsupportedError(
-            f"{info.path} is an AnnData data frame of version {info.version}, which is read here and not changed: "
-            "write it anew (write_element, or a table of layout 'anndata')",
+            f"cannot change {info.path}: it is an AnnData data frame of version {info.version}, which can only be "
+            "read. Write it again (write_element, or a table of layout 'anndata').",
             feature=f"changes of AnnData dataframe {info.version}",
             path=info.path,
         )
     check_has_one_face(group, info.path)
     wrong = next((one for one in info.problems if one.severity == "error"), None)
     if wrong is not None:
-        raise FormatError(f"{info.path} cannot be changed: {wrong.path}: {wrong.message}", path=wrong.path)
+        raise FormatError(f"cannot change {info.path}: {wrong.path}: {wrong.message}", path=wrong.path)
 
 
 def check_has_one_face(group: Any, path: str) -> None:
-    """Refuse a frame whose columns are those of a HEP001 table inside it: that is the one to change."""
+    """Refuse a frame that is a view of a HEP001 table inside it: that table is the one to change."""
     if exists(group, names.OTHER_FACE):
         raise UsageError(
-            f"{path} shows the columns of a HEP001 table, its member {names.OTHER_FACE!r}, to anndata: change that "
-            "one, and index it, and both will agree",
+            f"cannot change or index {path}: it is the AnnData view of the HEP001 table in its member "
+            f"{names.OTHER_FACE!r}. Change or index that table; the view follows.",
             path=path,
             member=names.OTHER_FACE,
         )
@@ -70,25 +69,25 @@ def check_has_one_face(group: Any, path: str) -> None:
 def new_writer(
     name: str, kind: pa.DataType, options: ColumnOptions, _large_attributes: bool = False, is_label: bool = False
 ) -> FrameWriter:
-    """What writes a new column."""
+    """The writer of a new column."""
     from colonnade.layouts.anndata.writer import FrameWriter
 
     if options.sparse:
         raise UsageError(f"column {name!r}: AnnData has no sparse columns: leave out sparse=True", column=name)
-    if is_label and pa.types.is_null(kind):  # of no rows: what pandas keeps as objects has no type then
+    if is_label and pa.types.is_null(kind):  # no rows: pandas object columns have no type then
         kind = pa.string()
     return FrameWriter(name, kind, options)
 
 
 def resume_column(group: Any, column: ColumnInfo) -> FrameWriter:
-    """A writer for the rows behind those that a column has."""
+    """A writer that appends to an existing column."""
     from colonnade.layouts.anndata.writer import FrameWriter
 
     return FrameWriter.resume(column, group)
 
 
 def complete_columns(group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
-    """Step 3: everything that makes the members of a group columns and labels."""
+    """Step 3: write everything that makes the members of a group columns and labels."""
     for column in (*columns, *labels):
         _complete_column(group, column)
 
@@ -96,20 +95,20 @@ def complete_columns(group: Any, columns: Sequence[WrittenColumn], labels: Seque
 def complete_group(
     group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], _text: TableText
 ) -> None:
-    """Step 4: everything that makes the group a frame."""
+    """Step 4: write everything that makes the group a frame."""
     _write_order(group, [column.name for column in columns])
     attributes.write_variable_text(group, names.INDEX, labels[0].name)
     write_encoding(group, (names.DATAFRAME, names.VERSIONS[0]))
 
 
 def write_encoding(node: Any, encoding: tuple[str, str]) -> None:
-    """Say what an object is, as anndata does."""
+    """Write the encoding attributes of an object, as anndata does."""
     attributes.write_variable_text(node, names.ENCODING_VERSION, encoding[1])
     attributes.write_variable_text(node, names.ENCODING_TYPE, encoding[0])
 
 
 def _complete_column(group: Any, column: WrittenColumn) -> None:
-    """Give the datasets of a column, and its group if it is one, their encoding; write its categories."""
+    """Write the encoding of a column's datasets, and of its group if it is one; write its categories."""
     write_encoding(column.dataset, _dataset_encoding(column))
     if column.mask is not None:
         write_encoding(column.mask, names.ARRAY)
@@ -131,15 +130,15 @@ def _nullable_encoding(column: WrittenColumn) -> tuple[str, str]:
 
 
 def _write_categories(group: Any, column: WrittenColumn) -> None:
-    assert column.categories is not None  # the caller asked
+    assert column.categories is not None  # checked by the caller
     dataset, stored = create_categories(group, "categories", column.categories, column.name)
     write_encoding(dataset, names.STRINGS if stored.kind == "text" else names.ARRAY)
 
 
 def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
-    """After rows were added to columns: categories and encodings as they must be now.
+    """Update categories and encodings after rows were added to columns.
 
-    Says whether what is told of the frame still holds, up to its length and the number of categories.
+    Returns whether `info` is still valid, apart from its length and the number of categories.
     """
     holds = True
     for column in written:
@@ -153,7 +152,7 @@ def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> boo
 
 
 def _extend_categories(group: Any, column: WrittenColumn, before: ColumnInfo) -> bool:
-    """Add new categories to those that are there; where that cannot be, write all of them anew, and say False."""
+    """Append new categories to the existing ones. If that is impossible, write all of them again and return False."""
     assert column.categories is not None and before.categories is not None
     n_before = before.categories.n_categories
     if len(column.categories) == n_before:
@@ -166,7 +165,7 @@ def _extend_categories(group: Any, column: WrittenColumn, before: ColumnInfo) ->
 
 
 def attach_column(group: Any, info: TableInfo, column: WrittenColumn) -> None:
-    """Make what was just written a column, behind the others."""
+    """Make a newly written member the last column."""
     _complete_column(group, column)
     _write_order(group, [*(c.name for c in info.columns), column.name])
 
@@ -177,7 +176,8 @@ def detach_column(group: Any, info: TableInfo, name: str) -> None:
     order = [column.name for column in info.columns]
     if is_label and name not in order:
         raise UsageError(
-            f"{name!r} are the row labels of {info.path}, without which it is no AnnData data frame", column=name
+            f"cannot drop {name!r}: an AnnData data frame must have row labels, and these are those of {info.path}",
+            column=name,
         )
     if not is_label:
         unlink(group, name)
@@ -185,9 +185,9 @@ def detach_column(group: Any, info: TableInfo, name: str) -> None:
 
 
 def rename_column(group: Any, info: TableInfo, name: str, new_name: str) -> None:
-    """Give a column or the row labels another name."""
+    """Rename a column or the row labels."""
     if new_name == names.UNNAMED and any(column.name == name for column in info.columns):
-        raise UsageError(f"a column cannot be called {new_name!r}, which is the name of row labels", column=name)
+        raise UsageError(f"a column cannot be named {new_name!r}, which is the name of row labels", column=name)
     rename(group, name, new_name)
     if any(column.name == name for column in info.columns):
         _write_order(group, [new_name if column.name == name else column.name for column in info.columns])
@@ -196,7 +196,7 @@ def rename_column(group: Any, info: TableInfo, name: str, new_name: str) -> None
 
 
 def replace_column(group: Any, _info: TableInfo, column: WrittenColumn, _old: Any) -> None:
-    """Make what was just written the column of its name."""
+    """Make a newly written member the column of its name."""
     _complete_column(group, column)
 
 
@@ -206,31 +206,31 @@ def _write_order(group: Any, order: Sequence[str]) -> None:
 
 
 def check_order_fits(group: Any, order: Sequence[str]) -> None:
-    """Refuse more names of columns than the attribute of this group can hold."""
+    """Refuse more column names than the attribute of this group can hold."""
     if not attributes.can_hold(group, len(order) * TEXT_DESCRIPTOR):
         raise UsageError(
-            f"{len(order)} columns are more than this frame can name: it was made without room for attributes above "
-            "64 KiB. Write it anew",
+            f"{len(order)} columns are more than this frame can name: it was created without support for attributes "
+            "above 64 KiB. Write it again",
         )
 
 
 def set_texts(_group: Any, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
-    """A frame has no place for texts."""
+    """Refuse: a frame cannot store units, titles or descriptions."""
     where = info.path if name is None else f"column {name!r} of {info.path}"
     raise UnsupportedError(
-        f"{where}: an AnnData data frame has no place for {', '.join(texts)}", feature="texts of AnnData data frames"
+        f"{where}: an AnnData data frame cannot store {', '.join(texts)}", feature="texts of AnnData data frames"
     )
 
 
 def own_objects(group: Any) -> set[str]:
-    """The names of the frame's own objects in its group: columns, labels, search indexes, its other face."""
+    """The names of the frame's own objects in its group: columns, labels, search indexes, HEP001 table."""
     info = describe(group, "/")
     own = {column.name.split("/")[0] for column in info.members}
     return {name for name in own | set(names.NO_COLUMNS) if exists(group, name)}
 
 
 def clear(group: Any) -> None:
-    """Remove the frame's own objects and attributes from its group; what others put there stays."""
+    """Remove the frame's own objects and attributes from its group. Everything else stays."""
     for name in sorted(own_objects(group)):
         unlink(group, name)
     for name in names.GROUP_ATTRIBUTES:

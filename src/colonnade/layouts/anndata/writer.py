@@ -1,8 +1,8 @@
-"""One column of an AnnData data frame written: a dataset, codes with categories, or values with a mask.
+"""Writes one column of an AnnData data frame: a dataset, codes with categories, or values with a mask.
 
 In: Arrow arrays of one type, in any lengths. Out: what anndata writes for them. A column without missing rows is a
-dataset; with the first missing integer, boolean or text it becomes the group of values and mask, and its dataset moves
-into that as it is. Of floats a missing row is NaN, as in pandas. A categorical is a group from the beginning.
+dataset; at the first missing integer, boolean or string it becomes a group of values and mask, and its dataset is moved
+into that group unchanged. A missing float is NaN, as in pandas. A categorical is a group from the beginning.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _ASIDE = "\x01values"
 
 
 class CodeWriter(ColumnWriter):
-    """Writes the codes of a categorical, as wide as pandas has them."""
+    """Writes the codes of a categorical in the width that pandas uses."""
 
     def _code_form(self, categories: pa.Array, has_missing: bool) -> Form:
         form = super()._code_form(categories, has_missing)
-        stored = stored_codes(len(categories) + 2)  # pandas takes 126 categories at most for a byte
+        stored = stored_codes(len(categories) + 2)  # pandas uses one byte for at most 126 categories
         if stored == form.stored:
             return form
         dtype = memory_dtype(stored)
@@ -47,7 +47,7 @@ class CodeWriter(ColumnWriter):
 
 
 class FrameWriter:
-    """Writes one column into a frame. In this order: construct (refuses what cannot be), start, write, finish."""
+    """Writes one column into a frame. Call order: constructor (checks type and options), start, write, finish."""
 
     def __init__(self, name: str, kind: pa.DataType, options: ColumnOptions) -> None:
         self.name = name
@@ -70,7 +70,7 @@ class FrameWriter:
 
     @classmethod
     def resume(cls, column: ColumnInfo, group: Any) -> FrameWriter:
-        """A writer that goes on behind the rows that a column has."""
+        """A writer that appends to an existing column."""
         dataset, beside = open_column(group, column)
         reader = ColumnReader(column, dataset, beside)
         writer = cls.__new__(cls)
@@ -90,7 +90,7 @@ class FrameWriter:
         return writer
 
     def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
-        """Create the datasets; as for a ColumnWriter."""
+        """Create the datasets. The parameters are those of ColumnWriter.start."""
         self._group = group
         home = create_group(group, self.name) if self._is_coded else group
         values, _ = self._split(sample, 0)
@@ -109,13 +109,13 @@ class FrameWriter:
             self._mask.write(_flags(missing, len(values)))
 
     def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
-        """Put values into rows that are there already, given in increasing order; errors count the values."""
+        """Overwrite existing rows, given in increasing order. Errors report the position among the values."""
         values, missing = self._split(array, 0)
         if missing is not None and self._mask is None:
             self._begin_mask(self._rows.n_rows)
         self._rows.overwrite(rows, values)
         if self._mask is not None:
-            self._mask.finish()  # all of its rows are there
+            self._mask.finish()  # all of its rows must be written first
             self._mask.overwrite(rows, _flags(missing, len(values)))
 
     def truncate(self, n_rows: int) -> None:
@@ -125,16 +125,16 @@ class FrameWriter:
             self._mask.truncate(n_rows)
 
     def finish(self) -> WrittenColumn:
-        """Write what is left, and say how the column is stored."""
+        """Write what is left and return how the column is stored."""
         written = self._rows.finish()
         if written.categories is not None and holds_nul(written.categories):
-            raise DataError(f"column {self.name!r}: a category holds NUL, which AnnData has no form for")
+            raise DataError(f"column {self.name!r}: a category holds NUL, which AnnData cannot store")
         mask = self._mask.finish() if self._mask is not None else None
         replaced = written.replaced or (mask is not None and mask.replaced)
         return replace(written, mask=None if mask is None else mask.dataset, replaced=replaced)
 
     def _split(self, array: pa.Array, first_row: int) -> tuple[pa.Array, pa.Array | None]:
-        """The rows as values, and which of them a mask must tell to be missing; None when it need not."""
+        """The rows as values, and which of them the mask must mark as missing; None if it need not mark any."""
         if self._is_coded:
             return array, None
         plain = array.cast(self._kind) if pa.types.is_null(array.type) else plain_array(array, self._kind)
@@ -147,7 +147,7 @@ class FrameWriter:
         return pc.fill_null(plain, _BLANKS[_family(plain.type)]), plain.is_null()
 
     def _begin_mask(self, n_rows: int) -> None:
-        """Make the group of values and mask of what was a dataset; none of the rows so far is missing."""
+        """Turn the dataset into a group of values and mask. None of the rows so far is missing."""
         self._rows.move_to(self._group, self.name + _ASIDE)
         group = create_group(self._group, self.name)
         self._rows.move_to(group, VALUES)
@@ -163,7 +163,7 @@ _BLANKS: dict[str | None, Any] = {"integer": 0, "boolean": False, "text": ""}
 
 
 def _family(kind: pa.DataType) -> str | None:
-    """Which kind of element of AnnData holds values of this type; None when none does."""
+    """The kind of AnnData element that holds values of this type; None if there is none."""
     if pa.types.is_integer(kind):
         return "integer"
     if pa.types.is_floating(kind) or isinstance(kind, ComplexType):
@@ -174,32 +174,32 @@ def _family(kind: pa.DataType) -> str | None:
 
 
 def _checked(name: str, kind: pa.DataType, options: ColumnOptions) -> ColumnOptions:
-    """The options, if a frame can keep a column of this type and all that is asked for it."""
+    """The options. Raises if a frame cannot store a column of this type with these options."""
     values = plain_type(kind.value_type) if pa.types.is_dictionary(kind) else kind
     if _family(values) is None:
         raise UsageError(
-            f"column {name!r}: AnnData has no form for {kind}: cast it to numbers, booleans, text or a categorical",
+            f"column {name!r}: AnnData cannot store {kind}: cast it to numbers, booleans, strings or a categorical",
             column=name,
             type=str(kind),
         )
     check_column_texts(name, options, names.FRAME)
     if options.enum or options.strings in ("fixed", "categories"):
         raise UsageError(
-            f"column {name!r}: AnnData keeps text of variable length, or categoricals (categories=True); it has "
-            "neither HDF5 enums, nor text of fixed length, nor text by categories",
+            f"column {name!r}: AnnData stores strings with variable length or as categoricals (categories=True); it "
+            "has neither HDF5 enums, nor strings of fixed length, nor dictionary-encoded strings",
             column=name,
         )
     if options.masked and (_family(kind) not in _BLANKS or options.categories):
-        raise UsageError(f"column {name!r}: AnnData keeps masks of integers, booleans and text only", column=name)
+        raise UsageError(f"column {name!r}: AnnData has masks for integers, booleans and strings only", column=name)
     if options.fill is not AUTO and options.fill is not None:
         raise UsageError(
-            f"column {name!r}: AnnData marks missing rows by a mask, not by a fill: leave out fill=", column=name
+            f"column {name!r}: AnnData marks missing rows with a mask, not with a fill: leave out fill=", column=name
         )
     return options
 
 
 def _missing_code(column: ColumnInfo) -> bytes | None:
-    """The code -1 in the datatype of the codes; unsigned ones have none, and are copied into signed ones."""
+    """The code -1 in the datatype of the codes. Unsigned codes have none, and are copied into signed ones."""
     dtype = memory_dtype(column.type)
     return np.array(-1, dtype=dtype).tobytes() if dtype.kind == "i" else None
 
@@ -212,5 +212,5 @@ def _refuse_nul(text: pa.Array, first_row: int, name: str) -> None:
     found = pc.match_substring(text, "\0").fill_null(False).to_numpy(zero_copy_only=False)
     row = first_row + int(np.argmax(found))
     raise DataError(
-        f"column {name!r}, row {row}: the text holds NUL, which AnnData has no form for", column=name, row=row
+        f"column {name!r}, row {row}: the string holds NUL, which AnnData cannot store", column=name, row=row
     )
