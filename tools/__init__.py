@@ -1,1 +1,1 @@
-"""Commands for those who work on colonnade itself."""
+"""Commands for developers of colonnade."""

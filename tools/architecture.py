@@ -1,7 +1,7 @@
 """Rooms and floors, and the command that writes the map of files into ARCHITECTURE.md.
 
     python -m tools.architecture            writes the map
-    python -m tools.architecture --check    fails when the map is not true
+    python -m tools.architecture --check    fails when the map is out of date
 
 A room imports only rooms on lower floors, and those before it on its own. The files of one folder are one room.
 """
@@ -47,7 +47,7 @@ ONLY_IN = {
 
 
 def place_of(room: str) -> tuple[int, int]:
-    """The number of the floor a room is on, and its place there."""
+    """The number of the floor a room is on, and its position there."""
     return next((number, rooms.index(room)) for number, (_, rooms) in enumerate(FLOORS) if room in rooms)
 
 
@@ -91,7 +91,7 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 def wrong_imports() -> list[str]:
-    """Every import that goes up, sideways, or to a package kept in another room."""
+    """Every import that goes up, sideways, or to a package that only another room may import."""
     found = []
     for path in source_files():
         room = room_of(path)
@@ -130,7 +130,7 @@ def drawn_floors() -> list[tuple[str, list[str]]]:
 
 
 def room_sizes() -> dict[str, int]:
-    """How many files each room has. Each layout is a room of its own here, as is the NumPy form of the kernels."""
+    """The number of files of each room. Here each layout, and the NumPy form of the kernels, is a separate room."""
     folders = [path.parent for path in source_files() if path.parent != SOURCE]
     return {str(folder.relative_to(SOURCE)): folders.count(folder) for folder in dict.fromkeys(folders)}
 
@@ -147,7 +147,7 @@ def longest_chain(room: str) -> int:
 
     def depth(name: str) -> int:
         if name not in depths:
-            depths[name] = 0  # late imports may form a circle
+            depths[name] = 0  # late imports may form a cycle
             depths[name] = 1 + max((depth(other) for other in below[name] if other != name), default=0)
         return depths[name]
 
@@ -161,7 +161,7 @@ def first_line(path: Path) -> str:
 
 
 def map_text() -> str:
-    """A line for each file, floor by floor, from the ground up."""
+    """One line per file, floor by floor, from the ground up."""
     lines = [BEGIN, ""]
     for number, (name, rooms) in enumerate(FLOORS):
         if not rooms:
@@ -177,7 +177,7 @@ def map_text() -> str:
 
 
 def page_text() -> str:
-    """ARCHITECTURE.md as it should be."""
+    """The text of ARCHITECTURE.md with the current map."""
     page = PAGE.read_text()
     before, rest = page.split(BEGIN)
     return before + map_text() + rest.split(END)[1]

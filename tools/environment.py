@@ -1,4 +1,4 @@
-"""Makes a virtual environment, also where Python comes without pip: Debian's, unless python3-venv is installed.
+"""Makes a virtual environment, also if Python has no pip (Debian's without python3-venv).
 
     python tools/environment.py PYTHON FOLDER
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def make_environment(python: str, folder: Path) -> Path:
-    """The Python of an environment in this folder, which is made by `python` unless it is there."""
+    """The Python of the environment in this folder; `python` makes the environment if it does not exist."""
     inside = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     if _has_pip(inside):
         return inside

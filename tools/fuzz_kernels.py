@@ -1,9 +1,9 @@
-"""Calls of kernels with arguments that were right and then spoiled, for as long as asked: for use under sanitizers.
+"""Calls kernels with valid arguments that were then corrupted, for a given time: for use under sanitizers.
 
     python -m tools.fuzz_kernels [--seconds 20] [--seed 0]
 
-The only thing that may happen is an answer or a refusal (ValueError; TypeError and OverflowError for what is no number
-of bytes at all). Reading or writing beyond a buffer is seen by the sanitizer, see ./sanitize.
+A call may only return an answer or raise (ValueError; TypeError and OverflowError for arguments that are not a number
+of bytes at all). The sanitizer detects reads and writes beyond a buffer, see ./sanitize.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WHOLE = [-1, 0, 1, 2, 3, 7, 8, 9, 16, 63, 64, 65, 255, 2**31 - 1, 2**31, 2**32, 
 
 
 def spoil_array(chance: random.Random, array: Any) -> Any:
-    """The same array shorter, longer, of another type, unaligned, or with bytes changed."""
+    """A copy of the array that is shorter, longer, of another type, unaligned, or has changed bytes."""
     data = bytearray(array.tobytes())
     how = chance.randrange(6)
     if how == 0:

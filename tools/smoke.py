@@ -2,7 +2,7 @@
 
     python -m tools.smoke [FOLDER]      environments are kept in the folder, .venv-smoke by default
 
-One wheel is built and installed everywhere, as users get it: no extras, nothing editable. Each interpreter runs the
+One wheel is built and installed everywhere, as for users: no extras, no editable install. Each interpreter runs the
 demo with both forms of the kernels, `colonnade --version`, and the tests of tests/fast.txt.
 """
 
@@ -26,12 +26,12 @@ ROWS = "50000"
 
 
 def interpreters() -> dict[str, str]:
-    """Every Python that colonnade is for: its path, and a name for it."""
+    """Every Python that colonnade supports: its path, and a name for it."""
     found: dict[str, str] = {}
     for candidate in _candidates():
         asked = subprocess.run([candidate, "-c", ASK], capture_output=True, text=True, check=False)
         if asked.returncode:
-            continue  # pyenv has commands for Pythons that are not chosen
+            continue  # pyenv has commands for Pythons that are not selected; they fail
         major, minor, patch, path = asked.stdout.strip().split(" ", 3)
         if OLDEST <= (int(major), int(minor)) <= NEWEST:
             found.setdefault(path, f"{major}.{minor}.{patch}{re.sub(r'[^a-z0-9]+', '-', path.lower())}")
@@ -57,7 +57,7 @@ def try_interpreter(python: str, folder: Path, wheel: Path) -> None:
     inside = make_environment(python, folder)
     pip = [inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     run(*pip, wheel, "pytest", "hypothesis")
-    run(*pip, "--force-reinstall", "--no-deps", wheel)  # of the same version, perhaps, and yet another
+    run(*pip, "--force-reinstall", "--no-deps", wheel)  # a rebuilt wheel may have the version that is installed already
     command = inside.parent / "colonnade"
     with tempfile.TemporaryDirectory() as place:
         run(command, "--version", cwd=Path(place))

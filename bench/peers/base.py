@@ -1,8 +1,8 @@
-"""What every peer offers: one method a row of the table. What a peer cannot do stays as it is here, and answers None.
+"""The interface of a peer: one method per row of the results table; a method that is not overridden returns None.
 
-An answer is what a user would go on with: a column as an Arrow array (NumPy where a library knows no Arrow), rows as
-an Arrow table or a dict of arrays, a number, or a dict of numbers by group. `prepare` makes the files unless they are
-there already, and opens them: opening is no part of any measurement, and files stay open between the questions.
+An answer is what a user would continue with: a column as an Arrow array (NumPy if a library has no Arrow), rows as
+an Arrow table or a dict of arrays, a number, or a dict of numbers by group. `prepare` makes the files unless they
+exist already, and opens them: opening is not part of any measurement, and files stay open between queries.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DIGEST_BYTES = 6
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes on the disk: of the rows, and of the search indexes beside them."""
+    """Bytes on disk: of the rows, and of their search indexes."""
 
     data: int
     indexes: int = 0

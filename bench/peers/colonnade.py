@@ -41,7 +41,7 @@ class Colonnade(Peer):
         import colonnade
 
         self.cn = colonnade
-        os.environ["COLONNADE_CACHE"] = str(folder / "receipts")  # what makes indexes trusted stays beside the files
+        os.environ["COLONNADE_CACHE"] = str(folder / "receipts")  # trust is kept next to the files
 
         def make(place: Path) -> Sizes:
             path = place / "events.h5"
@@ -62,7 +62,7 @@ class Colonnade(Peer):
                 raise RuntimeError("an index of colonnade does not match its column")
 
     def options(self) -> dict[str, Any]:
-        return {"name": self.cn.column(strings="categories")}  # labels are kept so without being told
+        return {"name": self.cn.column(strings="categories")}  # labels are stored as categories by default
 
     def close(self) -> None:
         self.file.close()
