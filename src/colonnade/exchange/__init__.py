@@ -1,1 +1,1 @@
-"""What goes in and out: tables of other libraries as Arrow batches, Arrow batches as tables of other libraries."""
+"""Convert tables of other libraries to Arrow batches, and Arrow batches to tables of other libraries."""

@@ -1,7 +1,7 @@
-"""Anything that looks like a column of values to an Arrow array: lists, NumPy of every dtype, Series.
+"""Convert anything that looks like a column of values to an Arrow array: lists, NumPy arrays of any dtype, Series.
 
-NumPy knows things that Arrow does not: complex numbers, big-endian bytes, records, references. What
-is missing stays missing (masks, None, NaT, NaN in an object array); a float NaN is a value.
+NumPy has types that Arrow does not: complex numbers, big-endian bytes, records, references. Missing
+values stay missing (masks, None, NaT, NaN in an object array); a float NaN is a value.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _UNITS = {
 
 
 def column_from(value: Any, name: str) -> tuple[pa.Array | pa.ChunkedArray, Note]:
-    """The values of one column as Arrow, and a note of what pandas knows of them beyond that."""
+    """The values of one column as Arrow, and a note of the pandas properties that Arrow cannot represent."""
     return column_of(value, name) if is_series(value) else (array_from(value, name), {})
 
 
 def declares_strings(value: Any, array: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether a new column of these values is one of strings though no value says so: objects, all of them missing.
+    """Whether a new column of these values holds strings although all values are missing: an array of objects.
 
-    That is what NumPy, h5py and pandas keep as objects most. A list declares nothing: its column has no type yet.
+    Objects in NumPy, h5py and pandas are mostly strings. A list declares no type, so its column has none yet.
     """
     objects = is_series(value) or (isinstance(value, np.ndarray) and value.dtype.kind == "O")
     return pa.types.is_null(array.type) and objects
@@ -102,7 +102,7 @@ def _from_numpy(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, A
 
 
 def _from_rows_of_arrays(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, Any] | None) -> pa.Array:
-    """Two and more dimensions: a fixed-size list a row."""
+    """An array of two or more dimensions: one fixed-size list per row."""
     length = values.shape[1]
     rows_missing = None
     if mask is not None and mask.any():
@@ -118,7 +118,7 @@ def _from_rows_of_arrays(values: np.ndarray[Any, Any], name: str, mask: np.ndarr
 
 
 def _with_arrow_unit(values: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
-    """Dates and times in a unit that Arrow has: dates by years to weeks become days, hours and minutes seconds."""
+    """Dates and times in a unit that Arrow has: years, months and weeks become days, hours and minutes seconds."""
     unit, count = np.datetime_data(values.dtype)
     letter = values.dtype.kind
     if count == 1 and (unit in _ARROW_UNITS or (unit == "D" and letter == "M")):
@@ -134,7 +134,7 @@ def _with_arrow_unit(values: np.ndarray[Any, Any], name: str) -> np.ndarray[Any,
 
 
 def _from_fixed_bytes(values: np.ndarray[Any, Any], mask: np.ndarray[Any, Any] | None) -> pa.Array:
-    """NumPy bytes are text where they are UTF-8, bytes otherwise."""
+    """NumPy bytes as strings if they are UTF-8, otherwise as bytes."""
     data = pa.array(values.tolist(), pa.binary(), mask=mask)
     try:
         return data.cast(pa.string())

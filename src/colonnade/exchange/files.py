@@ -1,6 +1,6 @@
-"""Rows from files of other formats, read batch by batch: CSV, Parquet, Arrow, JSON lines.
+"""Read rows from files of other formats, batch by batch: CSV, Parquet, Arrow, JSON lines.
 
-To add a format: a function from path and wanted types to an Arrow stream, and its endings in FORMATS.
+To add a format, write a function from path and requested types to an Arrow stream, and add its endings to FORMATS.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import pyarrow as pa
 from colonnade.errors import DataError, UsageError
 
 Types = dict[str, pa.DataType]
-"""The types that columns should have, where the format itself does not say."""
+"""The requested types of columns, for formats that do not store types."""
 
 
 @contextmanager
 def rows_of(path: Path, types: Types, missing: Sequence[str] = ()) -> Iterator[Any]:
-    """The rows of a file as something that `colonnade.write` takes; the format goes by the file's ending.
+    """The rows of a file in a form that `colonnade.write` accepts; the file name's ending determines the format.
 
-    missing: texts that mean a missing value in CSV and TSV, beside the empty field that always does.
+    missing: strings that mean a missing value in CSV and TSV, in addition to the empty field.
     """
     ending = next((ending for ending in FORMATS if path.name.lower().endswith(ending)), None)
     if ending is None:
@@ -30,7 +30,7 @@ def rows_of(path: Path, types: Types, missing: Sequence[str] = ()) -> Iterator[A
     if not path.exists():
         raise FileNotFoundError(f"there is no file {str(path)!r}")
     if missing and ending not in TEXT_FORMATS:
-        raise UsageError(f"{path}: only in {', '.join(TEXT_FORMATS)} files can a text mean a missing value")
+        raise UsageError(f"{path}: only in {', '.join(TEXT_FORMATS)} files can a string mean a missing value")
     wanted = {name: _values_type(kind) for name, kind in types.items()}
     try:
         stream = FORMATS[ending](path, wanted) if not missing else TEXT_FORMATS[ending](path, wanted, missing)
@@ -44,7 +44,7 @@ def rows_of(path: Path, types: Types, missing: Sequence[str] = ()) -> Iterator[A
 
 
 def _values_type(kind: pa.DataType) -> pa.DataType:
-    """What a text can be read as: of a categorical, its values; a time with as many digits as it comes with."""
+    """The type to parse a string as: the value type of a categorical; timestamps at least in microseconds."""
     if pa.types.is_dictionary(kind):
         return _values_type(kind.value_type)
     if pa.types.is_timestamp(kind) and kind.unit in ("s", "ms"):
@@ -53,7 +53,7 @@ def _values_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _read_csv(path: Path, types: Types, missing: Sequence[str] = (), delimiter: str = ",") -> Any:
-    """An empty field is missing, a quoted one is an empty text; "NA" and "nan" are what they are in the column."""
+    """Read CSV. An empty field is missing, a quoted empty field is an empty string; "NA" and "nan" are plain values."""
     from pyarrow import csv
 
     return csv.open_csv(

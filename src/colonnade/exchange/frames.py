@@ -1,4 +1,4 @@
-"""Arrow tables as pandas and polars data frames. Either library is imported when it is asked for."""
+"""Convert Arrow tables to pandas and polars data frames. Each library is imported only when needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def to_pandas(table: pa.Table, labels: Sequence[str]) -> pandas.DataFrame:
-    """A pandas frame with the labels as its index, and the types that the notes of its columns name."""
+    """A pandas frame with the labels as its index, and the types recorded in the notes of its columns."""
     try:
         import pandas  # noqa: F401 - pyarrow needs it
     except ImportError:
@@ -41,7 +41,7 @@ def to_pandas(table: pa.Table, labels: Sequence[str]) -> pandas.DataFrame:
 
 
 def _with_distinct_categories(table: pa.Table) -> pa.Table:
-    """Dictionaries in which a value stands twice, which pandas refuses, with each value once: rows are the same."""
+    """Remove duplicate values from dictionaries, which pandas refuses; the values of the rows do not change."""
     for place, field in enumerate(table.schema):
         chunks = table.column(place).chunks if pa.types.is_dictionary(field.type) else []
         if any(len(chunk.dictionary.unique()) < len(chunk.dictionary) for chunk in chunks):
@@ -57,7 +57,7 @@ def _distinct(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _joined(plain: pandas.DataFrame, special: Mapping[str, Any], names: Sequence[str], n_rows: int) -> pandas.DataFrame:
-    """These columns: as pyarrow made them, where it could."""
+    """A frame of these columns: `special` where given, otherwise as converted by pyarrow."""
     import pandas as pd
 
     if list(plain.columns) == list(names) and names:
@@ -67,7 +67,8 @@ def _joined(plain: pandas.DataFrame, special: Mapping[str, Any], names: Sequence
 
 
 def _with_frame_note(frame: pandas.DataFrame, note: Note) -> pandas.DataFrame:
-    with suppress(ValueError, TypeError, LookupError, AttributeError, NotImplementedError):  # it comes from a file
+    # The note comes from a file and may be invalid.
+    with suppress(ValueError, TypeError, LookupError, AttributeError, NotImplementedError):
         columns = columns_from(list(frame.columns), note)
         if columns is not None:
             frame.columns = columns
@@ -78,7 +79,7 @@ def _with_frame_note(frame: pandas.DataFrame, note: Note) -> pandas.DataFrame:
 
 
 def to_polars(table: pa.Table) -> polars.DataFrame:
-    """A polars frame; types that polars does not have come as their plain storage."""
+    """A polars frame; types that polars does not have are converted to their plain storage."""
     try:
         import polars
     except ImportError:

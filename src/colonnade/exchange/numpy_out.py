@@ -1,7 +1,7 @@
-"""Arrow columns as NumPy arrays; a masked array where rows are missing, so that no value is made up.
+"""Convert Arrow columns to NumPy arrays; to masked arrays if rows are missing, so that no value is invented.
 
-Strings are NumPy's own (StringDType) unless objects are asked for: no Python object per row is made. Strings inside
-lists, arrays and records are always objects, since NumPy has no records of its strings.
+Strings use NumPy's StringDType unless objects are requested, so no Python object is created per row. Strings inside
+lists, arrays and records are always objects, because NumPy records cannot hold StringDType.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from colonnade.errors import UsageError
 
 Array = np.ndarray[Any, Any]
 StringsAs = Literal["numpy", "objects"]
-_PIECE_ROWS = 1 << 14  # rows that are padded to one length together
+_PIECE_ROWS = 1 << 14  # rows that are padded together to the same length
 _PIECE_BYTES = 1 << 23
 
 
 def to_numpy(column: pa.ChunkedArray, strings: StringsAs = "numpy") -> Array:
-    """The values as NumPy has them; a numpy.ma.MaskedArray when rows are missing."""
+    """The values as a NumPy array; a numpy.ma.MaskedArray if rows are missing."""
     if strings not in ("numpy", "objects"):
         raise UsageError(f"strings must be 'numpy' or 'objects', not {strings!r}", option="strings")
     values = _top_values(_one(column), strings)
@@ -51,7 +51,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _top_values(array: pa.Array, strings: StringsAs) -> Array:
-    """The values of a column; of one kept by categories, each category is made once."""
+    """The values of a column; in a column stored by categories, each category is converted once."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         codes = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
@@ -69,7 +69,7 @@ def _objects(array: pa.Array) -> Array:
 
 
 def _numpy_strings(array: pa.Array, codes: Array | None = None) -> Array:
-    """NumPy's strings, by way of its bytes of one length: no other way makes no objects. `codes` choose among them."""
+    """StringDType values, made from fixed-length bytes, the only way without objects. `codes` select from them."""
     n = len(array) if codes is None else len(codes)
     made = np.empty(n, dtype=np.dtypes.StringDType())
     known = _padded(array) if codes is not None else None
@@ -80,7 +80,7 @@ def _numpy_strings(array: pa.Array, codes: Array | None = None) -> Array:
 
 
 def _padded(array: pa.Array) -> Array:
-    """Strings as bytes of one length; as objects, where some are much longer, or hold NUL, with which bytes end."""
+    """Strings as fixed-length bytes; as objects if some are much longer than others, or hold NUL, which ends bytes."""
     text = array.fill_null("")
     width = max(int(byte_lengths(text).max(initial=0)), 1)
     if width * len(text) > max(_PIECE_BYTES, 4 * text.nbytes) or holds_nul(text):
@@ -89,7 +89,7 @@ def _padded(array: pa.Array) -> Array:
 
 
 def _values(array: pa.Array) -> Array:
-    """The values; what stands in missing rows is some value of the type."""
+    """The values; missing rows hold an arbitrary value of the type."""
     kind = array.type
     if isinstance(kind, ComplexType):
         return complex_values(array)
@@ -153,7 +153,7 @@ def _records(array: pa.Array) -> Array:
 
 
 def without_mask(values: Array, name: str) -> Array:
-    """A plain array: missing rows as NaN, NaT or None where the dtype has one, else a UsageError."""
+    """A plain array: missing rows become NaN, NaT or None if the dtype has one; otherwise raises a UsageError."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     if values.dtype.kind in "fc":

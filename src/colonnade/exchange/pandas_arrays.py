@@ -1,6 +1,6 @@
-"""pandas' arrays and frames to their plain parts and back, for AnnData's elements. pandas is imported when asked for.
+"""Split pandas arrays and frames into plain parts and rebuild them, for AnnData elements. pandas is imported late.
 
-An object can only be one of pandas' if pandas has been imported, so recognising one imports nothing.
+An object can only be a pandas object if pandas has been imported, so recognizing one imports nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class FrameParts:
-    """A frame as names and pandas' or NumPy's arrays; `index_name` is None where the index has none."""
+    """A frame as names and pandas or NumPy arrays; `index_name` is None if the index has no name."""
 
     columns: list[tuple[Any, Any]]
     index: Any
@@ -52,7 +52,7 @@ def _pandas() -> Any:
 
 
 def make_categorical(codes: Array, categories: Array, ordered: bool) -> pandas.Categorical:
-    """A pandas Categorical; categories that are there twice are a DataError."""
+    """A pandas Categorical; duplicate categories raise a DataError."""
     try:
         made: pandas.Categorical = _pandas().Categorical.from_codes(codes, categories, ordered=ordered)
     except ValueError as error:
@@ -61,7 +61,7 @@ def make_categorical(codes: Array, categories: Array, ordered: bool) -> pandas.C
 
 
 def make_nullable(values: Array, mask: Array, na_value: str) -> Any:
-    """A pandas array of integers, booleans or texts with missing values."""
+    """A pandas array of integers, booleans or strings with missing values."""
     pd = _pandas()
     if values.dtype.kind in "iu":
         native = values.astype(values.dtype.newbyteorder("="))
@@ -83,7 +83,7 @@ def make_frame(columns: Mapping[str, Any], index: Any, index_name: str | None) -
 
 
 def split_frame(value: Any) -> FrameParts | None:
-    """The parts of a pandas frame; None when this is none."""
+    """The parts of a pandas frame; None if the value is not a frame."""
     pd = sys.modules.get("pandas")
     if pd is None or not isinstance(value, pd.DataFrame):
         return None
@@ -94,7 +94,7 @@ def split_frame(value: Any) -> FrameParts | None:
 
 
 def with_categories(frame: Any, order: Callable[[Any], list[str]]) -> Any:
-    """A frame in which columns of objects are categorical if their values are strings and some are missing."""
+    """The frame, with object columns converted to categorical if their values are strings and some are missing."""
     pd = _pandas()
     made = {}
     for place in range(len(frame.columns)):

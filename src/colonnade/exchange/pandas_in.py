@@ -1,6 +1,6 @@
-"""pandas' frames and Series as Arrow columns, each with a note of what Arrow does not know of it.
+"""Convert pandas frames and Series to Arrow columns, each with a note of the properties that Arrow cannot represent.
 
-An object can only be one of pandas' if pandas has been imported, so recognising one imports nothing.
+An object can only be a pandas object if pandas has been imported, so recognizing one imports nothing.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ ArrowArray: TypeAlias = "pa.Array | pa.ChunkedArray"
 _PLAIN_OBJECTS: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_binary, pa.types.is_date, pa.types.is_time, pa.types.is_decimal, pa.types.is_nested,
 )  # fmt: skip
-"""Arrow types that pandas has as objects anyway."""
+"""Arrow types that pandas represents as objects anyway."""
 
 
 @dataclass(frozen=True)
 class FrameColumns:
-    """A frame as Arrow columns. `labels` are the levels of its index; those in `ranges` are kept as a range only."""
+    """A frame as Arrow columns. `labels` are the levels of its index; those in `ranges` are stored only as a range."""
 
     columns: dict[str, ArrowArray]
     labels: list[str]
@@ -45,23 +45,23 @@ def _pandas() -> Any:
 
 
 def is_frame(data: Any) -> bool:
-    """Whether this is a frame of pandas."""
+    """Whether this is a pandas frame."""
     pd = _pandas()
     return pd is not None and isinstance(data, pd.DataFrame)
 
 
 def is_series(value: Any) -> bool:
-    """Whether this is a column of pandas: a Series, an Index or an array."""
+    """Whether this is a pandas column: a Series, an Index or an array."""
     pd = _pandas()
     return pd is not None and isinstance(value, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray))
 
 
 def split(frame: Any, unnamed: str) -> FrameColumns:
-    """The columns and the index of a frame; an index without a name is called `unnamed`."""
+    """The columns and the index of a frame; `unnamed` is the name for an index without one."""
     names, frame_note = names_of_columns(frame.columns)
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) != len(names) else []
     if twice:
-        raise DataError(f"column names must differ, but {', '.join(map(repr, twice))} is there twice", columns=twice)
+        raise DataError(f"column names must differ, but {', '.join(map(repr, twice))} occurs twice", columns=twice)
     columns: dict[str, ArrowArray] = {}
     notes: dict[str, Note] = {}
     nullable = set()
@@ -86,7 +86,7 @@ def _has_mask(dtype: Any) -> bool:
 def _split_index(
     index: Any, unnamed: str, columns: dict[str, ArrowArray], notes: dict[str, Note]
 ) -> tuple[list[str], dict[str, range]]:
-    """The levels of an index added to the columns, under the names that reset_index would give them."""
+    """Add the levels of an index to the columns, under the names that reset_index would give them."""
     pd = _pandas()
     if isinstance(index, pd.RangeIndex) and index.name is None and index.start == 0 and index.step == 1:
         return [], {}
@@ -116,7 +116,7 @@ def _free_name(name: Any, defaults: list[str], taken: Sequence[str]) -> str:
 
 
 def _plain_attrs(attrs: Any) -> dict[str, Any]:
-    """Those of the attributes of a frame that JSON can hold as they are; others are named in a warning."""
+    """The attributes of a frame that JSON can represent exactly; a warning lists the others."""
     kept = {key: value for key, value in attrs.items() if isinstance(key, str) and _is_json(value)}
     lost = [repr(key) for key in attrs if key not in kept]
     if lost:
@@ -136,7 +136,7 @@ def _is_json(value: Any) -> bool:
 
 
 def column_of(values: Any, name: str) -> tuple[ArrowArray, Note]:
-    """The values of a Series, Index or array of pandas as Arrow, and a note of what pandas knows beyond that."""
+    """The values of a pandas Series, Index or array as Arrow, and a note of the properties that Arrow lacks."""
     pd = _pandas()
     dtype = values.dtype
     array = values.array if isinstance(values, (pd.Series, pd.Index)) else values
@@ -157,7 +157,7 @@ def column_of(values: Any, name: str) -> tuple[ArrowArray, Note]:
         return _arrow(array, name, pa.string()), {"dtype": _string_type(pd, dtype)}
     if isinstance(dtype, pd.DatetimeTZDtype):
         return _arrow(array, name), {"dtype": "tz", "tz": str(dtype.tz)} if isinstance(dtype.tz, timezone) else {}
-    if isinstance(dtype, (pd.Float32Dtype, pd.Float64Dtype)):  # NaN is a value in them, and stays one
+    if isinstance(dtype, (pd.Float32Dtype, pd.Float64Dtype)):  # NaN is a value in these types, and stays one
         values = array.to_numpy(dtype.numpy_dtype, na_value=0)
         return pa.array(values, mask=np.asarray(array.isna())), {"dtype": str(dtype)}
     return _arrow(array, name), {"dtype": str(dtype)}
@@ -184,12 +184,12 @@ def _from_numpy(array: Any, dtype: np.dtype[Any], name: str) -> tuple[ArrowArray
     if dtype.kind == "c" and dtype.itemsize <= 16:
         return complex_array(np.ascontiguousarray(numbers)), {}
     if dtype.kind in "biu" or (dtype.kind == "f" and not np.isnan(numbers).any()):
-        return pa.array(np.ascontiguousarray(numbers)), {}  # a tenth of the time
+        return pa.array(np.ascontiguousarray(numbers)), {}  # ten times faster
     return _arrow(array, name), {}
 
 
 def _from_objects(array: Any, name: str) -> tuple[ArrowArray, Note]:
-    """Objects of one kind."""
+    """Convert an array of Python objects of one kind."""
     pd = _pandas()
     objects = np.asarray(array, dtype=object)
     gone = np.asarray(pd.isna(objects)) if objects.ndim == 1 else np.zeros(len(objects), bool)
@@ -242,7 +242,7 @@ def _from_categorical(array: Any, name: str) -> tuple[ArrowArray, Note]:
 
 
 def _interval_categories(categories: Any) -> tuple[pa.Array, Note]:
-    """Intervals as strings, such as "(0, 4]", which categories of a file can be; the note has their ends."""
+    """Intervals as strings such as "(0, 4]", which a file can store as categories; the note holds their ends."""
     ends = {side: [write_name(end) for end in getattr(categories, side)] for side in ("left", "right")}
     note = {"dtype": "interval", "closed": categories.closed, "subtype": str(categories.dtype.subtype), **ends}
     return pa.array([str(category) for category in categories], pa.string()), note

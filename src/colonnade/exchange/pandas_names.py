@@ -1,8 +1,8 @@
-"""Column names of pandas that are not strings, as strings and back.
+"""Convert pandas column names that are not strings to strings and back.
 
-A file names its columns by strings. What the names were is in the frame's note, level by level: by a type, from which
-and from the string the name is found again. A string that is not the canonical form of a value of that type (a column
-that was added or renamed later) is a name as it is.
+Column names in a file are strings. The frame's note records the original type of the names, level by level; the type
+and the string together give the original name. A string that is not the canonical form of a value of that type (a
+column that was added or renamed later) is used unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _JSON = (str, int, float, bool, type(None))
 
 
 def write_name(name: Any) -> Any:
-    """The name of an index or a level as JSON has it, tuples as lists; others as strings."""
+    """The name of an index or a level as a JSON value: tuples as lists, types that JSON lacks as strings."""
     if isinstance(name, tuple):
         return [write_name(part) for part in name]
     plain = name.item() if isinstance(name, np.generic) else name
@@ -30,7 +30,7 @@ def write_name(name: Any) -> Any:
 
 
 def names_of_columns(columns: Any) -> tuple[list[str], Note]:
-    """The names as strings, and the note of a frame that says what they were."""
+    """The names as strings, and the frame note that records their original types."""
     levels = [_write_level(columns.get_level_values(level)) for level in range(columns.nlevels)]
     if len(levels) == 1:
         names, note = levels[0]
@@ -68,7 +68,7 @@ def _write_level(values: Any) -> tuple[list[str], Note]:
 
 
 def _check_level(values: Any, names: list[str], note: Note) -> None:
-    """Refuse names that could not be found again."""
+    """Raise for names that could not be restored."""
     if "dtype" not in note and "values" not in note:
         return
     again = _read_level(names, note)
@@ -90,7 +90,7 @@ def _is_nan(value: Any) -> bool:
 
 
 def columns_from(names: Sequence[str], frame: Note) -> Any:
-    """The names as pandas had them; None where they are strings without a name."""
+    """The original pandas column names; None if they are plain strings and the columns have no name."""
     import pandas as pd
 
     levels = frame.get("columns")
@@ -136,7 +136,7 @@ def _read_level(names: Sequence[str], note: Note) -> Any:
 
 
 def _canonical(read: Callable[[str], Any], text: str) -> Any:
-    """The value of which this is the string; None where it is none."""
+    """The value whose canonical string this is; None if there is none."""
     try:
         value = read(text)
     except (ValueError, TypeError, KeyError, OverflowError):
@@ -145,7 +145,7 @@ def _canonical(read: Callable[[str], Any], text: str) -> Any:
 
 
 def _reader(dtype: str, note: Note) -> Callable[[str], Any] | None:
-    """What makes a name of a string, for names of one type."""
+    """A function that converts strings to names of one type."""
     import pandas as pd
 
     if dtype == "range":
@@ -185,7 +185,7 @@ def _typed(values: list[Any], dtype: str, note: Note, name: Any) -> Any:
 
 
 def with_freq(index: Any, freq: Any) -> Any:
-    """The index with a frequency, if it has it."""
+    """The index with this frequency, if its values match it."""
     if isinstance(freq, str) and hasattr(index, "freq"):
         try:
             index.freq = freq

@@ -1,19 +1,19 @@
-"""What pandas knows of a column or frame and Arrow does not, as a short JSON text: a *note*.
+"""Notes: properties of a pandas column or frame that Arrow cannot represent, as short JSON strings.
 
-The note of a column or row label is an attribute of its dataset, and is gone with it; that of the frame (names that are
-not strings, `attrs`) is an attribute of the table. A note is a hint: it is followed where it fits the column as it is,
-and ignored where it does not.
+The note of a column or row label is an attribute of its dataset, and is deleted with it. The note of the frame (names
+that are not strings, `attrs`) is an attribute of the table. A note is a hint: it is used if it fits the current column,
+and ignored if it does not.
 
 Note of a column: {"dtype": ...} and, by dtype:
     "tz"          tz: a time zone that is an offset
-    "object"      na: what missing rows are ("NaN", "NA", "NaT"; None where it is not said);
-                  items: "list", "tuple" or "set", where the objects are these (they are arrays where it is not said)
-    "interval"    closed; of categories, which are strings in the file, also subtype, left and right: their ends
+    "object"      na: the value of missing rows ("NaN", "NA", "NaT"; None if not given);
+                  items: "list", "tuple" or "set", the type of the objects (arrays if not given)
+    "interval"    closed; for categories, which are strings in the file, also subtype, left and right: their ends
     "Sparse"      fill
-    "pyarrow"     type: the Arrow type, where the file keeps a plainer one
+    "pyarrow"     type: the Arrow type, if the file stores a plainer one
     "category"    categories: the note of the categories
     "range"       step
-Of a row label also: name (of the index, where it is not the column's), freq.
+A row label also has: name (of the index, if it is not the column's), freq.
 Note of a frame: {"columns": [one level: {"name", "dtype", ...}], "attrs": {...}}.
 """
 
@@ -33,19 +33,19 @@ MASKED_TYPES: dict[str, pa.DataType] = {
     "UInt8": pa.uint8(), "UInt16": pa.uint16(), "UInt32": pa.uint32(), "UInt64": pa.uint64(),
     "Float32": pa.float32(), "Float64": pa.float64(), "boolean": pa.bool_(),
 }  # fmt: skip
-"""pandas' types with a mask of their own."""
+"""pandas types that have their own mask."""
 STRING_TYPES = ("string", "string[python]", "string[pyarrow]", "str", "str[python]", "str[pyarrow]")
-"""pandas' string types by what holds the strings; those of "str" have NaN for missing rows, the others NA. Where the
-holder is not named, it is pandas' default."""
+"""pandas string types by their storage. Types of "str" use NaN for missing rows, the others NA. If the storage is not
+named, it is the pandas default."""
 
 
 def write_note(note: Note) -> str | None:
-    """The note as text; None where there is nothing to say."""
+    """The note as a JSON string; None if it is empty."""
     return json.dumps(note, separators=(",", ":"), ensure_ascii=False) if note else None
 
 
 def read_note(text: str | bytes | None) -> Note:
-    """A note from its text; empty where the text is not one."""
+    """Parse a note; the result is empty if the string is not a valid note."""
     try:
         found = json.loads(text) if text else {}
     except (ValueError, RecursionError):
@@ -54,12 +54,12 @@ def read_note(text: str | bytes | None) -> Note:
 
 
 def note_of(field: pa.Field) -> Note:
-    """The note that a field of Arrow carries."""
+    """The note in the metadata of an Arrow field."""
     return read_note((field.metadata or {}).get(KEY))
 
 
 def meaning(note: Note) -> str | None:
-    """What the values of a column stand for, where they are not what their Arrow type says; else None."""
+    """The meaning of a column's values if their Arrow type does not express it; otherwise None."""
     dtype = str(note.get("dtype"))
     if dtype.startswith("period["):
         return dtype
@@ -69,7 +69,7 @@ def meaning(note: Note) -> str | None:
 def arrow_metadata(
     fields: Sequence[pa.Field], texts: Mapping[str, str], labels: Sequence[str], frame: str | None
 ) -> dict[bytes, bytes] | None:
-    """Metadata by which pyarrow's `to_pandas` sets the index and the types it knows; None where there are none."""
+    """Metadata from which pyarrow's `to_pandas` sets the index and the types it supports; None if there is none."""
     if not labels and not texts and frame is None:
         return None
     notes = {name: read_note(text) for name, text in texts.items()}
@@ -99,8 +99,8 @@ def _described(field: pa.Field, note: Note, labels: Sequence[str]) -> Note:
 
 
 def label_name(field_name: str, note: Note, labels: Sequence[object]) -> Any:
-    """The name of a level of the index: as the note says, else that of its column; None for the names that pandas'
-    `reset_index` gives to levels without one."""
+    """The name of an index level: from the note, otherwise the column's name; None for the names that pandas
+    `reset_index` gives to levels without a name."""
     if "name" in note:
         return read_name(note["name"])
     if len(labels) == 1:
@@ -109,12 +109,12 @@ def label_name(field_name: str, note: Note, labels: Sequence[object]) -> Any:
 
 
 def read_name(name: Any) -> Any:
-    """The name of an index from JSON, which has no tuples."""
+    """The name of an index from JSON, with lists converted to tuples."""
     return tuple(map(read_name, name)) if isinstance(name, list) else name
 
 
 def notes_of_arrow(schema: pa.Schema) -> tuple[dict[str, str], str | None]:
-    """The notes that a schema of Arrow carries: ours, or what pyarrow says of a pandas frame that it was."""
+    """The notes in an Arrow schema: our own, or derived from pyarrow's metadata of the original pandas frame."""
     metadata = schema.metadata or {}
     notes = {field.name: field.metadata[KEY].decode("utf-8", "replace") for field in schema if _has_note(field)}
     frame = metadata.get(FRAME_KEY)
@@ -131,7 +131,7 @@ def _has_note(field: pa.Field) -> bool:
 
 
 def _note_of_entry(entry: Mapping[str, Any], schema: pa.Schema) -> Note:
-    """A note from what pyarrow says of a column of a pandas frame."""
+    """A note from pyarrow's metadata of a pandas column."""
     name, dtype = entry.get("field_name"), entry.get("numpy_type")
     if not isinstance(name, str) or name not in schema.names or not isinstance(dtype, str):
         return {}

@@ -1,4 +1,4 @@
-"""Arrow columns as pandas' own arrays, where a note names their type or pyarrow would take another."""
+"""Convert Arrow columns to pandas arrays where a note names their type or pyarrow would choose another."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _MISSING = {"NaN": np.nan, "NA": pd.NA, "NaT": pd.NaT}
 
 
 def own_values(column: pa.ChunkedArray, note: Note) -> Any:
-    """The values as an array of pandas or NumPy; None where pyarrow's own conversion is right."""
+    """The values as a pandas or NumPy array; None if pyarrow's own conversion is right."""
     found = _noted(column, note) if note else None
     if found is not None:
         return found
     if isinstance(column.type, ComplexType):
         return complex_column(column)
     if column.null_count and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
-        return column.to_pandas(types_mapper=_nullable).array  # a float would round large ones
+        return column.to_pandas(types_mapper=_nullable).array  # float64 would round large integers
     if column.null_count and pa.types.is_struct(column.type):
-        return _objects(column, note)  # pyarrow would make the integers of all rows floats
+        return _objects(column, note)  # pyarrow would convert the integers of all rows to floats
     return None
 
 
 def _nullable(kind: pa.DataType) -> Any:
-    """pandas' own types for integers and booleans with missing rows."""
+    """The pandas types for integers and booleans with missing rows."""
     return _type(next(name for name, known in MASKED_TYPES.items() if known == kind))
 
 
 def _noted(column: pa.ChunkedArray, note: Note) -> Any:
-    """The values in the type of the note; None where that does not fit the column."""
+    """The values in the type of the note; None if the note does not fit the column."""
     dtype, kind = str(note.get("dtype")), column.type
     if dtype in MASKED_TYPES:
         return _masked(column, dtype) if kind == MASKED_TYPES[dtype] else None
@@ -65,7 +65,7 @@ def _noted(column: pa.ChunkedArray, note: Note) -> Any:
 def _masked(column: pa.ChunkedArray, dtype: str) -> Any:
     if not dtype.startswith("Float"):
         return _type(dtype).__from_arrow__(column)
-    values = column.fill_null(0).to_numpy()  # NaN is a value, which some versions of pandas would make missing
+    values = column.fill_null(0).to_numpy()  # NaN is a value, but some versions of pandas would make it missing
     return pd.arrays.FloatingArray(np.array(values), column.is_null().to_numpy())
 
 
@@ -74,7 +74,7 @@ def _type(name: str) -> Any:
 
 
 def _made(make: Any) -> Any:
-    """What is made, or None where the note does not fit: it comes from a file."""
+    """The result of `make`, or None if the note does not fit: it comes from a file and may be invalid."""
     try:
         return make()
     except (ValueError, TypeError, KeyError, OverflowError, NotImplementedError, pa.ArrowException):
@@ -92,7 +92,7 @@ def _objects(column: pa.ChunkedArray, note: Note) -> Any:
     else:
         values = np.empty(len(column), dtype=object)
         make = _CONTAINERS.get(str(note.get("items")))
-        for place, value in enumerate(column.to_pylist()):  # at once, lists of one length would be rows of an array
+        for place, value in enumerate(column.to_pylist()):  # NumPy would make equal lists a 2-D array
             values[place] = make(value) if make is not None and isinstance(value, list) else value
     missing = _MISSING.get(str(note.get("na")))
     if column.null_count:
@@ -141,7 +141,7 @@ def _categorical(column: pa.ChunkedArray, note: Note) -> Any:
 
 
 def _interval_categories(strings: pa.ChunkedArray, note: Note) -> Any:
-    """The intervals that these strings name, if the note still has all of them."""
+    """The intervals that these strings name, if the note still lists all of them."""
     left: Any = pd.Index(note["left"]).astype(note["subtype"])
     right: Any = pd.Index(note["right"]).astype(note["subtype"])
     found = pd.arrays.IntervalArray.from_arrays(left, right, closed=note["closed"])
@@ -157,7 +157,7 @@ def _arrow_backed(column: pa.ChunkedArray, text: str) -> Any:
 
 
 def index_from(values: Mapping[str, Any], notes: Mapping[str, Note]) -> pd.Index[Any] | None:
-    """The index of these labels; None without any, or where pandas cannot have them as an index."""
+    """The index of these labels; None if there are none, or if pandas cannot use them as an index."""
     names = [label_name(name, notes[name], list(values)) for name in values]
     try:
         levels = [_level(one, notes[name]) for name, one in values.items()]
@@ -182,7 +182,7 @@ def _level(values: Any, note: Note) -> Any:
 
 
 def _range(values: np.ndarray[Any, Any], step: Any) -> Any:
-    """A range where the values still are one."""
+    """A range, if the values still form one."""
     if not isinstance(step, int) or not step or values.dtype.kind != "i":
         return pd.Index(values)
     start = int(values[0]) if len(values) else 0

@@ -1,8 +1,8 @@
-"""Data of every kind that `write` takes, as one schema and a stream of Arrow batches.
+"""Convert all kinds of data that `write` accepts to a schema and a stream of Arrow batches.
 
-Taken: anything that speaks the Arrow C stream (pyarrow, pandas, polars, DuckDB), a dict of
-arrays, a NumPy record array, and iterators of any of these. Nothing is read before the first
-batch is asked for, beyond what is needed to know the schema.
+Accepted: anything with the Arrow C stream interface (pyarrow, pandas, polars, DuckDB), a dict of
+arrays, a NumPy record array, and iterators of any of these. Before the first batch is requested,
+only as much is read as the schema needs.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ NULLABLE_TYPES = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32"
 
 @dataclass
 class Source:
-    """A table to be written: its schema, its rows batch by batch, its length where that is known.
+    """A table to be written: its schema, its rows batch by batch, and its length if known.
 
-    `labels` name the columns that are row labels by the data's own account, or its `ranges`; `nullable` those whose
-    type in pandas has a mask of its own; `notes` say what pandas knows of columns, `frame_note` of the frame, beyond
-    what Arrow does. `untyped` are columns of objects that are all missing: of a new table, they are strings.
-    `is_pandas`: columns without a note are what their Arrow type says to pandas as well.
+    `labels` are the columns, or `ranges`, that the data itself declares as row labels; `nullable` are the columns whose
+    pandas type has its own mask; `notes` and `frame_note` hold the pandas properties of the columns and the frame that
+    Arrow lacks. `untyped` are object columns with only missing values: in a new table they become strings.
+    `is_pandas`: columns without a note have the pandas type that their Arrow type implies.
     """
 
     schema: pa.Schema
@@ -49,15 +49,15 @@ class Source:
 
 
 def source_from(data: Any, unnamed: str = "index") -> Source:
-    """The data as a Source; what cannot be a table is refused with a UsageError.
+    """The data as a Source; raises a UsageError for data that cannot be a table.
 
-    `unnamed` is the name for a pandas index that has none.
+    `unnamed` is the name for a pandas index without one.
     """
     source = _source_from(data, unnamed)
     names = source.schema.names
     if len(set(names)) != len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
-        raise DataError(f"column names must differ, but {', '.join(map(repr, twice))} is there twice", columns=twice)
+        raise DataError(f"column names must differ, but {', '.join(map(repr, twice))} occurs twice", columns=twice)
     return source
 
 
@@ -93,7 +93,7 @@ def _source_from_table(table: pa.Table, unnamed: str) -> Source:
 
 
 def _with_arrow_notes(source: Source, schema: pa.Schema) -> Source:
-    """The source with what its Arrow schema says of the pandas frame that it was."""
+    """The source, with notes from the Arrow schema's metadata of the original pandas frame."""
     given, source.frame_note = notes_of_arrow(schema)
     renamed = dict(zip(schema.names, source.schema.names, strict=True))
     source.notes = {renamed[name]: note for name, note in given.items()}
@@ -123,7 +123,7 @@ def _source_from_columns(data: Mapping[Any, Any]) -> Source:
 
 
 def with_strings(source: Source) -> Source:
-    """The source of a new table: columns of objects that are all missing are strings."""
+    """The source for a new table: object columns with only missing values become strings."""
     if not source.untyped:
         return source
     fields = [f.with_type(pa.string()) if f.name in source.untyped else f for f in source.schema]
@@ -140,7 +140,7 @@ def _two_lengths(lengths: dict[str, int]) -> tuple[tuple[str, int], tuple[str, i
 def _columns_of_records(data: np.ndarray[Any, Any]) -> dict[str, Any]:
     if data.dtype.names is None or data.ndim != 1:
         raise UsageError(
-            f"a NumPy array of dtype {data.dtype} and shape {data.shape} is no table: give a 1-D record array, or a "
+            f"a NumPy array of dtype {data.dtype} and shape {data.shape} is not a table: give a 1-D record array, or a "
             "dict of arrays"
         )
     masks = np.ma.getmaskarray(data) if isinstance(data, np.ma.MaskedArray) else None
@@ -152,7 +152,7 @@ def _columns_of_records(data: np.ndarray[Any, Any]) -> dict[str, Any]:
 
 
 def _source_from_stream(data: Any, unnamed: str) -> Source:
-    # Asked before the stream is open, and only where it is free: on a DuckDB relation it would run the query.
+    # Read the length before opening the stream, and only where that is free: a DuckDB relation would run the query.
     counts_itself = type(data).__module__.split(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(data, "__len__")
     n_rows = len(data) if counts_itself else None
     try:
@@ -169,7 +169,7 @@ def _source_from_frame(frame: Any, unnamed: str) -> Source:
     if parts.columns:
         table = pa.table(parts.columns)
         schema, batches = table.schema, iter(_batches_of(table))
-    else:  # Arrow counts no rows where there are no columns
+    else:  # Arrow has no row count without columns
         schema, batches = pa.schema([]), iter(())
     untyped = frozenset(one.name for one in schema if pa.types.is_null(one.type))
     return Source(
@@ -179,7 +179,7 @@ def _source_from_frame(frame: Any, unnamed: str) -> Source:
 
 
 def _batches_of(table: pa.Table) -> list[pa.RecordBatch]:
-    """The rows in batches; a table without rows is a batch without rows, since its dictionaries are categories."""
+    """The rows in batches; a table without rows gives one empty batch, because its dictionaries hold the categories."""
     batches: list[pa.RecordBatch] = table.to_batches(max_chunksize=BATCH_ROWS)
     if batches:
         return batches
@@ -195,8 +195,8 @@ def _from_reader(reader: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterato
 
 
 def _pandas_labels(schema: pa.Schema, unnamed: str) -> tuple[pa.Schema, list[str], dict[str, range]]:
-    """The schema with pandas' index columns under the names that reset_index would give them (one without a name is
-    `unnamed`), those names, and the indexes that pandas keeps as a range only."""
+    """The schema with the pandas index columns renamed as reset_index would name them (`unnamed` if without a name),
+    those names, and the indexes that pandas stores only as a range."""
     index = _pandas_index(schema)
     taken = {name for name in schema.names if name not in index}
     new_names: dict[str, str] = {}
@@ -219,7 +219,7 @@ def _pandas_labels(schema: pa.Schema, unnamed: str) -> tuple[pa.Schema, list[str
 
 
 def _pandas_index(schema: pa.Schema) -> list[Any]:
-    """The entries of pandas' own note on its index: names of columns, or ranges."""
+    """The index entries in the pandas metadata: column names or ranges."""
     try:
         described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
         entries = described.get("index_columns", [])
@@ -231,7 +231,7 @@ def _pandas_index(schema: pa.Schema) -> list[Any]:
 
 
 def _nullable_columns(schema: pa.Schema) -> frozenset[str]:
-    """The columns whose type in pandas has a mask of its own, by pandas' own note."""
+    """The columns whose pandas type has its own mask, according to the pandas metadata."""
     try:
         described = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("columns", [])
         found = {one["field_name"] for one in described if one["numpy_type"] in NULLABLE_TYPES}
@@ -281,14 +281,14 @@ def _joined(sources: Iterable[Source], schema: pa.Schema) -> Iterator[pa.RecordB
 
 
 def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch in memory of its own: whoever gives batches one by one may fill the same arrays again for the next,
-    while rows of this one still wait for their chunk to be full."""
-    arrays = [pa.concat_arrays([array, array.slice(0, 0)]) for array in batch.columns]  # of two arrays: always a copy
+    """A copy of the batch: an iterator may reuse its arrays for the next batch while rows of this one are still
+    buffered until their chunk is full."""
+    arrays = [pa.concat_arrays([array, array.slice(0, 0)]) for array in batch.columns]  # two arrays: always a copy
     return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
 
 def _matched(batch: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.RecordBatch:
-    """The batch with the columns of the schema, in its order and of its types."""
+    """The batch with the columns, order and types of the schema."""
     if batch.schema.equals(schema):
         return batch
     names = batch.schema.names
@@ -302,7 +302,7 @@ def _matched(batch: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.Record
 
 
 def family(kind: pa.DataType) -> str:
-    """Types that may stand for each other between batches without changing what the values mean."""
+    """The family of a type: types of one family may differ between batches without changing the meaning of values."""
     checks = (
         ("null", pa.types.is_null),
         ("boolean", pa.types.is_boolean),
@@ -319,7 +319,7 @@ def _cast(array: pa.Array, wanted: pa.Field, number: int) -> pa.Array:
     if pa.types.is_null(wanted.type):
         raise DataError(
             f"batch {number}, column {wanted.name!r} is {array.type}, but the first batch, where all of it is missing, "
-            f"says no type: give it one there, for example pyarrow.nulls(n, pyarrow.{array.type}())",
+            f"has no type: give it one there, for example pyarrow.nulls(n, pyarrow.{array.type}())",
             batch=number,
             column=wanted.name,
         )
