@@ -13,8 +13,11 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 from tools.environment import make_environment
 
@@ -48,12 +51,25 @@ def _candidates() -> Iterator[str]:
         yield from (str(path) for name in names if os.access(path := Path(folder, name), os.X_OK))
 
 
-def run(*words: str | Path, cwd: Path = ROOT, **environment: str) -> None:
-    subprocess.run(words, cwd=cwd, check=True, env={**os.environ, **environment})
+def run(*words: str | Path, log: IO[str] | None = None, cwd: Path = ROOT, **environment: str) -> None:
+    both = subprocess.STDOUT if log is not None else None
+    subprocess.run(words, cwd=cwd, check=True, env={**os.environ, **environment}, stdout=log, stderr=both)
 
 
-def try_interpreter(python: str, folder: Path, wheel: Path) -> None:
-    """The demo and some tests with this Python."""
+def try_interpreter(python: str, folder: Path, wheel: Path) -> tuple[bool, str]:
+    """Whether the demo and some tests pass with this Python, and what they print."""
+    with tempfile.TemporaryFile("w+") as log:
+        try:
+            _try_interpreter(partial(run, log=log), python, folder, wheel)
+            passed = True
+        except subprocess.CalledProcessError as error:
+            print(error, file=log)
+            passed = False
+        log.seek(0)
+        return passed, log.read()
+
+
+def _try_interpreter(run: Callable[..., None], python: str, folder: Path, wheel: Path) -> None:
     inside = make_environment(python, folder)
     pip = [inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     run(*pip, wheel, "pytest", "hypothesis")
@@ -72,9 +88,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", place, ".")
         (wheel,) = Path(place).glob("*.whl")
-        for number, (python, name) in enumerate(found.items(), 1):
-            print(f"\n-- {number} of {len(found)}: {python}", flush=True)
-            try_interpreter(python, home / name, wheel)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            tries = {python: pool.submit(try_interpreter, python, home / name, wheel) for python, name in found.items()}
+            results = {python: attempt.result() for python, attempt in tries.items()}
+    for python, (passed, shown) in results.items():
+        print(f"\n-- {python}: {'passed' if passed else 'FAILED'}\n{shown}", flush=True)
+    failed = [python for python, (passed, _) in results.items() if not passed]
+    if failed:
+        sys.exit(f"Failed with: {', '.join(failed)}")
     print(f"\nDemo and tests passed with: {', '.join(found)}")
 
 
