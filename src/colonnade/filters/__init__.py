@@ -1,1 +1,1 @@
-"""Byte filters of chunks: named, undone and applied, without the HDF5 library."""
+"""Byte filters of chunks: their names, undoing and applying them without the HDF5 library."""

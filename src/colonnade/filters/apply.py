@@ -1,8 +1,8 @@
-"""Byte filters applied outside the HDF5 library, and so outside its lock: the other way of `undo`.
+"""Byte filters applied outside the HDF5 library, and so outside its lock: the inverse of `undo`.
 
-What comes out is what the library would write, or what it reads as the same. A filter that cannot hold a chunk is
-skipped for that chunk: its bit in the mask says so. On request, so is one that does not make it smaller; in datasets
-that HDF5 reads, masks are better avoided (see `direct`).
+The result is what the library would write, or reads as the same data. A filter that cannot represent a chunk is
+skipped for that chunk, and its bit in the mask is set. On request, a filter that does not make the chunk smaller is
+skipped too; in datasets that HDF5 reads, masks are better avoided (see `direct`).
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from colonnade.stored_dtypes import raw_dtype
 DEFLATE, SHUFFLE, ZSTD = 1, 2, 32015
 COMPRESSORS = (DEFLATE, SCALE_OFFSET, ZSTD)
 Image = np.ndarray[Any, np.dtype[Any]]
-WORTH_MATCHING = 1.03  # times longer may be what took half the time
+WORTH_MATCHING = 1.03  # a result up to this many times longer is accepted, because it takes half the time
 TRIED_EVERY = 32  # chunks
 Apply = Callable[[Data, Sequence[int]], Data | None]
-"""Data and the filter's options to filtered data; None when the filter is to be skipped."""
+"""Takes data and the filter's options, returns filtered data; None means that the filter is skipped."""
 
 
 class Habit:
-    """Which way of deflating suits the chunks of a dataset: both are tried on the first, and again now and then."""
+    """Which of two ways to deflate suits the chunks of a dataset. Both are tried on the first, and periodically."""
 
     def __init__(self) -> None:
         self.runs = False
         self._n_asked = 0
 
     def is_due(self) -> bool:
-        """Whether the next chunk is to be tried both ways."""
+        """Whether to try both ways on the next chunk."""
         self._n_asked += 1
         return self._n_asked % TRIED_EVERY == 1
 
@@ -65,11 +65,11 @@ class Packer:
 
     @property
     def deflates_quickly(self) -> bool:
-        """Whether chunks are deflated with a level at which speed comes first."""
+        """Whether chunks are deflated at a level that favours speed."""
         return any(number == DEFLATE and _level(options) <= QUICK_LEVEL for number, _, options in self._steps)
 
     def pack_either(self, data: Data) -> tuple[tuple[Data, int], bool]:
-        """A chunk packed the way that suits it better, and whether that is by runs."""
+        """A chunk packed in the better of both ways, and whether that is by runs."""
         by_runs, by_matches = self.pack(data, runs=True), self.pack(data)
         suits_runs = len(by_runs[0]) <= WORTH_MATCHING * len(by_matches[0])
         return by_runs if suits_runs else by_matches, suits_runs
@@ -77,11 +77,11 @@ class Packer:
     def pack(self, data: Data, runs: bool = False) -> tuple[Data, int]:
         """The bytes to be stored for a chunk, and the mask of the filters that were skipped.
 
-        runs: deflate by literals and runs of one byte, which is quicker, and no longer where nothing else repeats.
+        runs: deflate with literals and runs of one byte only. Faster, and not longer if nothing else repeats.
         """
         mask = 0
         for place, (number, apply, options) in enumerate(self._steps):
-            assert apply is not None  # asked before, by is_known
+            assert apply is not None  # callers check is_known first
             by_runs = runs and number == DEFLATE and _level(options) <= QUICK_LEVEL
             made = _deflate_runs(data) if by_runs else None
             if made is None:
@@ -94,9 +94,9 @@ class Packer:
 
 
 def trial_size(text: str, stored: StoredType, fill: bytes | None, image: Image) -> int:
-    """Bytes that these rows take as one chunk under "deflate", "shuffle+deflate" or "scale-offset"; no file is made.
+    """The size of these rows as one chunk with "deflate", "shuffle+deflate" or "scale-offset", without a file.
 
-    Rows of types that lie differently in memory and in the file are packed as they lie in memory.
+    Rows whose type differs between memory and file are packed in their memory form.
     """
     elements = np.ascontiguousarray(image)
     if (dtype := raw_dtype(stored)) is not None:
@@ -108,7 +108,7 @@ def trial_size(text: str, stored: StoredType, fill: bytes | None, image: Image) 
 
 
 def _trial_step(name: str, stored: StoredType, fill: bytes | None, count: int) -> FilterInfo:
-    """One filter with the options that HDF5 would give it for `count` rows of this type."""
+    """One filter with the options that HDF5 would set for `count` rows of this type."""
     if name == "deflate":
         return FilterInfo(DEFLATE, name, (1,), True)
     if name == "shuffle":
@@ -134,8 +134,8 @@ _LOADING = Lock()
 
 
 def _fast_zlib() -> Any | None:
-    """isal's form of zlib, which deflates faster, where it is installed."""
-    with _LOADING:  # of threads that import it at the same time, one may find it half loaded
+    """isal's replacement of zlib, which deflates faster, if it is installed."""
+    with _LOADING:  # if several threads import it at the same time, one may find it half loaded
         return _loaded_zlib()
 
 
@@ -149,7 +149,7 @@ def _loaded_zlib() -> Any | None:
 
 
 def _level(options: Sequence[int]) -> int:
-    return options[0] if options and options[0] <= HIGHEST_LEVEL else 6  # a file may say anything
+    return options[0] if options and options[0] <= HIGHEST_LEVEL else 6  # a file may contain any value
 
 
 def _deflate_runs(data: Data) -> Data | None:
@@ -167,13 +167,13 @@ def _deflate(data: Data, options: Sequence[int]) -> Data | None:
 def _pack_zstd(data: Data, options: Sequence[int]) -> Data | None:
     level = options[0] if options else 3
     made = memoryview(pa.Codec("zstd", compression_level=level).compress(pa.py_buffer(data)))
-    return made.cast("B")  # Arrow's buffer was made shorter, but says the length of before as its shape
+    return made.cast("B")  # Arrow's buffer was shortened, but its shape still has the old length
 
 
 def _is_packed(options: Sequence[int]) -> bool:
-    """Whether scale-offset keeps integers, in as few bits as they need or as they are, or some decimals of floats.
+    """Whether scale-offset stores integers exactly (packed or as they are), or floats with a number of decimals.
 
-    Not so where it was told how many bits integers have: it cuts off what needs more.
+    False where its options fix the number of bits of integers: it truncates values that need more.
     """
     if len(options) < 8:
         return False
@@ -181,7 +181,7 @@ def _is_packed(options: Sequence[int]) -> bool:
 
 
 def _pack_scale_offset(data: Data, options: Sequence[int]) -> Data | None:
-    """Values that need all bits of their type are not packed: recent libraries could not read them."""
+    """Skip the filter for values that need all bits of their type: recent libraries could not read them."""
     if is_copy(options):
         return data
     dtype, fill, decimals = scale_offset_form(tuple(options))
@@ -194,15 +194,15 @@ def _pack_scale_offset(data: Data, options: Sequence[int]) -> Data | None:
 
 
 def _pack_decimals(values: np.ndarray[Any, np.dtype[Any]], fill: bytes | None, decimals: int) -> Data | None:
-    """Floats rounded to some decimals; None where one would become another value, missing, or no number.
+    """Floats rounded to `decimals`; None if one would become a different value, missing, or not a number.
 
-    The library rounds to steps from the smallest value of the chunk: rows would change whenever that changes. Here the
-    smallest value is rounded first, so that rows that are packed again stay as they are.
+    The library rounds to steps counted from the smallest value of the chunk, so rows would change whenever that value
+    changes. Here the smallest value is rounded first, so that repacking does not change rows.
     """
     width = values.itemsize
     mark = None if fill is None else np.frombuffer(fill, dtype=f"<f{width}")[0]
     is_fill = np.zeros(len(values), bool) if mark is None else np.isnan(values) if np.isnan(mark) else values == mark
-    with np.errstate(all="ignore"):  # what overflows is found to be no number
+    with np.errstate(all="ignore"):  # overflow is detected afterwards, as not finite
         steps = np.rint(values[~is_fill].astype("f8") * 10.0**decimals)
         low = steps.min(initial=np.inf) if len(steps) else 0.0
         if not np.isfinite(low) or not (steps - low < 2.0 ** (8 * width - 1)).all():
@@ -218,7 +218,7 @@ def _pack_decimals(values: np.ndarray[Any, np.dtype[Any]], fill: bytes | None, d
 
 
 def _are_near(values: Any, is_fill: Any, made: Any, fill: bytes | None, decimals: int) -> bool:
-    """Whether values come back rounded, and no others missing than were."""
+    """Whether values come back rounded, and exactly the same ones are missing."""
     back = np.empty_like(values)
     kernels.decode_scaleoffset(made, back, fill, decimals)
     if fill is not None and (back[~is_fill] == np.frombuffer(fill, dtype=f"<f{values.itemsize}")[0]).any():

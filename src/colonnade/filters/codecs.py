@@ -1,6 +1,6 @@
-"""Compressed bytes unpacked, whatever filter they belong to: by kernels, by zlib, and by Arrow.
+"""Decompression, whatever the filter: by kernels, zlib, and Arrow.
 
-Claims of the bytes are not believed: what unpacks to another size than was asked for is a ValueError.
+Sizes in the compressed data are not trusted: data that unpacks to a size other than requested is a ValueError.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from colonnade import kernels
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Data = bytes | Bytes | memoryview
-LIMIT = 1 << 28  # bytes of a chunk that are unpacked here at most
+LIMIT = 1 << 28  # largest chunk that is unpacked here, in bytes
 
 
 class LeftToLibrary(ValueError):
-    """These bytes may be right, but what they are packed with is not known here."""
+    """The bytes may be valid, but their compression is not supported here."""
 
 
 def as_view(data: Data) -> memoryview:
-    """The bytes, whatever holds them."""
+    """A view of the bytes of any buffer."""
     return data.data if isinstance(data, np.ndarray) else memoryview(data)
 
 
 def inflate_all(data: Data) -> bytes:
-    """As many bytes as there are, up to the limit; where their number is known, `kernels.inflate` is quicker."""
+    """Unpack all bytes, up to the limit. If their number is known, `kernels.inflate` is faster."""
     unpacker = zlib.decompressobj()
     try:
         made = unpacker.decompress(as_view(data), LIMIT)
@@ -40,7 +40,7 @@ def inflate_all(data: Data) -> bytes:
 
 
 def decompress(codec: str, data: Data, out: Bytes) -> None:
-    """Exactly the bytes of `out`: LZ4 here, since Arrow does not say where there are fewer; others by Arrow."""
+    """Unpack exactly the bytes of `out`: LZ4 here, since Arrow does not report too few bytes; others by Arrow."""
     if codec == "lz4":
         kernels.unpack_lz4(data, out)
         return
@@ -52,7 +52,7 @@ def decompress(codec: str, data: Data, out: Bytes) -> None:
 
 
 def zstd_size(data: Data) -> int | None:
-    """How many bytes a Zstandard frame says it unpacks to; None where it does not say (RFC 8878, 3.1.1.1)."""
+    """The unpacked size in the header of a Zstandard frame; None if it is not given (RFC 8878, 3.1.1.1)."""
     view = as_view(data)
     if len(view) < 5 or bytes(view[:4]) != b"\x28\xb5\x2f\xfd":
         return None

@@ -1,4 +1,4 @@
-"""Byte filters by name: text such as "shuffle+deflate:4" to steps, and a pipeline back to text.
+"""Byte filters by name: strings such as "shuffle+deflate:4" to steps, and pipelines back to strings.
 
 Built into every HDF5 library: shuffle, deflate, fletcher32, scale-offset, n-bit. With the package hdf5plugin installed
 also: zstd, lz4, blosc, blosc2, bitshuffle. Options follow a colon.
@@ -19,18 +19,18 @@ PLUGINS = ("zstd", "lz4", "blosc", "blosc2", "bitshuffle")
 _SPELLINGS = {"gzip": "deflate", "zlib": "deflate", "scaleoffset": "scale-offset", "nbit": "n-bit", "zstandard": "zstd"}
 
 
-PORTABLE = "portable"  # chosen by trial among shuffle and deflate, which readers without the HDF5 library have too
+PORTABLE = "portable"  # chosen by trial among shuffle and deflate, which readers without the HDF5 library support too
 _BY_DECIMALS, _OF_INTEGERS = 0, 2  # how scale-offset packs, its first option
 
 
 def check_filters(text: str | None) -> None:
-    """Refuse a text that is neither a choice nor names filters."""
+    """Raise if a string is neither a keyword for automatic choice nor a list of filters."""
     if text not in (None, PORTABLE):
         parse_filters(text)
 
 
 def parse_filters(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The steps of a filter text: ("shuffle", ()), ("deflate", ("4",)). Empty for "none"."""
+    """The steps of a filter string: ("shuffle", ()), ("deflate", ("4",)). Empty for "none"."""
     if text.strip().lower() in ("", "none"):
         return ()
     steps = []
@@ -45,7 +45,7 @@ def parse_filters(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def filters_text(filters: tuple[FilterInfo, ...]) -> str:
-    """The pipeline as text that `parse_filters` takes, with the options that matter."""
+    """The pipeline as a string that `parse_filters` accepts, with the options that matter."""
     return "+".join(_step_text(step) for step in filters) or "none"
 
 
@@ -59,7 +59,7 @@ def _step_text(step: FilterInfo) -> str:
 
 
 def cuts_off_bits(filters: tuple[FilterInfo, ...]) -> bool:
-    """Whether HDF5 would cut off bits of integers that are written: scale-offset was told how many they have."""
+    """Whether HDF5 would truncate integers that are written, because the options of scale-offset fix their bits."""
     return any(
         step.name == "scale-offset"
         and len(step.options) > 4
@@ -70,13 +70,13 @@ def cuts_off_bits(filters: tuple[FilterInfo, ...]) -> bool:
 
 
 def without_scale_offset(text: str) -> str:
-    """The filters of a text that hold values of any size."""
+    """The filters of a string without scale-offset, which cannot represent all values."""
     steps = [step for step in text.split("+") if parse_filters(step)[0][0] != "scale-offset"]
     return "+".join(steps) or "shuffle+deflate"
 
 
 def known_filters(filters: tuple[FilterInfo, ...]) -> str:
-    """The pipeline as text, for another dataset like this one; shuffle+deflate where it has filters we cannot set."""
+    """The pipeline as a string, for a similar dataset; shuffle+deflate if it has filters we cannot set."""
     text = filters_text(filters)
     try:
         parse_filters(text)

@@ -1,8 +1,8 @@
 """Byte filters undone outside the HDF5 library, and so outside its lock.
 
-One function a filter: data as stored in, data as it was before the filter out. The last one writes straight into
-the place where the rows are wanted. What cannot be undone here, or is not as it should be, is a ValueError: the
-library then reads the chunk, and says what is wrong with it. To add a filter: a function, and a line in UNDO.
+There is one function per filter: it takes data as stored, and returns data as it was before the filter. The last one
+writes directly into the destination of the rows. Data that cannot be undone here, or is invalid, is a ValueError: the
+library then reads the chunk, and reports what is wrong with it. To add a filter, add a function and a line in UNDO.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from colonnade.filters.codecs import LIMIT, Bytes, Data, LeftToLibrary, as_view,
 from colonnade.model import FilterInfo
 
 Undo = Callable[[Data, Sequence[int], Bytes | None, int | None], Data]
-"""Data, the filter's options, where to put the result (None: anywhere), its size where it is known."""
+"""Takes data, the filter's options, the destination (None: any), and the size of the result if it is known."""
 
 Sizes = np.ndarray[Any, np.dtype[np.int64]]
 
 SCALE_OFFSET = 6
 SCALE_OFFSET_HEAD = 21  # bytes before the packed numbers of a chunk
 _SO_INT = 2
-_DEFLATED = ((1,), (2, 1))  # deflate alone, and behind shuffle
+_DEFLATED = ((1,), (2, 1))  # deflate alone, and after shuffle
 BLOSC, LZ4, BLOSC2 = 32001, 32004, 32026
-_NEEDS_C = (SCALE_OFFSET, LZ4, 32008, BLOSC, BLOSC2)  # the library is quicker than the NumPy form of these
+_NEEDS_C = (SCALE_OFFSET, LZ4, 32008, BLOSC, BLOSC2)  # the library is faster than the NumPy form of these
 
 
-UNKNOWN_SIZE = "it is not known how many bytes this unpacks to"  # another filter that packs was applied before
-MOST_GROWN, SLACK = 2, 1 << 16  # times, and bytes, that filtered data may be larger
+UNKNOWN_SIZE = "the unpacked size is not known"  # another compressing filter was applied before
+MOST_GROWN, SLACK = 2, 1 << 16  # factor, and bytes, by which filtered data may be larger
 
 
 class Pipeline:
@@ -43,9 +43,9 @@ class Pipeline:
         self._chunk_bytes = chunk_bytes
 
     def check_size(self, size: int) -> None:
-        """Refuse a stored chunk of far more bytes than it has unpacked: no filter makes chunks so much larger."""
+        """Raise if a stored chunk is far larger than the unpacked chunk: no filter makes chunks that much larger."""
         if size > MOST_GROWN * self._chunk_bytes + SLACK:
-            raise ValueError(f"the chunk claims {size:,} bytes, of which {self._chunk_bytes:,} are to be made")
+            raise ValueError(f"the chunk claims {size:,} bytes, but unpacks to {self._chunk_bytes:,}")
 
     @property
     def is_empty(self) -> bool:
@@ -59,22 +59,22 @@ class Pipeline:
 
     @property
     def scale_offset(self) -> Sequence[int] | None:
-        """The options of a scale-offset filter that is alone, and packs: single rows can then be unpacked."""
+        """The options of scale-offset, if it is the only filter and packs: then single rows can be unpacked."""
         if len(self._steps) != 1 or self._steps[0][0] != SCALE_OFFSET or is_copy(self._steps[0][2]):
             return None
         return self._steps[0][2]
 
     @property
     def takes_many(self) -> bool:
-        """Whether `undo_many` knows these filters."""
+        """Whether `undo_many` supports these filters."""
         numbers = tuple(number for number, _, _ in self._steps)
         plain = all(number != 2 or options for number, _, options in self._steps)
         return (numbers in _DEFLATED and plain) or self.scale_offset is not None
 
     def undo_many(self, data: Bytes, sizes: Sizes, out: Bytes, look: bytes | None) -> bool | None:
-        """Put the bytes of whole chunks, which have skipped no filter, into `out`: in one call, see `takes_many`.
+        """Unpack whole chunks, which have skipped no filter, into `out` in one call (see `takes_many`).
 
-        Says whether an element is `look`; None where nobody knows.
+        Returns whether an element equals `look`; None if that is not known.
         """
         packed = self.scale_offset
         if packed is not None:
@@ -84,11 +84,11 @@ class Pipeline:
         return None
 
     def undo(self, data: Data, mask: int, out: Bytes) -> None:
-        """Put the bytes of a whole chunk into `out`; `mask` has a bit for each filter that it has skipped."""
+        """Unpack a whole chunk into `out`; `mask` has a bit for each filter that was skipped."""
         steps = [step for place, step in enumerate(self._steps) if not mask >> place & 1]
         for place in range(len(steps) - 1, -1, -1):
             _, undo, options = steps[place]
-            assert undo is not None  # asked before, by is_known
+            assert undo is not None  # callers check is_known first
             size = _size_before(steps[:place], self._chunk_bytes)
             data = undo(data, options, out if place == 0 else None, size)
         if data is not out:
@@ -99,7 +99,7 @@ class Pipeline:
 
 
 def _size_before(steps: Sequence[tuple[int, Any, Any]], chunk_bytes: int) -> int | None:
-    """Bytes that a chunk has after these filters; None where that depends on the data."""
+    """The size of a chunk after these filters; None if it depends on the data."""
     size = chunk_bytes
     for number, _, _ in steps:
         if number == 3:
@@ -150,7 +150,7 @@ def _unpack(codec: str) -> Undo:
 
 
 def _unpack_lz4(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
-    """Head: bytes in all (8) and of a block (4), big-endian. Each block is led by its stored size."""
+    """Header: total size (8) and block size (4), big-endian. Each block is preceded by its stored size."""
     if size is None:
         raise LeftToLibrary(UNKNOWN_SIZE)
     view = as_view(data)
@@ -173,14 +173,14 @@ def _unpack_lz4(data: Data, options: Sequence[int], out: Bytes | None, size: int
 
 
 def _undo_bitshuffle(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
-    """Options: version (2), bytes of an item, items of a block (0: the usual number), compressor."""
+    """Options: version (2), bytes of an item, items of a block (0: the default), compressor."""
     if size is None:
         raise LeftToLibrary(UNKNOWN_SIZE)
     if len(options) < 4 or options[2] < 1:
         raise ValueError("the options of bitshuffle make no sense")
     item, compressor = options[2], options[4] if len(options) > 4 else 0
     if compressor not in (0, 2, 3):
-        raise LeftToLibrary(f"bitshuffle with compressor {compressor} is undone by the library")
+        raise LeftToLibrary(f"bitshuffle with compressor {compressor} is left to the library")
     block = options[3] or max(8192 // item // 8 * 8, 128)
     made = np.empty(size, dtype=np.uint8) if out is None else out
     if compressor:
@@ -191,8 +191,8 @@ def _undo_bitshuffle(data: Data, options: Sequence[int], out: Bytes | None, size
 
 
 def _unpack_blocks(view: memoryview, codec: str, item: int, size: int) -> tuple[Data, int]:
-    """The bits of all blocks, and the items of one. Head: bytes in all (8) and of a block (4), big-endian; each block
-    is led by its stored size; items behind the last 8 are kept as they are."""
+    """The bits of all blocks, and the items per block. Header: total size (8) and block size (4), big-endian; each
+    block is preceded by its stored size; items after the last multiple of 8 are stored unchanged."""
     total, block = int.from_bytes(view[:8], "big"), int.from_bytes(view[8:12], "big")
     if total != size or block < 1 or block % (8 * item):
         raise ValueError("the head of a bitshuffle chunk makes no sense")
@@ -221,13 +221,13 @@ def _undo_blosc(unpack: Callable[[memoryview, Bytes], None]) -> Undo:
 
 
 def is_copy(options: Sequence[int]) -> bool:
-    """Whether scale-offset was told to keep all bits, and so keeps elements as they are."""
+    """Whether the options of scale-offset keep all bits, so that elements are stored unchanged."""
     return len(options) > 4 and options[0] == _SO_INT and options[1] == 8 * options[4]
 
 
 @lru_cache(maxsize=256)
 def scale_offset_form(options: tuple[int, ...]) -> tuple[np.dtype[Any], bytes | None, int]:
-    """From the options of scale-offset: type of the elements, the fill it was told, decimals of floats."""
+    """From the options of scale-offset: type of the elements, fill value, decimals of floats."""
     if len(options) < 8 or options[4] not in (1, 2, 4, 8):
         raise ValueError("the options of scale-offset make no sense")
     kind = "f" if options[3] == 1 else "i" if options[5] else "u"
@@ -251,9 +251,9 @@ def _undo_scale_offset(data: Data, options: Sequence[int], out: Bytes | None, si
 
 
 def _undo_n_bit(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
-    """Only where all bits count, and it has done nothing."""
+    """Only supported where all bits are significant, so that the filter did nothing."""
     if len(options) < 2 or not options[1]:
-        raise LeftToLibrary("n-bit is undone by the library")
+        raise LeftToLibrary("n-bit is left to the library")
     return data
 
 

@@ -1,4 +1,4 @@
-"""Version 2 B-trees: sorted records in nodes, of groups and of chunks (format specification III.A.2).
+"""Version 2 B-trees: sorted records of groups and chunks, in nodes (format specification III.A.2).
 
 | header | bytes | | node | bytes |
 | --- | --- | --- | --- | --- |
@@ -8,13 +8,13 @@
 | node size | 4 | | records | n * record size |
 | record size | 2 | | `BTIN` only, n + 1 times: child address | O |
 | depth | 2 | | records in the child | w |
-| split, merge percentages | 1 + 1 | | records below the child, if that is no leaf | c |
-| root address | O | | checksum, right behind | 4 |
+| split, merge percentages | 1 + 1 | | records below the child, unless it is a leaf | c |
+| root address | O | | checksum, immediately after | 4 |
 | records in the root | 2 | | | |
 | records in all | L | | | |
 | checksum | 4 | | | |
 
-w is what the records of a leaf can be counted in; c what those of a whole subtree can.
+w is the number of bytes that can count the records of a leaf; c those of a whole subtree.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Keep = Callable[[Bound, Bound], bool]
 
 @dataclass(frozen=True, slots=True)
 class TreeHeader:
-    """What the header of a tree says."""
+    """The fields of a tree's header."""
 
     version: int
     type: int
@@ -53,7 +53,7 @@ class TreeHeader:
 
 @dataclass(frozen=True, slots=True)
 class TreeNode:
-    """The records of one node, side by side, and those of nodes above that they lie between (None: no bound)."""
+    """The concatenated records of one node, and the records of its ancestors that bound them (None: no bound)."""
 
     header: TreeHeader
     data: bytes
@@ -63,7 +63,7 @@ class TreeNode:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """Nodes at one depth: how many records fit, and how many bytes the counts of a child of them have."""
+    """Nodes at one depth: the number of records that fit, and the byte widths of the counts in child pointers."""
 
     most: int
     count_bytes: int
@@ -76,7 +76,7 @@ def read_tree_header(source: Source, address: int) -> TreeHeader:
 
 
 def decode_tree_header(fields: Fields) -> TreeHeader:
-    """See the table at the head of this file."""
+    """See the table at the top of this file."""
     fields.expect(b"BTHD", "the signature")
     version, kind = fields.version(0, 1), fields.number(1)
     node_size, record_size, depth = fields.number(4), fields.number(2), fields.number(2)
@@ -88,7 +88,7 @@ def decode_tree_header(fields: Fields) -> TreeHeader:
 
 
 def tree_levels(header: TreeHeader, offset_size: int) -> list[_Level]:
-    """From the leaves up: what fits into a node. Pointers to children grow with what they can count."""
+    """The capacity of nodes, from the leaves up. Child pointers get wider as the counts in them grow."""
     room = header.node_size - _LEAD - CHECKSUM
     most = room // header.record_size
     count_bytes = _bytes_for(most)
@@ -108,10 +108,10 @@ def _bytes_for(limit: int) -> int:
 
 
 def read_records(source: Source, address: int, keep: Keep | None = None) -> Iterator[TreeNode]:
-    """The records of each node; the nodes in no certain order.
+    """The records of each node; the order of the nodes is not defined.
 
-    `keep` says whether records between two others (None: no bound) are wanted at all; without it all are read, and
-    their number must be that of the header.
+    `keep` decides whether records between two others (None: no bound) are needed. Without it all are read, and
+    their number must equal that in the header.
     """
     header = read_tree_header(source, address)
     levels = tree_levels(header, source.offset_size)
@@ -137,7 +137,7 @@ def read_records(source: Source, address: int, keep: Keep | None = None) -> Iter
         yield TreeNode(header, data, low, high)
     if keep is None and n_found != header.n_records:
         what = source.as_fields(b"", f"B-tree at byte {address}")
-        raise what.wrong(f"has {n_found} records, its header says {header.n_records}")
+        raise what.wrong(f"has {n_found} records, but its header gives {header.n_records}")
 
 
 def _open_node(source: Source, header: TreeHeader, level: _Level, place: int, count: int, depth: int) -> Fields:
@@ -150,7 +150,7 @@ def _open_node(source: Source, header: TreeHeader, level: _Level, place: int, co
     fields.version(0, 1)
     kind = fields.number(1)
     if kind != header.type:
-        raise fields.wrong(f"has records of type {kind}, its tree has type {header.type}")
+        raise fields.wrong(f"has records of type {kind}, but its tree has type {header.type}")
     return fields
 
 
@@ -161,7 +161,7 @@ def _children(fields: Fields, n_children: int, level: _Level) -> list[tuple[int,
         child, count = fields.address(), fields.number(level.count_bytes)
         fields.take(level.total_bytes)
         if child is None:
-            raise fields.wrong("has a child that lies nowhere")
+            raise fields.wrong("has a child with an undefined address")
         found.append((child, count))
     return found
 
@@ -171,9 +171,9 @@ def _split(data: bytes, size: int) -> list[bytes]:
 
 
 def encode_tree(header: TreeHeader, records: list[bytes], address: int) -> bytes:
-    """Header and, behind it, all nodes of a tree of these records, which are in order, to be put at an address.
+    """The header and all nodes of a tree of these sorted records, to be stored at `address`.
 
-    Of the header, what the records decide (depth, root, numbers) is worked out here.
+    The header fields that depend on the records (depth, root, counts) are computed here.
     """
     made = replace(header, depth=_depth_for(header, len(records)), n_records=len(records), root=None, n_root=0)
     out = bytearray(_HEADER_BYTES)
@@ -185,7 +185,7 @@ def encode_tree(header: TreeHeader, records: list[bytes], address: int) -> bytes
 
 
 def encode_tree_header(header: TreeHeader) -> bytes:
-    """See the table at the head of this file; addresses and lengths have 8 bytes."""
+    """See the table at the top of this file; addresses and lengths have 8 bytes."""
     lead = struct.pack(
         "<4sBBIHHBB", b"BTHD", header.version, header.type, header.node_size, header.record_size, header.depth,
         header.split, header.merge,
@@ -195,12 +195,12 @@ def encode_tree_header(header: TreeHeader) -> bytes:
 
 
 def _depth_for(header: TreeHeader, n_records: int) -> int:
-    """The least depth of a tree that holds so many records."""
+    """The smallest depth of a tree that holds `n_records` records."""
     return next(depth for depth in range(_MOST_LEVELS) if _capacity(header, depth) >= n_records)
 
 
 def _capacity(header: TreeHeader, depth: int) -> int:
-    """The most records of a tree of a depth."""
+    """The largest number of records of a tree of this depth."""
     levels = tree_levels(replace(header, depth=depth), 8)
     below = levels[0].most
     for level in levels[1:]:
@@ -211,7 +211,7 @@ def _capacity(header: TreeHeader, depth: int) -> int:
 def _put_node(
     out: bytearray, header: TreeHeader, levels: list[_Level], records: list[bytes], depth: int, address: int
 ) -> tuple[int, int]:
-    """A node and all below it; its address and how many records are its own."""
+    """Write a node and all nodes below it; return its address and the number of its own records."""
     lead = struct.pack("<4sBB", b"BTIN" if depth else b"BTLF", header.version, header.type)
     if not depth:
         own, pointers = records, b""

@@ -2,12 +2,12 @@
 
 | kind | used by libhdf5 when | which chunk |
 | --- | --- | --- |
-| single | the chunk is the whole dataset, for ever | the only one |
-| fixed array | no dimension is without limit | row by row in the grid of the greatest shape |
-| extensible array | one is | the same, with that dimension first |
-| B-tree | several are | the record says it |
+| single | the chunk is the whole dataset, permanently | the only one |
+| fixed array | no dimension is unlimited | row by row in the grid of the maximum shape |
+| extensible array | one dimension is unlimited | row by row, with that dimension first |
+| B-tree | several dimensions are unlimited | the record contains it |
 
-In: a window of the grid of chunks.  Out: records of stored chunks in that window, some at a time.
+In: a window of the grid of chunks.  Out: records of stored chunks in that window, in batches.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_SLOTS = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class ChunkMap:
-    """The chunk map of one dataset. `filtered`: whether records tell of filters."""
+    """The chunk map of one dataset. `filtered`: whether records have filter fields."""
 
     source: Source
     layout: Layout
@@ -42,7 +42,7 @@ class ChunkMap:
 
     @property
     def grid_shape(self) -> tuple[int, ...]:
-        """How many chunks the dataset as it is has, by dimension."""
+        """The number of chunks of the dataset in its current shape, by dimension."""
         return tuple(-(-size // chunk) for size, chunk in zip(self.space.shape, self.layout.chunk, strict=True))
 
     def read(self, low: tuple[int, ...], high: tuple[int, ...]) -> Iterator[Records]:
@@ -55,7 +55,7 @@ class ChunkMap:
                 yield records if inside.all() else records.where(inside)
 
     def read_all(self) -> Iterator[Records]:
-        """Records of all stored chunks, also of such as lie outside the dataset as it is now."""
+        """Records of all stored chunks, including those outside the current shape of the dataset."""
         free = tuple(1 << 62 if limit is None else -(-limit // size) for limit, size in self._limits())
         yield from self.read((0,) * len(free), free)
 
@@ -77,10 +77,10 @@ class ChunkMap:
         layout = self.layout
         width = size_bytes(layout.chunk_elements * layout.element_size, layout.n_sections)
         form = RecordForm(self.source.offset_size, width, 0, layout.n_sections, self.filtered)
-        assert layout.address is not None  # asked by read
+        assert layout.address is not None  # checked by read
         data = layout.address.to_bytes(self.source.offset_size, "little") + layout.single
         if len(data) != form.length:
-            text = "says otherwise than the filter message whether the chunk is filtered"
+            text = "contradicts the filter message about whether the chunk is filtered"
             raise self.source.as_fields(b"", "the layout message").wrong(text)
         found = decode_records(data, form)
         yield _placed(found, np.zeros((1, len(layout.chunk)), dtype=np.int64))
@@ -118,12 +118,12 @@ class ChunkMap:
         header = read_tree_header(self.source, address)
         what = f"B-tree header at byte {address}"
         if header.type != (_TREE_FILTERED if self.filtered else _TREE_PLAIN):
-            raise self.source.as_fields(b"", what).wrong(f"has records of type {header.type}, filters say otherwise")
+            raise self.source.as_fields(b"", what).wrong(f"has records of type {header.type}, contrary to the filters")
         form = form_of(self.source, header.record_size, len(low), self.layout.n_sections, self.filtered, what)
         at = form.offset_size + form.size_bytes
 
         def keep(left: Bound, right: Bound) -> bool:
-            """Records are in the order of their places: the first coordinate alone rules most nodes out."""
+            """Whether a node can hold records of the window: records are sorted by their first coordinate first."""
             after = left is None or int.from_bytes(left[at : at + 8], "little") < high[0]
             return after and (right is None or int.from_bytes(right[at : at + 8], "little") >= low[0])
 
@@ -132,7 +132,7 @@ class ChunkMap:
             yield decode_records(node.data, form)
 
     def check_order(self) -> None:
-        """The records of a B-tree must be in the order of their places: what finds them relies on it."""
+        """Raise if the records of a B-tree are not sorted by position: searching relies on that."""
         address = self.layout.address
         if self.layout.map != "b-tree" or address is None:
             return
@@ -147,19 +147,19 @@ class ChunkMap:
 
     def _array_form(self, client: int, element_size: int, what: str) -> RecordForm:
         if client != (_FILTERED if self.filtered else _PLAIN):
-            raise self.source.as_fields(b"", what).wrong(f"is for client {client}, filters say otherwise")
+            raise self.source.as_fields(b"", what).wrong(f"is for client {client}, contrary to the filters")
         return form_of(self.source, element_size, 0, self.layout.n_sections, self.filtered, what)
 
     def _unlimited_first(self) -> tuple[int, ...]:
-        """The dimensions, that without limit first."""
+        """The dimensions, the unlimited one first."""
         free = [axis for axis, size in enumerate(self.space.max_shape) if size is None]
         if len(free) != 1:
-            text = f"is an extensible array for a dataset with {len(free)} dimensions without limit"
+            text = f"is an extensible array for a dataset with {len(free)} unlimited dimensions"
             raise self.source.as_fields(b"", "the chunk map").wrong(text)
         return (free[0], *(axis for axis in range(len(self.space.shape)) if axis != free[0]))
 
     def _slot_shape(self, order: tuple[int, ...]) -> tuple[int, ...]:
-        """The grid of all chunks there can be, in an order of dimensions; 0 for the one without limit."""
+        """The grid of all possible chunks, in this order of dimensions; 0 for the unlimited one."""
         limits = [self.space.max_shape[axis] for axis in order]
         counts = tuple(
             -(-limit // self.layout.chunk[axis]) if limit is not None else 0
@@ -179,7 +179,7 @@ _READ = {
 
 
 def _slots(low: tuple[int, ...], high: tuple[int, ...], counts: tuple[int, ...]) -> range:
-    """From the first to behind the last slot of a window: row by row, so most of those between are in it too."""
+    """The range of slots that covers a window. Slots are row by row, so most slots in the range are in the window."""
     first = last = 0
     for axis, (start, stop) in enumerate(zip(low, high, strict=True)):
         step = prod(counts[axis + 1 :])
@@ -188,7 +188,7 @@ def _slots(low: tuple[int, ...], high: tuple[int, ...], counts: tuple[int, ...])
 
 
 def _grid_of(first: int, count: int, counts: tuple[int, ...]) -> Grid:
-    """The places in the grid of slots that follow each other. The first dimension is never divided away."""
+    """The grid positions of consecutive slots. The first dimension may be unlimited, so it has no modulus."""
     left = np.arange(first, first + count, dtype=np.int64)
     found = np.empty((count, len(counts)), dtype=np.int64)
     for axis in range(len(counts) - 1, 0, -1):

@@ -23,14 +23,14 @@ _SCALAR, _SIMPLE, _NULL = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Dataspace:
-    """Dimensions, and the greatest they may become (None: any)."""
+    """Dimensions, and their maxima (None: unlimited)."""
 
     shape: tuple[int, ...]
     max_shape: tuple[int | None, ...]
 
 
 def decode_dataspace(fields: Fields, length_size: int) -> Dataspace:
-    """See the table at the head of this file."""
+    """See the table at the top of this file."""
     version = fields.version(1, 2)
     rank, flags = fields.number(1), fields.number(1)
     if version == 1:
@@ -46,7 +46,7 @@ def decode_dataspace(fields: Fields, length_size: int) -> Dataspace:
 
 
 def decode_extent(fields: Fields, length_size: int) -> tuple[int, ...] | None:
-    """The shape of an attribute: () for a scalar, None when it has no elements at all."""
+    """Decode the shape of an attribute: () for a scalar, None if it has no elements."""
     version = fields.version(1, 2)
     rank = fields.number(1)
     fields.take(6 if version == 1 else 1)
@@ -58,13 +58,13 @@ def decode_extent(fields: Fields, length_size: int) -> tuple[int, ...] | None:
 
 
 def encode_extent(shape: tuple[int, ...]) -> bytes:
-    """The shape of an attribute, () for a scalar."""
+    """Encode the shape of an attribute, () for a scalar."""
     kind = _SIMPLE if shape else _SCALAR
     return struct.pack(f"<BBBB{len(shape)}Q", 2, len(shape), 0, kind, *shape)
 
 
 def encode_dataspace(space: Dataspace, version: int = 2) -> bytes:
-    """A message of lengths of 8 bytes, with maxima."""
+    """Encode a message with lengths of 8 bytes and with maxima."""
     rank = len(space.shape)
     head = struct.pack("<BBB5x", 1, rank, 1) if version == 1 else struct.pack("<BBBB", 2, rank, 1, _SIMPLE)
     sizes = [*space.shape, *((1 << 64) - 1 if size is None else size for size in space.max_shape)]

@@ -1,4 +1,4 @@
-"""Datatype messages: what an element is (format specification IV.A.2.d).
+"""Datatype messages: the type of an element (format specification IV.A.2.d).
 
 Every datatype: version << 4 | class (1), bits (3), size (4), then by class:
 
@@ -35,7 +35,7 @@ _DEEPEST = 32
 _LARGEST = 1 << 30
 _MOST_ARRAY_DIMENSIONS = 32
 _PADDINGS: dict[int, Padding] = {0: "terminated", 1: "null", 2: "space"}
-_PLAIN_FLOATS = {  # size: where the sign, exponent and mantissa of IEEE numbers lie
+_PLAIN_FLOATS = {  # by size: positions of the sign, exponent and mantissa of IEEE numbers
     2: (15, 0, 16, 10, 5, 0, 10, 15),
     4: (31, 0, 32, 23, 8, 0, 23, 127),
     8: (63, 0, 64, 52, 11, 0, 52, 1023),
@@ -43,13 +43,13 @@ _PLAIN_FLOATS = {  # size: where the sign, exponent and mantissa of IEEE numbers
 
 
 def decode_datatype(fields: Fields, depth: int = 0) -> StoredType:
-    """A datatype; what has no kind of its own is `unknown`, and read as raw bytes."""
+    """Decode a datatype. A type without a kind of its own is `unknown`, and its values are read as raw bytes."""
     if depth > _DEEPEST:
         raise fields.wrong("is nested too deeply")
     head, bits, size = fields.number(1), fields.number(3), fields.number(4)
     version, kind = head >> 4, head & 15
     if not 1 <= version <= 5 or kind not in _DECODE:
-        raise fields.wrong(f"has class {kind} in version {version}, which is not known")
+        raise fields.wrong(f"has unknown class {kind} in version {version}")
     if not 1 <= size <= _LARGEST:
         raise fields.wrong(f"has elements of {size} bytes")
     return _DECODE[kind](fields, version, bits, size, depth)

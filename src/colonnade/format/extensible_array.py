@@ -1,4 +1,4 @@
-"""Extensible arrays: the chunk map of a dataset with one dimension without limit (specification III.I; facts 5.6).
+"""Extensible arrays: the chunk map of a dataset with one unlimited dimension (specification III.I; facts 5.6).
 
 | header | bytes | | index block | bytes | | super block | bytes | | data block | bytes |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -11,13 +11,13 @@
 | least elements of a data block | 1 | | super blocks | O each | | data blocks | O each | | checksum | 4 |
 | least pointers of a super block | 1 | | checksum | 4 | | checksum | 4 | | pages, each with a checksum | |
 | page bits | 1 | | | | | | | | | |
-| six counts; the fifth: greatest index + 1 | 6 L | | | | | | | | | |
+| six counts; the fifth: largest index + 1 | 6 L | | | | | | | | | |
 | index block | O | | | | | | | | | |
 | checksum | 4 | | | | | | | | | |
 
 B = ceil(max bits / 8). Super block u has 2^(u // 2) data blocks of least * 2^((u + 1) // 2) elements. Those of the
-first super blocks (2 log2(least pointers) of them) stand in the index block; the others have super blocks of
-their own. A data block is paged when it has more than 2^(page bits) elements.
+first super blocks (2 log2(least pointers) of them) are listed in the index block; the others have separate super
+blocks. A data block is paged when it has more than 2^(page bits) elements.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ExtensibleArrayHeader:
 
     @property
     def n_super_inside(self) -> int:
-        """Super blocks whose data blocks stand in the index block."""
+        """The number of super blocks whose data blocks are listed in the index block."""
         return 2 * (self.least_pointers.bit_length() - 1)
 
 
@@ -79,7 +79,7 @@ def read_extensible_header(source: Source, address: int) -> ExtensibleArrayHeade
 
 
 def decode_extensible_header(fields: Fields) -> ExtensibleArrayHeader:
-    """See the table at the head of this file."""
+    """See the table at the top of this file."""
     fields.expect(b"EAHD", "the signature")
     version = fields.version(0, 1)
     client, size, max_bits, index_elements, elements, pointers, page_bits = fields.numbers(7, 1)
@@ -93,7 +93,7 @@ def decode_extensible_header(fields: Fields) -> ExtensibleArrayHeader:
 
 
 def super_blocks(header: ExtensibleArrayHeader) -> list[SuperBlock]:
-    """All super blocks that there can be."""
+    """All possible super blocks."""
     found, start = [], header.index_elements
     for number in range(header.n_super_blocks):
         n_blocks, elements = 1 << number // 2, header.least_elements << (number + 1) // 2
@@ -103,11 +103,11 @@ def super_blocks(header: ExtensibleArrayHeader) -> list[SuperBlock]:
 
 
 def read_elements(source: Source, address: int, wanted: range) -> Iterator[tuple[int, bytes]]:
-    """Elements side by side, block by block, and the number of the first. Only blocks that hold some of `wanted`."""
+    """Concatenated elements of each block that holds some of `wanted`, and the number of the block's first element."""
     array = _Array(source, address, read_extensible_header(source, address))
     wanted = range(max(wanted.start, 0), min(wanted.stop, array.header.n_set))
     for first, data in array.read(wanted):
-        n_set = array.header.n_set - first  # what lies behind was never written
+        n_set = array.header.n_set - first  # elements after these were never written
         yield first, data[: max(n_set, 0) * array.header.element_size]
 
 
@@ -166,7 +166,7 @@ class _Array:
                 yield first, bytes(fields.rest())
                 continue
             if bitmap is None:
-                raise fields.wrong("has pages, but nothing says which are there")
+                raise fields.wrong("has pages, but no bitmap of the pages that exist")
             yield from self._read_pages(place + size, first, number * n_pages, n_pages, bitmap, wanted)
 
     def _read_pages(
@@ -184,7 +184,7 @@ class _Array:
                 yield begin, bytes(found.rest())
 
     def _open(self, place: int, size: int, signature: bytes, what: str, offset_bytes: int) -> Fields:
-        """A block whose lead was looked at. Its block offset is not: libhdf5 itself writes wrong ones."""
+        """A block whose prefix was checked, except for its block offset: libhdf5 itself writes wrong ones."""
         fields = self._source.summed(place, size, what)
         fields.expect(signature, "the signature")
         fields.version(0, 1)
@@ -202,15 +202,15 @@ def _overlaps(one: range, other: range) -> bool:
 def encode_extensible_array(
     header: ExtensibleArrayHeader, elements: np.ndarray[Any, np.dtype[np.uint8]], address: int
 ) -> bytes:
-    """Header, index block, and those super and data blocks that hold something, to be put at an address.
+    """The header, the index block, and all non-empty super and data blocks, to be stored at `address`.
 
-    elements: a row of bytes each, up to the last that is set; each begins with an address, which may mean nowhere.
+    elements: one row of bytes each, up to the last that is set; each begins with an address, which may be undefined.
     """
     return _Builder(header, elements, address).build()
 
 
 class _Builder:
-    """An extensible array, put together block by block behind its header."""
+    """Builds an extensible array, block by block after its header."""
 
     def __init__(
         self, header: ExtensibleArrayHeader, elements: np.ndarray[Any, np.dtype[np.uint8]], address: int
@@ -244,7 +244,7 @@ class _Builder:
         return lead + (b"" if offset is None else offset.to_bytes(self._header.offset_bytes, "little"))
 
     def _rows(self, first: int, count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Elements, with empty ones behind the last that is set."""
+        """Elements, with empty ones after the last that is set."""
         made = np.zeros((count, self._header.element_size), dtype=np.uint8)
         made[:, :8] = 0xFF
         found = self._elements[first : first + count]
@@ -252,7 +252,7 @@ class _Builder:
         return made
 
     def _put_super(self, one: SuperBlock) -> int:
-        """A super block and its data blocks; its address, which means nowhere when it holds nothing."""
+        """Write a super block and its data blocks; return its address, which is undefined if it is empty."""
         if one.start >= len(self._elements):
             return _NOWHERE
         blocks = self._put_blocks(one)
@@ -271,7 +271,7 @@ class _Builder:
         return place
 
     def _put_blocks(self, one: SuperBlock) -> list[tuple[int, list[bool]]]:
-        """The data blocks of a super block: address of each, and which of its pages hold something."""
+        """Write the data blocks of a super block; return the address of each, and which of its pages are not empty."""
         return [self._put_block(one, number) for number in range(one.n_blocks)]
 
     def _put_block(self, one: SuperBlock, number: int) -> tuple[int, list[bool]]:
@@ -304,5 +304,5 @@ def _holds(rows: np.ndarray[Any, np.dtype[np.uint8]]) -> bool:
 
 
 def _n_pages(header: ExtensibleArrayHeader, one: SuperBlock) -> int:
-    """Pages of a data block; 0 where it is not paged."""
+    """The number of pages of a data block; 0 if it is not paged."""
     return one.block_elements >> header.page_bits if one.block_elements > 1 << header.page_bits else 0

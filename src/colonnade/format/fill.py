@@ -1,4 +1,4 @@
-"""Fill value messages: what an element reads as that nobody wrote (format specification IV.A.2.e, f).
+"""Fill value messages: the value of elements that were never written (format specification IV.A.2.e, f).
 
 | message 0x05, version 1 and 2 | bytes | | version 3 | bytes | | message 0x04 | bytes |
 | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -17,11 +17,11 @@ import struct
 from colonnade.format.source import Fields
 
 _HAS_VALUE = 0x20
-_WHEN_USUAL = 0x0B  # space as chunks come; written if it was set: what libhdf5 writes for chunked data
+_WHEN_USUAL = 0x0B  # allocate incrementally, write the fill if it was set: what libhdf5 writes for chunked data
 
 
 def decode_fill(fields: Fields) -> bytes | None:
-    """The bytes of the fill value; None for the usual one, which is zeros."""
+    """The bytes of the fill value in message 0x05; None for the default, which is zeros."""
     version = fields.version(1, 2, 3)
     if version == 3:
         has_value = bool(fields.number(1) & _HAS_VALUE)
@@ -32,7 +32,7 @@ def decode_fill(fields: Fields) -> bytes | None:
 
 
 def decode_old_fill(fields: Fields) -> bytes | None:
-    """The same of message 0x04."""
+    """The bytes of the fill value in message 0x04; None for the default, which is zeros."""
     return _decode_value(fields)
 
 
@@ -42,7 +42,7 @@ def _decode_value(fields: Fields) -> bytes | None:
 
 
 def encode_fill(value: bytes | None) -> bytes:
-    """Version 3, as libhdf5 writes it for chunked data."""
+    """Encode a message of version 3, as libhdf5 writes it for chunked data."""
     if value is None:
         return bytes((3, _WHEN_USUAL))
     return struct.pack("<BBI", 3, _WHEN_USUAL | _HAS_VALUE, len(value)) + value

@@ -11,7 +11,7 @@
 | data block address | O | | checksum | 4 |
 | checksum | 4 | | paged: pages, each of 2^bits elements (the last of fewer) and a checksum | |
 
-Paged are arrays of more than 2^bits elements. A page whose bit is not set holds nothing.
+Arrays of more than 2^bits elements are paged. A page whose bit is not set is empty.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_fixed_header(source: Source, address: int) -> FixedArrayHeader:
 
 
 def decode_fixed_header(fields: Fields) -> FixedArrayHeader:
-    """See the table at the head of this file."""
+    """See the table at the top of this file."""
     fields.expect(b"FAHD", "the signature")
     version, client, size, bits = fields.version(0, 1), *fields.numbers(3, 1)
     header = FixedArrayHeader(version, client, size, bits, fields.length(), fields.address())
@@ -52,7 +52,7 @@ def decode_fixed_header(fields: Fields) -> FixedArrayHeader:
 
 
 def read_elements(source: Source, address: int, wanted: range) -> Iterator[tuple[int, bytes]]:
-    """Elements side by side, page by page, and the number of the first. Only pages that hold some of `wanted`."""
+    """Concatenated elements of each page that holds some of `wanted`, and the number of the page's first element."""
     header = read_fixed_header(source, address)
     if header.block is None:
         return
@@ -76,7 +76,7 @@ def read_elements(source: Source, address: int, wanted: range) -> Iterator[tuple
 
 
 def _open_block(source: Source, header: FixedArrayHeader, address: int, size: int) -> Fields:
-    assert header.block is not None  # asked by the caller
+    assert header.block is not None  # checked by the caller
     fields = source.summed(header.block, size, "fixed array data block")
     fields.expect(b"FADB", "the signature")
     fields.version(0, 1)
@@ -87,9 +87,9 @@ def _open_block(source: Source, header: FixedArrayHeader, address: int, size: in
 
 
 def encode_fixed_array(header: FixedArrayHeader, elements: np.ndarray[Any, np.dtype[np.uint8]], address: int) -> bytes:
-    """Header and, right behind it, the data block, to be put at an address.
+    """The header, followed by the data block, to be stored at `address`.
 
-    elements: a row of bytes each, which begins with an address. Pages in which all addresses mean nowhere hold nothing.
+    elements: one row of bytes each, which begins with an address. Pages with only undefined addresses are empty.
     """
     block = address + 16 + 8 + CHECKSUM
     head = struct.pack(

@@ -1,17 +1,18 @@
-"""Fractal heaps: where large groups keep their links (format specification III.G).
+"""Fractal heaps: storage for the links of large groups (format specification III.G).
 
-A heap is one space of bytes, cut into direct blocks. They are found by a table of rows: row 0 and row 1 have blocks of
-the starting size, each further row of twice the size before; all rows have equally many. Blocks larger than the
-greatest direct size are indirect: a table of the same kind of their own. An object's id says where in the space it is.
+A heap is one space of bytes, divided into direct blocks. They are listed in a table of rows: rows 0 and 1 have blocks
+of the starting size, and each further row doubles the size; all rows have the same number of blocks. Blocks larger
+than the maximum direct size are indirect: each is another table of this kind. An object's id contains its offset in
+the space.
 
 | id of a managed object | bytes | | direct block | bytes | | indirect block | bytes |
 | --- | --- | --- | --- | --- | --- | --- | --- |
 | 0 (version, kind) | 1 | | `FHDB` | 4 | | `FHIB` | 4 |
-| place in the space | ceil(bits / 8) | | version 0 | 1 | | version 0 | 1 |
+| offset in the space | ceil(bits / 8) | | version 0 | 1 | | version 0 | 1 |
 | length | | | heap header | O | | heap header | O |
-| | | | place in the space | ceil(bits / 8) | | place in the space | ceil(bits / 8) |
+| | | | offset in the space | ceil(bits / 8) | | offset in the space | ceil(bits / 8) |
 | | | | checksum, if header flags bit 1 | 4 | | addresses, row by row | O each |
-| | | | objects: the lead counts as space | | | checksum | 4 |
+| | | | objects (offsets include the fields above) | | | checksum | 4 |
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _KIND = 0x30  # bits of an id's first byte: 0 managed, else huge or tiny
 
 @dataclass(frozen=True, slots=True)
 class HeapHeader:
-    """What is needed of a heap's header to find managed objects."""
+    """The fields of a heap's header that are needed to find managed objects."""
 
     id_size: int
     flags: int
@@ -54,12 +55,12 @@ class HeapHeader:
 
 
 def decode_heap_header(fields: Fields) -> HeapHeader:
-    """`FRHP`, version 0, then as the names below say; the numbers in between are counts."""
+    """`FRHP`, version 0, then the fields named below; the skipped numbers are counts."""
     fields.expect(b"FRHP", "the signature")
     fields.version(0)
     id_size, filter_bytes, flags = fields.number(2), fields.number(2), fields.number(1)
     if filter_bytes:
-        raise UnsupportedError(f"{fields.name}: {fields.what} has filters, which are not undone here", path=fields.name)
+        raise UnsupportedError(f"{fields.name}: {fields.what} has filters, which is not supported", path=fields.name)
     greatest = fields.number(4)
     fields.length()
     fields.address()
@@ -81,7 +82,7 @@ def _is_power(number: int) -> bool:
 
 
 class FractalHeap:
-    """A heap to take objects out of by their ids."""
+    """A heap, from which objects are read by their ids."""
 
     def __init__(self, source: Source, address: int) -> None:
         lengths, offsets = source.length_size, source.offset_size
@@ -101,14 +102,14 @@ class FractalHeap:
         fields = self._source.as_fields(identity, f"an id of the fractal heap at byte {self._address}")
         if fields.number(1) & _KIND:
             raise UnsupportedError(
-                f"{self._source.name}: the heap at byte {self._address} keeps a very long link, which is not read here",
+                f"{self._source.name}: the heap at byte {self._address} has a very long link, which is not supported",
                 path=self._source.name,
             )
         place, length = fields.number(self._header.place_bytes), fields.number(self._header.length_bytes)
         start, block = self._find(place, fields)
         inside = place - start
         if inside < self._lead or length < 1 or inside + length > len(block):
-            raise fields.wrong("leads out of its block")
+            raise fields.wrong("points outside its block")
         return block[inside : inside + length]
 
     @property
@@ -117,14 +118,14 @@ class FractalHeap:
         return 5 + self._source.offset_size + self._header.place_bytes + summed
 
     def _find(self, place: int, fields: Fields) -> tuple[int, bytes]:
-        """Where in the space the direct block of a place starts, and its bytes."""
+        """The direct block that contains a place: its offset in the space, and its bytes."""
         header, address, rows, start = self._header, self._header.root, self._header.root_rows, 0
         if rows == 0:
             return 0, self._read_direct(address, header.start_size, 0, fields)
         while True:
             row, column, begin = _entry(header, place - start)
             if row >= rows:
-                raise fields.wrong("leads behind the end of the heap")
+                raise fields.wrong("points after the end of the heap")
             children = self._read_indirect(address, rows, start, fields)
             address, start, size = children[row * header.width + column], start + begin, header.block_size(row)
             if size <= header.greatest_direct:
@@ -133,7 +134,7 @@ class FractalHeap:
 
     def _read_direct(self, address: int | None, size: int, start: int, fields: Fields) -> bytes:
         if address is None:
-            raise fields.wrong("leads to a block that is not there")
+            raise fields.wrong("points to a block that does not exist")
         if address not in self._blocks:
             data = self._source.read(address, size, "fractal heap block")
             self._check_block(data, address, b"FHDB", start)
@@ -155,7 +156,7 @@ class FractalHeap:
 
     def _read_indirect(self, address: int | None, rows: int, start: int, fields: Fields) -> list[int | None]:
         if address is None:
-            raise fields.wrong("leads to a block that is not there")
+            raise fields.wrong("points to a block that does not exist")
         if address not in self._tables:
             lead = 5 + self._source.offset_size + self._header.place_bytes
             n_children = rows * self._header.width
@@ -166,12 +167,12 @@ class FractalHeap:
             self._tables[address] = [pointers.address() for _ in range(n_children)]
         found = self._tables[address]
         if len(found) != rows * self._header.width:
-            raise fields.wrong("leads to a table of two sizes")
+            raise fields.wrong("points to a table of two sizes")
         return found
 
 
 def _entry(header: HeapHeader, place: int) -> tuple[int, int, int]:
-    """Row, column and start of the block that holds a place of a table of blocks."""
+    """Row, column and start of the block that contains a place, in a table of blocks."""
     row_bytes = header.start_size * header.width
     row = (place // row_bytes).bit_length()
     size, first = header.block_size(row), row_bytes << (row - 1) if row else 0

@@ -1,4 +1,4 @@
-"""Object headers: the messages that say what an object is (format specification IV.A.1).
+"""Object headers: the messages that describe an object (format specification IV.A.1).
 
 | version 1 | bytes | | version 2 | bytes |
 | --- | --- | --- | --- | --- |
@@ -11,7 +11,7 @@
 | | | | messages, gap, checksum | ... 4 |
 
 A message: type (2, or 1 in version 2), bytes (2), flags (1), 3 zero bytes (version 1) or a creation order (2; version
-2 with header flags bit 2), data. Message 0x10 leads to more: address, length; in version 2 these begin with `OCHK`
+2 with header flags bit 2), data. Message 0x10 points to more: address, length; in version 2 these begin with `OCHK`
 and end with a checksum.
 """
 
@@ -27,8 +27,8 @@ from colonnade.format.source import CHECKSUM, Fields, Source, with_checksum
 NIL, DATASPACE, LINK_INFO, DATATYPE, OLD_FILL, FILL, LINK, LAYOUT = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x08
 PIPELINE, ATTRIBUTE, COMMENT, CONTINUATION, SYMBOL_TABLE = 0x0B, 0x0C, 0x0D, 0x10, 0x11
 MODIFIED, ATTRIBUTE_INFO, SECTION_PIPELINE = 0x12, 0x15, 0x19
-SHARED = 0x02  # flag of a message that only says where it is
-_IN_HEADER = 2  # a shared message is the one of its type in another object's header
+SHARED = 0x02  # flag of a message that only points to the actual message
+_IN_HEADER = 2  # the shared message is in another object's header, as the message of the same type
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How the messages of one header are led, and how many bytes lead each."""
+    """The format of the prefix of each message in one header."""
 
     version: int
     with_order: bool = False
@@ -54,7 +54,7 @@ class _Form:
 
 
 def read_messages(source: Source, address: int) -> list[Message]:
-    """All messages of the object header at an address; those that are shared are looked up."""
+    """All messages of the object header at an address; shared messages are resolved."""
     return [_resolve(source, message, address) for message in _messages(source, address)]
 
 
@@ -67,7 +67,7 @@ def _messages(source: Source, address: int) -> list[Message]:
     form, fields, start = _open(source, address)
     found: list[Message] = []
     blocks: deque[tuple[int, int]] = deque()
-    budget = source.fits  # blocks that lie over each other could else be read for ever
+    budget = source.fits  # otherwise overlapping blocks could be read forever
     while True:
         for message in _decode_block(fields, form, start):
             if message.type == CONTINUATION:
@@ -85,7 +85,7 @@ def _messages(source: Source, address: int) -> list[Message]:
 
 
 def _open(source: Source, address: int) -> tuple[_Form, Fields, int]:
-    """The form of a header, its first messages, and the address that offsets in them count from."""
+    """The form of a header, its first messages, and the address that their offsets are relative to."""
     head = source.read(address, min(32, max(source.fits - address, 0)), "object header")
     fields = source.as_fields(head, f"object header at byte {address}")
     if head[:1] == b"\x01":
@@ -104,7 +104,7 @@ def _open(source: Source, address: int) -> tuple[_Form, Fields, int]:
 
 
 def _open_block(source: Source, form: _Form, address: int, length: int) -> tuple[int, Fields]:
-    """The messages at the other end of a continuation, and the address that offsets in them count from."""
+    """The address that offsets in a continuation block are relative to, and its messages."""
     if form.version == 1:
         return address, source.fields(address, length, "object header continuation")
     fields = source.summed(address, length, "object header continuation")
@@ -125,18 +125,18 @@ def _decode_block(fields: Fields, form: _Form, start: int) -> Iterator[Message]:
 
 
 def _resolve(source: Source, message: Message, address: int) -> Message:
-    """The message itself where it stands in another object's header: a committed datatype."""
+    """The actual message of a shared one, which is in another object's header: a committed datatype."""
     if not message.flags & SHARED or message.type != DATATYPE:
         return message
     return follow_shared(source, source.as_fields(message.data, f"shared message at byte {message.at}"), address)
 
 
 def follow_shared(source: Source, fields: Fields, address: int | None = None) -> Message:
-    """The datatype that a shared message, perhaps of the object at an address, leads to."""
+    """The datatype that a shared message, of the object at `address` if given, points to."""
     version = fields.version(1, 2, 3)
     where = fields.number(1)
     if version == 3 and where != _IN_HEADER:
-        raise fields.wrong("is kept in the file's heap of shared messages, which is not read here")
+        raise fields.wrong("is in the file's heap of shared messages, which is not supported here")
     if version == 1:
         fields.take(6)
     target = fields.address()
@@ -145,11 +145,11 @@ def follow_shared(source: Source, fields: Fields, address: int | None = None) ->
     for one in _messages(source, target):
         if one.type == DATATYPE and not one.flags & SHARED:
             return one
-    raise fields.wrong(f"leads to byte {target}, where no datatype is")
+    raise fields.wrong(f"points to byte {target}, where there is no datatype")
 
 
 def encode_header(messages: list[tuple[int, int, bytes]]) -> bytes:
-    """An object header of version 2 in one piece, from types, flags and data of messages."""
+    """An object header of version 2 in one block, from types, flags and data of messages."""
     body = b"".join(struct.pack("<BHB", kind, len(data), flags) + data for kind, flags, data in messages)
     width = next(number for number in range(4) if len(body) < 1 << (8 << number))
     return with_checksum(b"OHDR" + bytes((2, width)) + len(body).to_bytes(1 << width, "little") + body)

@@ -26,10 +26,10 @@ _MOST_OBJECTS = 65_535  # in a collection: an index has two bytes
 
 
 class Heap(Protocol):
-    """Where the bytes of variable-length values are."""
+    """Stores the bytes of variable-length values."""
 
     def read(self, reference: bytes, item_size: int) -> tuple[int, memoryview]:
-        """How many items a reference leads to, and their bytes."""
+        """The number of items that a reference points to, and their bytes."""
         ...
 
 
@@ -41,7 +41,7 @@ class HeapSet:
         self._what = what
 
     def read(self, reference: bytes, item_size: int) -> tuple[int, memoryview]:
-        """How many items a reference leads to, and their bytes."""
+        """The number of items that a reference points to, and their bytes."""
         count = int.from_bytes(reference[:4], "little")
         slot, index = int.from_bytes(reference[4:6], "little"), int.from_bytes(reference[6:8], "little")
         if (slot, index) == (0, 0) and not count:
@@ -53,7 +53,7 @@ class HeapSet:
 
 
 def decode_heap_set(fields: Fields) -> HeapSet:
-    """See the table at the head of this file; a section without bytes is an empty heap."""
+    """See the table at the top of this file; a section without bytes is an empty heap."""
     objects: dict[tuple[int, int], memoryview] = {}
     if not fields.left:
         return HeapSet(objects, fields)
@@ -72,13 +72,13 @@ def decode_heap_set(fields: Fields) -> HeapSet:
 
 
 def decode_collection(data: memoryview, what: Fields) -> dict[int, memoryview]:
-    """The objects of a collection by their indexes; the file's own global heap is made of such too."""
+    """The objects of a collection by index; the file's global heap consists of such collections too."""
     fields = Fields(data, f"a collection in {what.what}", what.name)
     fields.expect(b"GCOL\1", "the signature")
     fields.take(3)
     end = fields.number(8)
     if not _COLLECTION <= end <= len(data):
-        raise fields.wrong(f"says that it has {end} bytes")
+        raise fields.wrong(f"claims {end} bytes")
     found: dict[int, memoryview] = {}
     at = _COLLECTION
     while at + _OBJECT <= end:
@@ -93,7 +93,7 @@ def decode_collection(data: memoryview, what: Fields) -> dict[int, memoryview]:
 
 
 def encode_heap_set(objects: list[bytes]) -> tuple[bytes, list[tuple[int, int]]]:
-    """A heap section of these objects, and slot and index of each; nothing for none."""
+    """A heap section of these objects, and the slot and index of each; empty if there are no objects."""
     if not objects:
         return b"", []
     parts = [objects[start : start + _MOST_OBJECTS] for start in range(0, len(objects), _MOST_OBJECTS)]
@@ -115,5 +115,5 @@ def _encode_collection(objects: list[bytes]) -> bytes:
 
 
 def encode_reference(count: int, place: tuple[int, int]) -> bytes:
-    """What stands in an element: number of items, slot, index."""
+    """The reference stored in an element: number of items, slot, index."""
     return struct.pack("<IHH8x", count, *place)

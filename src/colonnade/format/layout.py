@@ -1,4 +1,4 @@
-"""Data layout messages of version 5, class 4: how a dataset is cut into sectioned chunks, in four dialects.
+"""Data layout messages of version 5, class 4: how a dataset is divided into sectioned chunks, in four dialects.
 
 All begin `05 04`, property version 0 (1), type (2). Then, in this order:
 
@@ -13,7 +13,7 @@ All begin `05 04`, property version 0 (1), type (2). Then, in this order:
 | address | | |
 
 composition: number of sections N (1), number of checksummed sections K (1), their numbers (1 each).
-dimensions: of the chunk, slowest first, and last the bytes of an element; D counts them all.
+dimensions: of the chunk, slowest first, and finally the bytes of an element; D counts all of them.
 chunk map: type (1) and
 
 | type | what follows |
@@ -23,7 +23,7 @@ chunk map: type (1) and
 | 4 extensible array | max bits, index block elements, least super block pointers, least elements, page bits (1 each) |
 | 5 version 2 B-tree | node size (4), split (1), merge (1) |
 
-Nothing says which dialect a message is in: it is the one in which it makes sense (facts 1.6). Zeros may follow.
+No field names the dialect of a message: it is the only one in which the message is valid (facts 1.6). Zeros may follow.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _CLASS = 4
 _VERSION = 5
 _OFFSET_SIZE = 8
 _MOST_DIMENSIONS = 33
-LARGEST_CHUNK = 1 << 62  # bytes, if all of it were defined
-_MAPS: dict[int, tuple[MapKind, tuple[int, ...]]] = {  # and the bytes of each number that follows
+LARGEST_CHUNK = 1 << 62  # bytes, if all elements were defined
+_MAPS: dict[int, tuple[MapKind, tuple[int, ...]]] = {  # and the byte widths of the numbers that follow
     1: ("single", ()),
     3: ("fixed array", (1,)),
     4: ("extensible array", (1, 1, 1, 1, 1)),
@@ -61,10 +61,10 @@ _MAPS: dict[int, tuple[MapKind, tuple[int, ...]]] = {  # and the bytes of each n
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a dataset is cut into sectioned chunks, and where they are found.
+    """How a dataset is divided into sectioned chunks, and where they are.
 
-    numbers: what follows the type of the chunk map; empty for a single chunk, whose record is in `single`.
-    address: of the chunk map, or of the single chunk; None when nothing was written.
+    numbers: the numbers after the type of the chunk map; empty for a single chunk, whose record is in `single`.
+    address: of the chunk map, or of the single chunk; None if nothing was written.
     """
 
     dialect: Dialect
@@ -81,7 +81,7 @@ class Layout:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether section 0 says which elements are defined; else all are. The prototype writes type 0 for sparse."""
+        """Whether section 0 lists the defined elements; else all are. The prototype writes type 0 for sparse."""
         return self.type != VARIABLE
 
     @property
@@ -90,7 +90,7 @@ class Layout:
 
     @property
     def heap_section(self) -> int | None:
-        """The section that holds what variable-length elements refer to."""
+        """The section that holds the data of variable-length elements."""
         last = self.n_sections - 1
         return last if last > self.values_section else None
 
@@ -105,17 +105,17 @@ def is_sectioned(data: bytes) -> bool:
 
 
 def size_bytes(chunk_bytes: int, n_sections: int) -> int:
-    """In how many bytes the size of a stored chunk is written (facts 4: W)."""
+    """The byte width of the size of a stored chunk (facts 4: W)."""
     return 8 if n_sections > 2 else min(8, 1 + (chunk_bytes.bit_length() - 1 + 8) // 8)
 
 
 def record_tail(n_sections: int, filtered: bool) -> int:
-    """Bytes of what a chunk's record says of its sections (facts 3.1)."""
+    """The size of the section fields in a chunk's record (facts 3.1)."""
     return 8 * (n_sections - 1) + (12 * n_sections if filtered else 0)
 
 
 def decode_layout(source: Source, data: bytes, at: int, rank: int, element_size: int) -> Layout:
-    """The layout, in the one dialect in which the message makes sense for a dataset of this rank and element size."""
+    """Decode the layout in the only dialect in which the message is valid for this rank and element size."""
     what = f"layout message at byte {at}"
     found: list[Layout] = []
     for dialect, decode in _DIALECTS.items():
@@ -138,7 +138,7 @@ def _decode_as(dialect: Dialect, decode: Callable[[Fields, _Draft], None], field
         raise fields.wrong(f"has type {draft.type}")
     decode(fields, draft)
     if any(fields.rest()):
-        raise fields.wrong("goes on behind its end")
+        raise fields.wrong("has bytes after its end")
     expected = 3 if draft.type == SPARSE | VARIABLE else 2
     if draft.n_sections != expected and not (draft.n_sections == 3 and draft.type <= SPARSE):
         raise fields.wrong(f"has {draft.n_sections} sections for type {draft.type}")
@@ -146,7 +146,7 @@ def _decode_as(dialect: Dialect, decode: Callable[[Fields, _Draft], None], field
 
 
 class _Draft:
-    """A layout as its fields are found."""
+    """A layout that is filled field by field."""
 
     def __init__(self, kind: int) -> None:
         self.type = kind
@@ -208,7 +208,7 @@ def _decode_sectioned(fields: Fields, draft: _Draft) -> None:
 
 
 def _decode_structured(fields: Fields, draft: _Draft, offset_bytes: int = 8) -> None:
-    """The number of sections comes last, but a single chunk's record must be read before it: it follows the type."""
+    """A single chunk's record comes before the number of sections that it depends on; the type gives that number."""
     draft.take_grid(fields)
     n_sections = 3 if draft.type == SPARSE | VARIABLE else 2
     draft.take_map(fields, n_sections)
@@ -238,7 +238,7 @@ _DIALECTS: dict[Dialect, Callable[[Fields, _Draft], None]] = {
 
 
 def encode_layout(layout: Layout) -> bytes:
-    """The message in the layout's dialect; addresses have 8 bytes."""
+    """Encode the message in the layout's dialect; addresses have 8 bytes."""
     head = bytes((_VERSION, _CLASS, 0)) + layout.type.to_bytes(2, "little")
     composition = bytes((layout.n_sections, len(layout.checksummed), *layout.checksummed))
     sizes = (*layout.chunk, layout.element_size)

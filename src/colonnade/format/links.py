@@ -1,17 +1,17 @@
-"""Links of groups, in the three ways HDF5 keeps them: in the header, in symbol tables, in a heap.
+"""Links of groups, in the three ways HDF5 stores them: in the header, in symbol tables, in a heap.
 
 | message 0x06, link | bytes | | message 0x02, link info | bytes |
 | --- | --- | --- | --- | --- |
 | version 1 | 1 | | version 0 | 1 |
 | flags | 1 | | flags | 1 |
-| type, if flags bit 3 (0 hard, 1 soft, 64 external) | 1 | | greatest creation order, if flags bit 0 | 8 |
+| type, if flags bit 3 (0 hard, 1 soft, 64 external) | 1 | | largest creation order, if flags bit 0 | 8 |
 | creation order, if flags bit 2 | 8 | | fractal heap | O |
 | character set, if flags bit 4 | 1 | | B-tree by name | O |
 | length of the name | 1 << (flags & 3) | | B-tree by order, if flags bit 1 | O |
 | name | | | | |
 | hard: address O; others: length 2, value | | | | |
 
-Symbol tables (message 0x11: address of a version 1 B-tree, address of a local heap) are those of old groups.
+Symbol tables (message 0x11: address of a version 1 B-tree, address of a local heap) are used by old groups.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FORM = NamedForm("link", order_bytes=8, tree=5, before=4, behind=0)  # a record
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A name in a group: the address of its object, or for a soft link the path it stands for; else it leads out."""
+    """A name in a group, with the address of its object, or the path of a soft link; external links have neither."""
 
     name: str
     address: int | None = None
@@ -42,7 +42,7 @@ def is_group(messages: list[Message]) -> bool:
 
 
 def read_links(source: Source, messages: list[Message]) -> Iterator[Link]:
-    """Every link of a group, by the messages of its header."""
+    """All links of a group, given the messages of its header."""
     for message in messages:
         if message.type == LINK:
             yield decode_link(source.as_fields(message.data, f"link message at byte {message.at}"))
@@ -60,7 +60,7 @@ def read_links(source: Source, messages: list[Message]) -> Iterator[Link]:
 
 
 def decode_link(fields: Fields) -> Link:
-    """See the table at the head of this file."""
+    """See the table at the top of this file."""
     fields.version(1)
     flags = fields.number(1)
     kind = fields.number(1) if flags & 8 else _HARD
@@ -73,7 +73,7 @@ def decode_link(fields: Fields) -> Link:
 
 
 def encode_link(name: str, address: int) -> bytes:
-    """A hard link; a name that is not ASCII says that it is UTF-8."""
+    """Encode a hard link. If the name is not ASCII, its character set is UTF-8."""
     data = name.encode("utf-8", "surrogateescape")
     width = next(number for number in range(4) if len(data) < 1 << (8 << number))
     utf8 = not name.isascii()

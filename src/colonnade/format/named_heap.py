@@ -1,6 +1,6 @@
-"""What is named and too much for a header: links of large groups, many attributes. A heap, and a B-tree of the names.
+"""Named objects that do not fit into a header (links of large groups, many attributes): a heap and a B-tree of names.
 
-Both begin with an info message: version 0, flags, the greatest order of creation if flags bit 0, heap, B-tree by name.
+Both begin with an info message: version 0, flags, the largest creation order if flags bit 0, heap, B-tree by name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from colonnade.format.source import Source
 
 @dataclass(frozen=True, slots=True)
 class NamedForm:
-    """How one kind is kept: bytes of its greatest order, type of its B-tree, bytes before and behind an id there."""
+    """How one kind is stored: bytes of its largest order, type of its B-tree, bytes before and after an id there."""
 
     title: str
     order_bytes: int
@@ -26,7 +26,7 @@ class NamedForm:
 
 
 def read_named(source: Source, message: Message, form: NamedForm) -> Iterator[tuple[bytes, bytes]]:
-    """The bytes of each object in the heap, and what its record has behind the id."""
+    """The bytes of each object in the heap, and the bytes after the id in its record."""
     fields = source.as_fields(message.data, f"{form.title} info message at byte {message.at}")
     fields.version(0)
     flags = fields.number(1)
@@ -38,6 +38,6 @@ def read_named(source: Source, message: Message, form: NamedForm) -> Iterator[tu
     for node in read_records(source, tree_address):
         header, data = node.header, node.data
         if header.type != form.tree or header.record_size != form.before + heap.id_size + form.behind:
-            raise fields.wrong("leads to a B-tree that is not one of names")
+            raise fields.wrong("points to a B-tree that is not a B-tree of names")
         for at in range(form.before, len(data), header.record_size):
             yield heap.read(data[at : at + heap.id_size]), data[at + heap.id_size : at + heap.id_size + form.behind]

@@ -34,7 +34,7 @@ _VERSION = 3
 
 
 def decode_pipelines(fields: Fields, version: int) -> dict[int, tuple[FilterInfo, ...]]:
-    """The filters of each section that has any, in the order in which they were applied."""
+    """The filters of each filtered section, in the order in which they were applied."""
     fields.version(version)
     found: dict[int, tuple[FilterInfo, ...]] = {}
     for _ in range(fields.number(1)):

@@ -1,15 +1,15 @@
-"""Records of chunks: where each lies, and what its sections are (facts 3.1 and 4).
+"""Records of chunks: the address and sections of each chunk (facts 3.1 and 4).
 
 | field | bytes |
 | --- | --- |
 | address of the chunk (not in the layout message's record of a single chunk) | O |
 | bytes of the stored chunk | W |
-| B-tree only: place of the chunk in the grid of chunks | 8 each dimension |
+| B-tree only: position of the chunk in the grid of chunks | 8 per dimension |
 | where sections 1, 2, ... start in the stored chunk | 8 each |
 | if any section of the dataset has filters: bytes of each section before its filters | 8 each |
-| and the filters that each section has skipped, a bit a filter | 4 each |
+| and the filters that each section has skipped, one bit per filter | 4 each |
 
-W is not written down: it is what is left of the size of a record.
+W is not stored: it is the record size minus all other fields.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOWHERE = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class RecordForm:
-    """How the records of a dataset are made up. `rank` is 0 where the place in the grid is not in the record."""
+    """The fields of the records of a dataset. `rank` is 0 if records do not contain the position in the grid."""
 
     offset_size: int
     size_bytes: int
@@ -45,7 +45,7 @@ class RecordForm:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRecord:
-    """One stored chunk: its place in the grid of chunks, its address, where its sections start and end."""
+    """One stored chunk: its position in the grid of chunks, its address, and the bounds of its sections."""
 
     grid: tuple[int, ...]
     address: int
@@ -60,7 +60,7 @@ class ChunkRecord:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records of several chunks, a row each. `grid` are their places in the grid of chunks."""
+    """Records of several chunks, one row each. `grid` holds their positions in the grid of chunks."""
 
     grid: Grid
     address: Numbers
@@ -86,18 +86,18 @@ class Records:
 
 
 def form_of(source: Source, record_size: int, rank: int, n_sections: int, filtered: bool, what: str) -> RecordForm:
-    """The form of records of a size: what no other field takes is the size of the chunk."""
+    """The form of records of this size: the bytes that no other field uses hold the size of the chunk."""
     form = RecordForm(source.offset_size, 0, rank, n_sections, filtered)
     left = record_size - form.length
     if not 1 <= left <= 8:
         raise source.as_fields(b"", what).wrong(
-            f"has records of {record_size} bytes, at least {form.length + 1} are needed"
+            f"has records of {record_size} bytes, but at least {form.length + 1} are needed"
         )
     return RecordForm(source.offset_size, left, rank, n_sections, filtered)
 
 
 def decode_records(data: bytes, form: RecordForm) -> Records:
-    """Whole records, side by side. `grid` is empty where it is not in them; addresses that mean nowhere are NOWHERE."""
+    """Decode concatenated records. `grid` is empty if records do not contain it; undefined addresses are NOWHERE."""
     rows = np.frombuffer(data, dtype=np.uint8).reshape(-1, form.length)
     at = 0
 
@@ -120,7 +120,7 @@ def decode_records(data: bytes, form: RecordForm) -> Records:
 
 
 def encode_records(records: Records, form: RecordForm) -> bytes:
-    """The other way."""
+    """Encode records to bytes, the inverse of `decode_records`."""
     parts = []
 
     def put(numbers: Numbers, width: int) -> None:

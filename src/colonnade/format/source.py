@@ -1,8 +1,8 @@
-"""Bytes of an HDF5 file by their address: a file, a buffer or a file object, whose every length is checked.
+"""Bytes of an HDF5 file by their address, from a file, a buffer or a file object, with every length checked.
 
 In: an address as the file gives it, and how many bytes.  Out: exactly those bytes, or a CorruptError.
-Always: nothing beyond the end of the file is asked for, so a length that lies cannot make us allocate more than
-the file is long. Addresses count from the base address (the end of a user block).
+Always: nothing beyond the end of the file is read, so a wrong length cannot make us allocate more than the size of
+the file. Addresses are relative to the base address (the end of a user block).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ CHECKSUM = 4  # bytes of a checksum
 
 
 def with_checksum(data: bytes) -> bytes:
-    """Bytes with their checksum behind them."""
+    """Bytes followed by their checksum."""
     return data + int(kernels.lookup3(data)).to_bytes(CHECKSUM, "little")
 
 
 class Fields:
-    """Numbers and bytes taken one after another, never beyond the end. Numbers are little-endian and unsigned."""
+    """Numbers and bytes read one after another, never beyond the end. Numbers are little-endian and unsigned."""
 
     def __init__(self, data: bytes | memoryview, what: str, name: str = "", offset_size: int = 8, length_size: int = 8):
         self._data = memoryview(data)
@@ -41,7 +41,7 @@ class Fields:
 
     def take(self, n_bytes: int) -> bytes:
         if n_bytes > self.left:
-            raise self.wrong(f"ends after {len(self._data)} bytes, {n_bytes} more are needed behind byte {self.at}")
+            raise self.wrong(f"ends after {len(self._data)} bytes, {n_bytes} more are needed after byte {self.at}")
         self.at += n_bytes
         return bytes(self._data[self.at - n_bytes : self.at])
 
@@ -56,7 +56,7 @@ class Fields:
         return self.number(self._length_size)
 
     def address(self) -> int | None:
-        """None for the address that means nowhere: all bits set."""
+        """An address; None for the undefined address, which has all bits set."""
         data = self.take(self._offset_size)
         return None if data == b"\xff" * len(data) else int.from_bytes(data, "little")
 
@@ -73,7 +73,7 @@ class Fields:
         return found
 
     def rest(self) -> memoryview:
-        """All that was not taken yet."""
+        """All bytes that were not read yet."""
         start, self.at = self.at, len(self._data)
         return self._data[start:]
 
@@ -96,14 +96,14 @@ class Source:
 
     @property
     def fits(self) -> int:
-        """How many bytes there are behind the base address."""
+        """The number of bytes after the base address."""
         return self.size - self.base
 
     def read(self, address: int, n_bytes: int, what: str) -> bytes:
-        """Exactly so many bytes."""
+        """Read exactly `n_bytes` bytes."""
         if address < 0 or n_bytes < 0 or address + n_bytes > self.fits:
             raise CorruptError(
-                f"{self.name}: {what} has {n_bytes} bytes at byte {self.base + address}, the file has {self.size}",
+                f"{self.name}: {what} has {n_bytes} bytes at byte {self.base + address}, but the file has {self.size}",
                 path=self.name,
                 offset=self.base + address,
             )
@@ -115,17 +115,17 @@ class Source:
         return data
 
     def fields(self, address: int, n_bytes: int, what: str) -> Fields:
-        """These bytes, to be taken one field after another."""
+        """Read these bytes as fields."""
         return self.as_fields(self.read(address, n_bytes, what), f"{what} at byte {self.base + address}")
 
     def summed(self, address: int, n_bytes: int, what: str) -> Fields:
-        """The same of bytes whose last four are their checksum, which is verified and left out."""
+        """Read bytes that end with a checksum as fields. The checksum is verified and left out."""
         return self.as_fields(
             self.verified(self.read(address, n_bytes, what), address, what), f"{what} at byte {self.base + address}"
         )
 
     def verified(self, data: bytes, address: int, what: str) -> bytes:
-        """Bytes without the checksum at their end, which must be theirs."""
+        """The bytes without the checksum at their end, which is verified."""
         if len(data) < CHECKSUM:
             raise CorruptError(f"{self.name}: {what} is shorter than its checksum", path=self.name, offset=address)
         kept, expected = data[:-CHECKSUM], int.from_bytes(data[-CHECKSUM:], "little")
@@ -146,18 +146,18 @@ class Source:
 
 
 def source_of_descriptor(descriptor: int, name: str) -> Source:
-    """An open file of the operating system."""
+    """The source of an open file descriptor."""
     return Source(name, os.fstat(descriptor).st_size, lambda at, n_bytes: os.pread(descriptor, n_bytes, at))
 
 
 def source_of_buffer(data: bytes | bytearray | memoryview, name: str = "the buffer") -> Source:
-    """A whole file in memory."""
+    """The source of a whole file in memory."""
     view = memoryview(data).cast("B")
     return Source(name, len(view), lambda at, n_bytes: bytes(view[at : at + n_bytes]))
 
 
 def source_of_stream(stream: Any, name: str) -> Source:
-    """A seekable binary file object; its position is moved."""
+    """The source of a seekable binary file object, whose position is moved."""
     lock = threading.Lock()
     with lock:
         size = int(stream.seek(0, os.SEEK_END))

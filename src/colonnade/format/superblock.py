@@ -1,4 +1,4 @@
-"""The superblock: where an HDF5 file says what it is, and where its root group lies (format specification II.A).
+"""The superblock: the parameters of an HDF5 file, and the address of its root group (format specification II.A).
 
 | version 0 and 1 | bytes | | version 2 and 3 | bytes |
 | --- | --- | --- | --- | --- |
@@ -14,7 +14,7 @@
 | base, free space, end of file, driver block | 4 O | | checksum | 4 |
 | entry of the root group: name offset, header | 2 O | | | |
 
-The signature stands at byte 0, 512, 1024, 2048 and so on; before it is the user block.
+The signature is at byte 0, 512, 1024, 2048 and so on; the user block is before it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SIZES = (2, 4, 8)
 
 @dataclass(frozen=True, slots=True)
 class Superblock:
-    """What is needed to read anything else. `root` is the address of the root group's object header."""
+    """The parameters needed to read anything else. `root` is the address of the root group's object header."""
 
     version: int
     offset_size: int
@@ -43,16 +43,16 @@ class Superblock:
 
 
 def read_superblock(source: Source) -> tuple[Superblock, Source]:
-    """The superblock, and the source as it says its addresses are meant."""
+    """The superblock, and the source with the base address and address sizes that it gives."""
     at = _find_signature(source)
     head = source.read(at, min(12, source.size - at), "the superblock")
     fields = source.as_fields(source.read(at, min(128, source.size - at), "the superblock"), "the superblock")
     if len(head) == 12 and head[8] in (2, 3):
         offset_size = head[9]
-        if offset_size in _SIZES:  # else decode_superblock refuses it
+        if offset_size in _SIZES:  # otherwise decode_superblock raises
             fields = source.summed(at, 12 + 4 * offset_size + 4, "the superblock")
     block = decode_superblock(fields)
-    # a user block may have been put before the file later: addresses count from where the superblock stands
+    # a user block may have been prepended later: addresses are relative to the position of the superblock
     return block, replace(source, base=at, offset_size=block.offset_size, length_size=block.length_size)
 
 
@@ -66,14 +66,14 @@ def _find_signature(source: Source) -> int:
 
 
 def decode_superblock(fields: Fields) -> Superblock:
-    """A superblock of any version; see the table at the head of this file."""
+    """Decode a superblock of any version; see the table at the top of this file."""
     fields.expect(SIGNATURE, "the signature")
     version = fields.version(0, 1, 2, 3)
     if version < 2:
         fields.take(4)
     offset_size, length_size = fields.number(1), fields.number(1)
     if offset_size not in _SIZES or length_size not in _SIZES:
-        raise fields.wrong(f"says that addresses have {offset_size} bytes and lengths {length_size}")
+        raise fields.wrong(f"gives {offset_size} bytes for addresses and {length_size} for lengths")
     if version < 2:
         fields.take(9 + (4 if version == 1 else 0))
     else:

@@ -21,7 +21,7 @@ _SOFT = 2
 
 
 def read_entries(source: Source, tree: int, heap: int) -> Iterator[tuple[bytes, int | None, bytes | None]]:
-    """Name, address of the object, and for soft links the path they stand for."""
+    """Name, address of the object, and for soft links the target path."""
     names = _read_heap(source, heap)
     for table in _tables(source, tree):
         yield from _read_table(source, table, names)
@@ -39,7 +39,7 @@ def _read_heap(source: Source, address: int) -> bytes:
 
 
 def _tables(source: Source, root: int) -> Iterator[int]:
-    """Addresses of the symbol tables below a node, each node looked at once."""
+    """Addresses of the symbol tables below a node; each node is visited once."""
     seen: set[int] = set()
     nodes: list[tuple[int, int | None]] = [(root, None)]
     while nodes:
@@ -58,7 +58,7 @@ def _tables(source: Source, root: int) -> Iterator[int]:
             entries.length()
             child = entries.address()
             if child is None:
-                raise fields.wrong("has a child that lies nowhere")
+                raise fields.wrong("has a child with an undefined address")
             children.append(child)
         if own:
             nodes.extend((child, own - 1) for child in reversed(children))
