@@ -1,1 +1,1 @@
-"""Objects of other packages made from files, and files from them; each package is imported when it is asked for."""
+"""Converts between files and objects of other packages; each package is imported only when it is needed."""

@@ -1,4 +1,4 @@
-"""AnnData objects made from some rows of a file, and files from AnnData objects.
+"""Creates AnnData objects from some rows of a file, and files from AnnData objects.
 
 `to_anndata("a.h5ad", obs="n_genes > 500")` reads of X, layers, obsm and obsp only the chunks that hold rows that match.
 """
@@ -28,7 +28,7 @@ from colonnade.table import write as write_table
 if TYPE_CHECKING:
     import anndata
 
-Wanted = str | Predicate | Any  # a predicate, or row numbers, or one truth value a row; None: all
+Wanted = str | Predicate | Any  # a predicate, row numbers, or one boolean per row; None: all
 # Which axes the members of a mapping have: of obs (0) and of var (1).
 AXES = {"layers": (0, 1), "obsm": (0,), "varm": (1,), "obsp": (0, 0), "varp": (1, 1)}
 
@@ -44,13 +44,13 @@ def _anndata() -> Any:
 
 
 def to_anndata(target: Target | File, element: str = "/", *, obs: Wanted = None, var: Wanted = None) -> anndata.AnnData:
-    """An AnnData object in memory with those rows of obs and of var that are wanted; all where nothing is said.
+    """An AnnData object in memory with the requested rows of obs and var; by default all.
 
     target: an `.h5ad` or `.h5mu` file, or anything `open` takes. element: the path of the AnnData object in it
-    ("mod/rna" in a file of MuData). obs, var: a predicate (`"n_genes > 500"`), increasing row numbers, or a mask.
-    Only the chunks of X, layers, obsm, obsp and raw that hold wanted rows are read; of a matrix that lies by columns
-    (CSC), wanted columns cost what they hold and wanted rows a look through all of it. uns is read whole, categories
-    stay as they are in the file, and var does not cut raw, as in anndata. Files of before 0.7 are read whole first.
+    ("mod/rna" in a file of MuData). obs, var: a predicate (`"n_genes > 500"`), increasing row numbers, or a mask. Only
+    the chunks of X, layers, obsm, obsp and raw that hold wanted rows are read; in a CSC matrix, selecting columns reads
+    only those columns, and selecting rows reads all of it. uns is read whole, categories stay as they are in the file,
+    and var does not cut raw, as in anndata. Files of before 0.7 are read whole first.
     """
     _anndata()
     if isinstance(target, File):
@@ -79,7 +79,7 @@ def _frame(file: File, group: Any, name: str) -> Table:
 
 
 class _Axis:
-    """One of the two frames, and which of its rows are wanted (None: all)."""
+    """One of the two frames, and which of its rows are requested (None: all)."""
 
     def __init__(self, table: Table, wanted: Wanted) -> None:
         self.rows: Rows | None = None
@@ -90,7 +90,7 @@ class _Axis:
 
 
 class _Cut:
-    """An AnnData group, and the rows of its axes that are wanted."""
+    """An AnnData group, and the requested rows of its axes."""
 
     def __init__(self, group: Any, obs: Rows | None, var: Rows | None) -> None:
         self.group = group
@@ -122,7 +122,7 @@ class _Cut:
         return {} if uns is None else _objects(read_element(uns, pandas=True))
 
     def _raw(self) -> dict[str, Any] | None:
-        """raw has the rows of obs, and columns of its own."""
+        """The members of raw, which has the rows of obs and its own columns."""
         raw = find_member(self.group, "raw")
         if raw is None or kind_of(raw) != "group":
             return None
@@ -154,7 +154,7 @@ def _scipy(value: Any) -> Any:
 
 
 def in_memory(value: Any) -> Any:
-    """The same with every lazy matrix in it read."""
+    """The value with every lazy matrix in it read into memory."""
     if isinstance(value, SparseMatrix):
         return _scipy(value.to_scipy())
     if isinstance(value, Mapping):
@@ -193,7 +193,7 @@ def _made_from_old(group: Any, obs: Wanted, var: Wanted) -> anndata.AnnData:
 
 
 def _old_rows(frame: pa.Table, wanted: Wanted) -> Rows:
-    """The wanted rows of a frame that is no table of the file: it is made one, in memory."""
+    """The requested rows of a frame that is not a table of the file; it is turned into one in memory."""
     if wanted is None:
         return np.arange(len(frame))
     if not isinstance(wanted, (str, Predicate)):
@@ -219,7 +219,7 @@ def _picked(value: Any, rows: list[Rows]) -> Any:
 def from_anndata(
     adata: anndata.AnnData, path: Target, *, compression: str | None = None, compression_opts: int | None = None
 ) -> None:
-    """Write an AnnData object as an `.h5ad` file, as anndata does; it appears whole, in the place of what was there.
+    """Write an AnnData object as an `.h5ad` file, as anndata does; it appears complete, and replaces an existing file.
 
     What AnnData cannot hold is refused before a byte is written. Strings stay strings; a column of objects of obs or
     var in which strings are missing becomes a categorical. anndata's own function makes all strings categorical where

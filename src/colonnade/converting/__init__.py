@@ -1,7 +1,7 @@
-"""Files whose tables are written in another layout; all else in them is copied as it is.
+"""Writes the tables of a file in another layout; everything else in the file is copied unchanged.
 
-`INTO` is the closed set of layouts that tables can be turned into, one file of this room each: a function that looks at
-a table, refuses by name what its layout cannot hold, and gives what will write it.
+`INTO` is the closed set of target layouts, one module each: a function that checks a table, refuses by name what its
+layout cannot hold, and returns a draft that writes it.
 """
 
 from colonnade.converting.files import INTO, Converted, convert

@@ -1,7 +1,7 @@
-"""Tables turned into data frames of AnnData, batch by batch: by the marks of a frame that it was, all of it is back.
+"""Converts tables to AnnData data frames, batch by batch; marks of a former frame restore it exactly.
 
-Names, types and categories are refused before anything is written, rows when they are met: the file that was begun is
-not kept then.
+Names, types and categories are refused before anything is written, rows when they are reached: the partial file is then
+discarded.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AnnDataDraft(TableDraft):
         super().write(file, path, progress)
 
     def complete(self, file: File, path: str, nodes: Mapping[str, Any]) -> None:
-        """The marks of a frame that the table was are made what they told; a frame needs none."""
+        """Apply the marks of a former frame, and remove them: a frame needs none."""
         order = _kept_order(self.table, self.names)
         if order is not None:
             attributes.write_variable_texts(file.h5[path].id, "column-order", order)
@@ -49,7 +49,7 @@ class AnnDataDraft(TableDraft):
 
 
 def draft_anndata(table: Table) -> TableDraft:
-    """Look at a table; what AnnData cannot hold is refused with the column's path."""
+    """Check a table; what AnnData cannot hold is refused with the column's path."""
     refuse_unfit(table)
     info, names = table.info, _new_names(table)
     if len(info.labels) > 1:
@@ -63,7 +63,7 @@ def draft_anndata(table: Table) -> TableDraft:
 
 
 def _new_names(table: Table) -> dict[str, str]:
-    """The names of all columns in the frame: labels that had no name have none again."""
+    """The names of all columns in the frame; labels that had no name get none again."""
     unnamed = attributes.read_text(group_of(table).id, UNNAMED_LABELS)
     labels = {label.name for label in table.info.labels}
     return {
@@ -73,7 +73,7 @@ def _new_names(table: Table) -> dict[str, str]:
 
 
 def _kept_order(table: Table, names: dict[str, str]) -> list[str] | None:
-    """The column-order of the frame that the table was, where it is told; columns that came since are behind it."""
+    """The column-order of the former frame, if recorded; columns added since come after it."""
     told = attributes.read_texts(group_of(table).id, ANNDATA_ORDER)
     if told is None:
         return None
@@ -83,13 +83,15 @@ def _kept_order(table: Table, names: dict[str, str]) -> list[str] | None:
 
 
 def _kept_type(table: Table, name: str) -> str:
-    """What a column was in a frame, where it is told: its encoding-type and, of texts, what a missing one means."""
+    """The type of a column in the former frame, if recorded: its encoding-type and, for strings, what a missing one
+    means."""
     node = node_of(table, name)
     return (attributes.read_text(node.id, ANNDATA_TYPE) or "") if node is not None else ""
 
 
 def _options(table: Table, column: ColumnInfo) -> ColumnOptions:
-    """Nullable if it was, though no row is missing, where AnnData has masks for its type."""
+    """Options that make a column nullable if it was, even without missing rows, where AnnData has masks for its
+    type."""
     kind = table.schema.field(column.name).type
     was_nullable = _kept_type(table, column.name).startswith("nullable-")
     return ColumnOptions(masked=True) if was_nullable and _has_masks(kind) else ColumnOptions()
@@ -123,7 +125,7 @@ def _check_categories(table: Table, column: ColumnInfo) -> None:
 
 
 class _RowCheck:
-    """Refuses missing rows where AnnData has no word for them: it would take them for NaN, which is a value here."""
+    """Refuses missing rows where AnnData cannot express them: it would read them as NaN, which is a value here."""
 
     def __init__(self, table: Table) -> None:
         self._path = table.path.rstrip("/")
@@ -145,7 +147,7 @@ class _RowCheck:
 
 
 def _marks_nan(column: ColumnInfo) -> bool:
-    """Whether NaN is what marks missing rows of a column, so that as NaN they are what they were."""
+    """Whether NaN marks the missing rows of a column, so that storing them as NaN keeps their meaning."""
     if column.type.kind != "float" or column.fill is None:
         return False
     dtype = memory_dtype(column.type)

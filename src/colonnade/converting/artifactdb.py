@@ -1,8 +1,8 @@
-"""Tables turned into data frames of ArtifactDB, batch by batch, in any of its generations.
+"""Converts tables to ArtifactDB data frames, batch by batch, in any of its generations.
 
 What ArtifactDB has no word for (integers wider than 32 bits by their type, what a frame of AnnData was) is kept in
-attributes, by which the way back is exact. Values that it has no word for are refused when they are met: the file that
-was begun is not kept then.
+attributes, by which the way back is exact. Values that it cannot express are refused when they are reached: the partial
+file is then discarded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ArtifactDraft(TableDraft):
 
 
 def draft_artifactdb(table: Table, version: str | None = None, directory: bool = False) -> TableDraft:
-    """Look at a table; what ArtifactDB cannot hold is refused with the column's path."""
+    """Check a table; what ArtifactDB cannot hold is refused with the column's path."""
     refuse_unfit(table)
     names = new_names(table, artifactdb.ROW_NAMES)
     source = source_of(table, names)

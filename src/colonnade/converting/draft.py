@@ -1,4 +1,4 @@
-"""What every layout gives for a table that is to be turned into it, and the marks by which the way back is exact."""
+"""What every target layout returns for a table to be converted, and the marks that make converting back exact."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OWN = {
 
 @dataclass
 class TableDraft:
-    """A table that was looked at and can be written. `names` are those that its columns will have."""
+    """A table that was checked and can be written. `names` are the new names of its columns."""
 
     table: Table
     draft: Draft
@@ -51,7 +51,7 @@ class TableDraft:
         return self.draft.layout.name
 
     def write(self, file: File, path: str, progress: Progress | None) -> None:
-        """Write it into a new file, with what people wrote at it; progress counts rows."""
+        """Write the table into a new file, with its user attributes; progress counts rows."""
         file._write(path, self.draft, "error", progress)
         target = file.h5[path]
         copy_group_attributes(group_of(self.table), target, (self.table.layout, self.layout))
@@ -61,7 +61,7 @@ class TableDraft:
         self.complete(file, path, nodes)
 
     def complete(self, file: File, path: str, nodes: Mapping[str, Any]) -> None:
-        """Keep what the layout has no word for; `nodes` are the datasets or groups of columns, by their new names."""
+        """Record what the layout cannot express; `nodes` are the datasets or groups of columns, by their new names."""
         mark_frame(self.table, self.names, file.h5[path], nodes)
 
 
@@ -82,7 +82,7 @@ def group_of(table: Table) -> Any:
 
 
 def refuse_unfit(table: Table) -> None:
-    """Refuse a table of which something cannot be read, or is kept in other files: it would be lost without a word."""
+    """Refuse a table with parts that are unreadable or in other files: they would be lost silently."""
     refuse_broken(table)
     if table.info.others:
         kept = ", ".join(f"{other.name!r} in {other.place}" for other in table.info.others)
@@ -103,13 +103,13 @@ def column_node(group: Any, link: str) -> Any:
 
 
 def copy_group_attributes(source: Any, target: Any, layouts: Collection[str]) -> None:
-    """Give the group of a table what people wrote at it in another layout; the layouts are those of both."""
+    """Copy the user attributes of a table's group from another layout; `layouts` are those of both."""
     own = [name for layout in layouts for name in OWN[layout][0]]
     _copy(source, target, own, kept=(hep001.TITLE, *TEXTS))
 
 
 def copy_column_attributes(table: Table, name: str, target: Any, layout: str) -> None:
-    """Give a column of another layout what people wrote at it here; HEP001 has its texts already, and adds to them."""
+    """Copy the user attributes of a column to another layout; HEP001 already has its strings, and adds to them."""
     source = node_of(table, name)
     if source is None or target is None:
         return
@@ -120,7 +120,7 @@ def copy_column_attributes(table: Table, name: str, target: Any, layout: str) ->
 
 
 def texts_of(table: Table, name: str) -> dict[str, Any]:
-    """What people wrote about a column: its texts, without what a layout adds to them."""
+    """The user's strings about a column, without what a layout adds to them."""
     column, node = table.info.by_name[name], node_of(table, name)
     if table.layout == "hep001":
         texts = {key: getattr(column, key) for key in TEXTS}
@@ -168,7 +168,7 @@ def new_names(table: Table, label: str) -> dict[str, str]:
 
 
 def _copy(source: Any, target: Any, without: Collection[str], kept: Collection[str]) -> None:
-    """Copy attributes that no layout gives a meaning. References hold in their own file only, and are left out."""
+    """Copy attributes that do not belong to a layout. References are valid only in their own file, and are left out."""
     layouts_own = {*without, *MARKS, hep001.LATER_REVISION} - set(kept)
     found = {name: attributes.storage_of(source.id, name) for name in attributes.names(source.id)}
     referring = {name for name, storage in found.items() if storage is None or has_references(storage[0])}

@@ -1,4 +1,4 @@
-"""`convert`: every table of a file in another layout, in a new file that appears when it is complete."""
+"""`convert`: writes every table of a file in another layout, into a new file that appears when it is complete."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INTO: dict[str, Callable[..., TableDraft]] = {
     "anndata": draft_anndata,
     "artifactdb": draft_artifactdb,
 }
-WITH_FILES = ("artifactdb",)  # tables that are not whole without what stands beside their file
+WITH_FILES = ("artifactdb",)  # tables that are incomplete without the files next to theirs
 SUFFIXES = {".h5ad": "anndata", ".h5mu": "anndata"}
 OTHERS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".jsonl", ".json")
 MAPPING = "dict"
@@ -44,7 +44,7 @@ OBJECTS = ("anndata", "raw", "MuData")  # of AnnData, whose frames are their axe
 class Converted:
     """What was done: tables written in the other layout, tables that had it already (or are parts of mappings).
 
-    indexes: how many search indexes were built anew; notes: those that could not be, and why.
+    indexes: how many search indexes were rebuilt; notes: those that could not be, and why.
     """
 
     layout: str
@@ -64,16 +64,15 @@ def convert(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Converted:
-    """Write a file anew with its tables in another layout; everything else is copied as it is.
+    """Write a file again with its tables in another layout; everything else is copied unchanged.
 
     layout: "hep001", "anndata" or "artifactdb"; by the suffix of the target when it is not given (`.h5ad` and `.h5mu`:
     "anndata"). version, directory: of "artifactdb", as for `write`; a directory takes the only table of a file that
-    holds nothing else.
-    Data frames in mappings (obsm, uns) are elements, and are copied. What the layout cannot hold is refused by name,
-    and then there is no new file. Rows are streamed: memory does not grow with them. Categories and their order, row
-    labels, nullable types, missing rows and attributes come back exactly on the way back. Search indexes are built
-    anew: of the same kinds and columns, by the same options; one that cannot be is told in `notes` of what is given
-    back. progress: called with bytes done and in all.
+    holds nothing else. Data frames in mappings (obsm, uns) are elements, and are copied. What the layout cannot hold is
+    refused by name, and no new file is written. Rows are streamed: memory does not grow with them. Categories and their
+    order, row labels, nullable types, missing rows and attributes come back exactly on the way back. Search indexes are
+    rebuilt with the same kinds, columns and options; one that cannot be rebuilt is reported in `notes` of the result.
+    progress: called with bytes done and in all.
     """
     into = "artifactdb" if directory and layout is None else _layout(target, layout)
     options = {"version": version, "directory": directory} if version is not None or directory else {}
@@ -98,7 +97,7 @@ def _converted(
 
 
 def _into_directory(source: File, target: Path, options: dict[str, Any], progress: Progress | None) -> Converted:
-    """The only table of a file as a directory, which has no place for anything else."""
+    """Write the only table of a file as a directory, which has no place for anything else."""
     paths = source._consistent(source._layout_tables)
     if len(paths) != 1:
         raise UsageError(
@@ -124,7 +123,7 @@ def _into_directory(source: File, target: Path, options: dict[str, Any], progres
 
 
 def _paths_beside(source: File, path: str) -> Iterator[str]:
-    """What a file holds beside a table, and the groups that lead there."""
+    """The objects of a file outside a table, except the groups that contain the table."""
     group, here = open_group(source._handle.root, "/"), ""
     for part in [part for part in path.split("/") if part]:
         yield from (join_path(here or "/", child.name) for child in children(group) if child.name != part)
@@ -143,7 +142,7 @@ def _layout(target: str | os.PathLike[str], layout: str | None) -> str:
 
 
 class _Conversion:
-    """One file on its way: what is to be written otherwise is looked at first, all of it."""
+    """One conversion: everything to be converted is checked before anything is written."""
 
     def __init__(self, source: File, layout: str, options: dict[str, Any]) -> None:
         self.source = source
@@ -211,7 +210,7 @@ class _Conversion:
 
 
 def _refuse_what_would_be_lost(table: Table) -> None:
-    """Refuse a table whose group holds what is no part of it, or has a second name: neither would come along."""
+    """Refuse a table whose group holds other objects, or has a second name: neither would be copied."""
     group, path = table._group, table.path
     foreign = sorted(child.name for child in children(group) if child.name not in table._layout.own_objects(group))
     if foreign:
@@ -223,7 +222,7 @@ def _refuse_what_would_be_lost(table: Table) -> None:
 
 @dataclass
 class _Told:
-    """Progress of both parts in bytes: what is copied, then tables by their rows."""
+    """Progress of both parts in bytes: first what is copied, then tables by their rows."""
 
     progress: Progress | None
     of_tables: int

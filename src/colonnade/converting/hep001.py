@@ -1,7 +1,7 @@
-"""Tables turned into HEP001 tables, batch by batch: categories, row labels and missing rows as HEP001 has them.
+"""Converts tables to HEP001 tables, batch by batch: categories, row labels and missing rows as HEP001 has them.
 
-What HEP001 has no word for (that a column could have missing rows though it has none, what a missing text means, that
-the row labels are a column too) is kept in attributes, by which the way back is exact.
+What HEP001 has no word for (that a column could have missing rows though it has none, what a missing string means, that
+the row labels are also a column) is kept in attributes, so that converting back is exact.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from colonnade.table import Table
 
 
 def draft_hep001(table: Table) -> TableDraft:
-    """Look at a table; what HEP001 cannot hold is refused with the column's path."""
+    """Check a table; what HEP001 cannot hold is refused with the column's path."""
     refuse_unfit(table)
     names = new_names(table, "index")
     options = {names[column.name]: ColumnOptions(**texts_of(table, column.name)) for column in table.info.members}

@@ -1,7 +1,7 @@
-"""Search indexes of a table that is converted: built anew in the target by what those of the source are.
+"""Rebuilds the search indexes of a converted table in the target.
 
-An index lies in the order of its column's chunks and stored values, which are others in another layout; so none is
-copied. What cannot be built anew is told in a note: an index holds no data.
+An index depends on its column's chunks and stored values, which differ in another layout; so none is copied. An index
+that cannot be rebuilt is reported in a note: it holds no data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class IndexesOnTheWay:
     built: int = 0
 
     def build(self, file: File, path: str, names: Mapping[str, str]) -> list[str]:
-        """Build them for the table that was just written; gives the notes."""
+        """Build the indexes for the table that was just written; returns the notes."""
         if not self.found:
             return []
         with file._change():
@@ -53,7 +53,7 @@ class IndexesOnTheWay:
 
 
 def indexes_of(table: Table) -> IndexesOnTheWay:
-    """The search indexes of a table; of a frame that shows the columns of a table inside it, those of that one."""
+    """The search indexes of a table; for a frame around a table, those of the table inside."""
     path = f"{table.path.rstrip('/')}/{OTHER_FACE}"
     if table.layout == "anndata" and exists(group_of(table).id, OTHER_FACE) and path in table._file:
         table = table._file[path]

@@ -1,4 +1,4 @@
-"""The rows of a table on their way into another layout, batch by batch; categories are there without rows too."""
+"""The rows of a table to be converted, batch by batch; categories are kept even without rows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _no_rows(table: Table, name: str, kind: pa.DataType) -> pa.Array:
-    """An array of no rows; of a categorical with its categories."""
+    """An array without rows; for a categorical, with its categories."""
     if not pa.types.is_dictionary(kind):
         return pa.nulls(0, kind)
     held = table[name].categories
