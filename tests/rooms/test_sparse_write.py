@@ -212,8 +212,8 @@ def test_bad_input_is_refused_and_nothing_changed(tmp_path: Path) -> None:
     wrong: list[tuple[Any, Any, str]] = [
         ([[10, 0]], [1], "outside"),
         ([[0, -1]], [1], "outside"),
-        ([[0, 1, 2]], [1], "integers of shape"),
-        ([[0.5, 1.0]], [1], "integers of shape"),
+        ([[0, 1, 2]], [1], "not int64"),
+        ([[0.5, 1.0]], [1], "not float64"),
         ([[1, 1], [2, 2], [1, 1]], [1, 2, 3], "given twice"),
         ([[1, 1]], [300], "does not fit"),
         ([[1, 1]], [1.5], "does not fit"),

@@ -70,7 +70,11 @@ class Editor:
         self.block: Superblock
         self.block, self.source = read_superblock(Source(name, self._end, stream.read_at))
         if (self.block.offset_size, self.block.length_size) != (8, 8):
-            raise UnsupportedError(f"cannot change {name}: its addresses are not of 8 bytes", path=name)
+            raise UnsupportedError(
+                f"cannot change {name}: its addresses have {self.block.offset_size} bytes, its lengths "
+                f"{self.block.length_size}, and only 8 are supported. Write its data to a new file",
+                path=name,
+            )
 
     def append(self, make: Callable[[int], bytes]) -> int:
         """Append bytes, which `make` builds for the address they get, and return that address."""
