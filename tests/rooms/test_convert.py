@@ -199,7 +199,7 @@ def test_rows_that_a_frame_cannot_hold_leave_what_was_there(tmp_path: Path) -> N
     with pytest.raises(cn.errors.DataError, match=r"/t/y, row 199999: .*missing"):
         cn.convert(tmp_path / "f.h5", tmp_path / "b.h5ad", overwrite=True)
     cn.write(tmp_path / "n.h5", {"text": ["a", "b\0c"]}, table="t")
-    with pytest.raises(cn.errors.DataError, match="row 1: the text holds NUL"):
+    with pytest.raises(cn.errors.DataError, match="row 1: the string holds NUL"):
         cn.convert(tmp_path / "n.h5", tmp_path / "b.h5ad", overwrite=True)
     assert (tmp_path / "b.h5ad").read_bytes() == b"mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.h5ad", "f.h5", "n.h5"]
