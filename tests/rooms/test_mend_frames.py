@@ -72,7 +72,7 @@ def test_an_index_without_a_column_is_dropped(indexed: Path) -> None:
         del file["obs/x"]
         file["obs"].attrs["column-order"] = np.array(["maybe", "kind"], dtype=h5py.string_dtype())
     ran = call("fix", indexed, "--dry-run", width=200)
-    assert ran.stdout.count("would mend  A15 /obs/_search_indexes/x__") == 4
+    assert ran.stdout.count("would repair  A15 /obs/_search_indexes/x__") == 4
     assert {one.action for one in cn.fix(indexed).repairs} == {"the index is dropped"}
     with h5py.File(indexed) as file:
         assert [name for name in file["obs/_search_indexes"] if name.startswith("x__")] == []
