@@ -148,14 +148,10 @@ def test_the_journal_of_a_file_that_is_gone_is_kept(path: Path, tmp_path: Path) 
     assert half.read_bytes() == before
 
 
-def test_the_journal_of_another_commit_is_not_used(path: Path, tmp_path: Path) -> None:
-    """The mark in the file names another: it would put pages of another state into it."""
-    other = tmp_path / "other.h5"
-    shutil.copy(path, other)
-    leave_journal(other)
-    leave_journal(path)
+def hold_refused(path: Path, wrong: bytes) -> None:
+    """With a wrong journal the file is refused and left as it is; with its own it is whole again."""
     half, right = path.read_bytes(), journal_path(path).read_bytes()
-    shutil.copy(journal_path(other), journal_path(path))
+    journal_path(path).write_bytes(wrong)
     for mode in ("r", "r+"):
         with pytest.raises(ConflictError, match="missing or incomplete"):
             cn.open(path, mode)
@@ -164,17 +160,19 @@ def test_the_journal_of_another_commit_is_not_used(path: Path, tmp_path: Path) -
     assert whole(path)
 
 
+def test_the_journal_of_another_commit_is_not_used(path: Path, tmp_path: Path) -> None:
+    """The mark in the file names another journal: this one would put pages of another state into the file."""
+    other = tmp_path / "other.h5"
+    shutil.copy(path, other)
+    leave_journal(other)
+    leave_journal(path)
+    hold_refused(path, journal_path(other).read_bytes())
+
+
 @pytest.mark.parametrize("n_bytes", [0, 10, 40, 60, 5000])
 def test_a_journal_that_was_cut_short_is_not_used(path: Path, n_bytes: int) -> None:
     leave_journal(path)
-    half, told = path.read_bytes(), journal_path(path).read_bytes()
-    journal_path(path).write_bytes(told[:n_bytes])
-    for mode in ("r", "r+"):
-        with pytest.raises(ConflictError, match="missing or incomplete"):
-            cn.open(path, mode)
-    assert path.read_bytes() == half
-    journal_path(path).write_bytes(told)
-    assert whole(path)
+    hold_refused(path, journal_path(path).read_bytes()[:n_bytes])
 
 
 def test_half_a_file_whose_mark_was_cut_off(path: Path) -> None:

@@ -298,6 +298,8 @@ def _label_ranks(values: pa.Array) -> Keys:
     """The order of values that are stored as categories, as numbers; equal values have equal numbers."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
     plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    if pa.types.is_floating(plain.type):  # Arrow numbers 0.0 and -0.0 apart, which are equal: the sum with 0 is 0.0
+        plain = pc.add(plain.cast(pa.float64()), 0.0)
     coded = plain.dictionary_encode()
     ranks = np.zeros(len(coded.dictionary), np.int64)
     ranks[pc.array_sort_indices(coded.dictionary).to_numpy()] = np.arange(len(ranks))
