@@ -53,6 +53,19 @@ def test_child_does_not_hold_the_lock_of_its_parent(tmp_path: Path) -> None:
         file.create("new", rows(3))
 
 
+def test_child_leaves_the_lock_to_its_parent(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    make_file(path)
+    with cn.open(path, "r+"):
+        number = os.fork()
+        if not number:
+            os._exit(0)
+        os.waitpid(number, 0)
+        code = "import sys, colonnade; colonnade.open(sys.argv[1], 'r+', timeout=0)"
+        run = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
+    assert "ConflictError" in run.stderr
+
+
 def count(path: Path) -> int:
     return cn.read(path, "events").num_rows
 

@@ -257,6 +257,22 @@ def test_a_backed_object_is_copied(form: str, tmp_path: Path) -> None:
     assert_equal(anndata.read_h5ad(tmp_path / "c.h5ad"), adata[1:3].copy(), exact=True)
 
 
+def test_a_backed_object_is_written_over_its_own_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5ad"
+    small().write_h5ad(path)
+    backed = anndata.read_h5ad(path, backed="r+")
+    before = path.read_bytes()
+    with pytest.raises(cn.errors.UsageError, match="cannot write a view over"):
+        cn.from_anndata(backed[1:3], path)
+    assert path.read_bytes() == before
+    backed.obs["more"] = [1, 2, 3, 4]
+    cn.from_anndata(backed, path)
+    backed.X[0, 0] = 99.0  # into the new file, not into the one that was replaced
+    backed.file.close()
+    found = anndata.read_h5ad(path)
+    assert found.X[0, 0] == 99.0 and found.obs["more"].tolist() == [1, 2, 3, 4]
+
+
 def test_dask_arrays_are_computed(tmp_path: Path) -> None:
     adata, lazy = small(), small()
     lazy.X = da.from_array(adata.X, chunks=(2, 2))

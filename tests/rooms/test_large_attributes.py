@@ -11,6 +11,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import DataError
+from colonnade.h5.damage import as_damage
 from colonnade.layouts.hep001 import describe
 
 LONG = "x" * 70_000
@@ -95,3 +96,9 @@ def test_thresholds_of_dense_storage_are_the_defaults(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5") as file:
         usual = h5py.h5p.create(h5py.h5p.GROUP_CREATE).get_attr_phase_change()
         assert file["t"].id.get_create_plist().get_attr_phase_change() == usual
+
+
+def test_the_limit_of_the_library_is_not_damage(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file, pytest.raises((OSError, RuntimeError)) as caught:
+        file.attrs["long"] = np.zeros(70_000, "u1")
+    assert isinstance(as_damage(caught.value, "a.h5"), DataError)

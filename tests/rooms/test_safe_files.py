@@ -14,6 +14,7 @@ from tools import architecture
 
 import colonnade as cn
 from colonnade.errors import ConflictError
+from colonnade.pager.safe_files import open_new
 
 PRECIOUS = b"the only copy of a thesis\n" * 40
 SIDECARS = ("-lock", "-journal", "-readers")
@@ -84,6 +85,12 @@ def test_what_lies_at_our_names_is_left_alone(
     assert place.is_symlink() == (plant is plant_symlink)
     place.unlink()
     assert cn.read(path, "t")["x"].to_pylist() in ([1, 2, 3], [1, 2, 3, 4], [4])
+
+
+def test_a_new_file_is_never_one_that_is_there(victim: Path) -> None:
+    with pytest.raises(FileExistsError):
+        open_new(victim)
+    assert victim.read_bytes() == PRECIOUS
 
 
 @pytest.mark.parametrize("ending", SIDECARS)

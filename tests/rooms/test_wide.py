@@ -15,7 +15,7 @@ import pytest
 from h5py import h5a, h5f
 
 import colonnade as cn
-from colonnade.h5 import links
+from colonnade.h5 import datasets, links
 from colonnade.h5.links import walk_groups
 from colonnade.layouts import layout_of
 from colonnade.layouts.hep001 import describe as description
@@ -77,7 +77,7 @@ def test_writing_costs_in_proportion_to_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("filters", [None, "shuffle+deflate"])
 def test_two_threads_write_two_files(tmp_path: Path, filters: str | None) -> None:
-    """Filters are tried, and references turned to bytes, in a file of each thread's own."""
+    """Filters were tried in a scratch file of a fixed name, which one thread at a time can have open."""
     together = Barrier(2)
     data = columns(8)
 
@@ -90,6 +90,13 @@ def test_two_threads_write_two_files(tmp_path: Path, filters: str | None) -> Non
 
     with ThreadPoolExecutor(2) as threads:
         assert list(threads.map(write, ("a", "b"))) == [ROWS, ROWS]
+
+
+def test_references_are_written_while_another_thread_writes_some(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file, datasets._scratch_file():  # as the other thread has it open
+        cn.write(file, {"r": [file.create_dataset("x", data=[1]).ref]}, table="t")
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file[file["t/r"][0]].name == "/x"
 
 
 def test_frames_that_are_kept_do_not_stop_the_next_write(tmp_path: Path) -> None:

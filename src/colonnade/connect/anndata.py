@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -224,10 +226,22 @@ def from_anndata(
     What AnnData cannot hold is refused before a byte is written. Strings stay strings; a column of objects of obs or
     var in which strings are missing becomes a categorical. anndata's own function makes all strings categorical where
     values repeat: call `adata.strings_to_categoricals()` first for that. Dask arrays are computed, backed objects are
-    copied.
+    copied; an object that is written over the file that backs it is backed by the new file.
     compression: "gzip" or "lzf"; none by default. compression_opts: the level of gzip.
     """
     if not isinstance(adata, _anndata().AnnData):
         raise UsageError(f"from_anndata takes an AnnData object, not {type(adata).__name__}")
+    is_own_file = _is_backed_by(adata, path)
+    if is_own_file and adata.is_view:
+        raise UsageError(f"cannot write a view over {path}: that file backs its AnnData object. Choose another path")
     with open_file(path, "w") as file:
         write_elements(file.h5, adata, compression=compression, compression_opts=compression_opts)
+    if is_own_file:
+        adata.file.close()  # it has the replaced file open; anndata opens the new one when it is needed
+
+
+def _is_backed_by(adata: anndata.AnnData, path: Target) -> bool:
+    """Whether the object reads its matrix from the file at a path."""
+    if not adata.isbacked or not isinstance(path, (str, os.PathLike)) or not Path(path).is_file():
+        return False
+    return Path(path).samefile(str(adata.filename))
