@@ -41,10 +41,12 @@ from colonnade.indexes.order import Order, sorter
 from colonnade.model import ColumnInfo, StoredType
 from colonnade.predicate.bound import Among, BoundLeaf, Interval, Key, Missing, NotANumber
 from colonnade.selection import Selection
+from colonnade.threads import WORTH_THREADS, default_threads, in_order
 
 KIND = "SORTED_ROWS"
 CHUNK = 65_536
 BLOCK = 8192  # rows that are read, and checked against their digest, together
+BLOCKS_AT_ONCE = 32  # blocks whose digests one thread computes before it takes others
 SAMPLE = 512  # every SAMPLE-th row is compared first when rows are merged
 MOST_POINTS = 64
 EVEN_FROM = 16  # with fewer positions than this, interpolation is no better than bisection
@@ -295,8 +297,7 @@ class SortedRowsIndex(Index):
             write_tails(self.dataset, *tails, column)
         self._part, self._read_tails = None, tails
         if self.receipt is not None:
-            blocks = [rows[at : at + BLOCK] for at in range(0, len(rows), BLOCK)]
-            digests = [*self.receipt[""][: first // BLOCK], *map(digest, blocks)]
+            digests = [*self.receipt[""][: first // BLOCK], *_block_digests(rows)]
             self._refreshed = {"attributes": [self._attributes_digest()], "": digests}
 
     def refreshed(self) -> Digests | None:
@@ -337,6 +338,17 @@ class SortedRowsIndex(Index):
                 for place in np.flatnonzero(stored != rows)[:1].tolist():
                     yield Wrong(f"place {at + place}", f"row {stored[place]}", f"row {rows[place]}")
                 at += len(rows)
+
+
+def _block_digests(rows: Image) -> list[str]:
+    """The digest of each block of these rows, computed by several threads where there are many."""
+    parts = [rows[at : at + BLOCKS_AT_ONCE * BLOCK] for at in range(0, len(rows), BLOCKS_AT_ONCE * BLOCK)]
+    n_threads = default_threads() if rows.nbytes >= WORTH_THREADS else 1
+
+    def digests_of(part: Image) -> list[str]:
+        return [digest(part[at : at + BLOCK]) for at in range(0, len(part), BLOCK)]
+
+    return [found for some in in_order(digests_of, parts, n_threads) for found in some]
 
 
 def _places(rows: Image, added: Keys, source: KeySource, n_before: int) -> Places:

@@ -159,14 +159,10 @@ static void make_codes(Codes *c, int n_symbols, int most)
 /* Of a run of 3 to 258: its symbol, and the number and value of its extra bits. */
 static inline int symbol_of_run(unsigned length, int *n_extra, unsigned *extra)
 {
-    unsigned above = length - 3, bits = 0;
+    unsigned above = length - 3, bits = (unsigned)highest_bit(above | 4) - 2;
     *n_extra = 0, *extra = 0;
     if (length == LONGEST_RUN)
         return 285;
-    if (above < 8)
-        return 257 + (int)above;
-    while (above >> (bits + 3))
-        bits++;
     *n_extra = (int)bits;
     *extra = above & ((1u << bits) - 1);
     return 257 + (int)(4 * bits + (above >> bits));
@@ -176,6 +172,19 @@ static inline int symbol_of_run(unsigned length, int *n_extra, unsigned *extra)
 static inline unsigned part_of_run(unsigned left)
 {
     return left <= LONGEST_RUN ? left : left < LONGEST_RUN + 3 ? left - 3 : LONGEST_RUN;
+}
+
+/* The bytes just before `p`, of `n` that are looked at, that equal the one before them; fewer than eight do. */
+static inline Py_ssize_t equal_before(const uint8_t *p, Py_ssize_t n)
+{
+    if (n >= 8) {
+        uint64_t differing = load64(p - 8) ^ load64(p - 9);
+        return differing ? (63 - highest_bit(differing)) / 8 : 8;
+    }
+    Py_ssize_t equal = 0;
+    while (equal < n && p[-1 - equal] == p[-2 - equal])
+        equal++;
+    return equal;
 }
 
 /* Bytes that equal the one before them, eight or more; all that have sixteen are found. */
@@ -189,12 +198,15 @@ static void find_runs(State *s, const uint8_t *p, Py_ssize_t n)
             continue;
         }
         Py_ssize_t start = i, stop = i + 8;
-        while (start > behind && p[start - 1] == p[start - 2])
-            start--;
-        while (stop + 8 <= n && load64(p + stop) == load64(p + stop - 1))
+        start -= equal_before(p + start, start - behind);
+        uint64_t differing = 0;
+        while (stop + 8 <= n && !(differing = load64(p + stop) ^ load64(p + stop - 1)))
             stop += 8;
-        while (stop < n && p[stop] == p[stop - 1])
-            stop++;
+        if (differing)
+            stop += lowest_bit(differing) / 8;
+        else
+            while (stop < n && p[stop] == p[stop - 1])
+                stop++;
         s->runs[s->n_runs++] = (Run){(uint16_t)start, (uint16_t)(stop - start)};
         behind = stop + 1;
         i = behind;
@@ -292,26 +304,24 @@ static void make_head(State *s, int n_lengths)
 
 static int extra_of_head(int symbol) { return symbol == 16 ? 2 : symbol == 17 ? 3 : symbol == 18 ? 7 : 0; }
 
-static void write_literals(Writer *writer, const uint8_t *p, Py_ssize_t n, const uint32_t *table)
+static inline void write_literals(Writer *w, const uint8_t *p, Py_ssize_t n, const uint32_t *table)
 {
-    Writer w = *writer; /* what is written could be the writer itself, for all the compiler knows */
     Py_ssize_t i = 0;
     for (; i + 4 <= n; i += 4) {
         for (int j = 0; j < 4; j++) {
             uint32_t one = table[p[i + j]];
-            add_bits(&w, one >> 8, (int)(one & 255));
+            add_bits(w, one >> 8, (int)(one & 255));
         }
-        flush_bits(&w);
+        flush_bits(w);
     }
-    for (; i < n; i++) {
-        add_bits(&w, table[p[i]] >> 8, (int)(table[p[i]] & 255));
-        flush_bits(&w);
-    }
-    *writer = w;
+    for (; i < n; i++)
+        add_bits(w, table[p[i]] >> 8, (int)(table[p[i]] & 255));
+    flush_bits(w);
 }
 
-static void write_codes(State *s, Writer *w, const uint8_t *p, Py_ssize_t n, int is_last)
+static void write_codes(State *s, Writer *writer, const uint8_t *p, Py_ssize_t n, int is_last)
 {
+    Writer own = *writer, *w = &own; /* what is written could be the writer itself, for all the compiler knows */
     uint32_t table[256];
     Py_ssize_t at = 0;
     add_bits(w, (uint64_t)(is_last | 2 << 1), 3);
@@ -348,6 +358,7 @@ static void write_codes(State *s, Writer *w, const uint8_t *p, Py_ssize_t n, int
     write_literals(w, p + at, n - at, table);
     add_bits(w, s->plan.codes.code[END], s->plan.codes.length[END]);
     flush_bits(w);
+    *writer = own;
 }
 
 static void store_block(Writer *w, const uint8_t *p, Py_ssize_t n, int is_last)

@@ -141,6 +141,7 @@ static inline void store64(uint8_t *p, uint64_t v) { memcpy(p, &v, 8); }
 #define swap32(v) __builtin_bswap32(v)
 #define swap16(v) __builtin_bswap16(v)
 #define lowest_bit(v) __builtin_ctzll(v)
+#define highest_bit(v) (63 - __builtin_clzll(v))
 #define count_bits(v) __builtin_popcountll(v)
 #define UNLIKELY(c) __builtin_expect(!!(c), 0)
 #else
@@ -153,6 +154,7 @@ static inline uint64_t swap64(uint64_t v)
 static inline uint32_t swap32(uint32_t v) { return (uint32_t)(swap64(v) >> 32); }
 static inline uint16_t swap16(uint16_t v) { return (uint16_t)(v << 8 | v >> 8); }
 static inline int lowest_bit(uint64_t v) { int n = 0; while (!(v & 1)) { v >>= 1; n++; } return n; }
+static inline int highest_bit(uint64_t v) { int n = 0; while (v >>= 1) n++; return n; }
 static inline int count_bits(uint64_t v)
 {
     v -= v >> 1 & 0x5555555555555555ull;
