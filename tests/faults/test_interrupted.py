@@ -179,6 +179,16 @@ def test_exception_before_the_first_line_of_a_callback(
                 printed.clear()
 
 
+def test_exception_before_the_first_line_of_a_read_is_raised_as_such(path: Path) -> None:
+    place = ("Callbacks.readinto", callbacks.Callbacks.readinto.__code__.co_firstlineno, "entry")
+    with cn.open(path, "r+", durability="fast") as file:
+        table = file["events"]
+        with pytest.raises(MemoryError, match="struck"), Strike(place, 1, MemoryError):
+            table.update("x", [0], [1.5])
+        table.update("x", [0], [2.5])
+    assert cn.read(path, "events")["x"][0].as_py() == 2.5
+
+
 def is_swallowed(place: Place, kind: Kind) -> bool:
     """Whether an exception is raised before the first line of a method that HDF5 calls through ctypes."""
     is_through_ctypes = place[0] in ("Callbacks.write", "Callbacks.truncate") and place[2] == "entry"
