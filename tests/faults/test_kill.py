@@ -205,7 +205,7 @@ def forget(dying: JournaledFile) -> None:
     disk.close(dying._file)
     assert dying._journal is not None
     disk.close(dying._journal)
-    dying.__dict__.update(_pages={}, _grown=False, _journal=None, _length=dying._old_length, _disk=Gone())
+    dying.__dict__.update(_pages={}, _grown=False, _journal=None, length=dying._old_length, _disk=Gone())
 
 
 class Gone(Disk):

@@ -98,7 +98,7 @@ class FileHandle:
         self._place = Path(name)
         self._watched: Path | None = None
         self._closed = False
-        self._is_torn = False  # a roll-back was begun and has not come to its end
+        self._is_torn = False  # to be opened again before it is used
         self._is_ahead = False  # of what the journal would roll back to
         self._care = Care()
         self._stamp: list[int] = []
@@ -178,7 +178,6 @@ class FileHandle:
         self._is_ahead = True
         self.generation += 1
 
-    @shielded
     def hold(self) -> None:
         """Before a change: a new file is committed only when it is closed, but what it has is not to be rolled back."""
         if self._aside is not None and self._journaled is not None and self._is_ahead:
@@ -264,7 +263,7 @@ class FileHandle:
     def make_usable(self) -> None:
         """Between changes: forget what HDF5 holds after a read or write of it failed, and raise what struck then."""
         self.check_process()
-        if self._journaled is None or self._journaled.closed:
+        if self._journaled is None or self._closed:
             return
         self._journaled.latch.enter()
         if self.is_changing:
@@ -285,8 +284,18 @@ class FileHandle:
         self._is_torn = True
         with suppress(Exception):  # objects of a damaged file stay open: what HDF5 still writes to them is not kept
             self.h5.close()
-        self._journaled.roll_back()
-        self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR, self._care.links)
+        if not self._journaled.closed:
+            self._journaled.roll_back()
+        self._open_again()
+
+    def _open_again(self) -> None:
+        """Let HDF5 read the file from the beginning. If this fails, it is tried again before the file is used."""
+        assert self._journaled is not None  # checked by the caller
+        self._is_torn = True
+        if self._journaled.closed:
+            self._journaled, self.h5 = _open_journaled(Path(self.name), self._care, self._lock)
+        else:
+            self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR, self._care.links)
         self.generation += 1
         self._is_torn = False
 
@@ -312,8 +321,7 @@ class FileHandle:
                 raise lost
             work(self._journaled)
         finally:
-            self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR, self._care.links)
-            self.generation += 1
+            self._open_again()
 
     def rewrite(self, fill: Callable[[Any, Any], None], finish: Callable[[JournaledFile], None] | None = None) -> None:
         """Put a new file in the place of this one, at once: `fill` copies from the old root to the new one.
@@ -344,16 +352,15 @@ class FileHandle:
         except BaseException:  # also what struck while the new file was written: this one is opened again as it was
             self.roll_back()
             raise
-        self._journaled.close()
         try:
+            self._journaled.close()
             DISK.rename(aside, path)
+            if self._lock is not None:
+                self._lock.count_commit()
             if self._care.durability == "full":
                 DISK.sync_folder(path.parent)
         finally:
-            self._journaled, self.h5 = _open_journaled(path, self._care, self._lock)
-            self.generation += 1
-        if self._lock is not None:
-            self._lock.count_commit()
+            self._open_again()
 
     @shielded
     def close(self, keep: bool = True) -> None:
@@ -391,7 +398,7 @@ class FileHandle:
             self.h5.close()
         except Exception as error:
             lost = self.lost_in_hdf5(error)
-            if lost is None:
+            if lost is None or lost is error:
                 raise
             raise lost from error
 
@@ -466,6 +473,8 @@ def _lost_by(journaled: JournaledFile | None, error: Exception | None) -> BaseEx
     if error is not None and re.search(r"driver \w+ request failed", str(error)):
         journaled.latch.is_broken = True  # HDF5 says that a callback failed, which ours do before their first line
         return journaled.latch.take()
+    if isinstance(error, (MemoryError, RecursionError)):
+        journaled.latch.keep(error)  # it may come from a read of HDF5 that failed before its first line
     is_meant = error is not None and as_damage(error, "") is error  # an error of ours, or of the program
     is_lost = journaled.latch.failure is not None or not journaled.latch.is_sound()
     return journaled.latch.take() if is_lost or not is_meant else None

@@ -108,7 +108,7 @@ class JournaledFile(io.RawIOBase):
         self._full = durability == "full"
         self._file = disk.open(path, create=create)
         self._old_length = disk.length(self._file)
-        self._length = self._old_length
+        self.length = self._old_length  # the current size. An attribute: HDF5 asks for it in C (see `callbacks`)
         self._position = 0
         self._pages: dict[int, bytearray] = {}
         self._saved: set[int] = set()
@@ -142,16 +142,11 @@ class JournaledFile(io.RawIOBase):
         """The open file, for locks."""
         return self._file
 
-    @property
-    def length(self) -> int:
-        """The current size of the file. Does not use `seek`: HDF5 may be about to use the position."""
-        return self._length
-
     # -- what HDF5 calls --
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         if whence != io.SEEK_SET:
-            offset += self._position if whence == io.SEEK_CUR else self._length
+            offset += self._position if whence == io.SEEK_CUR else self.length
         self._position = offset
         return offset
 
@@ -183,27 +178,27 @@ class JournaledFile(io.RawIOBase):
                 self._failure = error  # a commit raises it as well
                 raise
         self._position += len(view)
-        self._length = max(self._length, self._position)
+        self.length = max(self.length, self._position)
         return len(view)
 
     def append(self, parts: Sequence[Any]) -> None:
         """Append buffers at the end of the file, one after another."""
-        if self._length < self._old_length:  # it was truncated: the new bytes lie below the old end
+        if self.length < self._old_length:  # it was truncated: the new bytes lie below the old end
             parts = [b"".join(parts)]
-        self._position = self._length
+        self._position = self.length
         if len(parts) == 1:
             self.write(parts[0])
             return
-        stop = self._length + sum(len(part) for part in parts)
+        stop = self.length + sum(len(part) for part in parts)
         if self._failure is None:
             try:
-                self._note(self._length, stop)
+                self._note(self.length, stop)
                 self._make_room(stop)
-                self._disk.write_parts(self._file, parts, self._length)
+                self._disk.write_parts(self._file, parts, self.length)
             except BaseException as error:
                 self._failure = error
                 raise
-        self._position = self._length = stop
+        self._position = self.length = stop
 
     def _note(self, start: int, stop: int) -> None:
         """Remember the byte range of a write."""
@@ -217,7 +212,7 @@ class JournaledFile(io.RawIOBase):
     def write_at(self, start: int, view: memoryview) -> None:
         """Write bytes at an offset, without using the position of HDF5."""
         self._write(start, view)
-        self._length = max(self._length, start + len(view))
+        self.length = max(self.length, start + len(view))
 
     def _write(self, start: int, view: memoryview) -> None:
         stop = start + len(view)
@@ -231,19 +226,19 @@ class JournaledFile(io.RawIOBase):
 
     def truncate(self, length: int | None = None) -> int:
         wanted = self._position if length is None else length
-        is_behind = wanted > self._old_length or self._length > self._old_length
+        is_behind = wanted > self._old_length or self.length > self._old_length
         if is_behind and self._failure is None:  # after a failure the change can only be rolled back, as in `write`
             try:
                 self._make_room(wanted)
                 begin = max(wanted, self._old_length)
-                if self._mark_at is not None and begin < self._length:  # a commit truncates it, with the mark
-                    self._disk.write(self._file, bytes(self._length - begin), begin)
+                if self._mark_at is not None and begin < self.length:  # a commit truncates it, with the mark
+                    self._disk.write(self._file, bytes(self.length - begin), begin)
                 if self._mark_at is None:
                     self._disk.truncate(self._file, max(wanted, self._old_length))
             except BaseException as error:
                 self._failure = error
                 raise
-        self._length = wanted
+        self.length = wanted
         return wanted
 
     def flush(self) -> None:
@@ -253,7 +248,7 @@ class JournaledFile(io.RawIOBase):
 
     def read_at(self, start: int, n_bytes: int) -> bytes:
         """Current bytes, including uncommitted changes; fewer at the end of the file."""
-        n_bytes = max(0, min(n_bytes, self._length - start))
+        n_bytes = max(0, min(n_bytes, self.length - start))
         # Take the held pages before reading the file: the writing thread may write and drop them at any moment.
         touched = self._held(start, n_bytes) if self._pages and n_bytes else {}
         data = self._disk.read(self._file, n_bytes, start)
@@ -269,7 +264,7 @@ class JournaledFile(io.RawIOBase):
 
     def read_into(self, start: int, target: memoryview) -> int:
         """Read current bytes, as `read_at`, into memory of the caller; return how many there were."""
-        n_bytes = max(0, min(len(target), self._length - start))
+        n_bytes = max(0, min(len(target), self.length - start))
         if self._pages and n_bytes and self._held(start, n_bytes):
             data = self.read_at(start, n_bytes)
             target[: len(data)] = data
@@ -309,7 +304,7 @@ class JournaledFile(io.RawIOBase):
     @property
     def is_changed(self) -> bool:
         """Whether there is anything to commit."""
-        return bool(self._pages) or self._grown or self._journal is not None or self._length != self._old_length
+        return bool(self._pages) or self._grown or self._journal is not None or self.length != self._old_length
 
     @shielded
     def commit(self) -> None:
@@ -335,12 +330,12 @@ class JournaledFile(io.RawIOBase):
             self._sync()
             old_length = self._old_length
             self._begin_anew()
-            if self._length < old_length:
-                self._disk.truncate(self._file, self._length)
+            if self.length < old_length:
+                self._disk.truncate(self._file, self.length)
 
     def _finish(self) -> None:
         """Steps 4 and 5."""
-        self._disk.truncate(self._file, self._length)
+        self._disk.truncate(self._file, self.length)
         self._begin_anew()  # committed: if anything fails from here on, there is nothing to roll back
         try:
             self._sync()
@@ -379,11 +374,11 @@ class JournaledFile(io.RawIOBase):
             self._remove_journal()
         elif self._grown:
             self._disk.truncate(self._file, self._old_length)
-        self._length = self._old_length
+        self.length = self._old_length
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._old_length = self._length
+        self._old_length = self.length
         self._pages.clear()
         self._saved.clear()
         self._digests.clear()
@@ -416,7 +411,7 @@ class JournaledFile(io.RawIOBase):
             if is_new:
                 self._disk.sync_folder(self._path.parent)
         if self._mark_at is None:
-            end = max(self._length, self._old_length)
+            end = max(self.length, self._old_length)
             self._put_mark(end if last else place_with_room(end))
         self._sync()
         self._put_pages()
@@ -459,8 +454,8 @@ class JournaledFile(io.RawIOBase):
     def _append_digests(self) -> None:
         """Add to the journal the digests of the new content of all its pages that the new file will have."""
         pages = sorted(self._saved)
-        for page in pages if self._length < self._old_length else ():
-            left = self._length - page * PAGE
+        for page in pages if self.length < self._old_length else ():
+            left = self.length - page * PAGE
             if left < min(PAGE, self._old_length - page * PAGE):
                 content = self.read_at(page * PAGE, max(left, 0))
                 self._digests[page] = zlib.crc32(content)

@@ -51,8 +51,8 @@ class Latch:
 
     def __init__(self, library: LibraryLock, holds: dict[int, int] | None = None) -> None:
         self._library = library
-        self.sought: SimpleQueue[int] = SimpleQueue()  # addresses where HDF5 will read or write next
-        self.address: int | None = None  # where it is reading or writing
+        self.asked: SimpleQueue[int] = SimpleQueue()  # where HDF5 will read or write next, or truncate the file
+        self.begun: int | None = None  # where it is doing so
         self.failure: BaseException | None = None
         self.is_broken = False  # something was not written
         self.is_dead = False  # rolled back: further writes of HDF5 are ignored
@@ -80,17 +80,17 @@ class Latch:
             return self._is_idle()
 
     def _is_idle(self) -> bool:
-        return not self.sought.qsize() and self.address is None and not self.is_broken
+        return not self.asked.qsize() and self.begun is None and not self.is_broken
 
     def begin(self) -> int:
-        """The address of HDF5's last seek. If there are earlier ones, their reads or writes were lost."""
-        if self.sought.qsize() > 1:
+        """The address or length that HDF5 asked for last. If there are earlier ones, what was to be done was lost."""
+        if self.asked.qsize() > 1:
             self.is_broken = True
-        while self.sought.qsize():
-            self.address = self.sought.get_nowait()
-        if self.address is None:
+        while self.asked.qsize():
+            self.begun = self.asked.get_nowait()
+        if self.begun is None:
             raise LostAddress
-        return self.address
+        return self.begun
 
     def take(self) -> BaseException | None:
         """The exception to raise, if any: once if no write was lost, else until the file is rolled back."""

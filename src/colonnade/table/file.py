@@ -536,7 +536,6 @@ class File(Sealed):
         """Close the file."""
         self._close(keep=True)
 
-    @shielded
     def _close(self, keep: bool) -> None:
         handle = self._handle
         try:
