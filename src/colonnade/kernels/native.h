@@ -75,7 +75,6 @@
 #define read_at colonnade_read_at
 #define refuse colonnade_refuse
 #define refuse_read colonnade_refuse_read
-#define rows_of_mask colonnade_rows_of_mask
 #define same_count colonnade_same_count
 #define shuffle_functions colonnade_shuffle_functions
 #define sort_functions colonnade_sort_functions
@@ -168,8 +167,6 @@ static inline uint64_t truths(uint64_t w)
 {
     return (((w & 0x7F7F7F7F7F7F7F7Full) + 0x7F7F7F7F7F7F7F7Full) | w) >> 7 & 0x0101010101010101ull;
 }
-/* Eight bytes of 0 and 1 as eight bits, the first byte lowest. */
-static inline unsigned packed8(uint64_t w) { return (unsigned)(w * 0x0102040810204080ull >> 56); }
 
 /* A copy of what lies `distance` before; where that is less than the length, it repeats itself. */
 static inline void repeat_bytes(uint8_t *to, Py_ssize_t distance, Py_ssize_t length)
@@ -186,8 +183,6 @@ static inline void repeat_bytes(uint8_t *to, Py_ssize_t distance, Py_ssize_t len
     memcpy(to, from, (size_t)length);
 }
 
-/* Row numbers of true bytes; -1 where `room` is too small. In masks.c. */
-Py_ssize_t rows_of_mask(const uint8_t *mask, Py_ssize_t n, int64_t base, int64_t *out, Py_ssize_t room);
 /* Byte planes of items to items (undo) or back, see shuffle.c. */
 void move_planes(const uint8_t *in, uint8_t *out, Py_ssize_t n_bytes, Py_ssize_t size, int undo);
 /* Bytes to others, with memory of its own to work in; how, and what it answers, each says itself. */

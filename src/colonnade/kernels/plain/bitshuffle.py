@@ -11,17 +11,8 @@ import numpy as np
 from colonnade.kernels.plain.arguments import Bytes, Readable, check_apart, open_bytes
 
 
-def bit_shuffle(source: Readable, out: Readable, item_size: int, block_items: int, /) -> None:
-    """The bits of each place of all items of a block together."""
-    _turn(source, out, item_size, block_items, undo=False)
-
-
 def bit_unshuffle(source: Readable, out: Readable, item_size: int, block_items: int, /) -> None:
-    """Undo `bit_shuffle`. The filter's own block is the multiple of 8 below 8192 / item_size, at least 128."""
-    _turn(source, out, item_size, block_items, undo=True)
-
-
-def _turn(source: Readable, out: Readable, item_size: int, block_items: int, undo: bool) -> None:
+    """Undo the transposition. The filter's own block is the multiple of 8 below 8192 / item_size, at least 128."""
     given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
     check_apart(given, made)
     if item_size < 1 or len(given) % item_size:
@@ -34,14 +25,9 @@ def _turn(source: Readable, out: Readable, item_size: int, block_items: int, und
     while n - at >= 8:
         some = min(block_items, (n - at) // 8 * 8)
         block = slice(at * item_size, (at + some) * item_size)
-        made[block] = (_join if undo else _split)(given[block], some, item_size)
+        made[block] = _join(given[block], some, item_size)
         at += some
     made[at * item_size :] = given[at * item_size :]
-
-
-def _split(block: Bytes, n: int, item_size: int) -> Bytes:
-    bits = np.unpackbits(block.reshape(n, item_size), axis=1, bitorder="little")
-    return np.packbits(np.ascontiguousarray(bits.T), axis=1, bitorder="little").reshape(-1)
 
 
 def _join(block: Bytes, n: int, item_size: int) -> Bytes:

@@ -1,6 +1,6 @@
-"""NumPy form: numbers packed into the bits they need, as HDF5's scale-offset (filter 6) and n-bit (filter 5) do.
+"""NumPy form: numbers packed into the bits they need, as HDF5's scale-offset (filter 6) does.
 
-Both pack without gaps, the highest bit of each number first. The head of a scale-offset chunk:
+They are packed without gaps, the highest bit of each number first. The head of a chunk:
 
 | byte | what |
 | --- | --- |
@@ -145,19 +145,3 @@ def _pack(numbers: Array, bits: int) -> Bytes:
         return np.empty(0, dtype=np.uint8)
     steps = np.arange(bits - 1, -1, -1, dtype=np.uint64)
     return np.packbits((numbers[:, None] >> steps & np.uint64(1)).astype(np.uint8))
-
-
-def decode_nbit(
-    chunk: Readable, out: Readable, item_size: int, precision: int, offset: int, big_endian: bool, /
-) -> None:
-    """Undo n-bit of atomic elements: `precision` bits put at bit `offset` of each element of 1, 2, 4 or 8 bytes, the
-    others 0 (a sign is not extended)."""
-    data, made = open_bytes(chunk, "chunk"), open_bytes(out, "out", writable=True)
-    if item_size not in (1, 2, 4, 8) or len(made) % item_size:
-        raise ValueError(f"out has {len(made)} bytes, no whole number of items of {item_size}")
-    if precision < 1 or offset < 0 or precision + offset > 8 * item_size:
-        raise ValueError(f"{precision} bits from bit {offset} on do not lie in {item_size} bytes")
-    n = len(made) // item_size
-    _check_bits(data, n, precision)
-    numbers = _unpack(data, precision, np.arange(n)) << np.uint64(offset)
-    made[...] = numbers.astype(f"{'>' if big_endian else '<'}u{item_size}").view(np.uint8)
