@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -61,8 +60,6 @@ def filters(n: int) -> Iterator[Case]:
     block = np.frombuffer(pa.compress(RNG.integers(0, 9, n, dtype="u1"), "lz4_raw"), dtype="u1")
     yield Case("unpack_lz4", "unpack_lz4", (block, empty(n)), n)
     rows = np.cumsum(RNG.integers(0, 50, n // 8)).view("u1").reshape(-1, 8).T.copy()
-    stream = np.frombuffer(zlib.compress(rows, 4), dtype="u1")
-    yield Case("inflate", "inflate", (stream, empty(rows.size)), rows.size)
     yield Case("deflate", "deflate", (rows, empty(rows.size)), rows.size)
     packed, size = blosclz(n)
     yield Case("unpack_blosclz", "unpack_blosclz", (packed, empty(size)), size)

@@ -15,7 +15,17 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.filters.blosc import unpack_blosc, unpack_frame
-from colonnade.filters.codecs import LIMIT, Bytes, Data, LeftToLibrary, as_view, decompress, inflate_all, zstd_size
+from colonnade.filters.codecs import (
+    LIMIT,
+    Bytes,
+    Data,
+    LeftToLibrary,
+    as_view,
+    decompress,
+    inflate,
+    inflate_all,
+    zstd_size,
+)
 from colonnade.model import FilterInfo
 
 Undo = Callable[[Data, Sequence[int], Bytes | None, int | None], Data]
@@ -80,7 +90,7 @@ class Pipeline:
         if packed is not None:
             dtype, fill, decimals = scale_offset_form(tuple(packed))
             return kernels.decode_scaleoffset_chunks(data, sizes, out.view(dtype), fill, decimals, look)
-        kernels.inflate_chunks(data, sizes, out, self._steps[0][2][0] if len(self._steps) == 2 else 1)
+        _inflate_many(data, sizes, out, self._steps[0][2][0] if len(self._steps) == 2 else 1)
         return None
 
     def undo(self, data: Data, mask: int, out: Bytes) -> None:
@@ -131,11 +141,20 @@ def _check_fletcher32(data: Data, options: Sequence[int], out: Bytes | None, siz
 
 
 def _inflate(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
-    if size is None:
-        return inflate_all(data)
-    made = np.empty(size, dtype=np.uint8) if out is None else out
-    kernels.inflate(data, made)
-    return made
+    return inflate_all(data) if size is None else inflate(data, size)
+
+
+def _inflate_many(data: Bytes, sizes: Sizes, out: Bytes, item_size: int) -> None:
+    """Inflate chunks that follow each other into equal parts of `out`; items of more than one byte were shuffled."""
+    at, size = 0, len(out) // len(sizes)
+    for begin, stored in zip(range(0, len(out), size), sizes.tolist(), strict=True):
+        inflated = inflate(data[at : at + stored], size)
+        target = out[begin : begin + size]
+        if item_size > 1:
+            kernels.unshuffle(inflated, target, item_size)
+        else:
+            target[...] = np.frombuffer(inflated, dtype=np.uint8)
+        at += stored
 
 
 def _unpack(codec: str) -> Undo:

@@ -279,6 +279,26 @@ static PyObject *decode_scaleoffset(PyObject *Py_UNUSED(module), PyObject *argum
     return finish(s, 2, Py_NewRef(Py_None));
 }
 
+/* The sizes of chunks, checked: their sum is the source, the output is shared equally. Items of a share, or -1. */
+static Py_ssize_t open_shares(const Span *source, const Span *sizes, Py_ssize_t whole)
+{
+    Py_ssize_t left = source->n_bytes;
+    const int64_t *each = (const int64_t *)sizes->bytes;
+    for (Py_ssize_t i = 0; i < sizes->count; i++) {
+        int64_t size = each[i];
+        if (size < 0 || size > left) {
+            refuse("sizes: chunk %zd does not lie in the source", i);
+            return -1;
+        }
+        left -= (Py_ssize_t)size;
+    }
+    if (left || (sizes->count ? whole % sizes->count != 0 : whole != 0)) {
+        refuse("sizes do not fit the source, or out cannot be shared by them");
+        return -1;
+    }
+    return sizes->count ? whole / sizes->count : 0;
+}
+
 static PyObject *decode_scaleoffset_chunks(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     PyObject *chunks, *sizes, *out, *fill, *wanted;

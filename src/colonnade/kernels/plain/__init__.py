@@ -7,7 +7,6 @@ from colonnade.kernels.plain.blosclz import unpack_blosclz
 from colonnade.kernels.plain.cells import copy_runs, cut_rows, least_blocks, points_to_rows, rows_to_points
 from colonnade.kernels.plain.chunks import (
     decode_scaleoffset_chunks,
-    inflate_chunks,
     pick_packed_rows,
     pick_rows,
     read_packed_rows,
@@ -31,7 +30,6 @@ from colonnade.kernels.plain.hashing import (
     hash_strings,
 )
 from colonnade.kernels.plain.heap import heap_data, heap_objects, heap_offsets, heap_slots
-from colonnade.kernels.plain.inflate import inflate
 from colonnade.kernels.plain.lz4 import unpack_lz4
 from colonnade.kernels.plain.packing import decode_scaleoffset, decode_scaleoffset_rows, encode_scaleoffset
 from colonnade.kernels.plain.sorting import argsort, insert_rows
@@ -78,8 +76,6 @@ __all__ = [
     "heap_objects",
     "heap_offsets",
     "heap_slots",
-    "inflate",
-    "inflate_chunks",
     "insert_rows",
     "least_blocks",
     "least_greatest",

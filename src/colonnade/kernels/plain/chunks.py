@@ -16,33 +16,15 @@ from colonnade.kernels.plain.arguments import (
     Bytes,
     Readable,
     as_items,
-    check_apart,
     check_count,
-    check_item_size,
     open_bytes,
     open_kind,
     open_look,
     open_values,
 )
-from colonnade.kernels.plain.filters import unshuffle
-from colonnade.kernels.plain.inflate import inflate
 from colonnade.kernels.plain.packing import HEADER, decode_scaleoffset, decode_scaleoffset_rows
 
 _FARTHEST = 2**63 - 1
-
-
-def inflate_chunks(source: Readable, sizes: Readable, out: Readable, item_size: int, /) -> None:
-    """Each chunk inflated, and what is more than one byte an item unshuffled."""
-    given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
-    check_apart(given, made)
-    check_item_size(item_size)
-    for chunk, share in _shares(given, open_kind(sizes, "sizes", "i8"), made):
-        if item_size == 1:
-            inflate(chunk, share)
-        else:
-            planes = np.empty(len(share), dtype=np.uint8)
-            inflate(chunk, planes)
-            unshuffle(planes, share, item_size)
 
 
 def decode_scaleoffset_chunks(
