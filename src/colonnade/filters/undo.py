@@ -37,8 +37,7 @@ SCALE_OFFSET = 6
 SCALE_OFFSET_HEAD = 21  # bytes before the packed numbers of a chunk
 _SO_INT = 2
 _DEFLATED = ((1,), (2, 1))  # deflate alone, and after shuffle
-BLOSC, LZ4, BLOSC2 = 32001, 32004, 32026
-_NEEDS_C = (SCALE_OFFSET, LZ4, 32008, BLOSC, BLOSC2)  # the library is faster than the NumPy form of these
+BLOSC, LZ4, BITSHUFFLE, BLOSC2 = 32001, 32004, 32008, 32026
 
 
 UNKNOWN_SIZE = "the unpacked size is not known"  # another compressing filter was applied before
@@ -64,7 +63,7 @@ class Pipeline:
     @property
     def is_known(self) -> bool:
         """Whether every filter can be undone here."""
-        slow = kernels.FORM != "c" and any(number in _NEEDS_C for number, _, _ in self._steps)
+        slow = kernels.FORM != "c" and any(number == SCALE_OFFSET for number, _, _ in self._steps)  # in NumPy
         return self._chunk_bytes <= LIMIT and not slow and all(undo is not None for _, undo, _ in self._steps)
 
     @property
@@ -282,9 +281,12 @@ UNDO: dict[int, Undo] = {
     3: _check_fletcher32,
     5: _undo_n_bit,
     SCALE_OFFSET: _undo_scale_offset,
-    BLOSC: _undo_blosc(unpack_blosc),
-    LZ4: _unpack_lz4,
-    32008: _undo_bitshuffle,
     32015: _unpack("zstd"),
-    BLOSC2: _undo_blosc(unpack_frame),
 }
+if kernels.FORM == "c":
+    UNDO |= {
+        BLOSC: _undo_blosc(unpack_blosc),
+        LZ4: _unpack_lz4,
+        BITSHUFFLE: _undo_bitshuffle,
+        BLOSC2: _undo_blosc(unpack_frame),
+    }

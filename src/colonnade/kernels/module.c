@@ -1,4 +1,4 @@
-/* colonnade.kernels._native: the C form of the kernels. What each one does is said in plain/. */
+/* colonnade.kernels._native: the C form of the kernels. What each does is described in plain/ and _native.pyi. */
 #include "native.h"
 
 static int add_functions(PyObject *module)

@@ -1,15 +1,10 @@
 """The NumPy form of the kernels: what each computes, and what is used where there is no C form."""
 
 from colonnade.kernels.plain.bitmap import bits_count, bits_range_count, bits_ranges, code_bits
-from colonnade.kernels.plain.bitshuffle import bit_unshuffle
 from colonnade.kernels.plain.blocks import grow_blocks
-from colonnade.kernels.plain.blosclz import unpack_blosclz
 from colonnade.kernels.plain.cells import copy_runs, cut_rows, least_blocks, points_to_rows, rows_to_points
 from colonnade.kernels.plain.chunks import (
-    decode_scaleoffset_chunks,
-    pick_packed_rows,
     pick_rows,
-    read_packed_rows,
     read_pieces,
 )
 from colonnade.kernels.plain.coded import code_data, code_offsets, code_strings
@@ -29,9 +24,7 @@ from colonnade.kernels.plain.hashing import (
     hash_items,
     hash_strings,
 )
-from colonnade.kernels.plain.heap import heap_data, heap_objects, heap_offsets, heap_slots
-from colonnade.kernels.plain.lz4 import unpack_lz4
-from colonnade.kernels.plain.packing import decode_scaleoffset, decode_scaleoffset_rows, encode_scaleoffset
+from colonnade.kernels.plain.packing import decode_scaleoffset, encode_scaleoffset
 from colonnade.kernels.plain.sorting import argsort, insert_rows
 from colonnade.kernels.plain.strings import check_text, fixed_to_arrow
 from colonnade.kernels.plain.totals import group_totals, least_greatest, take, total
@@ -46,7 +39,6 @@ __all__ = [
     "UTF8",
     "among_mask",
     "argsort",
-    "bit_unshuffle",
     "bits_count",
     "bits_range_count",
     "bits_ranges",
@@ -60,8 +52,6 @@ __all__ = [
     "copy_runs",
     "cut_rows",
     "decode_scaleoffset",
-    "decode_scaleoffset_chunks",
-    "decode_scaleoffset_rows",
     "deflate",
     "deflate_even",
     "encode_scaleoffset",
@@ -72,29 +62,21 @@ __all__ = [
     "has_item",
     "hash_items",
     "hash_strings",
-    "heap_data",
-    "heap_objects",
-    "heap_offsets",
-    "heap_slots",
     "insert_rows",
     "least_blocks",
     "least_greatest",
     "lookup3",
     "lookup3_each",
     "mask_edges",
-    "pick_packed_rows",
     "pick_rows",
     "points_to_rows",
     "range_count",
     "range_mask",
     "ranges_rows",
-    "read_packed_rows",
     "read_pieces",
     "rows_to_points",
     "shuffle",
     "take",
     "total",
-    "unpack_blosclz",
-    "unpack_lz4",
     "unshuffle",
 ]
