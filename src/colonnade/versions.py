@@ -10,6 +10,7 @@ from colonnade import __version__
 REQUIRED = ("numpy", "h5py", "pyarrow", "click", "rich")
 OPTIONAL = (
     "hdf5plugin",
+    "deflate",
     "isal",
     "pandas",
     "polars",

@@ -1,4 +1,4 @@
-"""Deflating by literals and runs: whatever either form makes, zlib and both forms of inflate read as what was given."""
+"""Deflating by literals and runs: whatever either form makes, zlib reads as what was given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colonnade.kernels import plain
-from tests.laws.both_forms import agree
 
 FORMS: list[ModuleType] = [plain]
 try:
@@ -44,9 +43,6 @@ def check(data: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
         stream = deflated(form, data, way=way)
         assert stream is not None
         assert zlib.decompress(stream) == data.tobytes()
-        back = np.empty(len(data), dtype=np.uint8)
-        assert agree("inflate", np.frombuffer(stream, dtype=np.uint8), back) is None
-        assert back.tobytes() == data.tobytes()
         assert deflated(form, data, len(stream) - 1, way) is None
         tight = deflated(form, data, len(stream), way)  # a form may ask for a little room behind
         assert tight in (None, stream)

@@ -1,4 +1,4 @@
-"""Scale-offset, n-bit, BloscLZ, LZ4: both forms agree with each other and with those that pack so."""
+"""Scale-offset, BloscLZ, LZ4: both forms agree with each other and with those that pack so."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.laws.both_forms import REFUSED, agree, numbers
-from tests.laws.raw_chunks import raw_chunk, raw_chunk_of_type
+from tests.laws.raw_chunks import raw_chunk
 
 INTEGERS = [f"{order}{sign}{size}" for order in "<>" for sign in "iu" for size in (1, 2, 4, 8)]
 
@@ -113,29 +113,6 @@ def test_any_chunk(data: st.DataObject, kind: str) -> None:
     decode(np.frombuffer(chunk[: data.draw(st.integers(0, len(chunk)))], "u1"), kind, n, fill)
 
 
-@given(st.data(), st.sampled_from([1, 2, 4, 8]))
-def test_any_nbit_chunk(data: st.DataObject, size: int) -> None:
-    precision, offset = data.draw(st.integers(0, 8 * size + 1)), data.draw(st.integers(-1, 8 * size))
-    chunk = data.draw(st.binary(max_size=200))
-    n = data.draw(st.integers(0, 20))
-    agree("decode_nbit", chunk, np.zeros(n * size, "u1"), size, precision, offset, data.draw(st.booleans()))
-
-
-@pytest.mark.parametrize(("size", "precision", "offset"), [(1, 5, 2), (2, 12, 3), (4, 17, 0), (4, 31, 1), (8, 59, 3)])
-@pytest.mark.parametrize("big_endian", [False, True])
-def test_nbit_of_hdf5(tmp_path: Path, size: int, precision: int, offset: int, big_endian: bool) -> None:
-    kind = {1: h5py.h5t.STD_U8LE, 2: h5py.h5t.STD_U16LE, 4: h5py.h5t.STD_U32LE, 8: h5py.h5t.STD_U64LE}[size].copy()
-    kind.set_order(h5py.h5t.ORDER_BE if big_endian else h5py.h5t.ORDER_LE)
-    kind.set_precision(precision)
-    kind.set_offset(offset)
-    rows = np.random.default_rng(size).integers(0, 1 << precision, 500, dtype=f"u{size}")
-    chunk = raw_chunk_of_type(tmp_path, rows, kind, 5)
-    out = np.zeros(500 * size, "u1")
-    agree("decode_nbit", chunk, out, size, precision, offset, big_endian)
-    stored = out.view(f"{'>' if big_endian else '<'}u{size}").astype("u8")
-    assert (stored == rows.astype("u8") << np.uint64(offset)).all()
-
-
 u8 = np.zeros(4, "u8")
 MALFORMED = {
     "no head": ("decode_scaleoffset", bytes(20), u8.copy(), None, 0),
@@ -147,10 +124,6 @@ MALFORMED = {
     "items below 0": ("decode_scaleoffset_rows", bytes(30), -1, np.array([0]), u8[:1].copy(), None, 0),
     "floats are not encoded": ("encode_scaleoffset", np.zeros(3), np.zeros(99, "u1"), None),
     "no room": ("encode_scaleoffset", u8, np.zeros(32 + 21, "u1"), None),
-    "precision 0": ("decode_nbit", bytes(9), np.zeros(8, "u1"), 4, 0, 0, False),
-    "bits beyond": ("decode_nbit", bytes(9), np.zeros(8, "u1"), 4, 31, 2, False),
-    "item size 3": ("decode_nbit", bytes(9), np.zeros(9, "u1"), 3, 3, 2, False),
-    "n-bit cut": ("decode_nbit", bytes(1), np.zeros(8, "u1"), 4, 5, 0, False),
 }
 
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from functools import cache
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from colonnade import kernels
-from colonnade.filters.codecs import Data, as_view
+from colonnade.filters.codecs import LOADING, Data, as_view
 from colonnade.filters.undo import SCALE_OFFSET, SCALE_OFFSET_HEAD, is_copy, scale_offset_form
 from colonnade.model import FilterInfo, StoredType
 from colonnade.stored_dtypes import raw_dtype
@@ -130,12 +129,11 @@ def _add_fletcher32(data: Data, options: Sequence[int]) -> Data | None:
 
 FLOATS = 1  # class of the datatype, in the options of scale-offset
 HIGHEST_LEVEL, QUICK_LEVEL = 9, 3
-_LOADING = Lock()
 
 
 def _fast_zlib() -> Any | None:
     """isal's replacement of zlib, which deflates faster, if it is installed."""
-    with _LOADING:  # if several threads import it at the same time, one may find it half loaded
+    with LOADING:
         return _loaded_zlib()
 
 

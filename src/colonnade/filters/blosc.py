@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from colonnade import kernels
-from colonnade.filters.codecs import Bytes, LeftToLibrary, decompress
+from colonnade.filters.codecs import Bytes, LeftToLibrary, decompress, inflate
 
 _HEAD, _LONG_HEAD = 16, 32
 _BY_BYTE, _COPY, _BY_BIT, _DELTA, _WHOLE = 1, 2, 4, 8, 16  # flags: _COPY: not packed, _WHOLE: blocks are one stream
@@ -164,7 +164,7 @@ def _unpack_stream(part: memoryview, codec: int, out: Bytes) -> None:
     elif codec == _BLOSCLZ:
         kernels.unpack_blosclz(part, out)
     elif codec == _ZLIB:
-        kernels.inflate(part, out)
+        out[...] = np.frombuffer(inflate(part, len(out)), dtype=np.uint8)
     elif codec in _OTHERS:
         decompress(_OTHERS[codec], part, out)
     else:

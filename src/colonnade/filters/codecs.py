@@ -1,4 +1,4 @@
-"""Decompression, whatever the filter: by kernels, zlib, and Arrow.
+"""Decompression, whatever the filter: by kernels, libdeflate or zlib, and Arrow.
 
 Sizes in the compressed data are not trusted: data that unpacks to a size other than requested is a ValueError.
 """
@@ -6,6 +6,8 @@ Sizes in the compressed data are not trusted: data that unpacks to a size other 
 from __future__ import annotations
 
 import zlib
+from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -27,16 +29,49 @@ def as_view(data: Data) -> memoryview:
     return data.data if isinstance(data, np.ndarray) else memoryview(data)
 
 
-def inflate_all(data: Data) -> bytes:
-    """Unpack all bytes, up to the limit. If their number is known, `kernels.inflate` is faster."""
+LOADING = Lock()  # optional packages: if several threads import one at the same time, some may find it half loaded
+
+
+def _libdeflate() -> Any | None:
+    with LOADING:
+        return _loaded_libdeflate()
+
+
+@cache
+def _loaded_libdeflate() -> Any | None:
+    """The package deflate, which inflates faster than zlib, if it is installed."""
+    try:
+        import deflate
+    except ImportError:
+        return None
+    return deflate
+
+
+def inflate(data: Data, size: int) -> Data:
+    """Unpack a zlib stream to exactly `size` bytes. What follows the stream is ignored."""
+    fast = _libdeflate()
+    if fast is None or not size:  # of no bytes, the package does not look at the stream
+        inflated: Data = inflate_all(data, size)
+    else:
+        try:
+            inflated = fast.zlib_decompress(data, size)
+        except fast.DeflateError as error:
+            raise ValueError(f"deflated bytes cannot be unpacked to {size}: {error}") from error
+    if len(inflated) != size:
+        raise ValueError(f"deflated bytes unpack to {len(inflated)}, expected {size}")
+    return inflated
+
+
+def inflate_all(data: Data, limit: int = LIMIT) -> bytes:
+    """Unpack all bytes of a zlib stream, up to the limit. If their number is known, `inflate` is faster."""
     unpacker = zlib.decompressobj()
     try:
-        made = unpacker.decompress(as_view(data), LIMIT)
+        inflated = unpacker.decompress(as_view(data), limit + 1)  # one byte too many shows that there are more
     except zlib.error as error:
         raise ValueError(f"deflated bytes cannot be unpacked: {error}") from error
-    if not unpacker.eof:
+    if not unpacker.eof or len(inflated) > limit:
         raise ValueError("deflated bytes are cut off, or unpack to more than a chunk")
-    return made
+    return inflated
 
 
 def decompress(codec: str, data: Data, out: Bytes) -> None:

@@ -15,7 +15,17 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.filters.blosc import unpack_blosc, unpack_frame
-from colonnade.filters.codecs import LIMIT, Bytes, Data, LeftToLibrary, as_view, decompress, inflate_all, zstd_size
+from colonnade.filters.codecs import (
+    LIMIT,
+    Bytes,
+    Data,
+    LeftToLibrary,
+    as_view,
+    decompress,
+    inflate,
+    inflate_all,
+    zstd_size,
+)
 from colonnade.model import FilterInfo
 
 Undo = Callable[[Data, Sequence[int], Bytes | None, int | None], Data]
@@ -27,8 +37,7 @@ SCALE_OFFSET = 6
 SCALE_OFFSET_HEAD = 21  # bytes before the packed numbers of a chunk
 _SO_INT = 2
 _DEFLATED = ((1,), (2, 1))  # deflate alone, and after shuffle
-BLOSC, LZ4, BLOSC2 = 32001, 32004, 32026
-_NEEDS_C = (SCALE_OFFSET, LZ4, 32008, BLOSC, BLOSC2)  # the library is faster than the NumPy form of these
+BLOSC, LZ4, BITSHUFFLE, BLOSC2 = 32001, 32004, 32008, 32026
 
 
 UNKNOWN_SIZE = "the unpacked size is not known"  # another compressing filter was applied before
@@ -54,7 +63,7 @@ class Pipeline:
     @property
     def is_known(self) -> bool:
         """Whether every filter can be undone here."""
-        slow = kernels.FORM != "c" and any(number in _NEEDS_C for number, _, _ in self._steps)
+        slow = kernels.FORM != "c" and any(number == SCALE_OFFSET for number, _, _ in self._steps)  # in NumPy
         return self._chunk_bytes <= LIMIT and not slow and all(undo is not None for _, undo, _ in self._steps)
 
     @property
@@ -80,7 +89,7 @@ class Pipeline:
         if packed is not None:
             dtype, fill, decimals = scale_offset_form(tuple(packed))
             return kernels.decode_scaleoffset_chunks(data, sizes, out.view(dtype), fill, decimals, look)
-        kernels.inflate_chunks(data, sizes, out, self._steps[0][2][0] if len(self._steps) == 2 else 1)
+        _inflate_many(data, sizes, out, self._steps[0][2][0] if len(self._steps) == 2 else 1)
         return None
 
     def undo(self, data: Data, mask: int, out: Bytes) -> None:
@@ -131,11 +140,20 @@ def _check_fletcher32(data: Data, options: Sequence[int], out: Bytes | None, siz
 
 
 def _inflate(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
-    if size is None:
-        return inflate_all(data)
-    made = np.empty(size, dtype=np.uint8) if out is None else out
-    kernels.inflate(data, made)
-    return made
+    return inflate_all(data) if size is None else inflate(data, size)
+
+
+def _inflate_many(data: Bytes, sizes: Sizes, out: Bytes, item_size: int) -> None:
+    """Inflate chunks that follow each other into equal parts of `out`; items of more than one byte were shuffled."""
+    at, size = 0, len(out) // len(sizes)
+    for begin, stored in zip(range(0, len(out), size), sizes.tolist(), strict=True):
+        inflated = inflate(data[at : at + stored], size)
+        target = out[begin : begin + size]
+        if item_size > 1:
+            kernels.unshuffle(inflated, target, item_size)
+        else:
+            target[...] = np.frombuffer(inflated, dtype=np.uint8)
+        at += stored
 
 
 def _unpack(codec: str) -> Undo:
@@ -263,9 +281,12 @@ UNDO: dict[int, Undo] = {
     3: _check_fletcher32,
     5: _undo_n_bit,
     SCALE_OFFSET: _undo_scale_offset,
-    BLOSC: _undo_blosc(unpack_blosc),
-    LZ4: _unpack_lz4,
-    32008: _undo_bitshuffle,
     32015: _unpack("zstd"),
-    BLOSC2: _undo_blosc(unpack_frame),
 }
+if kernels.FORM == "c":
+    UNDO |= {
+        BLOSC: _undo_blosc(unpack_blosc),
+        LZ4: _unpack_lz4,
+        BITSHUFFLE: _undo_bitshuffle,
+        BLOSC2: _undo_blosc(unpack_frame),
+    }

@@ -1,9 +1,10 @@
-"""The few hot loops. Each has a NumPy form (`plain`), which says what it computes, and a C form (`_native`).
+"""The few hot loops, in C (`_native`), and most of them also in NumPy (`plain`), which shows what they compute.
 
-Both take the same arguments by place, write into buffers that the caller gives, and refuse malformed input with a
-ValueError; what stands in an output then means nothing. The C form needs no GIL while it works, so threads may
-share the work. `FORM` says which is in use: "c" where it was compiled, else "numpy", and `REASON` why that is not "c".
-The environment decides otherwise with COLONNADE_KERNELS=numpy, or =c, which is an error where there is none.
+Codecs exist in C only: without them, HDF5 reads such chunks. Both forms take the same arguments by position, write
+into buffers that the caller gives, and refuse malformed input with a ValueError; the content of an output is then
+undefined. The C form releases the GIL while it works, so threads may share the work. `FORM` is the form in use: "c"
+where it was compiled, else "numpy", and `REASON` why that is not "c". The environment decides otherwise with
+COLONNADE_KERNELS=numpy, or =c, which is an error where there is none.
 """
 
 from __future__ import annotations

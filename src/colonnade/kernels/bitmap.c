@@ -85,25 +85,6 @@ COUNTING static Py_ssize_t count_all(const uint8_t *bits, Py_ssize_t n)
     return count;
 }
 
-static Py_ssize_t rows_of_bits(const uint8_t *bits, Py_ssize_t n, int64_t base, int64_t *out, Py_ssize_t room)
-{
-    Py_ssize_t found = 0;
-    for (Py_ssize_t i = 0; i < n; i += 64) {
-        uint64_t word = word_at(bits, i, n);
-        if (room - found < 64 && room - found < count_bits(word))
-            return -1;
-        if (word == UINT64_MAX) {
-            for (int j = 0; j < 64; j++)
-                out[found + j] = base + i + j;
-            found += 64;
-            continue;
-        }
-        for (; word; word &= word - 1)
-            out[found++] = base + i + lowest_bit(word);
-    }
-    return found;
-}
-
 /* Where ranges of rows begin: bits that are 1 behind one that is 0; the bit before the word is `before`. */
 static inline uint64_t first_bits(uint64_t word, uint64_t before) { return word & ~(word << 1 | before); }
 
@@ -174,24 +155,6 @@ static PyObject *bits_count(PyObject *Py_UNUSED(module), PyObject *arguments)
     return finish(&s, 1, PyLong_FromSsize_t(count));
 }
 
-static PyObject *bits_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    PyObject *bits, *out;
-    Py_ssize_t n, found;
-    long long base;
-    Span s[2] = {0};
-    if (!PyArg_ParseTuple(arguments, "OnLO", &bits, &n, &base, &out))
-        return NULL;
-    if (open_bits(bits, &s[0], n) < 0 || open_kind_out(out, &s[1], "out", I64) < 0 || check_base(base, n) < 0)
-        return finish(s, 2, NULL);
-    Py_BEGIN_ALLOW_THREADS
-    found = rows_of_bits(s[0].bytes, n, base, (int64_t *)s[1].bytes, s[1].count);
-    Py_END_ALLOW_THREADS
-    if (found < 0)
-        return finish(s, 2, refuse("out has room for %zd rows, which is too few", s[1].count));
-    return finish(s, 2, PyLong_FromSsize_t(found));
-}
-
 static PyObject *bits_range_count(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     PyObject *bits;
@@ -229,7 +192,6 @@ static PyObject *bits_ranges(PyObject *Py_UNUSED(module), PyObject *arguments)
 PyMethodDef bitmap_functions[] = {
     {"code_bits", code_bits, METH_VARARGS, NULL},
     {"bits_count", bits_count, METH_VARARGS, NULL},
-    {"bits_rows", bits_rows, METH_VARARGS, NULL},
     {"bits_range_count", bits_range_count, METH_VARARGS, NULL},
     {"bits_ranges", bits_ranges, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

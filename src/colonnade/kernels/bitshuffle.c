@@ -24,25 +24,6 @@ enum { PIECE = 64, WIDEST = 16 };  /* groups of 8 items turned together; bytes o
 
 /* -- one plane: byte b of 8 * groups items -- */
 
-static void split_plane(const uint8_t *plane, Py_ssize_t groups, uint8_t *out, Py_ssize_t line)
-{
-    Py_ssize_t g = 0;
-#if defined(__SSE2__)
-    for (; g + 2 <= groups; g += 2) {
-        __m128i v = _mm_loadu_si128((const __m128i *)(plane + 8 * g));
-        for (int k = 7; k >= 0; k--, v = _mm_add_epi8(v, v)) {  /* the highest bit of 16 items at a time */
-            uint16_t bits = (uint16_t)_mm_movemask_epi8(v);
-            memcpy(out + k * line + g, &bits, 2);
-        }
-    }
-#endif
-    for (; g < groups; g++) {
-        uint64_t m = turn(load64(plane + 8 * g));
-        for (int k = 0; k < 8; k++)
-            out[k * line + g] = (uint8_t)(m >> (8 * k));
-    }
-}
-
 #if defined(__SSE2__)
 #define TURN_STEP(m, by, mask)                                                                                    \
     do {                                                                                                          \
@@ -97,59 +78,45 @@ static void join_plane(const uint8_t *in, Py_ssize_t groups, uint8_t *plane, Py_
 /* -- blocks -- */
 
 /* Items of few bytes: a piece of all planes at a time. */
-static void turn_narrow(const uint8_t *in, uint8_t *out, Py_ssize_t n, Py_ssize_t size, int undo)
+static void turn_narrow(const uint8_t *in, uint8_t *out, Py_ssize_t n, Py_ssize_t size)
 {
     uint8_t planes[8 * PIECE * WIDEST];
     Py_ssize_t line = n / 8;
     for (Py_ssize_t first = 0; first < line; first += PIECE) {
         Py_ssize_t groups = line - first < PIECE ? line - first : PIECE, items = 8 * groups;
-        if (!undo)
-            move_planes(in + 8 * first * size, planes, items * size, size, 0);
-        for (Py_ssize_t b = 0; b < size; b++) {
-            if (undo)
-                join_plane(in + 8 * b * line + first, groups, planes + b * items, line);
-            else
-                split_plane(planes + b * items, groups, out + 8 * b * line + first, line);
-        }
-        if (undo)
-            move_planes(planes, out + 8 * first * size, items * size, size, 1);
+        for (Py_ssize_t b = 0; b < size; b++)
+            join_plane(in + 8 * b * line + first, groups, planes + b * items, line);
+        move_planes(planes, out + 8 * first * size, items * size, size, 1);
     }
 }
 
 /* Items of many bytes: one plane at a time, its bytes put to their items. */
-static void turn_wide(const uint8_t *in, uint8_t *out, Py_ssize_t n, Py_ssize_t size, int undo)
+static void turn_wide(const uint8_t *in, uint8_t *out, Py_ssize_t n, Py_ssize_t size)
 {
     uint8_t plane[8 * PIECE];
     Py_ssize_t line = n / 8;
     for (Py_ssize_t first = 0; first < line; first += PIECE) {
         Py_ssize_t groups = line - first < PIECE ? line - first : PIECE, items = 8 * groups, at = 8 * first * size;
         for (Py_ssize_t b = 0; b < size; b++) {
-            if (undo)
-                join_plane(in + 8 * b * line + first, groups, plane, line);
-            for (Py_ssize_t i = 0; i < items; i++) {
-                if (undo)
-                    out[at + i * size + b] = plane[i];
-                else
-                    plane[i] = in[at + i * size + b];
-            }
-            if (!undo)
-                split_plane(plane, groups, out + 8 * b * line + first, line);
+            join_plane(in + 8 * b * line + first, groups, plane, line);
+            for (Py_ssize_t i = 0; i < items; i++)
+                out[at + i * size + b] = plane[i];
         }
     }
 }
 
-static void turn_all(const uint8_t *in, uint8_t *out, Py_ssize_t n, Py_ssize_t size, Py_ssize_t block, int undo)
+static void turn_all(const uint8_t *in, uint8_t *out, Py_ssize_t n, Py_ssize_t size, Py_ssize_t block)
 {
     Py_ssize_t i = 0;
     while (n - i >= 8) {
         Py_ssize_t some = n - i < block ? (n - i) / 8 * 8 : block;
-        (size <= WIDEST ? turn_narrow : turn_wide)(in + i * size, out + i * size, some, size, undo);
+        (size <= WIDEST ? turn_narrow : turn_wide)(in + i * size, out + i * size, some, size);
         i += some;
     }
     memcpy(out + i * size, in + i * size, (size_t)((n - i) * size));
 }
 
-static PyObject *run(PyObject *arguments, int undo)
+static PyObject *bit_unshuffle(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     PyObject *source, *target;
     Py_ssize_t size, block;
@@ -167,16 +134,12 @@ static PyObject *run(PyObject *arguments, int undo)
         return finish(s, 2, refuse("out has %zd bytes, expected %zd", s[1].n_bytes, s[0].n_bytes));
     Py_BEGIN_ALLOW_THREADS
     if (s[0].n_bytes)
-        turn_all(s[0].bytes, s[1].bytes, s[0].n_bytes / size, size, block, undo);
+        turn_all(s[0].bytes, s[1].bytes, s[0].n_bytes / size, size, block);
     Py_END_ALLOW_THREADS
     return finish(s, 2, Py_NewRef(Py_None));
 }
 
-static PyObject *bit_shuffle(PyObject *Py_UNUSED(module), PyObject *arguments) { return run(arguments, 0); }
-static PyObject *bit_unshuffle(PyObject *Py_UNUSED(module), PyObject *arguments) { return run(arguments, 1); }
-
 PyMethodDef bitshuffle_functions[] = {
-    {"bit_shuffle", bit_shuffle, METH_VARARGS, NULL},
     {"bit_unshuffle", bit_unshuffle, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

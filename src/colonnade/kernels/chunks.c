@@ -1,7 +1,5 @@
-/* Several chunks in one call: the fewer calls, the less threads wait for each other (and for Python) between them.
- *
- * `sizes` are the bytes of each chunk as stored, one behind the other in the source; each makes an equal share of the output.
- */
+/* Bytes of an open file from several addresses in one call: the fewer calls, the less threads wait for each other (and for
+ * Python) between them. */
 #ifndef _WIN32
 #define _FILE_OFFSET_BITS 64
 #endif
@@ -10,69 +8,6 @@
 #include <errno.h>
 #include <unistd.h>
 #endif
-
-/* The sizes, checked: their sum is the source, the output is shared equally. Bytes or items of a share, or -1. */
-Py_ssize_t open_shares(const Span *source, const Span *sizes, Py_ssize_t whole)
-{
-    Py_ssize_t left = source->n_bytes;
-    const int64_t *each = (const int64_t *)sizes->bytes;
-    for (Py_ssize_t i = 0; i < sizes->count; i++) {
-        int64_t size = each[i];
-        if (size < 0 || size > left) {
-            refuse("sizes: chunk %zd does not lie in the source", i);
-            return -1;
-        }
-        left -= (Py_ssize_t)size;
-    }
-    if (left || (sizes->count ? whole % sizes->count != 0 : whole != 0)) {
-        refuse("sizes do not fit the source, or out cannot be shared by them");
-        return -1;
-    }
-    return sizes->count ? whole / sizes->count : 0;
-}
-
-static PyObject *inflate_chunks(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    PyObject *source, *lengths, *target;
-    Py_ssize_t size, share, i = 0;
-    Span s[3] = {0};
-    if (!PyArg_ParseTuple(arguments, "OOOn", &source, &lengths, &target, &size))
-        return NULL;
-    if (open_bytes(source, &s[0], "source") < 0 || open_kind(lengths, &s[1], "sizes", I64) < 0
-        || open_bytes_out(target, &s[2], "out") < 0 || apart(&s[0], &s[2]) < 0
-        || (share = open_shares(&s[0], &s[1], s[2].n_bytes)) < 0)
-        return finish(s, 3, NULL);
-    if (size < 1)
-        return finish(s, 3, refuse("item_size is %zd, expected at least 1", size));
-    Py_ssize_t n = s[1].count;
-    int64_t *each = PyMem_Malloc((size_t)(n + 1) * sizeof *each);   /* theirs may change meanwhile */
-    uint8_t *planes = size > 1 ? PyMem_Malloc((size_t)share + 1) : NULL;
-    void *state = PyMem_Malloc(inflate_state_size);
-    if (!each || !state || (size > 1 && !planes)) {
-        PyErr_NoMemory();
-        goto failed;
-    }
-    memcpy(each, s[1].bytes, (size_t)n * sizeof *each);
-    if (open_shares(&s[0], &(Span){.bytes = (uint8_t *)each, .count = n}, s[2].n_bytes) < 0)
-        goto failed;
-    Py_BEGIN_ALLOW_THREADS
-    const uint8_t *in = s[0].bytes;
-    for (; i < n; in += each[i], i++) {
-        uint8_t *out = s[2].bytes + i * share;
-        if (inflate_stream(state, in, (Py_ssize_t)each[i], planes ? planes : out, share) < 0)
-            break;
-        if (planes && share)
-            move_planes(planes, out, share, size, 1);
-    }
-    Py_END_ALLOW_THREADS
-    if (i < n)
-        refuse("chunk %zd is no deflated stream of %zd bytes", i, share);
-failed:
-    PyMem_Free(each);
-    PyMem_Free(planes);
-    PyMem_Free(state);
-    return finish(s, 3, PyErr_Occurred() ? NULL : Py_NewRef(Py_None));
-}
 
 #ifndef _WIN32
 int read_at(int file, int64_t address, Py_ssize_t size, uint8_t *out)
@@ -199,7 +134,6 @@ static PyObject *pick_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
 }
 
 PyMethodDef chunk_functions[] = {
-    {"inflate_chunks", inflate_chunks, METH_VARARGS, NULL},
     {"read_pieces", read_pieces, METH_VARARGS, NULL},
     {"pick_rows", pick_rows, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

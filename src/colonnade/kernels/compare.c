@@ -1,4 +1,4 @@
-/* Values compared: a range, a few wanted values, the bits of a fill, NaN. Answers as masks, row numbers, counts.
+/* Values compared with a range, a few wanted values, or the bits of an item. Answers as masks, counts, or yes and no.
  *
  * Every range becomes a closed one of the values' own type before the loop: (2, 5] of integers is [3, 5], and 0.1 <= x of
  * float32 is x >= the least float32 that is not below 0.1. NaN is in no range.
@@ -294,22 +294,6 @@ static Py_ssize_t test_count(const Test *test, const uint8_t *values, Py_ssize_t
     return count;
 }
 
-static Py_ssize_t test_rows(const Test *test, const uint8_t *values, Py_ssize_t n, int64_t base, int64_t *out,
-                            Py_ssize_t room)
-{
-    uint8_t mask[BLOCK];
-    Py_ssize_t count = 0;
-    for (Py_ssize_t i = 0; i < n; i += BLOCK) {
-        Py_ssize_t some = n - i < BLOCK ? n - i : BLOCK;
-        test_block(test, values + i * test->size, some, mask);
-        Py_ssize_t found = rows_of_mask(mask, some, base + i, out + count, room - count);
-        if (found < 0)
-            return -1;
-        count += found;
-    }
-    return count;
-}
-
 /* -- calls -- */
 
 /* The range of a call into spans[0] (values) and the test. */
@@ -358,31 +342,6 @@ static PyObject *answer_mask(const Test *test, Span *s, int n_spans, PyObject *o
     return finish(s, n_spans, Py_NewRef(Py_None));
 }
 
-static PyObject *answer_rows(const Test *test, Span *s, int n_spans, long long base, PyObject *out)
-{
-    Span *rows = &s[n_spans - 1];
-    Py_ssize_t found;
-    if (open_kind_out(out, rows, "out", I64) < 0)
-        return finish(s, n_spans, NULL);
-    if (base < 0 || base > INT64_MAX - s[0].count)
-        return finish(s, n_spans, refuse("base is %lld, which no row can have", base));
-    Py_BEGIN_ALLOW_THREADS
-    found = test_rows(test, s[0].bytes, s[0].count, base, (int64_t *)rows->bytes, rows->count);
-    Py_END_ALLOW_THREADS
-    if (found < 0)
-        return finish(s, n_spans, refuse("out has room for %zd rows, which is too few", rows->count));
-    return finish(s, n_spans, PyLong_FromSsize_t(found));
-}
-
-static PyObject *answer_count(const Test *test, Span *s, int n_spans)
-{
-    Py_ssize_t count;
-    Py_BEGIN_ALLOW_THREADS
-    count = test_count(test, s[0].bytes, s[0].count);
-    Py_END_ALLOW_THREADS
-    return finish(s, n_spans, PyLong_FromSsize_t(count));
-}
-
 static PyObject *range_mask(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     PyObject *values, *low, *high, *out;
@@ -396,31 +355,21 @@ static PyObject *range_mask(PyObject *Py_UNUSED(module), PyObject *arguments)
     return answer_mask(&test, s, 2, out);
 }
 
-static PyObject *range_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    PyObject *values, *low, *high, *out;
-    int low_open, high_open;
-    long long base;
-    Span s[2] = {0};
-    Test test = {0};
-    if (!PyArg_ParseTuple(arguments, "OOOppLO", &values, &low, &high, &low_open, &high_open, &base, &out))
-        return NULL;
-    if (read_range(&test, s, values, low, high, low_open, high_open) < 0)
-        return finish(s, 2, NULL);
-    return answer_rows(&test, s, 2, base, out);
-}
-
 static PyObject *range_count(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     PyObject *values, *low, *high;
     int low_open, high_open;
+    Py_ssize_t count;
     Span s[1] = {0};
     Test test = {0};
     if (!PyArg_ParseTuple(arguments, "OOOpp", &values, &low, &high, &low_open, &high_open))
         return NULL;
     if (read_range(&test, s, values, low, high, low_open, high_open) < 0)
         return finish(s, 1, NULL);
-    return answer_count(&test, s, 1);
+    Py_BEGIN_ALLOW_THREADS
+    count = test_count(&test, s[0].bytes, s[0].count);
+    Py_END_ALLOW_THREADS
+    return finish(s, 1, PyLong_FromSsize_t(count));
 }
 
 static PyObject *among_mask(PyObject *Py_UNUSED(module), PyObject *arguments)
@@ -433,113 +382,6 @@ static PyObject *among_mask(PyObject *Py_UNUSED(module), PyObject *arguments)
     if (read_wanted(&test, s, values, wanted) < 0)
         return finish(s, 3, NULL);
     return answer_mask(&test, s, 3, out);
-}
-
-static PyObject *among_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    PyObject *values, *wanted, *out;
-    long long base;
-    Span s[3] = {0};
-    Test test = {0};
-    if (!PyArg_ParseTuple(arguments, "OOLO", &values, &wanted, &base, &out))
-        return NULL;
-    if (read_wanted(&test, s, values, wanted) < 0)
-        return finish(s, 3, NULL);
-    return answer_rows(&test, s, 3, base, out);
-}
-
-static PyObject *among_count(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    PyObject *values, *wanted;
-    Span s[2] = {0};
-    Test test = {0};
-    if (!PyArg_ParseTuple(arguments, "OO", &values, &wanted))
-        return NULL;
-    if (read_wanted(&test, s, values, wanted) < 0)
-        return finish(s, 2, NULL);
-    return answer_count(&test, s, 2);
-}
-
-/* -- bits of a fill, and NaN -- */
-
-#define SAME_ITEMS(T)                                                                                \
-    WIDE static void same_##T(const uint8_t *items, Py_ssize_t n, const uint8_t *wanted, uint8_t *out) \
-    {                                                                                                \
-        T item, one;                                                                                 \
-        memcpy(&item, wanted, sizeof item);                                                          \
-        for (Py_ssize_t i = 0; i < n; i++) {                                                         \
-            memcpy(&one, items + i * (Py_ssize_t)sizeof item, sizeof item);                          \
-            out[i] = one == item;                                                                    \
-        }                                                                                            \
-    }
-SAME_ITEMS(uint8_t)
-SAME_ITEMS(uint16_t)
-SAME_ITEMS(uint32_t)
-SAME_ITEMS(uint64_t)
-
-static void same_items(const uint8_t *items, Py_ssize_t n, const uint8_t *item, Py_ssize_t size, uint8_t *out)
-{
-    if (size == 1)
-        same_uint8_t(items, n, item, out);
-    else if (size == 2)
-        same_uint16_t(items, n, item, out);
-    else if (size == 4)
-        same_uint32_t(items, n, item, out);
-    else if (size == 8)
-        same_uint64_t(items, n, item, out);
-    else
-        for (Py_ssize_t i = 0; i < n; i++)
-            out[i] = items[i * size] == item[0] && memcmp(items + i * size, item, (size_t)size) == 0;
-}
-
-static PyObject *item_mask(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    PyObject *source, *item, *out;
-    Span s[3] = {0};
-    if (!PyArg_ParseTuple(arguments, "OOO", &source, &item, &out))
-        return NULL;
-    if (open_bytes(source, &s[0], "source") < 0 || open_bytes(item, &s[1], "item") < 0
-        || open_mask_out(out, &s[2], "out") < 0)
-        return finish(s, 3, NULL);
-    if (s[1].n_bytes < 1)
-        return finish(s, 3, refuse("item is empty"));
-    if (product(s[2].count, s[1].n_bytes) != s[0].n_bytes)
-        return finish(s, 3, refuse("source has %zd bytes, expected %zd items of %zd", s[0].n_bytes, s[2].count, s[1].n_bytes));
-    Py_BEGIN_ALLOW_THREADS
-    same_items(s[0].bytes, s[2].count, s[1].bytes, s[1].n_bytes, s[2].bytes);
-    Py_END_ALLOW_THREADS
-    return finish(s, 3, Py_NewRef(Py_None));
-}
-
-WIDE static void nan32(const float *v, Py_ssize_t n, uint8_t *out)
-{
-    for (Py_ssize_t i = 0; i < n; i++)
-        out[i] = v[i] != v[i];
-}
-
-WIDE static void nan64(const double *v, Py_ssize_t n, uint8_t *out)
-{
-    for (Py_ssize_t i = 0; i < n; i++)
-        out[i] = v[i] != v[i];
-}
-
-static PyObject *nan_mask(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    PyObject *values, *out;
-    Span s[2] = {0};
-    if (!PyArg_ParseTuple(arguments, "OO", &values, &out))
-        return NULL;
-    if (open_values(values, &s[0], "values") < 0 || open_mask_out(out, &s[1], "out") < 0 || same_count(&s[0], &s[1]) < 0)
-        return finish(s, 2, NULL);
-    Py_BEGIN_ALLOW_THREADS
-    if (s[0].kind == F32)
-        nan32((const float *)s[0].bytes, s[0].count, s[1].bytes);
-    else if (s[0].kind == F64)
-        nan64((const double *)s[0].bytes, s[0].count, s[1].bytes);
-    else if (s[0].count)
-        memset(s[1].bytes, 0, (size_t)s[0].count);
-    Py_END_ALLOW_THREADS
-    return finish(s, 2, Py_NewRef(Py_None));
 }
 
 /* -- whether an item is there at all -- */
@@ -622,12 +464,7 @@ static PyObject *has_item(PyObject *Py_UNUSED(module), PyObject *arguments)
 PyMethodDef compare_functions[] = {
     {"has_item", has_item, METH_VARARGS, NULL},
     {"range_mask", range_mask, METH_VARARGS, NULL},
-    {"range_rows", range_rows, METH_VARARGS, NULL},
     {"range_count", range_count, METH_VARARGS, NULL},
     {"among_mask", among_mask, METH_VARARGS, NULL},
-    {"among_rows", among_rows, METH_VARARGS, NULL},
-    {"among_count", among_count, METH_VARARGS, NULL},
-    {"item_mask", item_mask, METH_VARARGS, NULL},
-    {"nan_mask", nan_mask, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

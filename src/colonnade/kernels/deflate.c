@@ -418,6 +418,35 @@ static int write_block(State *s, Writer *w, const uint8_t *p, Py_ssize_t n, int 
     return 0;
 }
 
+/* Adler-32: sums side by side, joined before they grow too large for 16 bits. */
+WIDE static uint32_t adler_sum(const uint8_t *bytes, Py_ssize_t n)
+{
+    enum { LANES = 32, STEPS = 22, PRIME = 65521 };
+    uint64_t a = 1, b = 0;
+    while (n >= LANES) {
+        uint16_t sums[LANES] = {0}, weighted[LANES] = {0};
+        uint32_t plain = 0, times = 0;
+        Py_ssize_t steps = n / LANES < STEPS ? n / LANES : STEPS;
+        for (Py_ssize_t step = 0; step < steps; step++, bytes += LANES)
+            for (int lane = 0; lane < LANES; lane++) {
+                weighted[lane] = (uint16_t)(weighted[lane] + sums[lane]);
+                sums[lane] = (uint16_t)(sums[lane] + bytes[lane]);
+            }
+        for (int lane = 0; lane < LANES; lane++) {
+            plain += sums[lane];
+            times += weighted[lane] * (uint32_t)LANES + sums[lane] * (uint32_t)(LANES - lane);
+        }
+        b = (b + a * (uint64_t)(steps * LANES) + times) % PRIME;
+        a = (a + plain) % PRIME;
+        n -= steps * LANES;
+    }
+    while (n-- > 0) {
+        a += *bytes++;
+        b += a;
+    }
+    return (uint32_t)(b % PRIME) << 16 | (uint32_t)(a % PRIME);
+}
+
 /* Blocks of at most `part` bytes. Bytes of the stream, or 0 where it does not fit. */
 static Py_ssize_t write_stream(State *s, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room, Py_ssize_t part)
 {
@@ -436,37 +465,40 @@ static Py_ssize_t write_stream(State *s, const uint8_t *in, Py_ssize_t n, uint8_
     flush_bits(&w);
     if (w.is_full || w.end - w.out < 4)
         return 0;
-    uint32_t sum = swap32(adler32(in, n));
+    uint32_t sum = swap32(adler_sum(in, n));
     memcpy(w.out, &sum, 4);
     return w.out + 4 - out;
 }
 
-static Py_ssize_t deflate_stream(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room)
+static Py_ssize_t part_for(Py_ssize_t n)
 {
     Py_ssize_t part = n / PARTS;
-    return write_stream(state, in, n, out, room, part < SMALLEST ? SMALLEST : part > BLOCK ? BLOCK : part);
+    return part < SMALLEST ? SMALLEST : part > BLOCK ? BLOCK : part;
 }
 
-static Py_ssize_t deflate_even_stream(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room)
+/* (source, out) of a call; even: in blocks as long as they may be. */
+static PyObject *run(PyObject *arguments, int even)
 {
-    return write_stream(state, in, n, out, room, BLOCK);
+    PyObject *source, *target;
+    Span s[2] = {0};
+    Py_ssize_t n_bytes = 0;
+    if (!PyArg_ParseTuple(arguments, "OO", &source, &target))
+        return NULL;
+    if (open_bytes(source, &s[0], "source") < 0 || open_bytes_out(target, &s[1], "out") < 0 || apart(&s[0], &s[1]) < 0)
+        return finish(s, 2, NULL);
+    State *state = PyMem_Malloc(sizeof *state);
+    if (state == NULL)
+        return finish(s, 2, PyErr_NoMemory());
+    Py_BEGIN_ALLOW_THREADS
+    Py_ssize_t part = even ? BLOCK : part_for(s[0].n_bytes);
+    n_bytes = write_stream(state, s[0].bytes, s[0].n_bytes, s[1].bytes, s[1].n_bytes, part);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(state);
+    return finish(s, 2, PyLong_FromSsize_t(n_bytes));
 }
 
-static PyObject *deflate_with(PyObject *arguments, Coder *work)
-{
-    Py_ssize_t room, answer = code_stream(arguments, sizeof(State), work, &room);
-    return answer == PY_SSIZE_T_MIN ? NULL : PyLong_FromSsize_t(answer);
-}
-
-static PyObject *deflate(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    return deflate_with(arguments, deflate_stream);
-}
-
-static PyObject *deflate_even(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    return deflate_with(arguments, deflate_even_stream);
-}
+static PyObject *deflate(PyObject *Py_UNUSED(module), PyObject *arguments) { return run(arguments, 0); }
+static PyObject *deflate_even(PyObject *Py_UNUSED(module), PyObject *arguments) { return run(arguments, 1); }
 
 PyMethodDef deflate_functions[] = {
     {"deflate", deflate, METH_VARARGS, NULL},

@@ -224,35 +224,23 @@ static inline void set_bits(const Bloom *b, Hash hash)
     }
 }
 
-static inline int has_bits(const Bloom *b, Hash hash)
-{
-    for (unsigned i = 0; i < b->k; i++, hash.low += hash.high) {
-        uint64_t place = place_of(b, hash.low);
-        if (!(b->bytes[place / 8] >> (place % 8) & 1))
-            return 0;
-    }
-    return 1;
-}
-
-/* Put all present keys in, or (out) say of each whether it may be in. */
-static Py_ssize_t use_all(const Keys *k, const Bloom *b, uint8_t *out)
+/* Put all present keys in: the first key whose offsets are wrong, or -1. */
+static Py_ssize_t add_all(const Keys *k, const Bloom *b)
 {
     const uint8_t *p;
     uint64_t n;
     for (Py_ssize_t i = 0; i < k->count; i++) {
         if (key_at(k, i, &p, &n) < 0)
             return i;
-        if (out)
-            out[i] = (uint8_t)has_bits(b, both(p, n));
-        else if (!k->present.bytes || k->present.bytes[i])
+        if (!k->present.bytes || k->present.bytes[i])
             set_bits(b, both(p, n));
     }
     return -1;
 }
 
-static int open_filter(PyObject *object, Span *span, Bloom *bloom, int k, int write)
+static int open_filter(PyObject *object, Span *span, Bloom *bloom, int k)
 {
-    if ((write ? open_bytes_out : open_bytes)(object, span, "filter") < 0)
+    if (open_bytes_out(object, span, "filter") < 0)
         return -1;
     if (span->n_bytes < 1 || span->n_bytes > PY_SSIZE_T_MAX / 8 || k < 1 || k > MOST_HASHES) {
         refuse("a filter has at least a byte, and 1 to 1024 hashes: not %zd and %d", span->n_bytes, k);
@@ -268,27 +256,12 @@ static PyObject *add_keys(Keys *k, PyObject *present, int hashes, PyObject *filt
     Span s = {0};
     Bloom bloom;
     Py_ssize_t wrong;
-    if (open_optional_mask(present, &k->present, "present", k->count) < 0 || open_filter(filter, &s, &bloom, hashes, 1) < 0)
+    if (open_optional_mask(present, &k->present, "present", k->count) < 0 || open_filter(filter, &s, &bloom, hashes) < 0)
         return close_keys(k, finish(&s, 1, NULL));
     Py_BEGIN_ALLOW_THREADS
-    wrong = use_all(k, &bloom, NULL);
+    wrong = add_all(k, &bloom);
     Py_END_ALLOW_THREADS
     return close_keys(k, finish(&s, 1, wrong_offsets(wrong)));
-}
-
-static PyObject *test_keys(Keys *k, int hashes, PyObject *filter, PyObject *out)
-{
-    Span s[2] = {0};
-    Bloom bloom;
-    Py_ssize_t wrong;
-    if (open_filter(filter, &s[0], &bloom, hashes, 0) < 0 || open_mask_out(out, &s[1], "out") < 0)
-        return close_keys(k, finish(s, 2, NULL));
-    if (s[1].count != k->count)
-        return close_keys(k, finish(s, 2, refuse("out has %zd items, expected %zd", s[1].count, k->count)));
-    Py_BEGIN_ALLOW_THREADS
-    wrong = use_all(k, &bloom, s[1].bytes);
-    Py_END_ALLOW_THREADS
-    return close_keys(k, finish(s, 2, wrong_offsets(wrong)));
 }
 
 static PyObject *bloom_add_items(PyObject *Py_UNUSED(module), PyObject *arguments)
@@ -316,37 +289,10 @@ static PyObject *bloom_add_strings(PyObject *Py_UNUSED(module), PyObject *argume
     return add_keys(&keys, present, hashes, filter);
 }
 
-static PyObject *bloom_test_items(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    PyObject *source, *filter, *out;
-    Py_ssize_t size;
-    int hashes;
-    Keys keys = {0};
-    if (!PyArg_ParseTuple(arguments, "OniOO", &source, &size, &hashes, &filter, &out))
-        return NULL;
-    if (open_items(&keys, source, size) < 0)
-        return close_keys(&keys, NULL);
-    return test_keys(&keys, hashes, filter, out);
-}
-
-static PyObject *bloom_test_strings(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    PyObject *offsets, *data, *filter, *out;
-    int hashes;
-    Keys keys = {0};
-    if (!PyArg_ParseTuple(arguments, "OOiOO", &offsets, &data, &hashes, &filter, &out))
-        return NULL;
-    if (open_strings(&keys, offsets, data) < 0)
-        return close_keys(&keys, NULL);
-    return test_keys(&keys, hashes, filter, out);
-}
-
 PyMethodDef hash_functions[] = {
     {"hash_items", hash_items, METH_VARARGS, NULL},
     {"hash_strings", hash_strings, METH_VARARGS, NULL},
     {"bloom_add_items", bloom_add_items, METH_VARARGS, NULL},
     {"bloom_add_strings", bloom_add_strings, METH_VARARGS, NULL},
-    {"bloom_test_items", bloom_test_items, METH_VARARGS, NULL},
-    {"bloom_test_strings", bloom_test_strings, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

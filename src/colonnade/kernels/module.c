@@ -1,4 +1,4 @@
-/* colonnade.kernels._native: the C form of the kernels. What each one does is said in plain/. */
+/* colonnade.kernels._native: the C form of the kernels. What each does is described in plain/ and _native.pyi. */
 #include "native.h"
 
 static int add_functions(PyObject *module)
@@ -7,7 +7,7 @@ static int add_functions(PyObject *module)
         shuffle_functions, checksum_functions, compare_functions, mask_functions, take_functions,
         total_functions, group_functions, string_functions, heap_functions, packing_functions,
         sort_functions, bitmap_functions, coded_functions, hash_functions, bitshuffle_functions,
-        blosclz_functions, lz4_functions, block_functions, inflate_functions, deflate_functions, chunk_functions,
+        blosclz_functions, lz4_functions, block_functions, deflate_functions, chunk_functions,
         cell_functions,
     };
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)

@@ -30,10 +30,9 @@
 #error "the C form is written for little-endian machines; the NumPy form serves others"
 #endif
 
-/* Names that files share carry a prefix of their own and stay inside the module: a plain name such as `adler32` would bind to
+/* Names that files share carry a prefix of their own and stay inside the module: a plain name such as `finish` would bind to
  * that of another library in the process. A function that is WIDE is static besides: compilers export its resolver
  * whatever its visibility. tests/rooms/test_native_symbols.py lists what a build exports. */
-#define adler32 colonnade_adler32
 #define apart colonnade_apart
 #define bitmap_functions colonnade_bitmap_functions
 #define bitshuffle_functions colonnade_bitshuffle_functions
@@ -43,7 +42,6 @@
 #define checksum_functions colonnade_checksum_functions
 #define chunk_functions colonnade_chunk_functions
 #define close_spans colonnade_close_spans
-#define code_stream colonnade_code_stream
 #define coded_functions colonnade_coded_functions
 #define compare_functions colonnade_compare_functions
 #define count_mask colonnade_count_mask
@@ -53,9 +51,6 @@
 #define hash_functions colonnade_hash_functions
 #define heap_functions colonnade_heap_functions
 #define holds_item colonnade_holds_item
-#define inflate_functions colonnade_inflate_functions
-#define inflate_state_size colonnade_inflate_state_size
-#define inflate_stream colonnade_inflate_stream
 #define lz4_functions colonnade_lz4_functions
 #define mask_functions colonnade_mask_functions
 #define move_planes colonnade_move_planes
@@ -68,14 +63,12 @@
 #define open_mask colonnade_open_mask
 #define open_mask_out colonnade_open_mask_out
 #define open_optional_mask colonnade_open_optional_mask
-#define open_shares colonnade_open_shares
 #define open_values colonnade_open_values
 #define open_values_out colonnade_open_values_out
 #define packing_functions colonnade_packing_functions
 #define read_at colonnade_read_at
 #define refuse colonnade_refuse
 #define refuse_read colonnade_refuse_read
-#define rows_of_mask colonnade_rows_of_mask
 #define same_count colonnade_same_count
 #define shuffle_functions colonnade_shuffle_functions
 #define sort_functions colonnade_sort_functions
@@ -170,8 +163,6 @@ static inline uint64_t truths(uint64_t w)
 {
     return (((w & 0x7F7F7F7F7F7F7F7Full) + 0x7F7F7F7F7F7F7F7Full) | w) >> 7 & 0x0101010101010101ull;
 }
-/* Eight bytes of 0 and 1 as eight bits, the first byte lowest. */
-static inline unsigned packed8(uint64_t w) { return (unsigned)(w * 0x0102040810204080ull >> 56); }
 
 /* A copy of what lies `distance` before; where that is less than the length, it repeats itself. */
 static inline void repeat_bytes(uint8_t *to, Py_ssize_t distance, Py_ssize_t length)
@@ -188,19 +179,8 @@ static inline void repeat_bytes(uint8_t *to, Py_ssize_t distance, Py_ssize_t len
     memcpy(to, from, (size_t)length);
 }
 
-/* Row numbers of true bytes; -1 where `room` is too small. In masks.c. */
-Py_ssize_t rows_of_mask(const uint8_t *mask, Py_ssize_t n, int64_t base, int64_t *out, Py_ssize_t room);
 /* Byte planes of items to items (undo) or back, see shuffle.c. */
 void move_planes(const uint8_t *in, uint8_t *out, Py_ssize_t n_bytes, Py_ssize_t size, int undo);
-/* Bytes to others, with memory of its own to work in; how, and what it answers, each says itself. */
-typedef Py_ssize_t Coder(void *state, const uint8_t *in, Py_ssize_t n, uint8_t *out, Py_ssize_t room);
-Py_ssize_t code_stream(PyObject *arguments, size_t state_size, Coder *work, Py_ssize_t *room); /* in inflate.c */
-/* A stream of zlib to exactly `room` bytes: 0, or -1. `state` is memory of this size. In inflate.c, with its sum. */
-extern const size_t inflate_state_size;
-Coder inflate_stream;
-uint32_t adler32(const uint8_t *bytes, Py_ssize_t n);
-/* What each of several chunks makes of the output, -1 where they do not fit. In chunks.c. */
-Py_ssize_t open_shares(const Span *source, const Span *sizes, Py_ssize_t whole);
 /* Numbers of `bits` bits, the highest first: each stands for itself and the minimum; `mark`, all bits 1, for the fill. */
 typedef struct {
     const uint8_t *bytes;
@@ -237,7 +217,7 @@ Py_ssize_t count_mask(const uint8_t *mask, Py_ssize_t n);
 extern PyMethodDef shuffle_functions[], checksum_functions[], bitshuffle_functions[], packing_functions[],
     compare_functions[], mask_functions[], take_functions[], total_functions[], group_functions[], string_functions[],
     heap_functions[], hash_functions[], sort_functions[], bitmap_functions[], coded_functions[],
-    blosclz_functions[], lz4_functions[], block_functions[], inflate_functions[], deflate_functions[], chunk_functions[],
+    blosclz_functions[], lz4_functions[], block_functions[], deflate_functions[], chunk_functions[],
     cell_functions[];
 
 #if defined(__GNUC__)

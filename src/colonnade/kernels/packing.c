@@ -1,6 +1,6 @@
-/* Numbers packed into the bits they need: HDF5's scale-offset (filter 6) and n-bit (filter 5).
+/* Numbers packed into the bits they need: HDF5's scale-offset (filter 6).
  *
- * Both pack without gaps, the highest bit of each number first. A scale-offset chunk:
+ * They are packed without gaps, the highest bit of each number first. A chunk:
  *   0  bits of a number (4 bytes)     4  size of the minimum (1 byte)     5  minimum     21  packed numbers
  * Integers are stored less the minimum. Floats are stored as whole numbers of 10**-decimals above the minimum, which is
  * a float. Where a fill is defined, all bits 1 means it. As many bits as the type has mean that numbers are not packed.
@@ -277,6 +277,26 @@ static PyObject *decode_scaleoffset(PyObject *Py_UNUSED(module), PyObject *argum
     decode_all(&scaled, s[1].count, s[1].bytes);
     Py_END_ALLOW_THREADS
     return finish(s, 2, Py_NewRef(Py_None));
+}
+
+/* The sizes of chunks, checked: their sum is the source, the output is shared equally. Items of a share, or -1. */
+static Py_ssize_t open_shares(const Span *source, const Span *sizes, Py_ssize_t whole)
+{
+    Py_ssize_t left = source->n_bytes;
+    const int64_t *each = (const int64_t *)sizes->bytes;
+    for (Py_ssize_t i = 0; i < sizes->count; i++) {
+        int64_t size = each[i];
+        if (size < 0 || size > left) {
+            refuse("sizes: chunk %zd does not lie in the source", i);
+            return -1;
+        }
+        left -= (Py_ssize_t)size;
+    }
+    if (left || (sizes->count ? whole % sizes->count != 0 : whole != 0)) {
+        refuse("sizes do not fit the source, or out cannot be shared by them");
+        return -1;
+    }
+    return sizes->count ? whole / sizes->count : 0;
 }
 
 static PyObject *decode_scaleoffset_chunks(PyObject *Py_UNUSED(module), PyObject *arguments)
@@ -609,55 +629,6 @@ static PyObject *encode_scaleoffset(PyObject *Py_UNUSED(module), PyObject *argum
     return finish(s, 3, PyLong_FromSsize_t(used));
 }
 
-/* -- n-bit -- */
-
-static void decode_bits(const Packed *p, Py_ssize_t n, Py_ssize_t size, unsigned offset, int swapped, uint8_t *out)
-{
-    Py_ssize_t quick = quick_count(p, n), i = 0;
-#define DECODE(T)                                                                                      \
-    for (; i < quick; i++) {                                                                           \
-        T item = (T)(unpack_quickly(p->bytes, (uint64_t)i * p->bits, p->bits) << offset);              \
-        memcpy(out + i * (Py_ssize_t)sizeof item, &item, sizeof item);                                 \
-    }
-    if (size == 1)
-        DECODE(uint8_t)
-    else if (size == 2)
-        DECODE(uint16_t)
-    else if (size == 4)
-        DECODE(uint32_t)
-    else
-        DECODE(uint64_t)
-#undef DECODE
-    for (; i < n; i++)
-        put(out + i * size, unpack_slowly(p, (uint64_t)i) << offset, size, 0);
-    if (swapped)
-        swap_items(out, n, size);
-}
-
-static PyObject *decode_nbit(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    PyObject *chunk, *out;
-    Py_ssize_t size;
-    int precision, offset, big_endian;
-    Span s[2] = {0};
-    if (!PyArg_ParseTuple(arguments, "OOniip", &chunk, &out, &size, &precision, &offset, &big_endian))
-        return NULL;
-    if (open_bytes(chunk, &s[0], "chunk") < 0 || open_bytes_out(out, &s[1], "out") < 0)
-        return finish(s, 2, NULL);
-    if ((size != 1 && size != 2 && size != 4 && size != 8) || s[1].n_bytes % size)
-        return finish(s, 2, refuse("out has %zd bytes, no whole number of items of %zd", s[1].n_bytes, size));
-    if (precision < 1 || offset < 0 || offset >= 8 * size || precision > 8 * size - offset)
-        return finish(s, 2, refuse("%d bits from bit %d on do not lie in %zd bytes", precision, offset, size));
-    Py_ssize_t n = s[1].n_bytes / size, whole = product(n, precision);
-    if (whole < 0 || whole / 8 + (whole % 8 != 0) > s[0].n_bytes)
-        return finish(s, 2, refuse("chunk has %zd bytes, too few for %zd numbers of %d bits", s[0].n_bytes, n, precision));
-    Packed packed = {s[0].bytes, s[0].n_bytes, (unsigned)precision};
-    Py_BEGIN_ALLOW_THREADS
-    decode_bits(&packed, n, size, (unsigned)offset, big_endian, s[1].bytes);
-    Py_END_ALLOW_THREADS
-    return finish(s, 2, Py_NewRef(Py_None));
-}
-
 PyMethodDef packing_functions[] = {
     {"decode_scaleoffset", decode_scaleoffset, METH_VARARGS, NULL},
     {"decode_scaleoffset_chunks", decode_scaleoffset_chunks, METH_VARARGS, NULL},
@@ -665,6 +636,5 @@ PyMethodDef packing_functions[] = {
     {"pick_packed_rows", pick_packed_rows, METH_VARARGS, NULL},
     {"decode_scaleoffset_rows", decode_scaleoffset_rows, METH_VARARGS, NULL},
     {"encode_scaleoffset", encode_scaleoffset, METH_VARARGS, NULL},
-    {"decode_nbit", decode_nbit, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

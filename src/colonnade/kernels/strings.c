@@ -1,4 +1,4 @@
-/* Fixed-length strings to Arrow's offsets and data, and back; text checked.
+/* Fixed-length strings to Arrow's offsets and data; text checked.
  *
  * Padding: 0 ends at the first NUL (HDF5's null-terminated), 1 loses NULs at the end, 2 loses spaces at the end.
  * Check: 0 nothing, 1 ASCII, 2 UTF-8 (no surrogates, nothing overlong, up to U+10FFFF).
@@ -203,55 +203,6 @@ static PyObject *fixed_to_arrow(PyObject *Py_UNUSED(module), PyObject *arguments
     return finish(s, 4, Py_BuildValue("nn", o.at, bad_row));
 }
 
-/* What stops an encoding: a row whose offsets are wrong, or one that is too long. */
-typedef struct {
-    Py_ssize_t wrong, too_long;
-} Stop;
-
-static Stop pad_all(const Span *offsets, const Span *data, Py_ssize_t width, int padding, const uint8_t *missing,
-                    uint8_t *out)
-{
-    Py_ssize_t most = padding == TERMINATED ? width - 1 : width;
-    int64_t start = get_offset(offsets, 0);
-    for (Py_ssize_t i = 0; i + 1 < offsets->count; i++) {
-        int64_t stop = get_offset(offsets, i + 1);
-        if (start < 0 || stop < start || stop > data->n_bytes)
-            return (Stop){i, -1};
-        int64_t length = missing && missing[i] ? 0 : stop - start;
-        if (length > most)
-            return (Stop){-1, i};
-        uint8_t *p = out + i * width;
-        if (length)
-            memcpy(p, data->bytes + start, (size_t)length);
-        memset(p + length, padding == SPACES ? ' ' : 0, (size_t)(width - length));
-        start = stop;
-    }
-    return (Stop){-1, -1};
-}
-
-static PyObject *arrow_to_fixed(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    PyObject *offsets, *data, *missing, *out;
-    Py_ssize_t width;
-    int padding;
-    Span s[4] = {0};
-    Stop stop;
-    if (!PyArg_ParseTuple(arguments, "OOniOO", &offsets, &data, &width, &padding, &missing, &out))
-        return NULL;
-    if (open_offsets(offsets, &s[0], 0) < 0 || open_bytes(data, &s[1], "data") < 0
-        || open_bytes_out(out, &s[2], "out") < 0 || known(padding, SPACES, "padding") < 0
-        || open_optional_mask(missing, &s[3], "missing", s[0].count - 1) < 0)
-        return finish(s, 4, NULL);
-    if (width < 1 || product(s[0].count - 1, width) != s[2].n_bytes)
-        return finish(s, 4, refuse("out has %zd bytes, expected %zd strings of %zd", s[2].n_bytes, s[0].count - 1, width));
-    Py_BEGIN_ALLOW_THREADS
-    stop = pad_all(&s[0], &s[1], width, padding, s[3].bytes, s[2].bytes);
-    Py_END_ALLOW_THREADS
-    if (stop.wrong >= 0)
-        return finish(s, 4, refuse("offsets of row %zd do not lie in the data", stop.wrong));
-    return finish(s, 4, PyLong_FromSsize_t(stop.too_long));
-}
-
 /* The first row that fails the check, or -1; -2 - row where offsets are wrong. */
 static Py_ssize_t check_rows(const Span *offsets, const Span *data, const uint8_t *missing, int check)
 {
@@ -289,7 +240,6 @@ static PyObject *check_text(PyObject *Py_UNUSED(module), PyObject *arguments)
 
 PyMethodDef string_functions[] = {
     {"fixed_to_arrow", fixed_to_arrow, METH_VARARGS, NULL},
-    {"arrow_to_fixed", arrow_to_fixed, METH_VARARGS, NULL},
     {"check_text", check_text, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

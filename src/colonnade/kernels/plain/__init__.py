@@ -1,37 +1,19 @@
 """The NumPy form of the kernels: what each computes, and what is used where there is no C form."""
 
-from colonnade.kernels.plain.bitmap import bits_count, bits_range_count, bits_ranges, bits_rows, code_bits
-from colonnade.kernels.plain.bitshuffle import bit_shuffle, bit_unshuffle
+from colonnade.kernels.plain.bitmap import bits_count, bits_range_count, bits_ranges, code_bits
 from colonnade.kernels.plain.blocks import grow_blocks
-from colonnade.kernels.plain.blosclz import unpack_blosclz
 from colonnade.kernels.plain.cells import copy_runs, cut_rows, least_blocks, points_to_rows, rows_to_points
 from colonnade.kernels.plain.chunks import (
-    decode_scaleoffset_chunks,
-    inflate_chunks,
-    pick_packed_rows,
     pick_rows,
-    read_packed_rows,
     read_pieces,
 )
 from colonnade.kernels.plain.coded import code_data, code_offsets, code_strings
 from colonnade.kernels.plain.compare import (
-    among_count,
     among_mask,
-    among_rows,
-    bits_mask,
     has_item,
-    item_mask,
-    mask_and,
-    mask_bits,
-    mask_count,
     mask_edges,
-    mask_not,
-    mask_or,
-    mask_rows,
-    nan_mask,
     range_count,
     range_mask,
-    range_rows,
     ranges_rows,
 )
 from colonnade.kernels.plain.deflate import deflate, deflate_even
@@ -39,17 +21,12 @@ from colonnade.kernels.plain.filters import fletcher32, lookup3, lookup3_each, s
 from colonnade.kernels.plain.hashing import (
     bloom_add_items,
     bloom_add_strings,
-    bloom_test_items,
-    bloom_test_strings,
     hash_items,
     hash_strings,
 )
-from colonnade.kernels.plain.heap import heap_data, heap_objects, heap_offsets, heap_slots
-from colonnade.kernels.plain.inflate import inflate
-from colonnade.kernels.plain.lz4 import unpack_lz4
-from colonnade.kernels.plain.packing import decode_nbit, decode_scaleoffset, decode_scaleoffset_rows, encode_scaleoffset
+from colonnade.kernels.plain.packing import decode_scaleoffset, encode_scaleoffset
 from colonnade.kernels.plain.sorting import argsort, insert_rows
-from colonnade.kernels.plain.strings import arrow_to_fixed, check_text, fixed_to_arrow
+from colonnade.kernels.plain.strings import check_text, fixed_to_arrow
 from colonnade.kernels.plain.totals import group_totals, least_greatest, take, total
 from colonnade.kernels.rules import ANYTHING, ASCII, NULLS, SPACES, TERMINATED, UTF8
 
@@ -60,22 +37,13 @@ __all__ = [
     "SPACES",
     "TERMINATED",
     "UTF8",
-    "among_count",
     "among_mask",
-    "among_rows",
     "argsort",
-    "arrow_to_fixed",
-    "bit_shuffle",
-    "bit_unshuffle",
     "bits_count",
-    "bits_mask",
     "bits_range_count",
     "bits_ranges",
-    "bits_rows",
     "bloom_add_items",
     "bloom_add_strings",
-    "bloom_test_items",
-    "bloom_test_strings",
     "check_text",
     "code_bits",
     "code_data",
@@ -83,10 +51,7 @@ __all__ = [
     "code_strings",
     "copy_runs",
     "cut_rows",
-    "decode_nbit",
     "decode_scaleoffset",
-    "decode_scaleoffset_chunks",
-    "decode_scaleoffset_rows",
     "deflate",
     "deflate_even",
     "encode_scaleoffset",
@@ -97,40 +62,21 @@ __all__ = [
     "has_item",
     "hash_items",
     "hash_strings",
-    "heap_data",
-    "heap_objects",
-    "heap_offsets",
-    "heap_slots",
-    "inflate",
-    "inflate_chunks",
     "insert_rows",
-    "item_mask",
     "least_blocks",
     "least_greatest",
     "lookup3",
     "lookup3_each",
-    "mask_and",
-    "mask_bits",
-    "mask_count",
     "mask_edges",
-    "mask_not",
-    "mask_or",
-    "mask_rows",
-    "nan_mask",
-    "pick_packed_rows",
     "pick_rows",
     "points_to_rows",
     "range_count",
     "range_mask",
-    "range_rows",
     "ranges_rows",
-    "read_packed_rows",
     "read_pieces",
     "rows_to_points",
     "shuffle",
     "take",
     "total",
-    "unpack_blosclz",
-    "unpack_lz4",
     "unshuffle",
 ]

@@ -45,13 +45,6 @@ def bits_count(bits: Readable, n_rows: int, /) -> int:
     return int(np.count_nonzero(_open(bits, n_rows)))
 
 
-def bits_rows(bits: Readable, n_rows: int, base: int, out: Readable, /) -> int:
-    """Numbers (int64, the first row is `base`) of the rows that have their bit, and how many there are."""
-    truth, made = _open(bits, n_rows), open_kind(out, "out", "i8", writable=True)
-    check_base(base, n_rows)
-    return put_rows(np.flatnonzero(truth) + base, made)
-
-
 def bits_range_count(bits: Readable, n_rows: int, /) -> int:
     """How many ranges of rows the bits make."""
     return len(_edges(_open(bits, n_rows))) // 2

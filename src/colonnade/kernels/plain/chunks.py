@@ -1,8 +1,4 @@
-"""NumPy form: several chunks in one call. The fewer calls, the less threads wait for each other between them.
-
-`sizes` (int64) are the bytes of each chunk as stored, one behind the other in the source; each makes an equal share of
-the output.
-"""
+"""NumPy form: bytes of an open file from several addresses in one call."""
 
 from __future__ import annotations
 
@@ -13,56 +9,15 @@ import numpy as np
 
 from colonnade.kernels.plain.arguments import (
     Array,
-    Bytes,
     Readable,
     as_items,
-    check_apart,
     check_count,
-    check_item_size,
     open_bytes,
     open_kind,
     open_look,
-    open_values,
 )
-from colonnade.kernels.plain.filters import unshuffle
-from colonnade.kernels.plain.inflate import inflate
-from colonnade.kernels.plain.packing import HEADER, decode_scaleoffset, decode_scaleoffset_rows
 
 _FARTHEST = 2**63 - 1
-
-
-def inflate_chunks(source: Readable, sizes: Readable, out: Readable, item_size: int, /) -> None:
-    """Each chunk inflated, and what is more than one byte an item unshuffled."""
-    given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
-    check_apart(given, made)
-    check_item_size(item_size)
-    for chunk, share in _shares(given, open_kind(sizes, "sizes", "i8"), made):
-        if item_size == 1:
-            inflate(chunk, share)
-        else:
-            planes = np.empty(len(share), dtype=np.uint8)
-            inflate(chunk, planes)
-            unshuffle(planes, share, item_size)
-
-
-def decode_scaleoffset_chunks(
-    chunks: Readable, sizes: Readable, out: Readable, fill: Readable | None, decimals: int, look: Readable | None, /
-) -> bool | None:
-    """`decode_scaleoffset` of each chunk. Says whether an item is made of the bytes `look`, where these are given."""
-    made = open_values(out, "out", writable=True, any_order=True)
-    wanted = None if look is None else open_look(look, made.itemsize)
-    for chunk, share in _shares(open_bytes(chunks, "chunks"), open_kind(sizes, "sizes", "i8"), made):
-        decode_scaleoffset(chunk, share, fill, decimals)
-    return None if wanted is None else bool((made.view(wanted.dtype) == wanted).any())
-
-
-def _shares(source: Bytes, sizes: Array, out: Array) -> Iterator[tuple[Bytes, Array]]:
-    if (sizes < 0).any() or sum(sizes.tolist()) != len(source) or (len(out) % len(sizes) if len(sizes) else len(out)):
-        raise ValueError("sizes do not fit the source, or out cannot be shared by them")
-    begin, share = 0, len(out) // max(len(sizes), 1)
-    for place, size in enumerate(sizes.tolist()):
-        yield source[begin : begin + size], out[place * share : (place + 1) * share]
-        begin += size
 
 
 def read_pieces(
@@ -94,45 +49,6 @@ def _read_piece(file: int, address: int, target: memoryview) -> None:
         done += n_bytes
 
 
-def read_packed_rows(
-    file: int,
-    addresses: Readable,
-    sizes: Readable,
-    places: Readable,
-    n_items: int,
-    out: Readable,
-    fill: Readable | None,
-    decimals: int,
-    /,
-) -> None:
-    """Single rows of scale-offset chunks of `n_items` in an open file, each by the few bytes that hold it.
-
-    Of each row the address of its chunk, the bytes that this has, and its place in it (all int64).
-    """
-    made = open_values(out, "out", writable=True, any_order=True)
-    chunks = [open_kind(one, name, "i8") for one, name in ((addresses, "addresses"), (sizes, "sizes"))]
-    inside = open_kind(places, "places", "i8")
-    for one in (*chunks, made):
-        check_count(one, "out", len(inside))
-    if fill is not None and len(open_bytes(fill, "fill")) != made.itemsize:
-        raise ValueError(f"fill must have {made.itemsize} bytes")
-    for row, (address, size, place) in enumerate(zip(*(one.tolist() for one in (*chunks, inside)), strict=True)):
-        if not (0 <= place < n_items and address >= 0 and HEADER <= size <= _FARTHEST - address):
-            raise ValueError("sizes and addresses make no sense")
-        head = np.empty(HEADER, dtype=np.uint8)
-        _read_piece(file, address, head.data)
-        bits = int.from_bytes(head[:4].tobytes(), "little")
-        if bits > 8 * made.itemsize or HEADER + -(-n_items * bits // 8) > size:
-            raise ValueError("sizes and addresses make no sense")
-        begin = place // 8 * 8
-        chunk = np.empty(HEADER + -(-(place - begin + 1) * bits // 8), dtype=np.uint8)
-        chunk[:HEADER] = head
-        _read_piece(file, address + HEADER + begin * bits // 8, chunk[HEADER:].data)
-        some = np.empty(place - begin + 1, made.dtype)
-        decode_scaleoffset(chunk, some, fill, decimals)
-        made[row] = some[-1]
-
-
 def pick_rows(
     file: int, addresses: Readable, ends: Readable, places: Readable, n_items: int, item_size: int, out: Readable, /
 ) -> None:
@@ -159,37 +75,6 @@ def pick_rows(
         span = np.empty((last - first + 1) * item_size, dtype=np.uint8)
         _read_piece(file, address + first * item_size, span.data)
         rows[begin:end] = span.reshape(-1, item_size)[some - first]
-
-
-def pick_packed_rows(
-    file: int,
-    addresses: Readable,
-    sizes: Readable,
-    ends: Readable,
-    places: Readable,
-    n_items: int,
-    out: Readable,
-    fill: Readable | None,
-    decimals: int,
-    /,
-) -> None:
-    """The same of scale-offset chunks; of each also the bytes that it has. Chunks are read whole."""
-    made = open_values(out, "out", writable=True, any_order=True)
-    starts, lengths = open_kind(addresses, "addresses", "i8"), open_kind(sizes, "sizes", "i8")
-    stops, inside = open_kind(ends, "ends", "i8"), open_kind(places, "places", "i8")
-    check_count(lengths, "sizes", len(starts))
-    check_count(stops, "ends", len(starts))
-    check_count(made, "out", len(inside))
-    if fill is not None and len(open_bytes(fill, "fill")) != made.itemsize:
-        raise ValueError(f"fill must have {made.itemsize} bytes")
-    if n_items < 0:
-        raise ValueError("sizes and addresses make no sense")
-    for size, (address, begin, end) in zip(lengths.tolist(), _parts(starts, stops, inside), strict=True):
-        if address < 0 or size < HEADER or address > _FARTHEST - size:
-            raise ValueError("sizes and addresses make no sense")
-        chunk = np.empty(size, dtype=np.uint8)
-        _read_piece(file, address, chunk.data)
-        decode_scaleoffset_rows(chunk, n_items, inside[begin:end], made[begin:end], fill, decimals)
 
 
 def _parts(addresses: Array, ends: Array, places: Array) -> Iterator[tuple[int, int, int]]:

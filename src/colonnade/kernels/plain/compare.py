@@ -1,4 +1,4 @@
-"""NumPy form: values compared, and masks."""
+"""NumPy form: values compared; masks, and ranges of rows."""
 
 from __future__ import annotations
 
@@ -33,21 +33,6 @@ def range_mask(
     _put_mask(truth, out)
 
 
-def range_rows(
-    values: Readable,
-    low: float | None,
-    high: float | None,
-    low_open: bool,
-    high_open: bool,
-    base: int,
-    out: Readable,
-    /,
-) -> int:
-    """Numbers (int64, the first row is `base`) of the rows between the bounds, and how many there are."""
-    given = open_values(values, "values")
-    return _put_rows(_in_range(given, low, high, low_open, high_open), base, out)
-
-
 def range_count(values: Readable, low: float | None, high: float | None, low_open: bool, high_open: bool, /) -> int:
     """How many values lie between the bounds."""
     return int(_in_range(open_values(values, "values"), low, high, low_open, high_open).sum())
@@ -58,69 +43,10 @@ def among_mask(values: Readable, wanted: Readable, out: Readable, /) -> None:
     _put_mask(_among(values, wanted), out)
 
 
-def among_rows(values: Readable, wanted: Readable, base: int, out: Readable, /) -> int:
-    """Numbers of the rows whose value is one of `wanted`."""
-    return _put_rows(_among(values, wanted), base, out)
-
-
-def among_count(values: Readable, wanted: Readable, /) -> int:
-    """How many values are among `wanted`."""
-    return int(_among(values, wanted).sum())
-
-
-def item_mask(source: Readable, item: Readable, out: Readable, /) -> None:
-    """1 where the bytes of an item are those of `item`, such as a fill."""
-    given, wanted, made = open_bytes(source, "source"), open_bytes(item, "item"), open_mask(out, "out", writable=True)
-    if not len(wanted):
-        raise ValueError("item is empty")
-    if len(given) != len(made) * len(wanted):
-        raise ValueError(f"source has {len(given)} bytes, expected {len(made)} items of {len(wanted)}")
-    made[...] = (given.reshape(-1, len(wanted)) == wanted).all(axis=1)
-
-
 def has_item(source: Readable, item: Readable, /) -> bool:
     """Whether the bytes of an item (of 1, 2, 4 or 8) are those of `item`."""
     wanted = open_look(item)
     return bool((as_items(open_bytes(source, "source"), "source", wanted) == wanted).any())
-
-
-def nan_mask(values: Readable, out: Readable, /) -> None:
-    """1 where a value is NaN."""
-    given = open_values(values, "values")
-    _put_mask(given != given, out)  # noqa: PLR0124
-
-
-def mask_and(a: Readable, b: Readable, out: Readable, /) -> None:
-    """1 where both are true."""
-    first, second, made = open_mask(a, "a"), open_mask(b, "b"), open_mask(out, "out", writable=True)
-    check_count(second, "b", len(first))
-    check_count(made, "out", len(first))
-    made[...] = (first != 0) & (second != 0)
-
-
-def mask_or(a: Readable, b: Readable, out: Readable, /) -> None:
-    """1 where one is true."""
-    first, second, made = open_mask(a, "a"), open_mask(b, "b"), open_mask(out, "out", writable=True)
-    check_count(second, "b", len(first))
-    check_count(made, "out", len(first))
-    made[...] = (first != 0) | (second != 0)
-
-
-def mask_not(a: Readable, out: Readable, /) -> None:
-    """1 where it is not true."""
-    first, made = open_mask(a, "a"), open_mask(out, "out", writable=True)
-    check_count(made, "out", len(first))
-    made[...] = first == 0
-
-
-def mask_count(mask: Readable, /) -> int:
-    """How many rows are true."""
-    return int(np.count_nonzero(open_mask(mask, "mask")))
-
-
-def mask_rows(mask: Readable, base: int, out: Readable, /) -> int:
-    """Numbers of the true rows, and how many there are."""
-    return _put_rows(open_mask(mask, "mask") != 0, base, out)
 
 
 def mask_edges(mask: Readable, base: int, out: Readable, /) -> int:
@@ -140,22 +66,6 @@ def ranges_rows(starts: Readable, stops: Readable, out: Readable, /) -> None:
         raise ValueError(f"starts and stops are no ranges of {len(made)} rows")
     lengths = ends - begins
     made[...] = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(made))
-
-
-def mask_bits(mask: Readable, out: Readable, /) -> None:
-    """A bit a row, the lowest first, as Arrow's validity."""
-    given, made = open_mask(mask, "mask"), open_bytes(out, "out", writable=True)
-    if len(made) != -(-len(given) // 8):
-        raise ValueError(f"out has {len(made)} bytes, expected {-(-len(given) // 8)}")
-    made[...] = np.packbits(given != 0, bitorder="little")
-
-
-def bits_mask(bits: Readable, out: Readable, /) -> None:
-    """Undo `mask_bits`: as many rows as `out` has."""
-    given, made = open_bytes(bits, "bits"), open_mask(out, "out", writable=True)
-    if -(-len(made) // 8) > len(given):
-        raise ValueError(f"bits has {len(given)} bytes, too few for {len(made)} rows")
-    made[...] = np.unpackbits(given, count=len(made), bitorder="little")
 
 
 def _in_range(given: Array, low: float | None, high: float | None, low_open: bool, high_open: bool) -> Truth:
@@ -198,9 +108,3 @@ def _put_mask(truth: Truth, out: Readable) -> None:
     made = open_mask(out, "out", writable=True)
     check_count(made, "out", len(truth))
     made[...] = truth
-
-
-def _put_rows(truth: Truth, base: int, out: Readable) -> int:
-    made = open_kind(out, "out", "i8", writable=True)
-    check_base(base, len(truth))
-    return put_rows(np.flatnonzero(truth) + base, made)

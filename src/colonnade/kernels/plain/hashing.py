@@ -50,7 +50,7 @@ def bloom_add_items(source: Readable, item_size: int, present: Readable | None, 
     """Set the k bits of each item (of those that are present) in a filter of 8 times its bytes."""
     rows = _open_items(source, item_size)
     kept = _open_present(present, len(rows))
-    bits = _open_filter(filter, k, writable=True)
+    bits = _open_filter(filter, k)
     _set(bits, _places(rows[kept], k, len(bits)))
 
 
@@ -58,28 +58,10 @@ def bloom_add_strings(offsets: Readable, data: Readable, present: Readable | Non
     """The same for strings between Arrow's offsets."""
     ends, given = open_offsets(offsets), open_bytes(data, "data")
     kept = _open_present(present, len(ends) - 1)
-    bits = _open_filter(filter, k, writable=True)
+    bits = _open_filter(filter, k)
     check_offsets(ends, len(given))
     for places, rows in _by_length(ends, given):
         _set(bits, _places(rows[kept[places]], k, len(bits)))
-
-
-def bloom_test_items(source: Readable, item_size: int, k: int, filter: Readable, out: Readable, /) -> None:  # noqa: A002
-    """1 where a filter has all k bits of an item: it may be in; 0 where it is not."""
-    rows = _open_items(source, item_size)
-    bits, made = _open_filter(filter, k), open_mask(out, "out", writable=True)
-    check_count(made, "out", len(rows))
-    made[...] = _has(bits, _places(rows, k, len(bits)))
-
-
-def bloom_test_strings(offsets: Readable, data: Readable, k: int, filter: Readable, out: Readable, /) -> None:  # noqa: A002
-    """The same for strings between Arrow's offsets."""
-    ends, given = open_offsets(offsets), open_bytes(data, "data")
-    bits, made = _open_filter(filter, k), open_mask(out, "out", writable=True)
-    check_count(made, "out", len(ends) - 1)
-    check_offsets(ends, len(given))
-    for places, rows in _by_length(ends, given):
-        made[places] = _has(bits, _places(rows, k, len(bits)))
 
 
 def _open_items(source: Readable, item_size: int) -> Bytes:
@@ -106,8 +88,8 @@ def _open_present(present: Readable | None, count: int) -> Array:
     return np.asarray(mask != 0)
 
 
-def _open_filter(filter_: Readable, k: int, writable: bool = False) -> Bytes:
-    bits = open_bytes(filter_, "filter", writable)
+def _open_filter(filter_: Readable, k: int) -> Bytes:
+    bits = open_bytes(filter_, "filter", writable=True)
     if not len(bits) or not 1 <= k <= MOST_HASHES:
         raise ValueError(f"a filter has at least a byte, and 1 to {MOST_HASHES} hashes: not {len(bits)} and {k}")
     return bits

@@ -1,6 +1,6 @@
-"""NumPy form: numbers packed into the bits they need, as HDF5's scale-offset (filter 6) and n-bit (filter 5) do.
+"""NumPy form: numbers packed into the bits they need, as HDF5's scale-offset (filter 6) does.
 
-Both pack without gaps, the highest bit of each number first. The head of a scale-offset chunk:
+They are packed without gaps, the highest bit of each number first. The head of a chunk:
 
 | byte | what |
 | --- | --- |
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.kernels.plain.arguments import Array, Bytes, Readable, check_count, open_bytes, open_kind, open_values
+from colonnade.kernels.plain.arguments import Array, Bytes, Readable, open_bytes, open_values
 
 HEADER = 21
 
@@ -28,22 +28,10 @@ def decode_scaleoffset(chunk: Readable, out: Readable, fill: Readable | None, de
     filter that was told as many bits as the type has stores elements as they are, without a head: not for this.)
     """
     made = open_values(out, "out", writable=True, any_order=True)
-    made[...] = _decode(open_bytes(chunk, "chunk"), len(made), None, made.dtype, fill, decimals)
+    made[...] = _decode(open_bytes(chunk, "chunk"), len(made), made.dtype, fill, decimals)
 
 
-def decode_scaleoffset_rows(
-    chunk: Readable, n_items: int, rows: Readable, out: Readable, fill: Readable | None, decimals: int, /
-) -> None:
-    """The same for the rows (int64) of a chunk of `n_items` alone; the others are not decoded."""
-    if n_items < 0:
-        raise ValueError(f"n_items is {n_items}, expected at least 0")
-    made = open_values(out, "out", writable=True, any_order=True)
-    places = open_kind(rows, "rows", "i8")
-    check_count(made, "out", len(places))
-    made[...] = _decode(open_bytes(chunk, "chunk"), n_items, places, made.dtype, fill, decimals)
-
-
-def _decode(chunk: Bytes, n: int, places: Array | None, dtype: Any, fill: Readable | None, decimals: int) -> Array:
+def _decode(chunk: Bytes, n: int, dtype: Any, fill: Readable | None, decimals: int) -> Array:
     native = dtype.newbyteorder("=")
     if len(chunk) < HEADER:
         raise ValueError(f"chunk has {len(chunk)} bytes, fewer than its header")
@@ -55,16 +43,11 @@ def _decode(chunk: Bytes, n: int, places: Array | None, dtype: Any, fill: Readab
     mark = None if fill is None else open_bytes(fill, "fill")
     if mark is not None and len(mark) != native.itemsize:
         raise ValueError(f"fill must have {native.itemsize} bytes")
-    if places is None:
-        places = np.arange(n)
-    wrong = (places < 0) | (places >= n)
-    if wrong.any():
-        raise ValueError(f"rows names a row at place {int(np.argmax(wrong))} that is not among the {n}")
     if bits == 8 * native.itemsize:
-        found: Array = data[: n * native.itemsize].view(native.newbyteorder("<"))[places]
+        found: Array = data[: n * native.itemsize].view(native.newbyteorder("<"))
         return found
     minimum = chunk[5 : 5 + min(int(chunk[4]), 8)].tobytes().ljust(8, b"\0")[: native.itemsize]
-    numbers = _unpack(data, bits, places)
+    numbers = _unpack(data, bits, n)
     values = _scale(numbers, minimum, native, decimals)
     if mark is not None:
         values[numbers == (1 << bits) - 1] = mark.view(native)[0]
@@ -94,13 +77,11 @@ def _check_bits(data: Bytes, n: int, bits: int) -> None:
         raise ValueError(f"chunk has {len(data)} bytes of numbers, too few for {n} of {bits} bits")
 
 
-def _unpack(data: Bytes, bits: int, places: Array) -> Array:
-    """The numbers at these places, a bit of each at a time."""
-    numbers: Array = np.zeros(len(places), dtype=np.uint64)
-    if bits == 0 or not len(places):
-        return numbers
+def _unpack(data: Bytes, bits: int, n: int) -> Array:
+    """The first n numbers, a bit of each at a time."""
+    numbers: Array = np.zeros(n, dtype=np.uint64)
     one, seven = np.uint64(1), np.uint64(7)
-    first = places.astype(np.uint64) * np.uint64(bits)
+    first = np.arange(n, dtype=np.uint64) * np.uint64(bits)
     for bit in range(bits):
         at = first + np.uint64(bit)
         byte = data[(at >> np.uint64(3)).astype(np.int64)].astype(np.uint64)
@@ -145,19 +126,3 @@ def _pack(numbers: Array, bits: int) -> Bytes:
         return np.empty(0, dtype=np.uint8)
     steps = np.arange(bits - 1, -1, -1, dtype=np.uint64)
     return np.packbits((numbers[:, None] >> steps & np.uint64(1)).astype(np.uint8))
-
-
-def decode_nbit(
-    chunk: Readable, out: Readable, item_size: int, precision: int, offset: int, big_endian: bool, /
-) -> None:
-    """Undo n-bit of atomic elements: `precision` bits put at bit `offset` of each element of 1, 2, 4 or 8 bytes, the
-    others 0 (a sign is not extended)."""
-    data, made = open_bytes(chunk, "chunk"), open_bytes(out, "out", writable=True)
-    if item_size not in (1, 2, 4, 8) or len(made) % item_size:
-        raise ValueError(f"out has {len(made)} bytes, no whole number of items of {item_size}")
-    if precision < 1 or offset < 0 or precision + offset > 8 * item_size:
-        raise ValueError(f"{precision} bits from bit {offset} on do not lie in {item_size} bytes")
-    n = len(made) // item_size
-    _check_bits(data, n, precision)
-    numbers = _unpack(data, precision, np.arange(n)) << np.uint64(offset)
-    made[...] = numbers.astype(f"{'>' if big_endian else '<'}u{item_size}").view(np.uint8)

@@ -1,4 +1,4 @@
-"""NumPy form: fixed-length strings to Arrow and back; text checked."""
+"""NumPy form: fixed-length strings to Arrow; text checked."""
 
 from __future__ import annotations
 
@@ -49,31 +49,6 @@ def fixed_to_arrow(
     size = int(whole[-1])
     made[:size] = rows[np.arange(width) < lengths[:, None]]
     return size, _first_bad(ends, made, check, left_out)
-
-
-def arrow_to_fixed(
-    offsets: Readable, data: Readable, width: int, padding: int, missing: Readable | None, out: Readable, /
-) -> int:
-    """Strings padded to `width`, missing rows empty: the first row that is too long, or -1. A terminated string
-    needs a byte for its NUL."""
-    ends, given, made = open_offsets(offsets), open_bytes(data, "data"), open_bytes(out, "out", True)
-    _check_code(padding, "padding")
-    n = len(ends) - 1
-    left_out = open_optional_mask(missing, "missing", n)
-    if width < 1 or len(made) != n * width:
-        raise ValueError(f"out has {len(made)} bytes, expected {n} strings of {width}")
-    lengths = np.where(left_out, 0, np.diff(ends.astype(np.int64)))
-    too_long = np.flatnonzero(lengths > (width - 1 if padding == TERMINATED else width))
-    n_checked = int(too_long[0]) + 1 if len(too_long) else n
-    check_offsets(ends[: n_checked + 1], len(given))
-    if len(too_long):
-        return int(too_long[0])
-    rows = made.reshape(n, width)
-    rows[...] = ord(" ") if padding == SPACES else 0
-    inside = np.arange(width) < lengths[:, None]
-    places = ends[:-1].astype(np.int64)[:, None] + np.arange(width)
-    rows[inside] = given[places[inside]]
-    return -1
 
 
 def check_text(offsets: Readable, data: Readable, check: int, missing: Readable | None, /) -> int:

@@ -1,4 +1,4 @@
-"""NumPy form: HDF5's global heap to Arrow.
+"""What the kernels of HDF5's global heap compute, which exist in C only: strings of the heap to Arrow.
 
 A caller reads the collections that a chunk's references name into one buffer `heap` (or maps the file: then the places
 of the collections are their addresses), and keeps it for the next chunk. Then, with one place and one address a
