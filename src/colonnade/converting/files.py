@@ -20,7 +20,7 @@ from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.copying import copy_file
 from colonnade.h5.links import address, children, is_shared, join_path, open_group
-from colonnade.layouts import BASIC_COLUMNS, DIRECTORY_GROUP, located
+from colonnade.layouts import located, new_directory
 from colonnade.model import Progress
 from colonnade.sparse.moving import MovingArrays
 from colonnade.sparse.opened import OpenFile
@@ -114,11 +114,12 @@ def _into_directory(source: File, target: Path, options: dict[str, Any], progres
     draft = draft_artifactdb(table, **options)
     if target.exists() and not target.is_dir():
         raise UsageError(f"{target} is a file; directory=True makes a directory: choose another path")
+    place, path = new_directory("artifactdb", target)
     target.mkdir(parents=True, exist_ok=True)
-    with open_file(target / BASIC_COLUMNS, "w") as file:
-        draft.write(file, f"/{DIRECTORY_GROUP}", progress)
+    with open_file(place, "w") as file:
+        draft.write(file, path, progress)
         indexes = indexes_of(table)
-        notes = indexes.build(file, f"/{DIRECTORY_GROUP}", draft.names)
+        notes = indexes.build(file, path, draft.names)
     return Converted("artifactdb", [table.path], indexes=indexes.built, notes=notes)
 
 
@@ -212,7 +213,7 @@ class _Conversion:
 def _refuse_what_would_be_lost(table: Table) -> None:
     """Refuse a table whose group holds other objects, or has a second name: neither would be copied."""
     group, path = table._group, table.path
-    foreign = sorted(child.name for child in children(group) if child.name not in table._layout.own_objects(group))
+    foreign = sorted(child.name for child in children(group) if child.name not in table._layout.edit.own_objects(group))
     if foreign:
         where = ", ".join(join_path(path, name) for name in foreign[:5])
         raise UsageError(f"{where}: in the group of a table, but no part of it: move it elsewhere first", path=path)
