@@ -101,3 +101,14 @@ def test_chains_of_modules_stay_short() -> None:
     """At most six modules deep inside a room. Rooms with longer chains are named here; they may only become shorter."""
     deep = {room: architecture.longest_chain(room) for room in architecture.room_sizes()}
     assert {room: n for room, n in deep.items() if n > 6} == TOO_DEEP
+
+
+# Files above layouts/ that name a layout: connect/anndata.py means the package. converting/ is to ask the layouts instead.
+NAMES_A_LAYOUT = {"connect/anndata.py"} | {
+    f"converting/{name}.py" for name in ("artifactdb", "draft", "files", "indexes", "rows")
+}
+
+
+def test_nothing_above_the_layouts_names_one() -> None:
+    """A layout is reached through the contract; its name is only a default of the public functions."""
+    assert set(architecture.files_naming_layouts()) == NAMES_A_LAYOUT
