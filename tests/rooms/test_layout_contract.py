@@ -79,3 +79,19 @@ def test_a_layout_without_sidecars_has_no_directories(file: Path, tmp_path: Path
     with pytest.raises(UsageError, match="directory"):
         cn.write(tmp_path / "folder", {"x": [1]}, layout="toy", directory=True)
     assert not (tmp_path / "folder").exists()
+
+
+def test_its_tables_can_be_converted(file: Path, tmp_path: Path) -> None:
+    with h5py.File(file, "r+") as h5:
+        h5["runs/events"].attrs["run"] = 7
+        h5["runs/events/energy"].attrs["units"] = "MeV"
+    done = cn.convert(file, tmp_path / "new.h5", layout="hep001")
+    assert done.tables == ["/runs/events"]
+    with cn.open(tmp_path / "new.h5") as opened:
+        table = opened["runs/events"]
+        assert (table.layout, table.attrs["run"], table["energy"].units) == ("hep001", 7, "MeV")
+        assert table.to_arrow().equals(cn.read(file, "runs/events"))
+        h5 = opened.h5
+        assert list(h5["runs/events"]) == ["energy", "id"]
+    with pytest.raises(UnsupportedError, match="cannot write tables of layout 'toy'"):
+        cn.convert(tmp_path / "new.h5", tmp_path / "back.h5", layout="toy")

@@ -350,7 +350,7 @@ class Place:
                 f"there is a table at {self._path} already: choose another name, or mode='replace' or 'append'",
                 path=self._path,
             )
-        own = layout.edit.own_objects(group) if layout is not None else set()
+        own = layout.own_objects(group) if layout is not None else set()
         foreign = {child.name for child in children(group)} - own
         for name in self._draft.names if self._draft.layout.names_are_links else ():
             if name in foreign:

@@ -7,6 +7,7 @@
 | `Edit` | `write` | to change the rows and columns of tables |
 | `IndexHome` | `search` | to search with indexes, and to build them |
 | `Rules` | `rules` | to check and fix tables |
+| `Conversion` (a class) | `convert` | only if the defaults do not suit: to convert from and into the layout |
 | `Sidecars` | `sidecars` | only if files next to the HDF5 file belong to a table |
 
 A layout without `Create` cannot be the layout of a new table; one without `Edit` is read-only; one without `Rules` is
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn
     from colonnade.errors import ColonnadeError
     from colonnade.h5.links import Child
+    from colonnade.layouts.conversion import Conversion
     from colonnade.layouts.index_home import IndexPlan, PlacedIndex
 
 Broken = tuple[str, Breach]
@@ -265,6 +267,7 @@ class Layout:
     load_edit: Callable[[], Edit] | None = None
     load_rules: Callable[[], Rules] | None = None
     load_sidecars: Callable[[], Sidecars] | None = None
+    load_conversion: Callable[[], Conversion] | None = None
     check_lengths: Callable[[Any, str], None] = _keep_lengths
     group_attributes: tuple[str, ...] = ()  # reserved: set by the layout only
     column_attributes: tuple[str, ...] = ()
@@ -304,6 +307,15 @@ class Layout:
             )
         return self.load_edit()
 
+    def own_objects(self, group: Any) -> set[str]:
+        """The names of the objects in a table's group that belong to the table."""
+        if self.load_edit is not None:
+            return self.edit.own_objects(group)
+        from colonnade.layouts.index_home import HOME
+
+        members = self.describe(group, "/").members
+        return {HOME, *self.parts, *((column.link or column.name).split("/")[0] for column in members)}
+
     @property
     def indexes(self) -> IndexHome:
         return self.load_indexes()
@@ -311,6 +323,15 @@ class Layout:
     @property
     def rules(self) -> Rules | None:
         return None if self.load_rules is None else self.load_rules()
+
+    @property
+    def conversion(self) -> Conversion:
+        """What converts tables from and into this layout."""
+        if self.load_conversion is not None:
+            return self.load_conversion()
+        from colonnade.layouts.conversion import Conversion
+
+        return Conversion(self.group_attributes, self.column_attributes)
 
     @property
     def sidecars(self) -> Sidecars | None:

@@ -1,9 +1,14 @@
 """The data frames of AnnData (encoding-type "dataframe", 0.2.0 and 0.1.0) as tables."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from colonnade.layouts.anndata import describe, names
 from colonnade.layouts.contract import Create, Edit, IndexHome, Layout, Rules, refuse_version
+
+if TYPE_CHECKING:
+    from colonnade.layouts.conversion import Conversion
 
 __all__ = ["LAYOUT"]
 
@@ -39,6 +44,12 @@ def _check_lengths(root: Any, table: str) -> None:
     check_axes(root, table)
 
 
+def _conversion() -> Conversion:
+    from colonnade.layouts.anndata.convert import CONVERSION
+
+    return CONVERSION
+
+
 LAYOUT = Layout(
     name="anndata",
     reading=describe,
@@ -46,6 +57,7 @@ LAYOUT = Layout(
     load_edit=_edit,
     load_indexes=_indexes,
     load_rules=_rules,
+    load_conversion=_conversion,
     check_lengths=_check_lengths,
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,

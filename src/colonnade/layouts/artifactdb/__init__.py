@@ -1,7 +1,14 @@
 """Data frames of ArtifactDB in all their generations; docs/decisions.md lists where we differ from others."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from colonnade.layouts.artifactdb import describe, names
 from colonnade.layouts.contract import Create, Edit, IndexHome, Layout, Rules, Sidecars
+
+if TYPE_CHECKING:
+    from colonnade.layouts.conversion import Conversion
 
 __all__ = ["LAYOUT"]
 
@@ -36,6 +43,12 @@ def _sidecars() -> Sidecars:
     return sidecars
 
 
+def _conversion() -> Conversion:
+    from colonnade.layouts.artifactdb.convert import CONVERSION
+
+    return CONVERSION
+
+
 LAYOUT = Layout(
     name="artifactdb",
     reading=describe,
@@ -43,6 +56,7 @@ LAYOUT = Layout(
     load_edit=_edit,
     load_indexes=_indexes,
     load_rules=_rules,
+    load_conversion=_conversion,
     load_sidecars=_sidecars,
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,

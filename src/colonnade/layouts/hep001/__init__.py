@@ -1,7 +1,14 @@
 """HEP001, revision of April 2026 (VERSION "1.0"): a table is a group, a column is a dataset."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from colonnade.layouts.contract import Create, Edit, IndexHome, Layout, Rules, refuse_version
 from colonnade.layouts.hep001 import describe, names
+
+if TYPE_CHECKING:
+    from colonnade.layouts.conversion import Conversion
 
 __all__ = ["LAYOUT"]
 
@@ -31,6 +38,12 @@ def _rules() -> Rules:
     return rules
 
 
+def _conversion() -> Conversion:
+    from colonnade.layouts.hep001.convert import CONVERSION
+
+    return CONVERSION
+
+
 LAYOUT = Layout(
     name="hep001",
     reading=describe,
@@ -38,6 +51,7 @@ LAYOUT = Layout(
     load_edit=_edit,
     load_indexes=_indexes,
     load_rules=_rules,
+    load_conversion=_conversion,
     group_attributes=names.GROUP_ATTRIBUTES,
     column_attributes=names.COLUMN_ATTRIBUTES,
     keeps_texts=True,
