@@ -122,6 +122,35 @@ def _is_other_layout(path: Path, below: list[str]) -> bool:
     return bool(below) and below[0] != _layout_of(path) and (SOURCE / "layouts" / below[0]).is_dir()
 
 
+def layout_names() -> set[str]:
+    """The names of the layouts, which are the names of their folders."""
+    return {path.parent.name for path in (SOURCE / "layouts").glob("*/__init__.py")}
+
+
+def files_naming_layouts() -> list[str]:
+    """The files above the layouts that import from the folder of a layout, or compare with its name."""
+    floor = place_of("layouts")
+    above = [path for path in source_files() if room_of(path) != "__init__" and place_of(room_of(path)) > floor]
+    return [str(path.relative_to(SOURCE)) for path in above if _names_layout(path)]
+
+
+def _names_layout(path: Path) -> bool:
+    """Whether a file imports from a layout's folder, or has a layout's name in a comparison or as a key."""
+    layouts = layout_names()
+    if any(name.split(".")[:2] == ["colonnade", "layouts"] and name.split(".")[2:3] and name.split(".")[2] in layouts
+           for name in imported(path)):  # fmt: skip
+        return True
+    for node in ast.walk(parsed(path)):
+        compared = (
+            [node.left, *node.comparators] if isinstance(node, ast.Compare)
+            else [key for key in node.keys if key is not None] if isinstance(node, ast.Dict)
+            else []
+        )  # fmt: skip
+        if any(isinstance(part, ast.Constant) and part.value in layouts for part in compared):
+            return True
+    return False
+
+
 def drawn_floors() -> list[tuple[str, list[str]]]:
     """The floors as the drawing at the head of ARCHITECTURE.md shows them, from the ground up."""
     drawing = PAGE.read_text().split("```")[1]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from colonnade.layouts.checks import CHECKS as ALL_CHECKS
+from colonnade.checking import layout_rules
 from colonnade.model import Rule
 from colonnade.sparse.verify import RULES as SPARSE_RULES
 from tools.types_page import table
@@ -20,9 +20,7 @@ from tools.types_page import table
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "checking.md"
 KIT = ROOT / "tests" / "conformance"
-CHECKS = ALL_CHECKS["hep001"]
-ANNDATA = ALL_CHECKS["anndata"]
-ARTIFACTDB = ALL_CHECKS["artifactdb"]
+HEP001, ANNDATA, ARTIFACTDB = (layout_rules()[name] for name in ("hep001", "anndata", "artifactdb"))
 
 HEAD = """# Checking files
 
@@ -121,7 +119,7 @@ def plain_rows(rules: Sequence[Rule], kit: Path) -> list[list[str]]:
 
 def rule_rows(files: list[dict[str, Any]]) -> list[list[str]]:
     rows = []
-    for rule in CHECKS.rules:
+    for rule in HEP001.RULES:
         own = [entry for entry in files if entry["rule"] == rule.id and entry["expected"]]
         fixable = {entry["fixable"] for entry in own}
         mends = "yes" if fixable == {True} else "no" if fixable == {False} else "some"
@@ -133,12 +131,12 @@ def page_text() -> str:
     """The text of docs/checking.md."""
     files = json.loads((KIT / "manifest.json").read_text())["files"]
     rules = table(["rule", "HEP001", "requires", "found as", "deep", "`fix`"], rule_rows(files))
-    not_shown = {number: why for checks in ALL_CHECKS.values() for number, why in checks.not_shown.items()}
+    not_shown = {number: why for rules in layout_rules().values() for number, why in rules.NOT_SHOWN.items()}
     others = table(["id", "why"], [[number, why] for number, why in not_shown.items()])
     sparse = table(["rule", "requires", "found as", "deep"], [_sparse_row(rule) for rule in SPARSE_RULES.values()])
     head = ["requires", "found as", "deep"]
-    elements = table(["rule", "AnnData", *head], plain_rows(ANNDATA.rules, KIT / "anndata"))
-    frames = table(["rule", "ArtifactDB", *head], plain_rows(ARTIFACTDB.rules, KIT / "artifactdb"))
+    elements = table(["rule", "AnnData", *head], plain_rows(ANNDATA.RULES, KIT / "anndata"))
+    frames = table(["rule", "ArtifactDB", *head], plain_rows(ARTIFACTDB.RULES, KIT / "artifactdb"))
     return HEAD + rules + ELEMENTS + elements + FRAMES + frames + SPARSE + sparse + MIDDLE + others
 
 

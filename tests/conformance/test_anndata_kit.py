@@ -15,9 +15,9 @@ import pytest
 
 import colonnade as cn
 from colonnade.anndata import read
+from colonnade.checking import layout_rules
 from colonnade.h5 import nodes
 from colonnade.layouts.anndata import names, rules, rules_values
-from colonnade.layouts.checks import CHECKS
 from tests.conformance.anndata import make
 from tests.conformance.test_kit import check_said, content, expected, is_needed, places
 from tests.generated import generated
@@ -27,7 +27,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "anndata"
 MANIFEST = json.loads((FOLDER / "manifest.json").read_text())
 FILES: list[dict[str, Any]] = MANIFEST["files"]
 IDS = [Path(entry["file"]).stem for entry in FILES]
-RULES = CHECKS["anndata"].rules
+RULES = layout_rules()["anndata"].RULES
 every_file = pytest.mark.parametrize("entry", FILES, ids=IDS)
 
 

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 import colonnade as cn
+from colonnade.checking import layout_rules
 from colonnade.cli import main
+from colonnade.layouts import located
 from colonnade.layouts.artifactdb import rules
-from colonnade.layouts.artifactdb.metadata import located
-from colonnade.layouts.checks import CHECKS
 from tests.conformance.artifactdb import make
 from tests.conformance.test_kit import check_said, content, expected, is_needed, places
 
@@ -24,12 +24,12 @@ FOLDER = Path(__file__).parent / "artifactdb"
 MANIFEST = json.loads((FOLDER / "manifest.json").read_text())
 FILES: list[dict[str, Any]] = MANIFEST["files"]
 IDS = [entry["file"].split("/")[1] for entry in FILES]
-RULES = CHECKS["artifactdb"].rules
+RULES = layout_rules()["artifactdb"].RULES
 every_case = pytest.mark.parametrize("entry", FILES, ids=IDS)
 
 
 def test_every_rule_has_a_pair_and_every_case_a_rule() -> None:
-    others = {rule.id for name, checks in CHECKS.items() if name != "artifactdb" for rule in checks.rules}
+    others = {rule.id for name, rules in layout_rules().items() if name != "artifactdb" for rule in rules.RULES}
     numbers = [rule.id for rule in RULES]
     assert len(set(numbers)) == len(numbers)
     assert not others & set(numbers)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
@@ -24,7 +25,7 @@ from colonnade.columns.mapping import TEXT
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.h5.datasets import describe_dataset
-from colonnade.layouts import HEP001, LAYOUTS
+from colonnade.layouts import LAYOUTS
 from colonnade.layouts.hep001 import seen
 from colonnade.model import CategoriesInfo, ColumnInfo, TableInfo
 
@@ -225,17 +226,20 @@ def write_kept(path: Path, columns: list[KeptColumn], n_rows: int = N_ROWS) -> N
 def kept_layout(monkeypatch: pytest.MonkeyPatch, columns: list[KeptColumn]) -> None:
     """Have the layout hep001 describe datasets of these names as such columns."""
     named = {column.name: column for column in columns}
+    hep001 = LAYOUTS["hep001"]
 
     def describe(group: Any, path: str) -> TableInfo:
-        info = HEP001.describe(group, path)
+        info = hep001.describe(group, path)
         changed = tuple(replace(c, **named[c.name].changes) if c.name in named else c for c in info.columns)
         return replace(info, columns=changed, problems=())
 
     def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
-        dataset, beside = HEP001.open_column(group, replace(column, categories=None))
+        dataset, beside = hep001.open_column(group, replace(column, categories=None))
         if column.name in named:
             beside = named[column.name].opened(h5py.Group(group)["/apart"])
         return dataset, beside
 
     monkeypatch.setattr(seen, "describe", describe)
-    monkeypatch.setitem(LAYOUTS, "hep001", replace(HEP001, describe=describe, open_column=open_column))
+    parts = {"is_table": hep001.is_table, "unread_attributes": hep001.reading.unread_attributes}
+    reading = SimpleNamespace(describe=describe, open_column=open_column, **parts)
+    monkeypatch.setitem(LAYOUTS, "hep001", replace(hep001, reading=reading))

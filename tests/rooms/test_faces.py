@@ -17,8 +17,8 @@ from anndata.experimental import read_elem_lazy
 from anndata.io import read_elem, write_elem
 
 import colonnade as cn
-from colonnade.edit import anndata_view as faces
 from colonnade.errors import DataError, UsageError
+from colonnade.layouts import anndata_view as faces
 from tests.rooms.test_anndata_tables import N, frame
 
 

@@ -3,7 +3,7 @@
 `check` runs the rules, `fix` plans and applies repairs. The layouts define the rules and the repairs.
 """
 
-from colonnade.checking.check import ALL_RULES, RULES, Check, Checked, Findings, not_hdf5, not_located
+from colonnade.checking.check import ALL_RULES, RULES, Check, Checked, Findings, layout_rules, not_hdf5, not_located
 from colonnade.checking.fix import Mended, mend_file, plan_repairs
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Checked",
     "Findings",
     "Mended",
+    "layout_rules",
     "mend_file",
     "not_hdf5",
     "not_located",

@@ -17,14 +17,14 @@ import pyarrow as pa
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.dataclass import dataclass
-from colonnade.edit.anndata_differences import face_differences
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, CorruptError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
 from colonnade.h5.links import children, join_path, open_dataset, open_group, walk_groups
-from colonnade.layouts import Layout, layout_of
-from colonnade.layouts.checks import CHECKS, Generation, SeenTable, document_breaches
+from colonnade.layouts import LAYOUTS, Layout, layout_of
+from colonnade.layouts.anndata_differences import face_differences
+from colonnade.layouts.contract import Rules, SeenTable
 from colonnade.model import Breach, ColumnInfo, Finding, Progress, Rule
 from colonnade.pager.receipts import Receipts
 from colonnade.sparse import verify_sparse
@@ -33,7 +33,21 @@ from colonnade.sparse.verify import RULES as SPARSE_RULES
 Found = TypeVar("Found")
 _UNREADABLE = (*BROKEN, ColonnadeError, MemoryError)
 _RANKS = {"error": 0, "warning": 1, "note": 2}
-RULES: dict[str, Rule] = {rule.id: rule for checks in CHECKS.values() for rule in checks.rules}
+
+
+def layout_rules() -> dict[str, Rules]:
+    """What checks the tables of each layout that has rules."""
+    return {name: rules for name, layout in LAYOUTS.items() if (rules := layout.rules) is not None}
+
+
+def rules_of(layout: Layout) -> Rules:
+    """What checks the tables of a layout, which has rules."""
+    rules = layout.rules
+    assert rules is not None  # tables of layouts without rules are counted, not checked
+    return rules
+
+
+RULES: dict[str, Rule] = {rule.id: rule for rules in layout_rules().values() for rule in rules.RULES}
 ALL_RULES: dict[str, Rule] = {**RULES, **SPARSE_RULES}
 
 
@@ -80,16 +94,12 @@ def not_hdf5(error: Exception) -> Findings:
     return Findings([RULES["H1"].finding(breach)], Checked(readable=False))
 
 
-def not_located(place: Path, error: Exception) -> Findings:
-    """The findings for a directory, or metadata, that does not lead to an HDF5 file."""
-    if place.is_dir():
-        missing = Breach("error", "/", str(error), "no such file", "the HDF5 file of the directory")
-        return Findings([RULES["DG1"].finding(missing)], Checked(readable=False))
-    found = [RULES[rule].finding(breach) for rule, breach in document_breaches(place)]
-    if not found:
-        nowhere = Breach("error", f"{place.name}#/path", str(error), "no such file", "the HDF5 file it describes")
-        found = [RULES["DJ7"].finding(nowhere)]
-    return Findings(found, Checked(readable=False))
+def not_located(path: Path, error: Exception | None) -> Findings:
+    """The findings for a directory, or a document, that does not lead to an HDF5 file."""
+    broken = [
+        found for layout in LAYOUTS.values() if layout.sidecars for found in layout.sidecars.not_located(path, error)
+    ]
+    return Findings([RULES[rule].finding(breach) for rule, breach in broken], Checked(readable=False))
 
 
 @dataclass
@@ -98,7 +108,7 @@ class Check:
 
     sparse: what the bytes of the file are read from, to check arrays that HDF5 cannot read; None where not possible.
     values: also read every row. indexes: also compare every index with its column. seen: the tables, if either is set.
-    generation: the rules that apply to ArtifactDB's data frames, if not those of the version they state.
+    variant: the variant of a layout's rules to apply, if not the one that a table declares.
     """
 
     receipts: Receipts
@@ -106,7 +116,7 @@ class Check:
     indexes: bool = False
     progress: Progress | None = None
     sparse: Any = None
-    generation: Generation | None = None
+    variant: object | None = None
     found: list[Finding] = field(default_factory=list)
     checked: Checked = field(default_factory=Checked)
     seen: list[tuple[Layout, SeenTable]] = field(default_factory=list)
@@ -148,11 +158,11 @@ class Check:
     def _group(self, path: str, group: Any, alone: bool = False) -> None:
         """Check a group of the file: a table, or other objects (which are skipped when `alone`)."""
         layout = layout_of(group)
-        if layout is not None and layout.name not in CHECKS:
+        if layout is not None and layout.rules is None:
             self.checked.tables_without_rules += 1
             return
         if layout is not None:
-            self._homes.add(join_path(path, CHECKS[layout.name].index_home))
+            self._homes.add(join_path(path, rules_of(layout).INDEX_HOME))
             self._tables.add(path)
             self._table(layout, group, path)
             self._elements(path, group, layout)
@@ -161,8 +171,8 @@ class Check:
         if path in self._homes:
             return
         self._elements(path, group)
-        for checks in CHECKS.values():
-            look = partial(checks.claims, group, path, self.values, self.generation)
+        for rules in layout_rules().values():
+            look = partial(rules.claims, group, path, self.values, self.variant)
             for claimed in self._safely(path, partial(_listed, look)) or ():
                 self.tell(*claimed)
         if not alone:
@@ -171,8 +181,8 @@ class Check:
     def _elements(self, path: str, group: Any, layout: Layout | None = None) -> None:
         """Check objects that have rules and are not tables: in a group, or in the group of a table of this layout."""
         in_table = layout is not None or (path.rsplit("/", 1)[0] or "/") in self._tables
-        for checks in CHECKS.values() if layout is None else (CHECKS[layout.name],):
-            look = partial(checks.beside, group, path, self.values, in_table)
+        for rules in layout_rules().values() if layout is None else (rules_of(layout),):
+            look = partial(rules.other_objects, group, path, self.values, in_table)
             for one, breaches in self._safely(path, partial(_listed, look)) or ():
                 self.checked.elements += 1
                 self.checked.bytes_read += one.bytes_read
@@ -181,9 +191,9 @@ class Check:
 
     def _second_looks(self, path: str, group: Any, layout: Layout) -> None:
         """Check a table against the rules that other layouts have for it."""
-        for name, checks in CHECKS.items():
+        for name, rules in layout_rules().items():
             if name != layout.name:
-                for found in self._safely(path, partial(_listed, partial(checks.second_look, group, path))) or ():
+                for found in self._safely(path, partial(_listed, partial(rules.second_look, group, path))) or ():
                     self.tell(*found)
 
     def _beside(self, path: str, group: Any) -> None:
@@ -198,8 +208,8 @@ class Check:
             elif child.kind == "broken" or (child.kind == "group" and open_group(group, child.name) is None):
                 self.tell("H1", Breach("warning", where, "this link does not lead to an object that can be opened"))
             elif child.kind == "dataset":
-                for checks in CHECKS.values():
-                    claimed = checks.dataset_claim(group, path, child)
+                for rules in layout_rules().values():
+                    claimed = rules.dataset_claim(group, path, child)
                     if claimed is not None:
                         self.tell(*claimed)
 
@@ -226,16 +236,16 @@ class Check:
     def _table(self, layout: Layout, group: Any, path: str) -> None:
         self.checked.tables += 1
         try:
-            seen = CHECKS[layout.name].look(group, path, self.values, self.generation)
+            seen = rules_of(layout).look(group, path, self.values, self.variant)
         except ColonnadeError as error:
-            self.tell(*CHECKS[layout.name].unseen(path, error))
+            self.tell(*rules_of(layout).unseen(path, error))
             return
         except BROKEN as error:
             self.tell("H1", Breach("error", path, f"this table cannot be checked: {error}"))
             return
         self.checked.columns += seen.n_columns
         self.checked.attributes += seen.n_attributes
-        for rule in CHECKS[layout.name].rules:
+        for rule in rules_of(layout).RULES:
             for check in rule.checks:
                 for breach in self._safely(path, partial(_listed, partial(check, seen))) or ():
                     self.tell(rule.id, breach)
@@ -269,11 +279,11 @@ class Check:
             if beside is not None and column.categories is not None and not isinstance(beside, pa.Array):
                 self._read_categories(path, beside)
         except ColonnadeError as error:
-            self.tell(*CHECKS[layout.name].unreadable(seen, column, error))
+            self.tell(*rules_of(layout).unreadable(seen, column, error))
         except (*BROKEN, MemoryError) as error:
             self.tell("H1", Breach("error", path, f"the rows cannot be read: {error}", str(error)))
         else:
-            breach = CHECKS[layout.name].missing_is_described(seen, column) if missing else None
+            breach = rules_of(layout).missing_is_described(seen, column) if missing else None
             if breach is not None:
                 self.tell("C6", breach)
 
@@ -323,7 +333,7 @@ class Check:
 
     def _wrong_indexes(self, layout: Layout, seen: SeenTable) -> Iterator[tuple[str, list[Any], int]]:
         """For every index that suits its column: what is wrong with its contents, and its size."""
-        home = join_path(seen.path, CHECKS[layout.name].index_home)
+        home = join_path(seen.path, rules_of(layout).INDEX_HOME)
         for info, wrong in Indexes(seen.group, layout, seen.info, self.receipts).verify():
             if info.fresh:
                 yield join_path(home, info.name), wrong, info.bytes

@@ -10,14 +10,15 @@ from dataclasses import field
 from functools import partial
 from typing import Any
 
-from colonnade.checking.check import Check, Findings
+from colonnade.checking.check import Check, Findings, rules_of
 from colonnade.dataclass import dataclass
-from colonnade.edit.anndata_differences import face_differences
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, FormatError, UnsupportedError, UsageError
 from colonnade.h5.attributes import BROKEN
 from colonnade.layouts import Layout
-from colonnade.layouts.checks import CHECKS, IndexPlan, SeenTable
+from colonnade.layouts.anndata_differences import face_differences
+from colonnade.layouts.contract import SeenTable
+from colonnade.layouts.index_home import IndexPlan
 from colonnade.model import Repair, shown_name
 from colonnade.pager.receipts import Receipts
 
@@ -57,10 +58,10 @@ def mend_file(root: Any, receipts: Receipts, sparse: Any = None) -> Mended:
 
 
 def _of_table(layout: Layout, seen: SeenTable, found: Findings, receipts: Receipts) -> list[Repair]:
-    home = f"{seen.path.rstrip('/')}/{CHECKS[layout.name].index_home}/"
+    home = f"{seen.path.rstrip('/')}/{rules_of(layout).INDEX_HOME}/"
     wrong = {one.path.removeprefix(home) for one in found if one.rule == "S8" and one.path.startswith(home)}
-    plans = CHECKS[layout.name].bad_indexes(seen, wrong)
-    repairs = CHECKS[layout.name].repairs(seen, {one.address for one in plans if one.address is not None})
+    plans = rules_of(layout).bad_indexes(seen, wrong)
+    repairs = rules_of(layout).repairs(seen, {one.address for one in plans if one.address is not None})
     if plans:
         renewal = _Renewal(layout, seen, plans, receipts)
         repairs += [Repair(one.path, one.action, one.mends, partial(renewal.do, one)) for one in plans]
@@ -100,7 +101,7 @@ class _Renewal:
     def do(self, one: IndexPlan) -> bool:
         if not self._removed:
             self._removed = True
-            CHECKS[self.layout.name].remove_indexes(self.seen, self.plans)
+            rules_of(self.layout).remove_indexes(self.seen, self.plans)
             for place in [place for place in self.receipts if place[0] == self.seen.path]:
                 if place[2] in {plan.name for plan in self.plans}:
                     del self.receipts[place]

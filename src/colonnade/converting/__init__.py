@@ -1,9 +1,9 @@
 """Writes the tables of a file in another layout; everything else in the file is copied unchanged.
 
-`INTO` is the closed set of target layouts, one module each: a function that checks a table, refuses by name what its
-layout cannot hold, and returns a draft that writes it.
+The layouts themselves decide what they can hold, and what must be recorded so that converting back is exact
+(`layouts.conversion`).
 """
 
-from colonnade.converting.files import INTO, Converted, convert
+from colonnade.converting.files import Converted, convert
 
-__all__ = ["INTO", "Converted", "convert"]
+__all__ = ["Converted", "convert"]

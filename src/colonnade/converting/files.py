@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from colonnade.converting.anndata import draft_anndata
-from colonnade.converting.artifactdb import draft_artifactdb
-from colonnade.converting.draft import CONVERTED_FROM, TableDraft
-from colonnade.converting.hep001 import draft_hep001
+from colonnade.converting.draft import TableDraft, draft_table
 from colonnade.converting.indexes import indexes_of
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
-from colonnade.h5 import attributes
 from colonnade.h5.copying import copy_file
 from colonnade.h5.links import address, children, is_shared, join_path, open_group
-from colonnade.layouts import BASIC_COLUMNS, DIRECTORY_GROUP, located
+from colonnade.layouts import LAYOUTS, located, named_layout, new_directory
 from colonnade.model import Progress
 from colonnade.sparse.moving import MovingArrays
 from colonnade.sparse.opened import OpenFile
 from colonnade.table import File, Table
 from colonnade.table import open as open_file
 
-INTO: dict[str, Callable[..., TableDraft]] = {
-    "hep001": draft_hep001,
-    "anndata": draft_anndata,
-    "artifactdb": draft_artifactdb,
-}
-WITH_FILES = ("artifactdb",)  # tables that are incomplete without the files next to theirs
-SUFFIXES = {".h5ad": "anndata", ".h5mu": "anndata"}
 OTHERS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".jsonl", ".json")
-MAPPING = "dict"
-MAPPINGS = ("obsm", "varm", "obsp", "varp", "uns", "layers")
-OBJECTS = ("anndata", "raw", "MuData")  # of AnnData, whose frames are their axes
 
 
 @dataclass
@@ -74,10 +60,9 @@ def convert(
     rebuilt with the same kinds, columns and options; one that cannot be rebuilt is reported in `notes` of the result.
     progress: called with bytes done and in all.
     """
-    into = "artifactdb" if directory and layout is None else _layout(target, layout)
-    options = {"version": version, "directory": directory} if version is not None or directory else {}
-    if options and into != "artifactdb":
-        raise UsageError(f"version= and directory= are for the layout 'artifactdb', not {into!r}")
+    into = _directory_layout() if directory and layout is None else _layout(target, layout)
+    named_layout(into).create(version, directory)  # refuses what the layout does not have
+    options = {"version": version, "directory": directory}
     if Path(target).exists() and not overwrite:
         raise UsageError(f"{os.fspath(target)} is there already (overwrite=True, or --overwrite, replaces it)")
     if isinstance(source, File):
@@ -92,11 +77,13 @@ def _converted(
     source: File, target: str | os.PathLike[str], layout: str, options: dict[str, Any], progress: Progress | None
 ) -> Converted:
     if options.get("directory"):
-        return _into_directory(source, Path(target), options, progress)
+        return _into_directory(source, Path(target), layout, options, progress)
     return _Conversion(source, layout, options).run(target, progress)
 
 
-def _into_directory(source: File, target: Path, options: dict[str, Any], progress: Progress | None) -> Converted:
+def _into_directory(
+    source: File, target: Path, layout: str, options: dict[str, Any], progress: Progress | None
+) -> Converted:
     """Write the only table of a file as a directory, which has no place for anything else."""
     paths = source._consistent(source._layout_tables)
     if len(paths) != 1:
@@ -111,15 +98,16 @@ def _into_directory(source: File, target: Path, options: dict[str, Any], progres
             f"a directory holds one table, {', '.join(beside[:5])} of {source.name} would be lost: convert the file, "
             "or write the table by itself"
         )
-    draft = draft_artifactdb(table, **options)
+    draft = draft_table(table, layout, **options)
     if target.exists() and not target.is_dir():
         raise UsageError(f"{target} is a file; directory=True makes a directory: choose another path")
+    place, path = new_directory(layout, target)
     target.mkdir(parents=True, exist_ok=True)
-    with open_file(target / BASIC_COLUMNS, "w") as file:
-        draft.write(file, f"/{DIRECTORY_GROUP}", progress)
+    with open_file(place, "w") as file:
+        draft.write(file, path, progress)
         indexes = indexes_of(table)
-        notes = indexes.build(file, f"/{DIRECTORY_GROUP}", draft.names)
-    return Converted("artifactdb", [table.path], indexes=indexes.built, notes=notes)
+        notes = indexes.build(file, path, draft.names)
+    return Converted(layout, [table.path], indexes=indexes.built, notes=notes)
 
 
 def _paths_beside(source: File, path: str) -> Iterator[str]:
@@ -131,14 +119,19 @@ def _paths_beside(source: File, path: str) -> Iterator[str]:
         group = open_group(group, part)
 
 
+def _directory_layout() -> str:
+    """The layout whose tables can be directories."""
+    return next(name for name, layout in LAYOUTS.items() if layout.sidecars is not None)
+
+
 def _layout(target: str | os.PathLike[str], layout: str | None) -> str:
     suffix = Path(target).suffix.lower()
     if suffix in OTHERS:
         raise UsageError(f"convert writes HDF5 files, not {suffix}: `colonnade where FILE TABLE true -o OUT` does that")
-    chosen = layout if layout is not None else SUFFIXES.get(suffix, "hep001")
-    if chosen not in INTO:
-        raise UsageError(f"unknown layout {chosen!r}; known: {', '.join(INTO)}")
-    return chosen
+    if layout is not None:
+        return named_layout(layout).name
+    implied = (name for name, known in LAYOUTS.items() if suffix in known.conversion.suffixes)
+    return next(implied, next(iter(LAYOUTS)))
 
 
 class _Conversion:
@@ -150,31 +143,18 @@ class _Conversion:
         self.drafts: dict[str, TableDraft] = {}
         self.sizes: dict[str, int] = {}
         paths = source._consistent(source._layout_tables)
-        self._paths = set(paths)
         for path in paths:
             if any(path.startswith(f"{other}/") for other in paths):
                 continue  # the second face of a frame, which goes where that goes; others are refused with their table
             table = source[path]
-            if (table.layout == layout and layout not in WITH_FILES) or self._is_in_mapping(path):
+            has_layout = table.layout == layout and table._layout.sidecars is None
+            if has_layout or table._layout.conversion.is_copied(source._handle.root, path, paths):
                 self.done.copied.append(path)
                 continue
             _refuse_what_would_be_lost(table)
-            self.drafts[path] = INTO[layout](table, **options)
+            self.drafts[path] = draft_table(table, layout, **options)
             self.sizes[path] = sum(table._stored_bytes(name) for name in table.info.by_name)
         self.done.tables = list(self.drafts)
-
-    def _is_in_mapping(self, path: str) -> bool:
-        """Whether a table is a member of a mapping of AnnData (obsm, uns), which before 0.8 does not say that it is."""
-        above = path.rstrip("/").rsplit("/", 1)[0]
-        while above:
-            group = open_group(self.source._handle.root, above)
-            if attributes.read_text(group, "encoding-type") == MAPPING:
-                return True
-            holder, name = above.rsplit("/", 1)
-            if name in MAPPINGS and {f"{holder}/obs", f"{holder}/var"} <= self._paths:
-                return True
-            above = above.rsplit("/", 1)[0]
-        return False
 
     def run(self, target: str | os.PathLike[str], progress: Progress | None) -> Converted:
         root = self.source._handle.root
@@ -190,7 +170,8 @@ class _Conversion:
                 self._build_indexes(draft, file, path)
                 told.before += self.sizes[path]
             for path in {path.rsplit("/", 1)[0] or "/" for path in self.drafts}:
-                _mark(file.h5[path], self.done.layout)
+                for name, known in LAYOUTS.items():
+                    known.conversion.mark_parent(open_group(file._handle.root, path), name == self.done.layout)
         return self.done
 
     def _build_indexes(self, draft: TableDraft, file: File, path: str) -> None:
@@ -212,7 +193,8 @@ class _Conversion:
 def _refuse_what_would_be_lost(table: Table) -> None:
     """Refuse a table whose group holds other objects, or has a second name: neither would be copied."""
     group, path = table._group, table.path
-    foreign = sorted(child.name for child in children(group) if child.name not in table._layout.own_objects(group))
+    own = table._layout.own_objects(group)
+    foreign = sorted(child.name for child in children(group) if child.name not in own)
     if foreign:
         where = ", ".join(join_path(path, name) for name in foreign[:5])
         raise UsageError(f"{where}: in the group of a table, but no part of it: move it elsewhere first", path=path)
@@ -240,17 +222,3 @@ class _Told:
     def _tell(self, done: int) -> None:
         if self.progress is not None:
             self.progress(done, self.of_copy + self.of_tables)
-
-
-def _mark(group: Any, layout: str) -> None:
-    """An AnnData object whose frames went into another layout is none any more; on the way back it is one again."""
-    kind, version = (attributes.read_text(group.id, name) for name in ("encoding-type", "encoding-version"))
-    if layout != "anndata" and kind in OBJECTS:
-        attributes.write_text(group.id, CONVERTED_FROM, f"{kind} {version}")
-        for name in ("encoding-type", "encoding-version"):
-            attributes.delete(group.id, name)
-    kept = attributes.read_text(group.id, CONVERTED_FROM)
-    if layout == "anndata" and kept is not None:
-        kind, version = kept.split(" ", 1)
-        group.attrs["encoding-type"], group.attrs["encoding-version"] = kind, version
-        attributes.delete(group.id, CONVERTED_FROM)

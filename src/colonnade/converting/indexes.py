@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from colonnade.converting.draft import group_of
+from colonnade.converting.draft import source_table
 from colonnade.dataclass import dataclass
 from colonnade.edit.index import Indexes
 from colonnade.errors import UsageError
-from colonnade.h5.links import exists
 from colonnade.indexes import KINDS
 from colonnade.indexes.base import Options
-from colonnade.layouts.anndata.names import OTHER_FACE
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.table import File, Table
 
@@ -53,8 +51,8 @@ class IndexesOnTheWay:
 
 
 def indexes_of(table: Table) -> IndexesOnTheWay:
-    """The search indexes of a table; for a frame around a table, those of the table inside."""
-    path = f"{table.path.rstrip('/')}/{OTHER_FACE}"
-    if table.layout == "anndata" and exists(group_of(table).id, OTHER_FACE) and path in table._file:
+    """The search indexes of a table; for the AnnData view of a table, those of that table."""
+    path = table._layout.conversion.indexed_path(source_table(table))
+    if path != table.path and path in table._file:
         table = table._file[path]
     return IndexesOnTheWay(list(table._indexes().open()))

@@ -21,7 +21,6 @@ from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_values
 from colonnade.columns.writer import WrittenColumn
 from colonnade.dataclass import dataclass
-from colonnade.edit.anndata_view import Recipe, Touched, faced_options, follow_face, recipe_of
 from colonnade.edit.index import Indexes
 from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
 from colonnade.exchange.arrays import array_from, column_from, declares_strings
@@ -43,6 +42,7 @@ from colonnade.h5.links import (
 )
 from colonnade.h5.user_attributes import encode_value, write_values
 from colonnade.layouts import Layout, ResumedWriter
+from colonnade.layouts.anndata_view import Recipe, Touched, faced_options, follow_face, recipe_of
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, Progress, TableInfo
 from colonnade.pager.receipts import Receipts
@@ -64,7 +64,7 @@ class OpenTable:
     face: Recipe | None = field(init=False)  # how anndata reads the table too
 
     def __post_init__(self) -> None:
-        self.layout.check_can_change(self.group, self.info)
+        self.layout.edit.check_can_change(self.group, self.info)
         object.__setattr__(self, "face", recipe_of(self.group, self.layout, self.info.path))
 
     @property
@@ -120,7 +120,7 @@ class OpenTable:
 
     def with_room(self, n_columns: int, longest: int) -> OpenTable:
         """The table in a group with room for `n_columns` column names, or for a string of `longest` bytes."""
-        needed = longest > LARGEST_IN_HEADER or self.layout.needs_large_attributes(n_columns, longest)
+        needed = longest > LARGEST_IN_HEADER or self.layout.create().needs_large_attributes(n_columns, longest)
         if not needed or not self.layout.names_are_links or holds_large_attributes(self.group):
             return self
         if any(column.storage == "sectioned" for column in self.info.members):
@@ -148,7 +148,7 @@ class OpenTable:
             self.journaled()
         if is_carried(column):
             return CarriedWriter(column, self.group, self.layout.open_column(self.group, column)[0])
-        return self.layout.resume_column(self.group, column)
+        return self.layout.edit.resume_column(self.group, column)
 
 
 @dataclass
@@ -189,8 +189,8 @@ def append(
         if progress is not None:
             progress(done, source.n_rows)
     written = [writer.finish() for writer, _ in writers.of_columns]
-    holds = table.layout.extend(table.group, table.info, written)
-    table.layout.count_rows(table.group, first + done)
+    holds = table.layout.edit.extend(table.group, table.info, written)
+    table.layout.edit.count_rows(table.group, first + done)
     _follow(table, indexes, {}, written)
     _follow_face(table, {})
     holds = not table.put(written) and holds
@@ -388,8 +388,8 @@ def truncate(table: OpenTable, n_rows: int) -> None:
     for writer in writers:
         writer.truncate(n_rows)
     written = [writer.finish() for writer in writers]
-    table.layout.extend(table.group, table.info, written)
-    table.layout.count_rows(table.group, n_rows)
+    table.layout.edit.extend(table.group, table.info, written)
+    table.layout.edit.count_rows(table.group, n_rows)
     _follow(table, indexes, {}, written)
     _follow_face(table, {})
     table.put(written)
@@ -421,7 +421,7 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
         is_plain = not isinstance(writer, CarriedWriter)
         writer.overwrite(numbers, _fitting(array, arrow_type(column), name, 0) if is_plain else array)
     written = [writer.finish()]
-    table.layout.extend(table.group, table.info, written)
+    table.layout.edit.extend(table.group, table.info, written)
     changed = Selection.from_rows(numbers)
     _follow(table, indexes, {name: changed}, written)
     _follow_face(table, {name: changed})
@@ -436,7 +436,7 @@ def _joined(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions, allow_reserved: bool = False) -> None:
     """Add a column after the others, of the same length as the table."""
-    table.layout.check_name(name, allow_reserved)
+    table.layout.create().check_name(name, allow_reserved)
     table.check_is_free(name)
     array, note = _new_column(values, name)
     if table.info.members:
@@ -445,7 +445,7 @@ def add_column(table: OpenTable, name: str, values: Any, options: ColumnOptions,
         table.journaled()
     table = table.with_name(name)
     written = _write_whole(table, name, array, _suiting_face(table, name, array, options))
-    table.layout.attach_column(table.group, table.info, written)
+    table.layout.edit.attach_column(table.group, table.info, written)
     _note_pandas(table, written, note)
     _follow_face(table, {name: None})
     table.put([written])
@@ -474,7 +474,7 @@ def _write_whole(
     table: OpenTable, name: str, array: pa.Array, options: ColumnOptions, is_label: bool = False
 ) -> WrittenColumn:
     """New datasets with these rows; they are not attached as a column yet."""
-    writer = table.layout.new_writer(name, array.type, options, False, is_label)
+    writer = table.layout.create().new_writer(name, array.type, options, False, is_label)
     writer.start(table.group, array.slice(0, DEFAULT_CHUNK_ROWS), len(array), DEFAULT_CHUNK_ROWS)
     for first in range(0, len(array), DEFAULT_CHUNK_ROWS):
         writer.write(array.slice(first, DEFAULT_CHUNK_ROWS))
@@ -506,7 +506,7 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
             unlink(table.group, link)
         rename(table.group, old, link)
         raise
-    table.layout.replace_column(table.group, table.info, written, open_dataset(table.group, old))
+    table.layout.edit.replace_column(table.group, table.info, written, open_dataset(table.group, old))
     _note_pandas(table, written, found if note is None else note)
     unlink(table.group, old)
     _follow_face(table, {name: None})
@@ -514,8 +514,8 @@ def replace_column(table: OpenTable, name: str, values: Any, options: ColumnOpti
 
 def _note_pandas(table: OpenTable, written: WrittenColumn, note: Note) -> None:
     """Store what pandas knows about a new column, if the layout has a place for it."""
-    if table.layout.note_pandas is not None and note:
-        table.layout.note_pandas(written.dataset, write_note(note))
+    if table.layout.keeps_pandas_notes and note:
+        table.layout.edit.note_pandas(written.dataset, write_note(note))
 
 
 def _with_texts(options: ColumnOptions, before: ColumnInfo, kind: pa.DataType) -> ColumnOptions:
@@ -534,7 +534,7 @@ def drop_column(table: OpenTable, name: str) -> None:
     if table.info.by_name[name].storage == "sectioned":
         retire_arrays(table.journaled(), [join_path(table.info.path, name)])
         table = table.reopened()
-    table.layout.detach_column(table.group, table.info, name)
+    table.layout.edit.detach_column(table.group, table.info, name)
     _follow_face(table, {})
 
 
@@ -542,15 +542,15 @@ def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bo
     """Give a column or label another name."""
     if name == new_name:
         return
-    table.layout.check_name(new_name, allow_reserved)
+    table.layout.create().check_name(new_name, allow_reserved)
     table.check_is_free(new_name)
     table = table.with_name(new_name)
     _rename_receipts(table, name, new_name)
-    table.layout.rename_indexes(table.group, table.info, name, new_name)
-    table.layout.rename_column(table.group, table.info, name, new_name)
+    table.layout.indexes.rename_indexes(table.group, table.info, name, new_name)
+    table.layout.edit.rename_column(table.group, table.info, name, new_name)
     note = read_note(table.info.by_name[name].pandas)
-    if table.layout.note_pandas is not None and note.pop("name", note) is not note:  # pandas had its own name for it
-        table.layout.note_pandas(open_dataset(table.group, new_name), write_note(note))
+    if table.layout.keeps_pandas_notes and note.pop("name", note) is not note:  # pandas had its own name for it
+        table.layout.edit.note_pandas(open_dataset(table.group, new_name), write_note(note))
     _follow_face(table, {new_name: None})
 
 
@@ -569,10 +569,10 @@ def set_texts(table: OpenTable, name: str | None, texts: Mapping[str, str | None
     if name is None:
         table = table.with_room(0, max((len((text or "").encode()) for text in texts.values()), default=0))
     if name is not None and table.info.by_name[name].storage == "sectioned":
-        made = table.layout.sparse_texts(table.info.by_name[name], texts)
+        made = table.layout.edit.sparse_attributes(table.info.by_name[name], texts)
         set_texts_of(table.journaled(), join_path(table.info.path, name), made)
     else:
-        table.layout.set_texts(table.group, table.info, name, texts)
+        table.layout.edit.set_texts(table.group, table.info, name, texts)
 
 
 def set_attributes(table: OpenTable, name: str | None, new: Mapping[str, Any], without: tuple[str, ...] = ()) -> None:

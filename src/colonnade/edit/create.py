@@ -19,7 +19,6 @@ from colonnade.columns.mapping import implied_units, plain_type
 from colonnade.columns.sparse_writer import SparseColumnWriter
 from colonnade.columns.writer import WrittenColumn
 from colonnade.dataclass import dataclass
-from colonnade.edit.anndata_view import Wish, check_wish, faced_options, make_face
 from colonnade.edit.index import check_kind
 from colonnade.errors import ColumnNotFound, DataError, UsageError, nearest_names
 from colonnade.exchange.arrays import array_from
@@ -37,8 +36,9 @@ from colonnade.h5.links import (
     rename,
     unlink,
 )
-from colonnade.layouts import Layout, NewWriter, TableText, layout_of, new_layout
-from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions, Progress
+from colonnade.layouts import Create, Layout, NewWriter, layout_of, named_layout
+from colonnade.layouts.anndata_view import Wish, check_wish, faced_options, make_face
+from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions, Progress, TableText
 from colonnade.sparse.draft import SparseDraft
 
 Mode = Literal["error", "replace"]
@@ -57,6 +57,7 @@ class Draft:
 
     source: Source
     layout: Layout
+    creation: Create
     writers: list[NewWriter]
     label_writers: list[NewWriter]
     label_arrays: dict[str, pa.Array]
@@ -96,7 +97,8 @@ def prepare(
     for option, text in (("title", title), ("description", description), ("units_vocabulary", units_vocabulary)):
         if text is not None and not isinstance(text, str):
             raise UsageError(f"{option} must be a string, not {text!r}", option=option)
-    chosen = new_layout(layout, version, directory)
+    chosen = named_layout(layout)
+    creation = chosen.create(version, directory)
     source = with_strings(source_from(data, chosen.unnamed_labels))
     _check_meanings(source, chosen)
     label_names, label_arrays = _labels(labels, source)
@@ -106,13 +108,13 @@ def prepare(
         label_names = [numbered]
     known = [*source.schema.names, *label_arrays, *([numbered] if numbered is not None else [])]
     for name in known:
-        chosen.check_name(name, allow_reserved)
+        creation.check_name(name, allow_reserved)
     kinds = {f.name: f.type for f in source.schema} | {name: array.type for name, array in label_arrays.items()}
     if numbered is not None:
         kinds[numbered] = pa.int64()
     column_names = [name for name in source.schema.names if name not in label_names]
     about = TableText(title, description, units_vocabulary)
-    chosen.check_members(source.schema.names if numbered is not None else column_names, label_names, about)
+    creation.check_members(source.schema.names if numbered is not None else column_names, label_names, about)
     options = _options(columns or {}, source.schema, kinds, chosen.keeps_texts)
     if anndata is not False:
         check_wish(anndata, layout, column_names)
@@ -122,15 +124,16 @@ def prepare(
         if options[name].masked is None and not options[name].categories:
             options[name] = replace(options[name], masked=True)
     longest = max((len(name.encode("utf-8", "surrogateescape")) for name in known), default=0)
-    large = chosen.needs_large_attributes(len(known), longest)
+    large = creation.needs_large_attributes(len(known), longest)
 
     def writer(name: str, is_label: bool) -> NewWriter:
         wide = (large and is_label) or len((options[name].description or "").encode()) > LONGEST_TEXT
-        return chosen.new_writer(name, kinds[name], options[name], wide, is_label)
+        return creation.new_writer(name, kinds[name], options[name], wide, is_label)
 
     return Draft(
         source=source,
         layout=chosen,
+        creation=creation,
         writers=[writer(name, False) for name in column_names],
         label_writers=[writer(name, True) for name in label_names],
         label_arrays=label_arrays,
@@ -144,7 +147,7 @@ def prepare(
 
 def _check_meanings(source: Source, layout: Layout) -> None:
     """Refuse pandas values that a layout without a place for notes would store as something else."""
-    for name, note in source.notes.items() if layout.note_pandas is None else ():
+    for name, note in source.notes.items() if not layout.keeps_pandas_notes else ():
         meant = meaning(read_note(note))
         if meant is not None:
             raise DataError(
@@ -272,7 +275,7 @@ def create(
         columns, labels = _fill(place.open(), draft, progress)
         group = place.settle()
         _note_pandas(group, draft, (*columns, *labels))
-        draft.layout.complete_group(group, columns, labels, draft.text)
+        draft.creation.complete_group(group, columns, labels, draft.text)
         table = make_face(group, place.path, draft.layout, draft.face) if draft.face else place.path
         complete = True
     finally:
@@ -284,9 +287,9 @@ def create(
 
 def _note_pandas(group: Any, draft: Draft, columns: Iterable[WrittenColumn]) -> None:
     """Store what pandas knows about the columns and the frame, if the layout has a place for it."""
-    note = draft.layout.note_pandas
-    if note is None:
+    if not draft.layout.keeps_pandas_notes:
         return
+    note = draft.layout.edit.note_pandas
     for column in columns:
         if column.name in draft.source.notes:
             note(column.dataset, draft.source.notes[column.name])
@@ -372,7 +375,7 @@ class Place:
         """The group to write into: new at its path, or at a temporary path."""
         self._made = self._first_missing()
         where = self._path if self._target is None else self._aside
-        return self._draft.layout.make_group(self._root, where, self._draft.large_attributes)
+        return self._draft.creation.make_group(self._root, where, self._draft.large_attributes)
 
     @property
     def _aside(self) -> str:
@@ -400,7 +403,7 @@ class Place:
             return open_group(self._root, self._path)
         layout = layout_of(self._target)
         if layout is not None:
-            layout.clear(self._target)
+            layout.edit.clear(self._target)
         aside = open_group(self._root, self._aside)
         for child in children(aside):
             move(aside, child.name, self._target)
@@ -444,7 +447,7 @@ def _fill(group: Any, draft: Draft, progress: Progress | None) -> tuple[list[Wri
     _check_labels_used(draft, done)
     columns = [writer.finish() for writer in draft.writers]
     labels = [writer.finish() for writer in draft.label_writers]
-    draft.layout.complete_columns(group, columns, labels)
+    draft.creation.complete_columns(group, columns, labels)
     return columns, labels
 
 

@@ -40,7 +40,7 @@ class Indexes:
 
     def open(self) -> list[OpenIndex]:
         """Every search index of the table."""
-        return [self._open(placed) for placed in self.layout.search_indexes(self.group, self.info)]
+        return [self._open(placed) for placed in self.layout.indexes.search_indexes(self.group, self.info)]
 
     def _open(self, placed: PlacedIndex) -> OpenIndex:
         word = WORDS.get(placed.kind, placed.kind)
@@ -97,7 +97,7 @@ class Indexes:
         builders: dict[str, tuple[str, Builder]] = {}
         try:
             for word in dict.fromkeys(words):
-                home, name = self.layout.place_index(self.group, column.name, word)
+                home, name = self.layout.indexes.place_index(self.group, column.name, word)
                 builders[name] = word, KINDS[word].build(home, name, column, options)
             for chunk in range(column.grid.n_chunks):
                 start, stop = column.grid.bounds(chunk)
@@ -107,7 +107,7 @@ class Indexes:
                 yield stop - start
             for name, (word, builder) in list(builders.items()):
                 dataset = builder.finish()
-                self.layout.attach_index(self.group, column.name, KINDS[word].name, dataset)
+                self.layout.indexes.attach_index(self.group, column.name, KINDS[word].name, dataset)
                 digests = builder.digests() or KINDS[word].open(dataset, column, None).digests()
                 self.receipts[self._place(column.name, name)] = _receipt(digests, column)
                 del builders[name]
@@ -125,7 +125,7 @@ class Indexes:
 
     def _detach(self, placed: PlacedIndex) -> None:
         self.receipts.pop(self._place(placed.column or "", placed.name), None)
-        self.layout.detach_index(self.group, placed)
+        self.layout.indexes.detach_index(self.group, placed)
 
     def verify(self, options: Options | None = None) -> Iterator[tuple[IndexInfo, list[Wrong]]]:
         """Every index with what is wrong with it. A correct index gets a receipt, a wrong one loses it."""

@@ -13,7 +13,7 @@ from colonnade.errors import UsageError
 from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.files import Target, open_file
 from colonnade.h5.outside import Links
-from colonnade.layouts import BASIC_COLUMNS, DIRECTORY_GROUP, located
+from colonnade.layouts import located, new_directory
 from colonnade.model import Progress
 from colonnade.pager.receipts import Trust
 from colonnade.predicate import Predicate
@@ -104,7 +104,7 @@ def write(
 
     check_options(options)
     if options.get("directory"):
-        target, table = _in_directory(target), DIRECTORY_GROUP
+        target, table = _in_directory(target, options.get("layout", "hep001"))
     target = located(target)
     if mode == "append":
         if _append_to(target, table, data, progress):
@@ -119,15 +119,16 @@ def write(
         file._write(table, draft, mode, progress)
 
 
-def _in_directory(target: Target) -> Path:
-    """The file of a table stored as a directory; the directory is created if it does not exist."""
+def _in_directory(target: Target, layout: str) -> tuple[Path, str]:
+    """The file of a table stored as a directory, which is created if it does not exist; and the table's path."""
     if not isinstance(target, (str, os.PathLike)):
         raise UsageError("directory=True creates a directory: give its path")
     folder = Path(target)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"cannot create directory {folder}: it is a file. Choose another path")
+    file, table = new_directory(layout, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / BASIC_COLUMNS
+    return file, table
 
 
 def _append_to(target: Target, table: str, data: Any, progress: Progress | None) -> bool:

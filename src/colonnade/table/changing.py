@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from colonnade.errors import UsageError
 from colonnade.h5.damage import as_damage, told_of_damage
-from colonnade.layouts import check_axes
+from colonnade.layouts import check_lengths
 from colonnade.pager.interrupts import hold_signals, shielded
 from colonnade.pager.receipts import Receipts
 
@@ -87,7 +87,7 @@ class Change:
             file._resized.add(self._resized)
         if not self._is_part:
             for table in file._resized:
-                check_axes(file._handle.root, table)
+                check_lengths(file._handle.root, table)
             file._handle.commit()
 
     def _meaning(self, error: BaseException) -> BaseException:

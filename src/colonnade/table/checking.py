@@ -6,14 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from colonnade.checking import Check, Findings, Mended, mend_file, not_hdf5, not_located, plan_repairs
+from colonnade.checking import Check, Findings, Mended, layout_rules, mend_file, not_hdf5, not_located, plan_repairs
 from colonnade.errors import FormatError, UsageError
 from colonnade.h5.files import Target
 from colonnade.h5.links import open_group
 from colonnade.h5.outside import Links
-from colonnade.layouts.artifactdb.metadata import located
-from colonnade.layouts.artifactdb.names import BASIC_COLUMNS
-from colonnade.layouts.checks import Generation, parse_generation
+from colonnade.layouts import LAYOUTS, located
 from colonnade.model import Progress
 from colonnade.table.file import File, open
 from colonnade.table.sparse import opened
@@ -41,31 +39,41 @@ def check(
     A bad file gives findings and is not an error; `checked` of the list reports how much was checked. See
     docs/checking.md.
     """
-    made = None if generation is None else parse_generation(generation)
+    variant = None if generation is None else _variant(generation)
     if isinstance(target, File):
-        return _check(target, table, deep, progress, made)
+        return _check(target, table, deep, progress, variant)
     path = Path(target) if isinstance(target, (str, os.PathLike)) else None
     try:
         place = located(target)
-        if path is not None and path.is_dir():
-            made = made or parse_generation("directory")
-            if place == target:
-                raise FormatError(f"{path} has no {BASIC_COLUMNS}")
     except FormatError as error:
         assert path is not None  # `located` returns a path, and other targets unchanged
         return not_located(path, error)
+    if path is not None and path.is_dir():
+        if place == target:
+            return not_located(path, None)
+        variant = variant or _declared_variant(path)
     try:
         with open(place, links=links) as file:
-            return _check(file, table, deep, progress, made)
+            return _check(file, table, deep, progress, variant)
     except FormatError as error:
         return not_hdf5(error)
 
 
-def _check(
-    file: File, table: str | None, deep: bool, progress: Progress | None, generation: Generation | None
-) -> Findings:
+def _variant(text: str) -> object | None:
+    """The variant of the rules that this string names."""
+    variants = (rules.variant(text) for rules in layout_rules().values())
+    return next((variant for variant in variants if variant is not None), None)
+
+
+def _declared_variant(path: Path) -> object | None:
+    """The variant of the rules that a path declares."""
+    variants = (layout.sidecars.declared_variant(path) for layout in LAYOUTS.values() if layout.sidecars is not None)
+    return next((variant for variant in variants if variant is not None), None)
+
+
+def _check(file: File, table: str | None, deep: bool, progress: Progress | None, variant: object | None) -> Findings:
     def look() -> Findings:
-        one = Check(file._receipts_now(), deep, deep, progress, _bytes_of(file), generation)
+        one = Check(file._receipts_now(), deep, deep, progress, _bytes_of(file), variant)
         root = file._handle.root
         if table is None:
             return one.file(root)

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from colonnade.edit.index import Indexes
 from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
-from colonnade.h5.attributes import read_text, storage_of
 from colonnade.h5.damage import as_damage, told_of_damage
 from colonnade.h5.datasets import is_touched, object_name
 from colonnade.h5.files import Care, FileHandle, HardLinks, Target, open_file
@@ -23,22 +22,22 @@ from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.links import join_path, link_names, open_dataset, open_group, unlink, walk_groups
 from colonnade.h5.outside import Links
 from colonnade.h5.user_attributes import Attributes, read_values, write_values
-from colonnade.layouts import Layout, follow_file, layout_of, listed_columns, located
+from colonnade.layouts import Layout, follow_file, later_revision, layout_of, listed_columns, located
 from colonnade.model import Progress, TableInfo
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.journal import Durability
 from colonnade.pager.locks import Locking
 from colonnade.pager.receipts import Receipts, Trust, file_state, load_receipts, save_receipts
 from colonnade.sealed import Sealed
-from colonnade.table.annotations import follow_annotations
 from colonnade.table.attributes import ROOT_ATTRIBUTES, check_names
 from colonnade.table.changing import Change, Transaction
+from colonnade.table.following import update_following_tables
 from colonnade.table.table import Table
 from colonnade.threads import default_threads
 
 if TYPE_CHECKING:
     from colonnade.edit.create import Draft, Mode
-    from colonnade.layouts import Beside
+    from colonnade.layouts import NewSidecars
     from colonnade.layouts.foreign_tables import ForeignTable
 
 MOST_READS = 50
@@ -115,7 +114,7 @@ class File(Sealed):
         self._resized: set[str] = set()  # tables whose number of rows has changed since the last commit
         self._receipts: Receipts = {}
         self._receipts_of: int | None = None
-        self._beside: dict[str, Beside] = {}
+        self._new_sidecars: dict[str, NewSidecars] = {}  # by the path of the table
         self._n_verified = 0  # verifications so far: open indexes are trusted as of one of them
 
     @property
@@ -271,12 +270,9 @@ class File(Sealed):
         return "/" + "/".join(part for part in f"{begin}/{path}".split("/") if part)
 
     def _not_a_table(self, path: str, group: Any) -> Exception:
-        if group is not None and storage_of(group, "NROWS") is not None and read_text(group, "CLASS") == "COLUMN_TABLE":
-            return UnsupportedError(
-                f"{path} of {self.name} is a table of a later revision of HEP001, which this version does not read",
-                feature="HEP001 with NROWS (h5col)",
-                path=path,
-            )
+        later = None if group is None else later_revision(group, path, self.name)
+        if later is not None:
+            return later
         if open_dataset(self._handle.root, self._absolute(path)) is not None:
             return UsageError(
                 f"{path} of {self.name} is a dataset, not a table: read it with file.h5[{path!r}]", path=path
@@ -344,7 +340,7 @@ class File(Sealed):
         self._check_writable()
         with self._change(resized=self._absolute(table)):
             path = self._absolute(table)
-            self._note_beside(draft, path)
+            self._note_sidecars(draft, path)
             if draft.has_sparse and not self._handle.is_journaled:
                 raise UsageError(f"{self.name} was not opened from a path, so sparse columns cannot be created in it")
             if mode == "replace" and self._has_table(path):
@@ -359,16 +355,16 @@ class File(Sealed):
                 told = None if progress is None else partial(_told_behind, progress, info.n_rows)
                 Indexes(group, layout, info, self._receipts).build(draft.index, progress=told)
 
-    def _note_beside(self, draft: Draft, path: str) -> None:
+    def _note_sidecars(self, draft: Draft, path: str) -> None:
         """Remember what to write next to the file when it is closed."""
-        beside, place = draft.layout.beside, self._handle.path
-        if beside is None:
+        sidecars, place = draft.creation.sidecars, self._handle.path
+        if sidecars is None:
             return
         if place is None or not self._handle.is_journaled:
             raise UsageError(f"{self.name} was not opened from a path, next to which this layout writes its metadata")
-        before = {table: one for table, one in self._beside.items() if table != path}
-        beside.check_place(place, path, not before)
-        self._beside = {**before, path: beside}
+        before = {table: held for table, held in self._new_sidecars.items() if table != path}
+        sidecars.check_place(place, path, not before)
+        self._new_sidecars = {**before, path: sidecars}
 
     def drop(self, table: str) -> None:
         """Remove a table; what other programs put into its group stays. One commit."""
@@ -377,7 +373,7 @@ class File(Sealed):
             group, layout, info = self._describe(table)
             for place in [place for place in self._receipts if place[0] == info.path]:
                 del self._receipts[place]
-            layout.clear(group)
+            layout.edit.clear(group)
             if info.path != "/" and not link_names(group):
                 unlink(self._handle.root, info.path)
 
@@ -549,11 +545,11 @@ class File(Sealed):
 
     def _settle(self, path: Path, receipts: Receipts, status: os.stat_result) -> None:
         """After closing the file: save its receipts, and publish its sidecar files."""
-        for table, beside in self._beside.items():
-            beside.publish(path, table, len(self._beside) == 1)
-        if not self._beside:
+        for table, sidecars in self._new_sidecars.items():
+            sidecars.publish(path, table, len(self._new_sidecars) == 1)
+        if not self._new_sidecars:
             follow_file(path)
-        follow_annotations(path)
+        update_following_tables(path)
         save_receipts(path, receipts, file_state(status))
 
     @shielded

@@ -1,1 +1,67 @@
 """The data frames of AnnData (encoding-type "dataframe", 0.2.0 and 0.1.0) as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from colonnade.layouts.anndata import describe, names
+from colonnade.layouts.contract import Create, Edit, IndexHome, Layout, Rules, refuse_version
+
+if TYPE_CHECKING:
+    from colonnade.layouts.conversion import Conversion
+
+__all__ = ["LAYOUT"]
+
+
+def _create(version: object, directory: bool) -> Create:
+    from colonnade.layouts.anndata import write
+
+    refuse_version("anndata", version, directory)
+    return write
+
+
+def _edit() -> Edit:
+    from colonnade.layouts.anndata import write
+
+    return write
+
+
+def _indexes() -> IndexHome:
+    from colonnade.layouts.anndata import search
+
+    return search
+
+
+def _rules() -> Rules:
+    from colonnade.layouts.anndata import rules
+
+    return rules
+
+
+def _check_lengths(root: Any, table: str) -> None:
+    from colonnade.layouts.anndata.axes import check_axes
+
+    check_axes(root, table)
+
+
+def _conversion() -> Conversion:
+    from colonnade.layouts.anndata.convert import CONVERSION
+
+    return CONVERSION
+
+
+LAYOUT = Layout(
+    name="anndata",
+    reading=describe,
+    load_create=_create,
+    load_edit=_edit,
+    load_indexes=_indexes,
+    load_rules=_rules,
+    load_conversion=_conversion,
+    check_lengths=_check_lengths,
+    group_attributes=names.GROUP_ATTRIBUTES,
+    column_attributes=names.COLUMN_ATTRIBUTES,
+    unnamed_labels=names.UNNAMED,
+    needs_labels=True,
+    keeps_masks=True,
+)

@@ -6,19 +6,22 @@ and yields nothing for those it does not apply to. To add a rule, add a function
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5.attributes import BROKEN
+from colonnade.h5.links import Child
+from colonnade.layouts import index_home
+from colonnade.layouts.anndata import mend, rules_values, seen
 from colonnade.layouts.anndata import rules_arrays as arrays
 from colonnade.layouts.anndata import rules_elements as own
 from colonnade.layouts.anndata import rules_frames as frames
 from colonnade.layouts.anndata import rules_indexes as indexes
 from colonnade.layouts.anndata import rules_matrices as matrices
 from colonnade.layouts.anndata.rules_values import unread
-from colonnade.layouts.anndata.seen import SeenElement, elements
-from colonnade.model import Breach, Rule
+from colonnade.layouts.anndata.seen import SeenElement, SeenFrame, elements
+from colonnade.model import Breach, ColumnInfo, Repair, Rule
 
 _ANEW = "Write the element again."
 
@@ -146,6 +149,36 @@ RULES: tuple[Rule, ...] = (
 NOT_SHOWN: dict[str, str] = {
     "shared chunks": "columns SHOULD share chunks; anndata itself chunks each column by its size",
 }
+INDEX_HOME = index_home.HOME
+unseen, second_look, unreadable = frames.unseen, frames.as_seen_by_anndata, rules_values.unreadable
+bad_indexes, remove_indexes = mend.bad_indexes, mend.remove_indexes
+
+
+def variant(_text: str) -> None:
+    """AnnData has one set of rules."""
+
+
+def look(group: Any, path: str, _values: bool, _variant: object) -> SeenFrame:
+    """The frame as its rules check it."""
+    return seen.look(group, path)
+
+
+def claims(_group: Any, _path: str, _values: bool, _variant: object) -> list[tuple[str, Breach]]:
+    """An object without the encoding of a frame is not meant as one."""
+    return []
+
+
+def dataset_claim(_group: Any, _path: str, _child: Child) -> None:
+    """A dataset is never meant as a frame."""
+
+
+def missing_is_described(_frame: SeenFrame, _column: ColumnInfo) -> None:
+    """Missing rows need no description."""
+
+
+def repairs(_frame: SeenFrame, _removed_indexes: Collection[int]) -> list[Repair]:
+    """Only indexes can be fixed."""
+    return []
 
 
 def breaches(one: SeenElement) -> Iterator[tuple[str, Breach]]:
@@ -164,7 +197,7 @@ def breaches(one: SeenElement) -> Iterator[tuple[str, Breach]]:
             yield from found
 
 
-def beside(
+def other_objects(
     group: Any, path: str, deep: bool, rows_read: bool
 ) -> Iterator[tuple[SeenElement, list[tuple[str, Breach]]]]:
     """Yield every element of a group except frames, with its breaches."""

@@ -10,10 +10,12 @@ from typing import Any
 
 from colonnade.layouts.anndata.describe import rows_of
 from colonnade.layouts.anndata.write import check_has_one_face
-from colonnade.layouts.index_home import PlacedIndex
+from colonnade.layouts.index_home import PlacedIndex, remove_index
 from colonnade.layouts.index_home import place_index as place_in_home
 from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
 from colonnade.model import TableInfo
+
+detach_index = remove_index
 
 
 def search_indexes(group: Any, info: TableInfo) -> list[PlacedIndex]:

@@ -26,8 +26,11 @@ from colonnade.model import ColumnInfo, ColumnOptions, TableInfo, TableText
 if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn
     from colonnade.layouts.anndata.writer import FrameWriter
+    from colonnade.layouts.contract import NewSidecars
 
 TEXT_DESCRIPTOR = 16  # bytes that a string of variable length takes in an attribute
+sidecars: NewSidecars | None = None
+check_name, check_members = names.check_name, names.check_members
 
 
 def needs_large_attributes(n_columns: int, _longest_name: int) -> bool:
@@ -220,6 +223,19 @@ def set_texts(_group: Any, info: TableInfo, name: str | None, texts: Mapping[str
     raise UnsupportedError(
         f"{where}: an AnnData data frame cannot store {', '.join(texts)}", feature="texts of AnnData data frames"
     )
+
+
+def sparse_attributes(_column: ColumnInfo, _strings: Mapping[str, str | None]) -> dict[str, str | None]:
+    """A frame has no sparse columns."""
+    return {}
+
+
+def note_pandas(_node: Any, _note: str | None) -> None:
+    """A frame keeps no notes about pandas types."""
+
+
+def count_rows(_group: Any, _n_rows: int) -> None:
+    """The number of rows is the length of the columns; it is not stored."""
 
 
 def own_objects(group: Any) -> set[str]:

@@ -1,15 +1,18 @@
 """column_annotations of a directory: a data frame with one row per column, which must follow when columns come and go.
 
-A change of columns notes which there were before. When the file is closed, `moved_rows` says which row belongs to each
-column now; who closes the file writes them. A new column has a row without values.
+A change of columns notes which there were before. When the file is closed, `following_annotations` finds the row that
+belongs to each column now, and the code that closes the file writes them. A new column has a row without values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import field
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
@@ -85,11 +88,35 @@ def note_new_name(group: Any, listed: list[str], old: str, new: str) -> None:
         before.renamed[new] = before.renamed.pop(old, old)
 
 
-def moved_rows(file: Path) -> list[tuple[str, str | None, int | None]] | None:
-    """Of each column of a closed file: its name, the name it had, and the row of its annotations; None where it is new.
+@dataclass(frozen=True)
+class Annotations:
+    """The annotations that must follow a change of columns.
 
-    None instead of a list where the annotations need not change.
+    moved: for each column its name, the name it had, and the row of its annotations; None for what it did not have.
     """
+
+    file: Path
+    moved: list[tuple[str, str | None, int | None]]
+    table: str = names.DIRECTORY_GROUP
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.moved)
+
+    def rows(self, before: pa.Table, labels: Sequence[str]) -> pa.Table:
+        """The annotations of the columns as they are now; row names that were those of the columns follow them."""
+        rows = before.combine_chunks().take(pa.array([row for _, _, row in self.moved], pa.int64()))
+        for label in labels:
+            stored = rows[label].to_pylist()
+            pairs = zip(self.moved, stored, strict=True)
+            renamed = [name if value in (None, old) else value for (name, old, _), value in pairs]
+            array = pa.array(renamed, rows.schema.field(label).type)
+            rows = rows.set_column(rows.column_names.index(label), label, array)
+        return rows
+
+
+def following_annotations(file: Path) -> Annotations | None:
+    """The annotations of a closed file's columns; None where they need not change."""
     before = _BEFORE.pop(file.parent.resolve(), None)
     if before is None or not annotations_file(file.parent).is_file():
         return None
@@ -103,4 +130,4 @@ def moved_rows(file: Path) -> list[tuple[str, str | None, int | None]] | None:
     for name in listed:
         old = name if name in rows else before.renamed.get(name)
         moved.append((name, old, None if old is None else rows.pop(old, None)))
-    return moved
+    return Annotations(annotations_file(file.parent), moved)

@@ -20,8 +20,15 @@ from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import claims_too_much, object_name, stored_bytes, written_rows
 from colonnade.h5.links import children, hard_kind, open_dataset, open_group
 from colonnade.layouts.artifactdb import names
-from colonnade.layouts.artifactdb.levels import count_levels, read_levels
-from colonnade.layouts.artifactdb.metadata import ColumnClaim, Metadata, directory_of, metadata_of, read_object_file
+from colonnade.layouts.artifactdb.metadata import (
+    ColumnClaim,
+    Metadata,
+    count_levels,
+    directory_of,
+    metadata_of,
+    read_levels,
+    read_object_file,
+)
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.frame_parts import (
     FrameDescription,

@@ -22,7 +22,7 @@ from colonnade.h5.datasets import object_name
 from colonnade.h5.files import open_file
 from colonnade.h5.links import open_group
 from colonnade.h5.outside import file_place
-from colonnade.layouts.artifactdb import names
+from colonnade.layouts.artifactdb import names, write
 from colonnade.layouts.artifactdb.describe import describe, is_table
 from colonnade.layouts.artifactdb.metadata import (
     ColumnClaim,
@@ -34,12 +34,15 @@ from colonnade.layouts.artifactdb.metadata import (
     read_claim,
 )
 from colonnade.layouts.artifactdb.names import Generation
-from colonnade.layouts.artifactdb.write import complete_legacy_group, declared_format, declared_type
-from colonnade.model import ColumnInfo, TableInfo, TableText
+from colonnade.layouts.artifactdb.write import declared_format, declared_type
+from colonnade.model import ColumnInfo, ColumnOptions, TableInfo, TableText
 from colonnade.pager.safe_files import written_whole
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from colonnade.columns.writer import WrittenColumn
+    from colonnade.layouts.artifactdb.writer import ArtifactWriter
 
 LEGACY = {(hdf5, frame) for hdf5 in (1, 2) for frame in (1, 2)}
 
@@ -66,13 +69,48 @@ def asked_generation(version: object, directory: bool) -> Generation:
 
 @dataclass
 class Publisher:
-    """A frame that is being written, until what stands beside its file can be."""
+    """Writes a frame of one generation (the `Create` of this layout), and the sidecar files when its file is closed."""
 
     generation: Generation
     columns: list[WrittenColumn] = field(default_factory=list)
     n_rows: int = 0
     has_row_names: bool = False
     _noted_of: Path | None = None
+
+    @property
+    def sidecars(self) -> Publisher:
+        return self
+
+    def check_name(self, name: str, allow_reserved: bool) -> None:
+        names.check_name(name, allow_reserved)
+
+    def check_members(self, columns: Sequence[str], labels: Sequence[str], text: TableText) -> None:
+        names.check_members(columns, labels, text)
+
+    def needs_large_attributes(self, n_columns: int, longest_name: int) -> bool:
+        return write.needs_large_attributes(n_columns, longest_name)
+
+    def make_group(self, root: Any, path: str, large_attributes: bool) -> Any:
+        return write.make_group(root, path, large_attributes)
+
+    def new_writer(
+        self, name: str, kind: pa.DataType, options: ColumnOptions, _large_attributes: bool, is_label: bool
+    ) -> ArtifactWriter:
+        return write.new_writer(self.generation, name, kind, options, is_label)
+
+    def complete_columns(self, group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
+        if self.generation.family == "legacy":
+            write.complete_legacy_columns(self.generation, group, columns, labels)
+        else:
+            write.complete_columns(group, columns, labels)
+
+    def complete_group(
+        self, group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
+    ) -> None:
+        if self.generation.family == "legacy":
+            self._complete_legacy_group(group, columns, labels)
+        else:
+            write.complete_group(group, columns, labels, text)
 
     def check_place(self, file: Path, table: str, alone: bool) -> None:
         """Refuse a second frame in a file where metadata describe the first, or must describe this one."""
@@ -89,11 +127,11 @@ class Publisher:
                 path=str(file),
             )
 
-    def complete_legacy_group(
-        self, group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
+    def _complete_legacy_group(
+        self, group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]
     ) -> None:
-        """As `write.complete_legacy_group`; and the metadata that the group needs to be a frame are noted already."""
-        complete_legacy_group(group, columns, labels, text)
+        """Write the column names, and note the metadata that the group needs to be a frame."""
+        write.complete_legacy_group(group, columns)
         self.columns = list(columns)
         self.has_row_names = bool(labels)
         self.n_rows = next((one.n_rows for one in (*columns, *labels)), 0)

@@ -8,21 +8,28 @@ line here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from colonnade.errors import ColonnadeError
 from colonnade.h5.attributes import BROKEN
+from colonnade.h5.links import Child
+from colonnade.layouts.artifactdb import names, seen
 from colonnade.layouts.artifactdb import rules_columns as columns
 from colonnade.layouts.artifactdb import rules_directories as directories
 from colonnade.layouts.artifactdb import rules_documents as documents
 from colonnade.layouts.artifactdb import rules_factors as factors
 from colonnade.layouts.artifactdb import rules_groups as groups
-from colonnade.layouts.artifactdb import rules_missing as missing
-from colonnade.layouts.artifactdb import rules_pointers as pointers
+from colonnade.layouts.artifactdb.metadata import Metadata, metadata_beside, read_claim
 from colonnade.layouts.artifactdb.names import Generation
-from colonnade.layouts.artifactdb.seen import claimed
-from colonnade.model import Breach, Rule
+from colonnade.layouts.artifactdb.publish import as_must_be, write_anew
+from colonnade.layouts.artifactdb.search import search_indexes
+from colonnade.layouts.artifactdb.seen import SeenFrame, claimed
+from colonnade.layouts.index_home import IndexPlan
+from colonnade.layouts.named_indexes import index_plans, remove_planned
+from colonnade.model import Breach, ColumnInfo, Repair, Rule
 
 _ANEW = "Write the frame anew."
 _COLUMN = "Write the column anew."
@@ -104,27 +111,27 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "DV1", "takane data_frame: variable-length strings",
         "Strings by pointers have pairs of unsigned integers and a heap of bytes, since version 1.1.",
-        "Write the column anew, or 1.1 as the version.", (pointers.pointers_have_their_parts,),
+        "Write the column anew, or 1.1 as the version.", (columns.pointers_have_their_parts,),
     ),
     Rule(
         "DV2", "takane data_frame: variable-length strings", "Every pointer is to bytes of the heap, which are UTF-8.",
-        _COLUMN, (pointers.pointers_stay_in_the_heap,), deep=True,
+        _COLUMN, (columns.pointers_stay_in_the_heap,), deep=True,
     ),
     Rule(
         "DM1", "Missing values", "missing-value-placeholder is a scalar.",
-        "Write the attribute anew.", (missing.marks_are_scalars,),
+        "Write the attribute anew.", (columns.marks_are_scalars,),
     ),
     Rule(
         "DM2", "Missing values", "missing-value-placeholder of numbers and codes is of exactly their type.",
-        "Write the attribute anew.", (missing.marks_have_the_type_of_rows,),
+        "Write the attribute anew.", (columns.marks_have_the_type_of_rows,),
     ),
     Rule(
         "DM3", "Missing values", "missing-value-placeholder of strings is a text.",
-        "Write the attribute anew.", (missing.marks_of_texts_are_texts,),
+        "Write the attribute anew.", (columns.marks_of_texts_are_texts,),
     ),
     Rule(
         "DM4", "Missing values", "Before hdf5_data_frame version 2, missing numbers have no placeholder.",
-        "Write the frame anew in a later version.", (missing.old_numbers_have_no_mark,),
+        "Write the frame anew in a later version.", (columns.old_numbers_have_no_mark,),
     ),
     Rule(
         "DJ1", _SCHEMA, "The metadata, which old frames need, have the keys that they must have, and no others.",
@@ -185,6 +192,33 @@ RULES: tuple[Rule, ...] = (
 NOT_SHOWN: dict[str, str] = {}
 
 
+INDEX_HOME = names.SEARCH_INDEXES
+variant, look, unseen = names.parse_generation, seen.look, groups.unseen
+
+
+def unreadable(frame: SeenFrame, _column: ColumnInfo, error: ColonnadeError) -> tuple[str, Breach]:
+    """The rule broken by a column whose values cannot be read."""
+    return unseen(frame.path, error)
+
+
+def missing_is_described(_frame: SeenFrame, _column: ColumnInfo) -> None:
+    """Missing rows need no description."""
+
+
+def dataset_claim(_group: Any, _path: str, _child: Child) -> None:
+    """A dataset is never meant as a frame."""
+
+
+def other_objects(*_where: object) -> Iterator[tuple[SeenFrame, list[tuple[str, Breach]]]]:
+    """Only frames have rules."""
+    return iter(())
+
+
+def second_look(_group: Any, _path: str) -> Iterator[tuple[str, Breach]]:
+    """A table of another layout is not checked as a frame."""
+    return iter(())
+
+
 def claims(group: Any, path: str, deep: bool, asked: Generation | None) -> Iterator[tuple[str, Breach]]:
     """What is wrong with a group that is said to be a frame and is none, with the rules that say so."""
     frame = claimed(group, path, deep, asked)
@@ -196,3 +230,56 @@ def claims(group: Any, path: str, deep: bool, asked: Generation | None) -> Itera
                 yield "H1", Breach("error", path, f"this cannot be looked at: {error}", str(error))
                 continue
             yield from ((rule.id, breach) for breach in found)
+
+
+# -- what can be fixed without touching data: search indexes, and metadata --
+
+
+def bad_indexes(frame: SeenFrame, wrong: Collection[str]) -> list[IndexPlan]:
+    """The indexes that must go. `wrong` are the names of those whose contents are wrong."""
+    return index_plans(search_indexes(frame.group, frame.info), frame.info, "DI1", wrong)
+
+
+def remove_indexes(frame: SeenFrame, gone: Sequence[IndexPlan]) -> None:
+    """Remove indexes and their values."""
+    remove_planned(frame.group, search_indexes(frame.group, frame.info), gone)
+
+
+def repairs(frame: SeenFrame, _gone: Collection[int]) -> list[Repair]:
+    """Metadata that a file has left behind, by their md5 sum, names or dimensions: written anew from the frame.
+
+    Of legacy frames only the md5 sum can be: what they hold the metadata alone say.
+    """
+    file, metadata = frame.file, frame.metadata
+    if file is None or metadata is None or metadata.place != metadata_beside(file):
+        return []
+    if not _is_behind(metadata, as_must_be(file, metadata, frame.info)):
+        return []
+    columns = f"{metadata.place.name}#/data_frame/columns"
+    places = [("DJ4", columns), *(("DJ4", f"{columns}/{place}") for place in range(len(metadata.columns)))]
+    places += [(rule, f"{metadata.place.name}#/data_frame/dimensions") for rule in ("DJ2", "DJ5")]
+    places.append(("DJ7", f"{metadata.place.name}#/md5sum"))
+    action = "the metadata are written anew from the file"
+    return [Repair(metadata.place.name, action, tuple(places), partial(_write, file, metadata, frame))]
+
+
+def _is_behind(metadata: Metadata, wanted: dict[str, Any]) -> bool:
+    """Whether metadata tell another md5 sum, other names or dimensions than they must: these the file alone knows.
+
+    Where they tell other types, it is not for us to say who is wrong.
+    """
+    before, now = metadata.document.get("data_frame"), wanted.get("data_frame")
+    if not isinstance(before, dict) or not isinstance(now, dict) or not isinstance(now.get("columns"), list):
+        return False
+    listed = [claim.name for claim in metadata.columns]
+    summed = metadata.document.get("md5sum")
+    return (
+        (isinstance(summed, str) and summed != wanted["md5sum"])
+        or before.get("dimensions") != now["dimensions"]
+        or listed != [read_claim(column).name for column in now["columns"]]
+    )
+
+
+def _write(file: Path, metadata: Metadata, frame: SeenFrame) -> bool:
+    write_anew(file, metadata, frame.info)  # and once more when the file is closed, whose bytes change
+    return True

@@ -1,4 +1,4 @@
-"""Rules for the columns of a data frame: DD1 to DD7."""
+"""Rules for the columns of a data frame: DD1 to DD7 their types, DM1 to DM4 missing rows, DV1 and DV2 pointers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import stored_bytes
 from colonnade.layouts.artifactdb import names
-from colonnade.layouts.artifactdb.rules_values import images
+from colonnade.layouts.artifactdb.rules_groups import stored_text
+from colonnade.layouts.artifactdb.rules_values import images, pointed_no_utf8, pointer_outside
 from colonnade.layouts.artifactdb.seen import SeenColumn, SeenFrame
 from colonnade.layouts.seen_node import SeenNode, stored_as
 from colonnade.model import Breach, StoredType
@@ -222,3 +223,117 @@ def _texts_are_there(column: SeenColumn) -> Iterator[Breach]:
         row = column.texts.absent
         message = f"row {row} has no text, not even an empty one"
         yield Breach("error", column.path, message, f"row {row} leads nowhere", "a text in every row")
+
+
+# -- missing rows --
+
+
+def _held_mark(column: SeenColumn) -> SeenNode | None:
+    """The dataset of a column that has an attribute for missing rows, if that means anything."""
+    one = column.rows
+    if one is None or not column.marks_by_attribute or one.attribute(names.PLACEHOLDER) is None:
+        return None
+    return one
+
+
+def marks_are_scalars(frame: SeenFrame) -> Iterator[Breach]:
+    """DM1: what marks missing rows is one value."""
+    for column in frame.placed:
+        one = _held_mark(column)
+        held = one.attribute(names.PLACEHOLDER) if one is not None else None
+        if one is not None and held is not None and (held.shape != () or held.problem is not None):
+            message = "missing-value-placeholder is no scalar"
+            yield Breach("error", one.path, message, stored_as(held), "a scalar")
+
+
+def marks_have_the_type_of_rows(frame: SeenFrame) -> Iterator[Breach]:
+    """DM2: what marks missing numbers is of exactly their type."""
+    for column in frame.placed:
+        one = _held_mark(column)
+        held = one.attribute(names.PLACEHOLDER) if one is not None else None
+        if one is None or held is None or column.is_text or column.has_pointers or held.type is None:
+            continue
+        if held.type != column.stored:
+            message = "missing-value-placeholder is of another type than the rows"
+            yield Breach("error", one.path, message, str(held.type), str(column.stored))
+
+
+def marks_of_texts_are_texts(frame: SeenFrame) -> Iterator[Breach]:
+    """DM3: what marks missing strings is a text."""
+    for column in frame.placed:
+        one = _held_mark(column)
+        held = one.attribute(names.PLACEHOLDER) if one is not None else None
+        if one is None or held is None or not (column.is_text or column.has_pointers):
+            continue
+        if held.type is not None and not held.is_text:
+            message = "missing-value-placeholder of strings is no text"
+            yield Breach("error", one.path, message, stored_as(held), SCALAR_TEXT)
+
+
+def old_numbers_have_no_mark(frame: SeenFrame) -> Iterator[Breach]:
+    """DM4: before hdf5_data_frame version 2, missing numbers are INT32_MIN and R's NA: an attribute says nothing."""
+    for column in frame.placed:
+        one = column.rows
+        if one is None or column.marks_by_attribute or one.attribute(names.PLACEHOLDER) is None:
+            continue
+        message = "missing-value-placeholder means nothing on numbers before hdf5_data_frame version 2"
+        yield Breach("warning", one.path, message, "an attribute", "-2147483648, or R's NA, in the rows")
+
+
+# -- pointers into a heap, since version 1.1 --
+
+
+def pointers_have_their_parts(frame: SeenFrame) -> Iterator[Breach]:
+    """DV1: pointers are pairs of unsigned integers, the heap is bytes; since version 1.1."""
+    for column in frame.placed:
+        if not column.has_pointers:
+            continue
+        if frame.generation.version == "1.0":
+            message = "strings by pointers came with version 1.1: dolomite-base writes them under 1.0, and refuses them"
+            yield Breach("warning", column.path, message, "version 1.0", "version 1.1")
+        yield from _pointer_parts(column)
+
+
+def _pointer_parts(column: SeenColumn) -> Iterator[Breach]:
+    heap, stored = column.part(names.HEAP), column.stored
+    if stored is not None and not are_pointers(stored):
+        message = "pointers are no pairs of an offset and a length"
+        yield Breach("error", column.path, message, str(stored), "a compound of unsigned integers, offset and length")
+    if heap is None or heap.stored is None or not heap.is_flat or not _is_byte(heap.stored.type):
+        found = "no such dataset" if heap is None else stored_text(heap)
+        yield Breach("error", column.path, "heap, which has the text, is no 1-D dataset of bytes", found, "1-D uint8")
+
+
+def are_pointers(stored: StoredType) -> bool:
+    """Whether these are pairs of an offset and a length, by names and types."""
+    if stored.kind != "compound" or tuple(one.name for one in stored.fields) != ("offset", "length"):
+        return False
+    return all(one.type.kind == "integer" and not one.type.signed for one in stored.fields)
+
+
+def _is_byte(stored: StoredType) -> bool:
+    return stored.kind == "integer" and not stored.signed and stored.precision <= 8
+
+
+def pointers_stay_in_the_heap(frame: SeenFrame) -> Iterator[Breach]:
+    """DV2 (deep): every pointer is to bytes of the heap, and these are UTF-8."""
+    return deep_look(frame, _pointers_inside)
+
+
+def _pointers_inside(column: SeenColumn) -> Iterator[Breach]:
+    one, heap = column.rows, column.part(names.HEAP) if column.has_pointers else None
+    if one is None or heap is None or column.stored is None or not are_pointers(column.stored):
+        return
+    if not one.is_flat or not heap.is_flat or heap.stored is None or not _is_byte(heap.stored.type):
+        return
+    outside = pointer_outside(now_read(column, one), heap.length)
+    if outside is not None:
+        row, offset, length = outside
+        message = f"the text of row {row} would lie outside the heap"
+        found = f"{length} bytes from {offset}"
+        yield Breach("error", one.path, message, found, f"within {heap.length} bytes")
+        return
+    broken = pointed_no_utf8(one, now_read(column, heap))
+    if broken is not None:
+        message = f"the text of row {broken[0]} is no UTF-8: readers refuse it"
+        yield Breach("error", one.path, message, repr(broken[1][:60]), "UTF-8")

@@ -12,12 +12,13 @@ from typing import Any
 from colonnade.errors import ColonnadeError, FormatError
 from colonnade.h5.attributes import BROKEN
 from colonnade.layouts.artifactdb import names
-from colonnade.layouts.artifactdb.levels import count_levels, read_levels
 from colonnade.layouts.artifactdb.metadata import (
     Metadata,
+    count_levels,
     md5_of,
     metadata_beside,
     read_document,
+    read_levels,
     resource_place,
     why_unreadable,
 )

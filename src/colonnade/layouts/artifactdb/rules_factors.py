@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from colonnade.errors import FormatError
 from colonnade.layouts.artifactdb import names
-from colonnade.layouts.artifactdb.levels import count_levels, read_levels
+from colonnade.layouts.artifactdb.metadata import count_levels, read_levels
 from colonnade.layouts.artifactdb.rules_columns import IN_32_BITS, deep_look, is_within_int32, now_read, type_of
 from colonnade.layouts.artifactdb.rules_groups import FLAT_TEXTS, stored_text
 from colonnade.layouts.artifactdb.rules_values import code_outside, look_at_texts, repeated_text, text_outside

@@ -9,10 +9,12 @@ from typing import Any
 
 from colonnade.h5.datasets import object_name
 from colonnade.layouts.artifactdb.describe import describe, rows_of
-from colonnade.layouts.index_home import PlacedIndex
+from colonnade.layouts.index_home import PlacedIndex, remove_index
 from colonnade.layouts.index_home import place_index as place_in_home
 from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
 from colonnade.model import TableInfo
+
+detach_index = remove_index
 
 
 def search_indexes(group: Any, info: TableInfo) -> list[PlacedIndex]:

@@ -72,7 +72,6 @@ def new_writer(
     name: str,
     kind: pa.DataType,
     options: ColumnOptions,
-    _large_attributes: bool = False,
     is_label: bool = False,
 ) -> ArtifactWriter:
     """What writes a new column of a frame of this generation."""
@@ -118,14 +117,12 @@ def complete_group(
     group: Any, columns: Sequence[WrittenColumn], _labels: Sequence[WrittenColumn], _text: TableText
 ) -> None:
     """Step 4: what makes the group a frame that says so itself."""
-    complete_legacy_group(group, columns, _labels, _text)
+    complete_legacy_group(group, columns)
     count_rows(group, columns[0].n_rows if columns else _labels[0].n_rows if _labels else 0)
     attributes.write_variable_text(group, names.VERSION, VERSIONED.version)
 
 
-def complete_legacy_group(
-    group: Any, columns: Sequence[WrittenColumn], _labels: Sequence[WrittenColumn], _text: TableText
-) -> None:
+def complete_legacy_group(group: Any, columns: Sequence[WrittenColumn]) -> None:
     """Step 4: what is in a group that metadata make a frame."""
     write_texts(group, names.COLUMN_NAMES, [column.name for column in columns])
 
@@ -303,6 +300,15 @@ def set_texts(_group: Any, info: TableInfo, name: str | None, texts: Mapping[str
         f"{where}: an ArtifactDB data frame has no place for {', '.join(texts)}",
         feature="texts of ArtifactDB data frames",
     )
+
+
+def sparse_attributes(_column: ColumnInfo, _strings: Mapping[str, str | None]) -> dict[str, str | None]:
+    """A frame has no sparse columns."""
+    return {}
+
+
+def note_pandas(_node: Any, _note: str | None) -> None:
+    """A frame keeps no notes about pandas types."""
 
 
 def own_objects(group: Any) -> set[str]:

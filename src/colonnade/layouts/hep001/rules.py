@@ -7,12 +7,17 @@ values (C6, S8), or it cannot be checked: `NOT_SHOWN` explains why. To add a rul
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+from colonnade.layouts.hep001 import mend, names, rules_values, seen
 from colonnade.layouts.hep001 import rules_categoricals as categoricals
 from colonnade.layouts.hep001 import rules_columns as columns
 from colonnade.layouts.hep001 import rules_indexes as indexes
 from colonnade.layouts.hep001 import rules_labels as labels
 from colonnade.layouts.hep001 import rules_tables as tables
-from colonnade.model import Rule
+from colonnade.layouts.hep001.seen import SeenTable
+from colonnade.model import Breach, Rule
 
 _MEND = "`colonnade fix` repairs it."
 _REBUILD = "`colonnade fix` rebuilds or drops the index. No data is lost: an index holds none."
@@ -194,3 +199,33 @@ NOT_SHOWN: dict[str, str] = {
     "M2": "about changes: an index that was not updated shows as a breach of S4 to S8",
     "M3": "about changes: a file does not show how it was written; a journal next to it is rolled back on opening",
 }
+
+INDEX_HOME = names.SEARCH_INDEXES
+dataset_claim, unseen = tables.dataset_claim, tables.unseen
+missing_is_described, unreadable = rules_values.missing_is_described, rules_values.unreadable
+repairs, bad_indexes, remove_indexes = mend.repairs, mend.bad_indexes, mend.remove_indexes
+
+
+def variant(_text: str) -> None:
+    """HEP001 has one set of rules."""
+
+
+def look(group: Any, path: str, _values: bool, _variant: object) -> SeenTable:
+    """The table as its rules check it."""
+    return seen.look(group, path)
+
+
+def claims(group: Any, path: str, _values: bool, _variant: object) -> list[tuple[str, Breach]]:
+    """The rule broken by a group that is not a table but seems to be meant as one."""
+    found = tables.claim(group, path)
+    return [] if found is None else [found]
+
+
+def other_objects(*_where: object) -> Iterator[tuple[SeenTable, list[tuple[str, Breach]]]]:
+    """Only tables have rules."""
+    return iter(())
+
+
+def second_look(_group: Any, _path: str) -> Iterator[tuple[str, Breach]]:
+    """A table of another layout is not checked as a HEP001 table."""
+    return iter(())

@@ -11,9 +11,12 @@ from typing import Any
 
 from colonnade.h5 import attributes
 from colonnade.h5.links import address, dereference, is_dataset, open_dataset
+from colonnade.layouts import index_home
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.index_home import KIND, PlacedIndex, index_datasets, remove_index, rename_placed
 from colonnade.model import TableInfo
+
+place_index = index_home.place_index
 
 
 def search_indexes(group: Any, info: TableInfo) -> list[PlacedIndex]:

@@ -31,7 +31,23 @@ if TYPE_CHECKING:
     from colonnade.columns.sparse_writer import SparseColumnWriter
     from colonnade.columns.text_writer import TextWriter
     from colonnade.columns.writer import ColumnWriter, WrittenColumn
+    from colonnade.layouts.contract import NewSidecars
     from colonnade.sparse.draft import SparseDraft
+
+sidecars: NewSidecars | None = None
+check_name = names.check_name
+
+
+def check_members(_columns: Sequence[str], _labels: Sequence[str], _text: TableText) -> None:
+    """Every table can be stored."""
+
+
+def check_can_change(_group: Any, _info: TableInfo) -> None:
+    """Every table can be changed."""
+
+
+def count_rows(_group: Any, _n_rows: int) -> None:
+    """The number of rows is the length of the columns; it is not stored."""
 
 
 def needs_large_attributes(n_columns: int, longest_name: int) -> bool:
@@ -317,7 +333,7 @@ def set_texts(group: Any, info: TableInfo, name: str | None, texts: Mapping[str,
             attributes.write_text(node, attribute, text)
 
 
-def sparse_texts(column: ColumnInfo, texts: Mapping[str, str | None]) -> dict[str, str | None]:
+def sparse_attributes(column: ColumnInfo, texts: Mapping[str, str | None]) -> dict[str, str | None]:
     """The attributes to set on a sparse column for these texts, with None for those to remove."""
     made = dict(texts)
     if "units" in made:

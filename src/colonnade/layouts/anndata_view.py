@@ -85,7 +85,7 @@ def faced_options(name: str, kind: pa.DataType, options: ColumnOptions) -> Colum
     else:
         asked = replace(asked, fill=AUTO)
     names.check_name(name)
-    LAYOUTS["anndata"].new_writer(name, kind, asked, False, False)
+    LAYOUTS["anndata"].create().new_writer(name, kind, asked, False, False)
     if options.strings == "auto" and options.categories is None:
         options = replace(options, strings="variable")
     return options
@@ -271,7 +271,7 @@ def _cannot_show(info: TableInfo, column: str, why: str) -> DataError:
 
 def _move_inside(group: Any, layout: Layout) -> Any:
     """Make the table a member of its group. Object references still lead to its objects after the move."""
-    own, of_others = layout.own_objects(group), set(layout.own_attributes(group))
+    own, of_others = layout.edit.own_objects(group), set(layout.reading.unread_attributes(group))
     inner = create_group(group, names.OTHER_FACE, holds_large_attributes(group))
     attributes.copy_attributes(group, inner, without=of_others)
     for name in sorted(own):

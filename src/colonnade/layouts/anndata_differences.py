@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
-from colonnade.edit.anndata_view import Beside, Others, Rows, frame_around, may_miss, shown_columns
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
 from colonnade.h5.direct import can_grow
@@ -19,6 +18,7 @@ from colonnade.h5.links import address, exists, hard_kind, join_path, open_datas
 from colonnade.layouts import Layout
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits
+from colonnade.layouts.anndata_view import Beside, Others, Rows, frame_around, may_miss, shown_columns
 from colonnade.model import Breach, ColumnInfo, TableInfo
 
 OWN_DATA = (

@@ -1,0 +1,213 @@
+"""Converting tables into AnnData data frames, and out of them; the marks of a former frame restore it exactly.
+
+Names, types and categories are refused before anything is written, rows when they are reached: the partial file is then
+discarded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.errors import DataError, UsageError
+from colonnade.h5 import attributes
+from colonnade.h5.links import exists, open_group
+from colonnade.layouts.anndata import names
+from colonnade.layouts.conversion import (
+    ANNDATA_ORDER,
+    ANNDATA_TYPE,
+    CONVERTED_FROM,
+    UNNAMED,
+    UNNAMED_LABELS,
+    Conversion,
+    RowCheck,
+    SourceTable,
+)
+from colonnade.model import ColumnInfo, ColumnOptions
+from colonnade.stored_dtypes import memory_dtype
+
+MAPPING = "dict"
+MAPPINGS = ("obsm", "varm", "obsp", "varp", "uns", "layers")
+OBJECTS = ("anndata", "raw", "MuData")  # whose frames are their axes
+
+
+class AnnDataConversion(Conversion):
+    """Frames have nullable types, row labels without a name, and a place in objects and mappings."""
+
+    suffixes = (".h5ad", ".h5mu")
+
+    # -- as the layout that a table comes from --
+
+    def write_marks(self, table: SourceTable, new: Mapping[str, str], group: Any, nodes: Mapping[str, Any]) -> None:
+        if any(column.is_label for column in table.info.columns):
+            attributes.write_texts(group, ANNDATA_ORDER, [column.name for column in table.info.columns])
+        if UNNAMED in new:
+            attributes.write_text(group, UNNAMED_LABELS, new[UNNAMED])
+        for column in table.info.members:
+            if column.is_masked:
+                attributes.write_text(nodes[new[column.name]], ANNDATA_TYPE, _nullable_type(table.node(column.name)))
+
+    def is_copied(self, root: Any, path: str, tables: Collection[str]) -> bool:
+        """Whether a frame is in a mapping (obsm, uns), which before 0.8 does not declare that it is one."""
+        above = path.rstrip("/").rsplit("/", 1)[0]
+        while above:
+            if attributes.read_text(open_group(root, above), names.ENCODING_TYPE) == MAPPING:
+                return True
+            holder, name = above.rsplit("/", 1)
+            if name in MAPPINGS and {f"{holder}/obs", f"{holder}/var"} <= set(tables):
+                return True
+            above = holder
+        return False
+
+    def indexed_path(self, table: SourceTable) -> str:
+        """The table inside a frame, if the frame is the AnnData view of that table."""
+        return f"{table.path.rstrip('/')}/{names.OTHER_FACE}" if exists(table.group, names.OTHER_FACE) else table.path
+
+    # -- as the layout that a table gets --
+
+    def check(self, table: SourceTable) -> None:
+        labels = table.info.label_names
+        if len(labels) > 1:
+            raise DataError(
+                f"{table.path}: a data frame has one column of row labels, not {len(labels)} ({', '.join(labels)})"
+            )
+        for column in table.info.members:
+            _check_categories(table, column)
+
+    def check_path(self, path: str) -> None:
+        if path == "/":
+            raise UsageError("a data frame cannot be the root of a file: anndata does not read it there", path=path)
+
+    def new_names(self, table: SourceTable) -> dict[str, str]:
+        """The names in the frame; labels that had no name get none again."""
+        unnamed = attributes.read_text(table.group, UNNAMED_LABELS)
+        labels = set(table.info.label_names)
+        return {
+            column.name: UNNAMED if column.name == unnamed and column.name in labels else column.name
+            for column in table.info.members
+        }
+
+    def column_options(self, table: SourceTable, column: ColumnInfo, _strings: Mapping[str, str]) -> ColumnOptions:
+        """A column that was nullable is nullable again, even without missing rows, where AnnData has masks for it."""
+        kind = table.schema.field(column.name).type
+        was_nullable = _former_type(table, column.name).startswith("nullable-")
+        return ColumnOptions(masked=True) if was_nullable and _has_masks(kind) else ColumnOptions()
+
+    def row_check(self, table: SourceTable) -> RowCheck:
+        return _MissingRows(table)
+
+    def complete(
+        self,
+        table: SourceTable,
+        _former: Conversion,
+        new: Mapping[str, str],
+        group: Any,
+        nodes: Mapping[str, Any],
+        _schemas: tuple[pa.Schema, pa.Schema],
+    ) -> None:
+        """Apply the marks of a former frame, and write none: a frame needs none."""
+        order = _former_order(table, new)
+        if order is not None:
+            attributes.write_variable_texts(group, names.COLUMN_ORDER, order)
+        for old, name in new.items():
+            _write_na_value(nodes[name], _former_type(table, old))
+
+    def mark_parent(self, group: Any, is_target: bool) -> None:
+        """An object whose frames get another layout is not an AnnData object any more; converted back, it is again."""
+        encoding = (names.ENCODING_TYPE, names.ENCODING_VERSION)
+        kind, version = (attributes.read_text(group, name) for name in encoding)
+        former = attributes.read_text(group, CONVERTED_FROM)
+        if not is_target and kind in OBJECTS:
+            attributes.write_text(group, CONVERTED_FROM, f"{kind} {version}")
+            for name in encoding:
+                attributes.delete(group, name)
+        elif is_target and former is not None:
+            for name, text in zip(encoding, former.split(" ", 1), strict=True):
+                attributes.write_variable_text(group, name, text)
+            attributes.delete(group, CONVERTED_FROM)
+
+
+def _nullable_type(node: Any) -> str:
+    kind, meaning = str(attributes.read_text(node, names.ENCODING_TYPE)), attributes.read_text(node, "na-value")
+    return f"{kind} {meaning}" if meaning in ("NA", "NaN") else kind
+
+
+def _former_order(table: SourceTable, new: Mapping[str, str]) -> list[str] | None:
+    """The column-order of the former frame, if recorded; columns added since come after it."""
+    recorded = attributes.read_texts(table.group, ANNDATA_ORDER)
+    if recorded is None:
+        return None
+    known = [name for name in recorded if name in new and new[name] != UNNAMED]
+    return [new[name] for name in dict.fromkeys([*known, *table.info.column_names])]
+
+
+def _former_type(table: SourceTable, name: str) -> str:
+    """The type of a column in the former frame, if recorded: its encoding-type, and for strings what a missing string
+    means."""
+    node = table.node(name)
+    return (attributes.read_text(node, ANNDATA_TYPE) or "") if node is not None else ""
+
+
+def _has_masks(kind: pa.DataType) -> bool:
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(is_text or pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+
+
+def _is_coded(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(kind))
+
+
+def _write_na_value(node: Any, former: str) -> None:
+    """Record what a missing string means, if the column holds nullable strings now and before."""
+    kind, _, meaning = former.partition(" ")
+    stored = attributes.read_text(node, names.ENCODING_TYPE)
+    if meaning in ("NA", "NaN") and stored == kind == "nullable-string-array":
+        attributes.write_variable_text(node, "na-value", meaning)
+
+
+def _check_categories(table: SourceTable, column: ColumnInfo) -> None:
+    """Refuse categories that pandas does not take: two that are equal, or one that is missing."""
+    if not _is_coded(table.schema.field(column.name).type):
+        return
+    categories = table.categories(column.name)
+    values = [] if categories is None else categories.to_pylist()
+    if None in values or any(value != value for value in values):  # noqa: PLR0124 - only NaN differs from itself
+        raise DataError(f"{table.path}/{column.name}: a category is missing, or NaN", column=column.name)
+    if len(set(values)) != len(values):
+        raise DataError(f"{table.path}/{column.name}: a category is there twice", column=column.name)
+
+
+class _MissingRows:
+    """Refuses missing rows where AnnData cannot express them: it would read them as NaN, which is a value here."""
+
+    def __init__(self, table: SourceTable) -> None:
+        self._path = table.path.rstrip("/")
+        can_miss = {column.name for column in table.info.members if _marks_nan(column)}
+        can_miss |= {field.name for field in table.schema if _has_masks(field.type) or _is_coded(field.type)}
+        self._unfit = [name for name in table.schema.names if name not in can_miss]
+
+    def __call__(self, batch: pa.RecordBatch, first: int) -> None:
+        for name in self._unfit:
+            column = batch.column(batch.schema.get_field_index(name))
+            if column.null_count:
+                row = first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+                raise DataError(
+                    f"{self._path}/{name}, row {row}: AnnData has no form for {column.type} with missing values: fill "
+                    "them first",
+                    column=name,
+                    row=row,
+                )
+
+
+def _marks_nan(column: ColumnInfo) -> bool:
+    """Whether NaN marks the missing rows of a column, so that storing them as NaN keeps their meaning."""
+    if column.type.kind != "float" or column.fill is None:
+        return False
+    dtype = memory_dtype(column.type)
+    return len(column.fill) == dtype.itemsize and bool(np.isnan(np.frombuffer(column.fill, dtype)[0]))
+
+
+CONVERSION = AnnDataConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)

@@ -1,0 +1,52 @@
+"""Converting tables into ArtifactDB's data frames, in any of their generations.
+
+What ArtifactDB cannot express (the types of numbers wider than its own, what an AnnData frame was) is kept in
+attributes, so that converting back is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from colonnade.columns.arrow_text import parse_arrow_type, write_arrow_type
+from colonnade.columns.mapping import plain_type
+from colonnade.h5 import attributes
+from colonnade.layouts.artifactdb import names
+from colonnade.layouts.conversion import Conversion, SourceTable
+from colonnade.model import ColumnInfo
+
+
+class ArtifactConversion(Conversion):
+    """The types of numbers are recorded in attributes."""
+
+    label = names.ROW_NAMES
+
+    def former_type(self, column: ColumnInfo, kind: pa.DataType) -> pa.DataType:
+        recorded = parse_arrow_type(column.arrow_type) if column.arrow_type is not None else None
+        return recorded if recorded is not None and _is_number(recorded) and _is_number(kind) else kind
+
+    def complete(
+        self,
+        table: SourceTable,
+        former: Conversion,
+        names_of_columns: Mapping[str, str],
+        group: Any,
+        nodes: Mapping[str, Any],
+        schemas: tuple[pa.Schema, pa.Schema],
+    ) -> None:
+        super().complete(table, former, names_of_columns, group, nodes, schemas)
+        rows, written = schemas
+        for field in rows:
+            kind = plain_type(field.type)
+            if _is_number(kind) and written.field(field.name).type != kind:
+                attributes.write_text(nodes[field.name], names.ARROW_TYPE, write_arrow_type(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+CONVERSION = ArtifactConversion(names.GROUP_ATTRIBUTES, names.COLUMN_ATTRIBUTES)

@@ -1,0 +1,51 @@
+"""Files next to an HDF5 file of ArtifactDB: its metadata document, or the directory it is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from colonnade.layouts.artifactdb import names
+from colonnade.layouts.artifactdb.annotations import Annotations, following_annotations
+from colonnade.layouts.artifactdb.metadata import file_of, metadata_beside, read_metadata
+from colonnade.layouts.artifactdb.names import Generation, parse_generation
+from colonnade.model import Breach
+
+following_table = following_annotations
+__all__ = ["Annotations", "declared_variant", "follow", "following_table", "locate", "new_directory", "not_located"]
+
+
+def locate(path: Path) -> Path | None:
+    """The HDF5 file of a directory, or of a metadata document; None if the path is neither."""
+    if path.is_dir():
+        file = path / names.BASIC_COLUMNS
+        return file if file.is_file() else None
+    return file_of(read_metadata(path))
+
+
+def new_directory(folder: Path) -> tuple[Path, str]:
+    """The HDF5 file of a new directory, and the path of the table in it."""
+    return folder / names.BASIC_COLUMNS, f"/{names.DIRECTORY_GROUP}"
+
+
+def declared_variant(path: Path) -> Generation | None:
+    """The generation of directories, if the path is one."""
+    return parse_generation("directory") if path.is_dir() else None
+
+
+def not_located(path: Path, error: Exception | None) -> list[tuple[str, Breach]]:
+    """The rules broken by a directory or document that does not lead to an HDF5 file."""
+    if path.is_dir():
+        message = str(error) if error is not None else f"{path} has no {names.BASIC_COLUMNS}"
+        return [("DG1", Breach("error", "/", message, "no such file", "the HDF5 file of the directory"))]
+    from colonnade.layouts.artifactdb.rules_documents import document_breaches
+
+    nowhere = Breach("error", f"{path.name}#/path", str(error), "no such file", "the HDF5 file it describes")
+    return list(document_breaches(path)) or [("DJ7", nowhere)]
+
+
+def follow(file: Path) -> None:
+    """Update the metadata of a file that was changed and closed."""
+    if metadata_beside(file).is_file():
+        from colonnade.layouts.artifactdb.publish import follow as follow_metadata
+
+        follow_metadata(file)

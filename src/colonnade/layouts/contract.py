@@ -1,0 +1,344 @@
+"""What a layout is made of: small protocols, each satisfied by a module of the layout's folder.
+
+| protocol | module | needed |
+| --- | --- | --- |
+| `Describe` | `describe` | always: which groups are tables, what is in them, where the rows of a column are |
+| `Create` | `write` | to write new tables |
+| `Edit` | `write` | to change the rows and columns of tables |
+| `IndexHome` | `search` | to search with indexes, and to build them |
+| `Rules` | `rules` | to check and fix tables |
+| `Conversion` (a class) | `convert` | only if the defaults do not suit: to convert from and into the layout |
+| `Sidecars` | `sidecars` | only if files next to the HDF5 file belong to a table |
+
+A layout without `Create` cannot be the layout of a new table; one without `Edit` is read-only; one without `Rules` is
+not checked. All but `Describe` are imported when they are first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from colonnade.dataclass import dataclass
+from colonnade.errors import UnsupportedError, UsageError
+from colonnade.model import Breach, ColumnInfo, ColumnOptions, Repair, Rule, TableInfo, TableText
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from colonnade.columns.writer import WrittenColumn
+    from colonnade.errors import ColonnadeError
+    from colonnade.h5.links import Child
+    from colonnade.layouts.conversion import Conversion
+    from colonnade.layouts.index_home import IndexPlan, PlacedIndex
+
+Broken = tuple[str, Breach]
+"""The number of a rule, and how it is broken."""
+
+
+class Describe(Protocol):
+    """Finds tables and describes them. Reads attributes and headers, but no rows."""
+
+    def is_table(self, group: Any, /) -> bool: ...
+    def describe(self, group: Any, path: str, /) -> TableInfo: ...
+    def open_column(self, group: Any, column: ColumnInfo, /) -> tuple[Any, Any]:
+        """The dataset with the rows of a column, and its companion dataset (categories, mask or heap) or None."""
+
+    def unread_attributes(self, group: Any, /) -> dict[str, object]:
+        """The attributes of the group that have no meaning in this layout."""
+
+
+class NewWriter(Protocol):
+    """Writes a new column: start, then write, then finish."""
+
+    name: str
+
+    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None: ...
+    def write(self, array: pa.Array) -> None: ...
+    def finish(self) -> WrittenColumn: ...
+
+
+class ResumedWriter(Protocol):
+    """Appends to, overwrites or truncates the rows of an existing column. `finish` may be called several times."""
+
+    name: str
+
+    def write(self, array: pa.Array) -> None: ...
+    def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None: ...
+    def truncate(self, n_rows: int) -> None: ...
+    def finish(self) -> WrittenColumn: ...
+
+
+class NewSidecars(Protocol):
+    """The sidecar files of a new table, written when its file is closed."""
+
+    def check_place(self, file: Path, table: str, alone: bool, /) -> None: ...
+    def publish(self, file: Path, table: str, alone: bool, /) -> None: ...
+
+
+class Create(Protocol):
+    """Writes new tables: checks first, then the group, its columns, and what makes them a table."""
+
+    @property
+    def sidecars(self) -> NewSidecars | None: ...
+    def check_name(self, name: str, allow_reserved: bool, /) -> None: ...
+    def check_members(self, columns: Sequence[str], labels: Sequence[str], text: TableText, /) -> None: ...
+    def needs_large_attributes(self, n_columns: int, longest_name: int, /) -> bool: ...
+    def make_group(self, root: Any, path: str, large_attributes: bool, /) -> Any: ...
+    def new_writer(
+        self, name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool, is_label: bool, /
+    ) -> NewWriter: ...
+    def complete_columns(
+        self, group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], /
+    ) -> None: ...
+    def complete_group(
+        self, group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText, /
+    ) -> None: ...
+
+
+class Edit(Protocol):
+    """Changes existing tables. Each function makes one change; the caller commits it."""
+
+    def check_can_change(self, group: Any, info: TableInfo, /) -> None: ...
+    def resume_column(self, group: Any, column: ColumnInfo, /) -> ResumedWriter: ...
+    def extend(self, group: Any, info: TableInfo, written: Sequence[WrittenColumn], /) -> bool:
+        """After rows were added: returns whether `info` is still valid, apart from its length and its categories."""
+
+    def count_rows(self, group: Any, n_rows: int, /) -> None: ...
+    def attach_column(self, group: Any, info: TableInfo, column: WrittenColumn, /) -> None: ...
+    def detach_column(self, group: Any, info: TableInfo, name: str, /) -> None: ...
+    def rename_column(self, group: Any, info: TableInfo, name: str, new_name: str, /) -> None: ...
+    def replace_column(self, group: Any, info: TableInfo, column: WrittenColumn, old: Any, /) -> None: ...
+    def set_texts(
+        self, group: Any, info: TableInfo, name: str | None, strings: Mapping[str, str | None], /
+    ) -> None: ...
+    def sparse_attributes(self, column: ColumnInfo, strings: Mapping[str, str | None], /) -> dict[str, str | None]:
+        """The attributes to set on a sparse column for these strings; None for those to remove."""
+
+    def note_pandas(self, node: Any, note: str | None, /) -> None:
+        """Store a note on a dataset or on the group; None removes it. Called only if the layout keeps such notes."""
+
+    def own_objects(self, group: Any, /) -> set[str]: ...
+    def clear(self, group: Any, /) -> None: ...
+
+
+class IndexHome(Protocol):
+    """Where the search indexes of a table are, and how they and their columns refer to each other."""
+
+    def search_indexes(self, group: Any, info: TableInfo, /) -> list[PlacedIndex]: ...
+    def place_index(self, group: Any, column: str, kind: str, /) -> tuple[Any, str]: ...
+    def attach_index(self, group: Any, column: str, kind_word: str, dataset: Any, /) -> None: ...
+    def detach_index(self, group: Any, index: PlacedIndex, /) -> None: ...
+    def rename_indexes(self, group: Any, info: TableInfo, column: str, new_name: str, /) -> None: ...
+
+
+class SeenTable(Protocol):
+    """A table in the form that the rules of its layout check. Each layout adds its own attributes.
+
+    bytes_read: the stored size of the values that the rules themselves read.
+    """
+
+    group: Any
+    path: str
+    info: TableInfo
+    bytes_read: int
+
+    @property
+    def n_columns(self) -> int: ...
+    @property
+    def n_attributes(self) -> int: ...
+    def looked_at(self) -> set[str]:
+        """The names of the columns whose values are to be checked."""
+
+
+class SeenObject(Protocol):
+    """A checked object that is not a table."""
+
+    bytes_read: int
+
+
+class Rules(Protocol):
+    """Checks and fixes tables.
+
+    RULES: all rules of the layout. NOT_SHOWN: numbers of rules that cannot be checked from a file, and why.
+    INDEX_HOME: the name of the group that holds the search indexes of a table.
+    """
+
+    @property
+    def RULES(self) -> tuple[Rule, ...]: ...  # noqa: N802 - a constant of the module
+    @property
+    def NOT_SHOWN(self) -> Mapping[str, str]: ...  # noqa: N802
+    @property
+    def INDEX_HOME(self) -> str: ...  # noqa: N802
+
+    def variant(self, text: str, /) -> object | None:
+        """The variant of the rules that a user names; None if the layout has no variants."""
+
+    def look(self, group: Any, path: str, values: bool, variant: Any, /) -> SeenTable:
+        """Read a table into the form that the rules check; `variant` replaces the one that the table declares."""
+
+    def claims(self, group: Any, path: str, values: bool, variant: Any, /) -> Iterable[Broken]:
+        """The rules broken by a group that is not a table but seems to be meant as one."""
+
+    def dataset_claim(self, group: Any, path: str, child: Child, /) -> Broken | None:
+        """The rule broken by a dataset that seems to be meant as a table."""
+
+    def unseen(self, path: str, error: ColonnadeError, /) -> Broken:
+        """The rule broken by a table that cannot be read at all."""
+
+    def unreadable(self, seen: Any, column: ColumnInfo, error: ColonnadeError, /) -> Broken:
+        """The rule broken by a column whose values cannot be read."""
+
+    def missing_is_described(self, seen: Any, column: ColumnInfo, /) -> Breach | None:
+        """What is wrong with the description of a column that has missing rows."""
+
+    def repairs(self, seen: Any, removed_indexes: Collection[int], /) -> list[Repair]:
+        """Everything that can be fixed except indexes; takes the addresses of the indexes that will be removed."""
+
+    def bad_indexes(self, seen: Any, wrong: Collection[str], /) -> list[IndexPlan]:
+        """The indexes to remove; takes the names of those whose contents are wrong."""
+
+    def remove_indexes(self, seen: Any, plans: Sequence[IndexPlan], /) -> None: ...
+    def other_objects(
+        self, group: Any, path: str, values: bool, in_table: bool, /
+    ) -> Iterator[tuple[SeenObject, Sequence[Broken]]]:
+        """Objects of a group that are not tables but have rules, with the rules they break.
+
+        values: whether values are read. in_table: whether the group is in a table, whose rows are read anyway.
+        """
+
+    def second_look(self, group: Any, path: str, /) -> Iterator[Broken]:
+        """What is wrong with a table of another layout that also declares itself a table of this one."""
+
+
+class FollowingTable(Protocol):
+    """A table in another file with one row per column of the table that was changed."""
+
+    @property
+    def file(self) -> Path: ...
+    @property
+    def table(self) -> str: ...
+    @property
+    def n_rows(self) -> int: ...
+    def rows(self, before: pa.Table, labels: Sequence[str], /) -> pa.Table:
+        """The rows as they must be now, made from the rows before the change."""
+
+
+class Sidecars(Protocol):
+    """Files next to an HDF5 file that belong to its tables."""
+
+    def locate(self, path: Path, /) -> Path | None:
+        """The HDF5 file of a directory or document of this layout; None if the path is neither."""
+
+    def new_directory(self, folder: Path, /) -> tuple[Path, str]:
+        """The HDF5 file of a new table that is a directory, and the path of the table in it."""
+
+    def not_located(self, path: Path, error: Exception | None, /) -> list[Broken]:
+        """The rules broken by a directory or document that does not lead to an HDF5 file."""
+
+    def declared_variant(self, path: Path, /) -> object | None:
+        """The variant of the rules that a path declares by being a directory."""
+
+    def following_table(self, file: Path, /) -> FollowingTable | None:
+        """The table that must follow a change of this file's columns, if there is one."""
+
+    def follow(self, file: Path, /) -> None:
+        """Update the sidecar files of a file that was changed and closed."""
+
+
+def _keep_lengths(_root: Any, _table: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A layout: its name, its parts, and what it can store. The parts of type Callable import what they return.
+
+    load_create: takes the version and whether a directory is asked for.
+    check_lengths: refuses a commit after which a table, at a path, and what shares its rows differ in length.
+    """
+
+    name: str
+    reading: Describe
+    load_indexes: Callable[[], IndexHome]
+    load_create: Callable[[object, bool], Create] | None = None
+    load_edit: Callable[[], Edit] | None = None
+    load_rules: Callable[[], Rules] | None = None
+    load_sidecars: Callable[[], Sidecars] | None = None
+    load_conversion: Callable[[], Conversion] | None = None
+    check_lengths: Callable[[Any, str], None] = _keep_lengths
+    group_attributes: tuple[str, ...] = ()  # reserved: set by the layout only
+    column_attributes: tuple[str, ...] = ()
+    unnamed_labels: str = "index"  # the name of labels without a name
+    needs_labels: bool = False  # if rows have no labels, row numbers are stored as labels
+    keeps_texts: bool = False  # can store units and descriptions
+    keeps_masks: bool = False  # can store a mask of missing rows next to the values
+    keeps_pandas_notes: bool = False  # can store what pandas knows about a column or frame
+    parts: tuple[str, ...] = ()  # members of a table's group that do not belong to a single column
+    names_are_links: bool = True  # the name of a column is also its link name in the group
+
+    def is_table(self, group: Any) -> bool:
+        return self.reading.is_table(group)
+
+    def describe(self, group: Any, path: str) -> TableInfo:
+        return self.reading.describe(group, path)
+
+    def open_column(self, group: Any, column: ColumnInfo) -> tuple[Any, Any]:
+        return self.reading.open_column(group, column)
+
+    def create(self, version: object = None, directory: bool = False) -> Create:
+        """What writes new tables, in the requested version and form if the layout has several."""
+        if self.load_create is None:
+            raise UnsupportedError(
+                f"cannot write tables of layout {self.name!r}: it is read-only. Choose another layout",
+                feature=f"writing layout {self.name}",
+            )
+        return self.load_create(version, directory)
+
+    @property
+    def edit(self) -> Edit:
+        """What changes tables; refused for layouts that are read-only."""
+        if self.load_edit is None:
+            raise UnsupportedError(
+                f"cannot change tables of layout {self.name!r}: it is read-only. Convert the file to another layout",
+                feature=f"changing layout {self.name}",
+            )
+        return self.load_edit()
+
+    def own_objects(self, group: Any) -> set[str]:
+        """The names of the objects in a table's group that belong to the table."""
+        if self.load_edit is not None:
+            return self.edit.own_objects(group)
+        from colonnade.layouts.index_home import HOME
+
+        members = self.describe(group, "/").members
+        return {HOME, *self.parts, *((column.link or column.name).split("/")[0] for column in members)}
+
+    @property
+    def indexes(self) -> IndexHome:
+        return self.load_indexes()
+
+    @property
+    def rules(self) -> Rules | None:
+        return None if self.load_rules is None else self.load_rules()
+
+    @property
+    def conversion(self) -> Conversion:
+        """What converts tables from and into this layout."""
+        if self.load_conversion is not None:
+            return self.load_conversion()
+        from colonnade.layouts.conversion import Conversion
+
+        return Conversion(self.group_attributes, self.column_attributes)
+
+    @property
+    def sidecars(self) -> Sidecars | None:
+        return None if self.load_sidecars is None else self.load_sidecars()
+
+
+def refuse_version(layout: str, version: object, directory: bool) -> None:
+    """Refuse `version=` and `directory=` for a layout that has one version and no directories."""
+    if version is not None or directory:
+        raise UsageError(f"version= and directory= are for the layout 'artifactdb', not {layout!r}")

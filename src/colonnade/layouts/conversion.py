@@ -1,0 +1,155 @@
+"""What a layout contributes to converting tables from and into it. The defaults suit most layouts.
+
+Some layouts cannot express what a table was in its former layout. Attributes, the *marks*, record it, so that
+converting back is exact. Layouts in between carry the marks along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+from colonnade.dataclass import dataclass
+from colonnade.h5 import attributes
+from colonnade.h5.links import open_dataset, open_group
+from colonnade.h5.references import has_references
+from colonnade.model import ColumnInfo, ColumnOptions, TableInfo
+
+# The marks of a column: its AnnData type. Those of a group: its column-order where the row labels are a column too, and
+# the name that was given to labels without a name; of a group that held frames, its encoding.
+ANNDATA_TYPE = "anndata_type"
+ANNDATA_ORDER = "anndata_column_order"
+UNNAMED_LABELS = "anndata_unnamed_index"
+CONVERTED_FROM = "converted_from"
+MARKS = (ANNDATA_TYPE, ANNDATA_ORDER, UNNAMED_LABELS)
+UNNAMED = "_index"  # the dataset of row labels that have no name in a frame
+TITLE = "TITLE"
+LATER_REVISION = ("NROWS",)
+STRINGS = ("units", "units_vocabulary", "description")
+"""What people write about a column, under the same names in every layout."""
+
+RowCheck = Callable[[pa.RecordBatch, int], None]
+"""Called with every batch and its first row, before the batch is written: refuses what the layout cannot hold."""
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table to be converted. `group` is its open group; `categories` gives those of a column, or None."""
+
+    path: str
+    info: TableInfo
+    schema: pa.Schema
+    group: Any
+    categories: Callable[[str], pa.Array | None]
+
+    def node(self, name: str) -> Any | None:
+        """The dataset or group of a column; None if it cannot be opened."""
+        column = self.info.by_name[name]
+        return open_node(self.group, column.link or name)
+
+
+def open_node(group: Any, link: str) -> Any | None:
+    """The dataset or group at a path below the group of a table; None if it cannot be opened."""
+    return open_dataset(group, link) or open_group(group, link)
+
+
+def accept_rows(_batch: pa.RecordBatch, _first: int) -> None:
+    """Every row can be written."""
+
+
+class Conversion:
+    """Converts tables from and into one layout: `suffixes` of files that imply it, names of its own attributes."""
+
+    suffixes: tuple[str, ...] = ()
+    label = "index"  # the name of labels that had none
+    allow_reserved = False  # whether names that are reserved for users' columns are taken over
+
+    def __init__(self, group_attributes: Collection[str], column_attributes: Collection[str]) -> None:
+        self.group_attributes, self.column_attributes = group_attributes, column_attributes
+
+    # -- as the layout that a table comes from --
+
+    def strings(self, table: SourceTable, name: str) -> dict[str, str]:
+        """The user's strings about a column, without what the layout adds to them."""
+        node = table.node(name)
+        stored = {key: attributes.read_text(node, key) for key in STRINGS} if node is not None else {}
+        return {key: text for key, text in stored.items() if text}
+
+    def former_type(self, _column: ColumnInfo, kind: pa.DataType) -> pa.DataType:
+        """The type of a column before it was converted into this layout, if recorded; otherwise `kind`."""
+        return kind
+
+    def write_marks(self, table: SourceTable, names: Mapping[str, str], group: Any, nodes: Mapping[str, Any]) -> None:
+        """Record in the new table what its layout cannot express. By default, marks of a former layout are copied.
+
+        names: the new names of the columns. group, nodes: of the new table and its columns, by their new names.
+        """
+        others = set(attributes.names(table.group)) - set(MARKS)
+        attributes.copy_attributes(table.group, group, without=others)
+        for column in table.info.members:
+            node = table.node(column.name)
+            kind = attributes.read_text(node, ANNDATA_TYPE) if node is not None else None
+            if kind is not None:
+                attributes.write_text(nodes[names[column.name]], ANNDATA_TYPE, kind)
+
+    def is_copied(self, _root: Any, _path: str, _tables: Collection[str]) -> bool:
+        """Whether a table is part of an object that is copied whole; `tables` are the paths of all tables."""
+        return False
+
+    def indexed_path(self, table: SourceTable) -> str:
+        """The path of the table whose search indexes belong to this table; usually its own."""
+        return table.path
+
+    # -- as the layout that a table gets --
+
+    def check(self, _table: SourceTable) -> None:
+        """Refuse a table that the layout cannot hold."""
+
+    def check_path(self, _path: str) -> None:
+        """Refuse a path where this layout cannot have a table."""
+
+    def new_names(self, table: SourceTable) -> dict[str, str]:
+        """The new names of all columns, by the old ones."""
+        names = {column.name: column.name for column in table.info.members}
+        if UNNAMED in names:
+            free = (f"{self.label}_{number}" if number else self.label for number in count())
+            names[UNNAMED] = next(name for name in free if name not in names)
+        return names
+
+    def column_options(self, _table: SourceTable, _column: ColumnInfo, _strings: Mapping[str, str]) -> ColumnOptions:
+        """The options with which a column is written; `strings` are the user's strings about it."""
+        return ColumnOptions()
+
+    def row_check(self, _table: SourceTable) -> RowCheck:
+        return accept_rows
+
+    def write_strings(self, node: Any, strings: Mapping[str, str]) -> None:
+        """Store the user's strings about a column, unless its options have done that."""
+        for key, text in strings.items():
+            attributes.write_text(node, key, text)
+
+    def complete(
+        self,
+        table: SourceTable,
+        former: Conversion,
+        names: Mapping[str, str],
+        group: Any,
+        nodes: Mapping[str, Any],
+        schemas: tuple[pa.Schema, pa.Schema],
+    ) -> None:
+        """After the rows were written: apply the marks, or write them. schemas: of the rows, and of the new table."""
+        former.write_marks(table, names, group, nodes)
+
+    def mark_parent(self, _group: Any, _is_target: bool) -> None:
+        """Change the group above tables that were converted, into this layout or another."""
+
+
+def copy_user_attributes(source: Any, target: Any, without: Collection[str], kept: Collection[str] = ()) -> None:
+    """Copy attributes that do not belong to a layout. References are valid only in their own file, and are left out."""
+    owned = {*without, *MARKS, *LATER_REVISION} - set(kept)
+    stored = {name: attributes.storage_of(source, name) for name in attributes.names(source)}
+    referring = {name for name, storage in stored.items() if storage is None or has_references(storage[0])}
+    attributes.copy_attributes(source, target, without=owned | referring)

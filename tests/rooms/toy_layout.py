@@ -1,0 +1,45 @@
+"""A read-only layout in a few lines: a group with the attribute `toy`, whose datasets of rank 1 are columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from colonnade.h5 import attributes
+from colonnade.h5.links import children, open_dataset
+from colonnade.layouts.contract import Layout
+from colonnade.layouts.frame_parts import column_of, header_of
+from colonnade.layouts.index_home import PlacedIndex, place_index, remove_index
+from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
+from colonnade.model import ColumnInfo, TableInfo
+
+
+class Toy:
+    """Satisfies `Describe` and `IndexHome`."""
+
+    place_index, detach_index = staticmethod(place_index), staticmethod(remove_index)
+
+    def is_table(self, group: Any) -> bool:
+        return attributes.read_text(group, "toy") is not None
+
+    def describe(self, group: Any, path: str) -> TableInfo:
+        datasets = [child.name for child in children(group) if child.kind == "dataset"]
+        columns = [column_of(name, *header_of(open_dataset(group, name), name)) for name in datasets]
+        return TableInfo(path, "toy", columns[0].n_rows, tuple(columns), title=attributes.read_text(group, "toy"))
+
+    def open_column(self, group: Any, column: ColumnInfo) -> tuple[Any, Any]:
+        return open_dataset(group, column.name), None
+
+    def unread_attributes(self, _group: Any) -> dict[str, object]:
+        return {}
+
+    def search_indexes(self, group: Any, info: TableInfo) -> list[PlacedIndex]:
+        return named_indexes(group, info, lambda name: open_dataset(group, name))
+
+    def attach_index(self, group: Any, column: str, kind_word: str, dataset: Any) -> None:
+        name_index(column, kind_word, dataset, open_dataset(group, column))
+
+    def rename_indexes(self, group: Any, info: TableInfo, column: str, new_name: str) -> None:
+        rename_named(group, self.search_indexes(group, info), column, new_name)
+
+
+TOY = Layout("toy", reading=Toy(), load_indexes=Toy, group_attributes=("toy",))
