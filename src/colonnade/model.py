@@ -380,12 +380,16 @@ class LazyColumns(Sequence[ColumnInfo]):
 
     def named(self, name: str) -> ColumnInfo:
         """The column of this name, which is one of `names`."""
-        if name not in self._known:
-            self._known[name] = self._describe(name)
-        return self._known[name]
+        column = self._known.get(name)
+        if column is None:
+            column = self._known[name] = self._describe(name)
+        return column
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def __iter__(self) -> Iterator[ColumnInfo]:
+        return map(self.named, self.names)
 
     @overload
     def __getitem__(self, place: int) -> ColumnInfo: ...

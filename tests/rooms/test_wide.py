@@ -6,6 +6,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
+from types import ModuleType
 from typing import Any
 
 import h5py
@@ -17,11 +18,15 @@ from h5py import h5a, h5f
 import colonnade as cn
 from colonnade.h5 import datasets, links
 from colonnade.h5.links import walk_groups
-from colonnade.layouts import layout_of
+from colonnade.layouts import Layout, frame_parts, layout_of
+from colonnade.layouts import wide as wide_tables
 from colonnade.layouts.hep001 import describe as description
-from colonnade.model import TableInfo
+from colonnade.model import LazyColumns, TableInfo
 
-FILES = sorted((Path(__file__).parent.parent / "conformance" / "files").glob("*.h5"))
+KITS = Path(__file__).parent.parent / "conformance"
+FILES = sorted((KITS / "files").glob("*.h5"))
+FRAMES = ["anndata", "artifactdb"]
+FRAME_FILES = sorted(path for layout in FRAMES for path in (KITS / layout / "files").rglob("*.h5*"))
 ROWS = 600  # enough for filters to be tried
 
 
@@ -145,10 +150,10 @@ def test_attributes_are_listed_in_one_pass(tmp_path: Path, libver: str, monkeypa
 class Described:
     """How many datasets were described."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, module: ModuleType = description) -> None:
         self.n_datasets = 0
-        self._describe = description.describe_dataset
-        monkeypatch.setattr(description, "describe_dataset", self)
+        self._describe = module.describe_dataset
+        monkeypatch.setattr(module, "describe_dataset", self)
 
     def __call__(self, dataset: Any) -> Any:
         self.n_datasets += 1
@@ -181,6 +186,44 @@ def test_one_column_of_many_describes_few(wide: Path, monkeypatch: pytest.Monkey
             assert "200 columns, 1 label" in repr(table)
 
     assert described.of(read) < 100
+
+
+@pytest.mark.parametrize("layout", FRAMES)
+def test_one_column_of_a_wide_frame_describes_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str) -> None:
+    """Every column of an AnnData or ArtifactDB frame was described when the frame was opened."""
+    counts = []
+    described = Described(monkeypatch, frame_parts)
+    for n_columns in (96, 384):
+        path = tmp_path / f"{n_columns}.h5"
+        cn.write(path, {f"c{number}": [number, 2] for number in range(n_columns)}, table="t", layout=layout)
+
+        def read(path: Path = path, n_columns: int = n_columns) -> None:
+            with cn.open(path) as file:
+                assert len(file["t"].columns) == n_columns
+                assert file["t"].n_rows == 2
+                assert file["t"]["c91"].to_arrow().to_pylist() == [91, 2]
+
+        counts.append(described.of(read))
+    assert counts[0] == counts[1] < 40
+
+
+@pytest.mark.parametrize("layout", FRAMES)
+def test_a_damaged_column_of_a_wide_frame_stays_a_column(tmp_path: Path, layout: str) -> None:
+    path = tmp_path / "x.h5"
+    cn.write(path, {f"c{number}": [number, 2] for number in range(100)}, table="t", layout=layout)
+    link = "/t/c42" if layout == "anndata" else "/t/data/42"
+    with h5py.File(path, "r+") as file:
+        del file[link]
+        file[link] = np.zeros((2, 2))
+    with cn.open(path) as file:
+        table = file["t"]
+        assert "c42" in table.columns and len(table.columns) == 100
+        assert table["c43"].to_arrow().to_pylist() == [43, 2]
+        with pytest.raises(cn.errors.FormatError, match="c42"):
+            table["c42"].to_arrow()
+        with pytest.raises(cn.errors.FormatError, match="c42"):
+            table.to_arrow()
+        assert [problem.path for problem in table.info.problems] == [link]
 
 
 def test_tables_are_found_without_a_look_at_their_columns(wide: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,11 +279,13 @@ def test_a_change_of_one_column_describes_few(
         assert all(file[file["t"][name].attrs["_indexes"][0]].name == "/t/id" for name in order)
 
 
-def described_both_ways(group: Any, path: str, monkeypatch: pytest.MonkeyPatch) -> tuple[TableInfo, TableInfo]:
-    monkeypatch.setattr(description, "WIDE", 1 << 30)
-    whole = description.describe(group, path)
-    monkeypatch.setattr(description, "WIDE", 1)
-    return whole, description.describe(group, path)
+def described_both_ways(
+    group: Any, path: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> tuple[TableInfo, TableInfo]:
+    monkeypatch.setattr(wide_tables, "WIDE", 1 << 30)
+    whole = layout.describe(group, path)
+    monkeypatch.setattr(wide_tables, "WIDE", 1)
+    return whole, layout.describe(group, path)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -254,7 +299,7 @@ def test_lazy_and_whole_descriptions_are_equal(path: Path, monkeypatch: pytest.M
                 continue
             n_tables += 1
             try:
-                whole, lazy = described_both_ways(group, place, monkeypatch)
+                whole, lazy = described_both_ways(group, place, layout, monkeypatch)
             except cn.errors.UnsupportedError:
                 continue
             for column in whole.members:
@@ -263,6 +308,25 @@ def test_lazy_and_whole_descriptions_are_equal(path: Path, monkeypatch: pytest.M
                 assert (lazy.column_names, lazy.label_names) == (tuple(whole.column_names), whole.label_names)
                 assert lazy == whole
     assert n_tables or path.stem in ("T1-missing", "T1-number", "T1-other-letters", "T2-later-revision")
+
+
+@pytest.mark.parametrize("path", FRAME_FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_lazy_and_whole_descriptions_of_frames_are_equal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        file = h5py.File(path)
+    except OSError:
+        return  # a case that is not an HDF5 file
+    with file:
+        for place, group in walk_groups(file.id):
+            layout = layout_of(group)
+            if layout is None or layout.name not in FRAMES:
+                continue
+            try:
+                whole, lazy = described_both_ways(group, place, layout, monkeypatch)
+            except cn.errors.UnsupportedError:
+                continue
+            assert lazy == whole
+            assert isinstance(lazy.columns, LazyColumns) or not whole.columns
 
 
 def test_appends_without_indexes_write_no_receipts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

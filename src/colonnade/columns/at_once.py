@@ -7,6 +7,7 @@ to `forms`, which decides how the form must change or what to refuse, and to `en
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from colonnade.stored_dtypes import memory_dtype
 AtOnce = Callable[[pa.Array], Image | None]
 
 
+@lru_cache(maxsize=256)
 def encode_at_once(form: Form) -> AtOnce:
     """A function that encodes values for a form. It returns None for values that do not obviously fit."""
     dtype = memory_dtype(form.stored)

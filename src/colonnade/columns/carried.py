@@ -29,7 +29,7 @@ from colonnade.h5.datasets import (
     resize,
     write_rows,
 )
-from colonnade.h5.direct import can_grow
+from colonnade.h5.direct import can_column_grow
 from colonnade.h5.links import rename, unlink
 from colonnade.model import ColumnInfo, ColumnOptions, StoredType
 from colonnade.stored_dtypes import memory_dtype
@@ -59,7 +59,7 @@ class CarriedWriter:
         self._column, self._dataset = column, dataset
         self._n_rows = column.n_rows
         self._replaced = False
-        if column.storage != "chunked" or not can_grow(dataset):
+        if not can_column_grow(column, dataset):
             self._copy_into_chunks(group)
 
     def _copy_into_chunks(self, group: Any) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -35,6 +36,9 @@ _EPOCH = (
     r"(?:[ T]00:00(?::00(?:\.0*)?)?)?(?P<zone> ?(?:UTC|Z|\+00:?00))?"
 )
 LARGEST_INTEGER_DECIMAL = 18
+_NUMBERS = frozenset(
+    pa.from_numpy_dtype(code).id for code in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
+)
 TEXT_BY_CATEGORIES = "string"
 """The `arrow_type` of codes that are read as the strings they stand for."""
 
@@ -101,6 +105,7 @@ def _temporal_type(stored: StoredType, units: str) -> pa.DataType | None:
     return pa.timestamp(unit, "UTC" if match["zone"] else None) if stored.size == 8 else None
 
 
+@lru_cache(maxsize=4096)
 def _plain_default(stored: StoredType) -> pa.DataType:
     kind = stored.kind
     if kind in ("string", "text"):
@@ -178,6 +183,8 @@ def _integer_size(kind: pa.DataType) -> int:
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """The ordinary Arrow type for the values of `kind`, as it is read back from a file."""
+    if kind.id in _NUMBERS:
+        return kind
     if isinstance(kind, (ComplexType, ReferenceType, RawType)):
         return kind
     if isinstance(kind, pa.BaseExtensionType):

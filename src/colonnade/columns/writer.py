@@ -59,7 +59,7 @@ from colonnade.h5.datasets import (
     write_rows,
     written_rows,
 )
-from colonnade.h5.direct import CannotSkipFilter, can_grow
+from colonnade.h5.direct import CannotSkipFilter, can_column_grow
 from colonnade.h5.links import move, rename, unlink
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name
 from colonnade.stored_dtypes import memory_dtype
@@ -150,7 +150,7 @@ class ColumnWriter:
         writer._group, writer._dataset = group, dataset
         writer._n_taken = writer._n_written = column.n_rows
         writer._resumed = True
-        if column.storage != "chunked" or not can_grow(dataset) or cuts_off_bits(column.filters):
+        if not can_column_grow(column, dataset) or cuts_off_bits(column.filters):
             writer._copy_into(writer._form)
         return writer
 
@@ -355,7 +355,7 @@ class ColumnWriter:
         self._n_written += len(values)
 
     def _write_behind(self, image: Any, count: int) -> None:
-        resize(self._dataset, self._n_written + count)
+        self._dataset.set_extent((self._n_written + count,))
         self._open_sink().write(self._n_written, image, count)
 
     def _drain(self) -> None:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -406,8 +406,7 @@ class RowSink:
     """
 
     def __init__(self, dataset: Any, stored: StoredType, n_threads: int = 1) -> None:
-        check_rows(dataset)
-        creation = creation_of(dataset)
+        creation = check_rows(dataset, stored)
         self._stored = stored
         self._filters = filters = describe_filters(creation)
         self._dataset = dataset
@@ -486,11 +485,12 @@ class RowSink:
         """Some rows of a chunk, counted from `start`; the others stay."""
         self.drain()
         first = start // self._chunk_rows * self._chunk_rows
-        held = find_chunk(self._dataset, first)
-        whole = self._loaded(first, self._dataset.shape[0], held, image.dtype)
+        held = find_replaced(self._dataset, first)
+        n_rows = self._dataset.shape[0]
+        whole = self._loaded(first, n_rows, held, image.dtype)
         whole[start - first :][places] = image
         self._pack(first, self._as_stored(whole), held)
-        if self._dataset.shape[0] < self._chunk_rows:
+        if n_rows < self._chunk_rows:
             self.drain()  # the only chunk, which may have to be copied into another dataset: to be told at once
 
     def cut(self, n_rows: int) -> None:
@@ -532,11 +532,15 @@ class RowSink:
 
     def _unwritten(self, dtype: np.dtype[Any]) -> Image:
         """A chunk that holds nothing yet, in memory form."""
-        fill = describe_dataset(self._dataset).fill
         whole = np.zeros(self._chunk_rows, dtype=dtype)
-        if fill is not None:
-            whole[...] = np.frombuffer(fill, dtype=dtype)[0]
+        if self._fill is not None:
+            whole[...] = np.frombuffer(self._fill, dtype=dtype)[0]
         return whole
+
+    @cached_property
+    def _fill(self) -> bytes | None:
+        """What stands in rows that were not written."""
+        return _read_fill(creation_of(self._dataset), self._dataset.get_type(), self._stored)
 
     def _unpacked(self, first: int, held: Held) -> Image:
         """The elements of a chunk that is in the file."""
@@ -577,8 +581,12 @@ class RowSink:
         image = np.ascontiguousarray(image)
         file_space = self._dataset.get_space()
         file_space.select_hyperslab((start,), (len(image),))
-        in_memory = memory_type(self._dataset.get_type(), self._stored, writing=True)
-        capi.write(self._dataset, in_memory, h5s.create_simple((len(image),)), file_space, image.ctypes.data)
+        in_memory = h5s.create_simple((len(image),))
+        capi.write(self._dataset, self._memory_type, in_memory, file_space, image.ctypes.data)
+
+    @cached_property
+    def _memory_type(self) -> Any:
+        return memory_type(self._dataset.get_type(), self._stored, writing=True)
 
     def _check_chunk(self, row: int) -> None:
         """Refuse to write into a chunk that does not unpack to its length: the library would write behind its end."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import h5py
@@ -212,7 +213,7 @@ def memory_type(type_id: Any, stored: StoredType, writing: bool = False) -> Any:
     kind = stored.kind
     dtype = memory_dtype(stored)
     if kind in ("integer", "boolean", "enum", "float") and dtype.kind != "V":
-        return h5t.py_create(dtype)
+        return _number_type(dtype)
     if kind == "bitfield" and dtype.kind != "V":
         order = "BE" if _NATIVE_BIG else "LE"
         return getattr(h5t, f"STD_B{dtype.itemsize * 8}{order}")
@@ -230,6 +231,11 @@ def memory_type(type_id: Any, stored: StoredType, writing: bool = False) -> Any:
     if kind == "complex":
         return _complex_memory_type(stored)
     return type_id.copy()
+
+
+@lru_cache(maxsize=64)
+def _number_type(dtype: np.dtype[Any]) -> Any:
+    return h5t.py_create(dtype)
 
 
 def _compound_memory_type(type_id: Any, stored: StoredType, writing: bool) -> Any:

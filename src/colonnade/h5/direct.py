@@ -24,7 +24,7 @@ from colonnade.filters.codecs import Data
 from colonnade.h5 import capi
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.creation import creation_of, has_lost_fill
-from colonnade.model import FilterInfo
+from colonnade.model import ColumnInfo, FilterInfo
 
 NEVER_SKIPPED = (1, 2, 3, 5)  # filters that the library applies to every chunk: deflate, shuffle, fletcher32, n-bit
 
@@ -48,7 +48,7 @@ def find_chunk(dataset: Any, first: int) -> Held | None:
 
 
 def find_replaced(dataset: Any, first: int) -> Held | None:
-    """The same of a chunk that is to be replaced whole: quicker where there is none, which is so mostly."""
+    """The same of a chunk that is to be replaced: quicker where there is none, which is so mostly."""
     return find_chunk(dataset, first) if capi.chunk_size(dataset, first) else None
 
 
@@ -127,8 +127,19 @@ def remove_chunks(dataset: Any, first: int, n_rows: int) -> None:
 
 def can_grow(dataset: Any) -> bool:
     """Whether a dataset can be made longer without end, in every dimension."""
-    space = dataset.get_space()
-    limits = space.get_simple_extent_dims(maxdims=True) if space.get_simple_extent_type() == h5s.SIMPLE else ()
-    if not limits or any(limit != h5s.UNLIMITED for limit in limits) or has_lost_fill(dataset):
+    if not _has_no_limit(dataset) or has_lost_fill(dataset):
         return False
     return bool(creation_of(dataset).get_layout() == h5d.CHUNKED)
+
+
+def can_column_grow(column: ColumnInfo, dataset: Any) -> bool:
+    """Whether the dataset of a column can be made longer without end, by what its description does not say already."""
+    if column.storage != "chunked" or not _has_no_limit(dataset):
+        return False
+    return not (column.type.has_pointers and has_lost_fill(dataset))
+
+
+def _has_no_limit(dataset: Any) -> bool:
+    space = dataset.get_space()
+    limits = space.get_simple_extent_dims(maxdims=True) if space.get_simple_extent_type() == h5s.SIMPLE else ()
+    return bool(limits) and all(limit == h5s.UNLIMITED for limit in limits)

@@ -83,12 +83,16 @@ def _is_circle(read_at: ReadAt, address: int) -> bool:
 
 def check_object(group: Any, name: bytes) -> None:
     """Refuse a virtual dataset whose map is in a collection that never ends; soft links are not followed."""
+    link = group.links.get_info(name)
+    if link.type == h5l.TYPE_HARD:
+        check_header(group, int(link.u))
+
+
+def check_header(group: Any, address: int) -> None:
+    """Refuse the same by the address of the dataset's header, which is in the file of the group."""
     read_at = bytes_of(group)
     if read_at is None:
         return
-    link = group.links.get_info(name)
-    if link.type != h5l.TYPE_HARD:
-        return
-    for kind, message in messages(read_at, int(link.u)):
+    for kind, message in messages(read_at, address):
         if kind == LAYOUT and message[:1] >= b"\4" and message[1:2] == bytes((_VIRTUAL,)):
             check_addresses(group, [_number(message, 2)])

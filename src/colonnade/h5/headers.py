@@ -25,6 +25,7 @@ from colonnade.pager.journal import JOURNALED
 
 OLD_FILL, FILL, EXTERNAL, LAYOUT, PIPELINE, ATTRIBUTE, SYMBOL_TABLE = 0x04, 0x05, 0x07, 0x08, 0x0B, 0x0C, 0x11
 _CONTINUATION = 0x10
+_MOSTLY_ENOUGH = 512  # bytes, which hold the header of most columns
 _MOST_BYTES = 1 << 19  # of a header that are looked at: its parts may form a circle
 _EIGHT_BYTES = (8, 8)
 FARTHEST = 1 << 62  # an address behind the end of any file; sums with it still fit
@@ -87,7 +88,7 @@ def address_in(found: Any) -> int:
 
 def messages(read_at: ReadAt, address: int) -> Iterator[tuple[int, bytes]]:
     """The messages of the header at this address, with their types, as far as they make sense."""
-    head = read_at(address, 64) if address < FARTHEST else b""
+    head = read_at(address, _MOSTLY_ENOUGH) if address < FARTHEST else b""
     if head[:4] == b"OHDR":
         flags = head[5] if len(head) > 5 else 0
         begin = 6 + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
@@ -101,7 +102,8 @@ def messages(read_at: ReadAt, address: int) -> Iterator[tuple[int, bytes]]:
     parts, left = [(place, size, 0)], _MOST_BYTES
     while parts and left > 0:
         at, length, skipped = parts.pop()
-        part = read_at(at, min(length, left)) if at < FARTHEST else b""
+        is_read = address <= at and at + length <= address + len(head)
+        part = head[at - address :][:length] if is_read else read_at(at, min(length, left)) if at < FARTHEST else b""
         left -= len(part) + 1
         for kind, message in _cut(part[skipped : len(part) - (4 if skipped else 0)], before):
             if kind == _CONTINUATION and len(message) >= 16:

@@ -19,7 +19,7 @@ from colonnade.errors import CorruptError, DataError, UnsupportedError
 from colonnade.h5.attributes import BROKEN, copy_attributes, decode_texts
 from colonnade.h5.creation import creation_of
 from colonnade.h5.damage import raise_lack
-from colonnade.h5.hazards import check_links, check_object
+from colonnade.h5.hazards import check_header, check_links, check_object
 from colonnade.h5.headers import address_in, address_of
 from colonnade.h5.outside import REFUSED, access_of, know_links, links_of
 
@@ -135,20 +135,36 @@ def hard_kind(group: Any, name: str) -> NodeKind | None:
     return _child(group, encode_name(name)).kind
 
 
+def open_child(group: Any, name: str) -> tuple[Child, Any | None]:
+    """One link of a group, which is there, and the dataset that it leads to, if it is a hard link to one."""
+    key = encode_name(name)
+    try:
+        check_links(group)
+        link = group.links.get_info(key)
+        if link.type == h5l.TYPE_HARD:
+            check_header(group, int(link.u))
+            node = h5o.open(group, key)
+            if isinstance(node, h5d.DatasetID):
+                return Child(name, "dataset", int(link.u)), node
+    except BROKEN:
+        pass
+    return _child(group, key), None
+
+
 def open_dataset(group: Any, name: str) -> Any | None:
     """The dataset child of this name, or None when it is something else or broken."""
     node = _open(group, name)
     return node if isinstance(node, h5d.DatasetID) else None
 
 
-def open_in_place(group: Any, name: str) -> Any | None:
-    """The dataset child of this name, opened so that rows of chunks without filters are read and written in place.
+def open_chunked(group: Any, name: str, in_place: bool) -> Any | None:
+    """The dataset child of this name, which is stored in chunks by its description: to open it is safe (see `hazards`).
 
-    HDF5's chunk cache moves whole chunks: an append would rewrite the rows that are there.
+    in_place: rows of chunks without filters are read and written in place. HDF5's chunk cache moves whole chunks: an
+    append would rewrite the rows that are there.
     """
     try:
-        check_object(group, encode_name(name))
-        return h5d.open(group, encode_name(name), _without_cache())
+        return h5d.open(group, encode_name(name), _without_cache() if in_place else None)
     except BROKEN:
         return None
 

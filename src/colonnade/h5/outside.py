@@ -24,6 +24,7 @@ from colonnade.errors import ConflictError, CorruptError, UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.creation import check_fill, creation_of
 from colonnade.h5.damage import raise_lack
+from colonnade.model import StoredType
 
 Links = Literal["folder", "none", "any"]
 LINKS = ("folder", "none", "any")
@@ -48,6 +49,8 @@ def know_links(file_id: Any, links: Links) -> None:
 
 def links_of(node: Any) -> Links:
     """How far the file of this object may lead."""
+    if not _WISHES:
+        return "folder"
     number = _number(node)
     return "folder" if number is None else _WISHES.get(number, "folder")
 
@@ -64,14 +67,18 @@ def _number(node: Any) -> tuple[int, int] | None:
 # -- rows kept elsewhere --
 
 
-def check_rows(dataset: Any) -> None:
-    """Refuse a dataset whose rows are, at the end of any way, where they may not be read or written."""
-    check_fill(dataset)
+def check_rows(dataset: Any, stored: StoredType | None = None) -> Any:
+    """Refuse a dataset whose rows are, at the end of any way, where they may not be read or written.
+
+    stored: its datatype, where that is known. Returns its creation properties.
+    """
+    check_fill(dataset, stored)
     creation = creation_of(dataset)
     layout = creation.get_layout()
     is_elsewhere = layout == h5d.VIRTUAL or (layout == h5d.CONTIGUOUS and creation.get_external_count())
     if is_elsewhere and links_of(dataset) != "any":
         _check(dataset, _folder(dataset), links_of(dataset), (), [MOST_SOURCES])
+    return creation
 
 
 def _check(dataset: Any, home: Path | None, links: Links, behind: tuple[str, ...], left: list[int]) -> None:

@@ -13,7 +13,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
-from colonnade.h5.direct import can_grow
+from colonnade.h5.direct import can_column_grow
 from colonnade.h5.links import address, exists, hard_kind, join_path, open_dataset, open_group, unlink
 from colonnade.layouts import Layout
 from colonnade.layouts.anndata import names
@@ -203,4 +203,4 @@ def _plain_reader(name: str, dataset: Any) -> ColumnReader | None:
 
 
 def _is_growing(flags: ColumnInfo, dataset: Any) -> bool:
-    return flags.type.kind == "boolean" and flags.storage == "chunked" and can_grow(dataset)
+    return flags.type.kind == "boolean" and can_column_grow(flags, dataset)

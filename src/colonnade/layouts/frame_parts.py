@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from colonnade.errors import CorruptError
 from colonnade.h5.attributes import BROKEN
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
-from colonnade.h5.links import NodeKind, hard_kind, open_dataset
-from colonnade.model import UNREADABLE, ColumnInfo, Finding, Severity
+from colonnade.h5.links import NodeKind, hard_kind, link_names, open_dataset
+from colonnade.layouts.wide import is_wide, problems_of
+from colonnade.model import UNREADABLE, ColumnInfo, Finding, Severity, TableInfo
 
 
 class Unfit(Exception):
@@ -61,23 +63,47 @@ def common_length(columns: Iterable[ColumnInfo]) -> int | None:
 
 
 class FrameDescription:
-    """One pass over a frame's group, which collects the problems it finds."""
+    """One pass over a frame's group, which collects the problems it finds.
+
+    A wide frame is described lazily, unless `lazy` is False: its columns when they are first used, and its problems by
+    a second pass over all columns.
+    """
 
     layout: str
 
-    def __init__(self, group: Any, path: str) -> None:
+    def __init__(self, group: Any, path: str, lazy: bool = True) -> None:
         self.group = group
         self.path = path
+        self.lazy = lazy
         self.problems: list[Finding] = []
+
+    def table(self) -> TableInfo:
+        """The frame as plain data."""
+        raise NotImplementedError
+
+    def links_if_wide(self, group: Any, n_columns: int) -> set[str] | None:
+        """The names of the links of the group that holds the columns, if the frame is to be described lazily."""
+        if not self.lazy or not is_wide(n_columns):
+            return None
+        try:
+            return set(link_names(group))
+        except CorruptError:  # some columns may still be found by name
+            return None
+
+    def found_problems(self, is_lazy: bool) -> Sequence[Finding]:
+        """The problems of the frame, after its columns were described, or for lazy columns when they are needed."""
+        if is_lazy:
+            return problems_of(lambda: type(self)(self.group, self.path, lazy=False).table())
+        return tuple(self.problems)
 
     def note(self, severity: Severity, message: str, name: str | None = None) -> None:
         path = self.path if name is None else f"{self.path.rstrip('/')}/{name}"
         self.problems.append(Finding(self.layout, severity, path, message))
 
-    def of_length(self, column: ColumnInfo, n_rows: int) -> ColumnInfo:
-        """The column as part of a frame of `n_rows` rows. A column of another length cannot be read."""
-        if column.n_rows == n_rows or column.type == UNREADABLE:
-            return replace(column, n_rows=n_rows)
-        problem = f"it has {column.n_rows} rows, the table has {n_rows}"
-        self.note("error", problem, column.link or column.name)
-        return replace(column, n_rows=n_rows, problem=problem)
+    def of_frame(self, column: ColumnInfo, n_rows: int, labels: tuple[str, ...]) -> ColumnInfo:
+        """The column as part of a frame of `n_rows` rows with these labels. One of another length cannot be read."""
+        problem = column.problem
+        if column.n_rows != n_rows and column.type != UNREADABLE:
+            problem = f"it has {column.n_rows} rows, the table has {n_rows}"
+            self.note("error", problem, column.link or column.name)
+        return replace(column, n_rows=n_rows, labels=labels, problem=problem)

@@ -13,7 +13,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import DatasetInfo
-from colonnade.h5.links import dereference, hard_kind, is_dataset, open_dataset, open_group, open_in_place
+from colonnade.h5.links import dereference, hard_kind, is_dataset, open_chunked, open_dataset, open_group
 from colonnade.layouts.anndata import names
 from colonnade.layouts.frame_parts import (
     Absent,
@@ -25,7 +25,8 @@ from colonnade.layouts.frame_parts import (
     member_of,
     not_a_column,
 )
-from colonnade.model import CategoriesInfo, ColumnInfo, TableInfo, unreadable_column
+from colonnade.layouts.wide import sample
+from colonnade.model import CategoriesInfo, ColumnInfo, LazyColumns, TableInfo, unreadable_column
 
 
 @dataclass(frozen=True)
@@ -64,25 +65,29 @@ class _Description(FrameDescription):
         if index is None:
             self.note("error", "there is no attribute _index, which names the row labels")
         order = self._order()
-        found = {name: column for name in dict.fromkeys([*order, *([index] if index else [])])
+        there = self.links_if_wide(self.group, len(order))
+        if there is not None:  # a path is described to find out whether it leads to a column
+            order = [name for name in order if name in there or ("/" in name and self._column(name) is not None)]
+        first = order if there is None else sample(order)
+        found = {name: column for name in dict.fromkeys([*first, *([index] if index else [])])
                  if (column := self._column(name)) is not None}  # fmt: skip
         n_rows = common_length(found.values()) or 0
-        found = {name: self.of_length(column, n_rows) for name, column in found.items()}
-        labels: tuple[ColumnInfo, ...] = ()
-        if index in found:
-            assert index is not None
-            found = {name: replace(column, labels=(index,)) for name, column in found.items()}
-            found[index] = replace(found[index], is_label=True)
-            labels = (found[index],)
+        label_names = (index,) if index is not None and index in found else ()
+
+        def described(name: str) -> ColumnInfo:
+            column = found.get(name) or self._column(name) or unreadable_column(name, "it does not exist")
+            return replace(self.of_frame(column, n_rows, label_names), is_label=name in label_names)
+
+        columns = LazyColumns(order if there is not None else [name for name in order if name in found], described)
         return TableInfo(
             path=self.path,
             layout="anndata",
             n_rows=n_rows,
-            columns=tuple(found[name] for name in order if name in found),
-            labels=labels,
+            columns=tuple(columns) if there is None else columns,
+            labels=tuple(columns.named(name) for name in label_names),
             index_name=index,
             version=version,
-            problems=tuple(self.problems),
+            problems=self.found_problems(is_lazy=there is not None),
         )
 
     def _version(self) -> str:
@@ -217,8 +222,8 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
     except Unfit as error:
         raise FormatError(f"cannot open column {column.name!r}: {error}", column=column.name) from None
     beside = parts.mask if parts.categories is None else parts.categories
-    plain = beside is None and not column.filters and "/" not in column.name
-    return (open_in_place(group, column.name) or parts.rows if plain else parts.rows), beside
+    plain = beside is None and column.storage == "chunked" and not column.filters and "/" not in column.name
+    return (open_chunked(group, column.name, in_place=True) or parts.rows if plain else parts.rows), beside
 
 
 def rows_of(group: Any, name: str) -> Any | None:

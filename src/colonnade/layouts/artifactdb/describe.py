@@ -7,6 +7,7 @@ or strings as pointers into a heap. What it is, it says itself (`type`), or the 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -39,7 +40,17 @@ from colonnade.layouts.frame_parts import (
     member_of,
     not_a_column,
 )
-from colonnade.model import CategoriesInfo, ColumnInfo, Kept, OtherColumn, StoredType, TableInfo, unreadable_column
+from colonnade.layouts.wide import sample
+from colonnade.model import (
+    CategoriesInfo,
+    ColumnInfo,
+    Kept,
+    LazyColumns,
+    OtherColumn,
+    StoredType,
+    TableInfo,
+    unreadable_column,
+)
 from colonnade.stored_dtypes import memory_dtype
 
 TEXT = StoredType("text", 8)
@@ -93,38 +104,45 @@ class _Description(FrameDescription):
 
     layout = "artifactdb"
 
-    def __init__(self, group: Any, path: str) -> None:
-        super().__init__(group, path)
+    def __init__(self, group: Any, path: str, lazy: bool = True) -> None:
+        super().__init__(group, path, lazy)
         self.metadata = metadata_of(group, path)
         self.generation = generation_of(group, self.metadata)
 
     def table(self) -> TableInfo:
         self._check_version()
-        found: list[ColumnInfo] = []
-        others: list[OtherColumn] = []
         data = open_group(self.group, names.DATA)
-        for position, name in enumerate(self._names()):
-            if hard_kind(data, str(position)) is None:
-                others.append(OtherColumn(name, self._elsewhere(position, name)))
-            else:
-                found.append(self._column(data, position, name))
-        label = self._row_names({column.name for column in found} | {other.name for other in others})
-        n_rows = self._length([*found, *([label] if label is not None else [])])
-        found = [self.of_length(column, n_rows) for column in found]
-        labels: tuple[ColumnInfo, ...] = ()
-        if label is not None:
-            labels = (self.of_length(label, n_rows),)
-            found = [replace(column, labels=(label.name,)) for column in found]
+        listed = self._names()
+        there = self.links_if_wide(data, len(listed))
+        is_there = partial(_has_link, data) if there is None else there.__contains__
+        positions = {name: position for position, name in enumerate(listed) if is_there(str(position))}
+        others = [
+            OtherColumn(name, self._elsewhere(position, name))
+            for position, name in enumerate(listed)
+            if name not in positions
+        ]
+        order = list(positions)
+        first = order if there is None else sample(order)
+        found = {name: self._column(data, positions[name], name) for name in first}
+        label = self._row_names(set(listed))
+        n_rows = self._length([*found.values(), *([label] if label is not None else [])])
+        label_names = () if label is None else (label.name,)
+
+        def described(name: str) -> ColumnInfo:
+            column = found.get(name) or self._column(data, positions[name], name)
+            return self.of_frame(column, n_rows, label_names)
+
+        columns = LazyColumns(order, described)
         return TableInfo(
             path=self.path,
             layout="artifactdb",
             n_rows=n_rows,
-            columns=tuple(found),
-            labels=labels,
-            index_name=labels[0].name if labels else None,
+            columns=tuple(columns) if there is None else columns,
+            labels=() if label is None else (self.of_frame(label, n_rows, ()),),
+            index_name=None if label is None else label.name,
             version=str(self.generation),
             others=tuple(others),
-            problems=tuple(self.problems),
+            problems=self.found_problems(is_lazy=there is not None),
         )
 
     def _check_version(self) -> None:
@@ -263,6 +281,10 @@ class _Description(FrameDescription):
         counted = attributes.read_integers(self.group, names.ROW_COUNT)
         claimed = counted[0] if counted else self.metadata.n_rows if self.metadata is not None else 0
         return min(max(claimed or 0, 0), MOST_ROWS)
+
+
+def _has_link(group: Any, name: str) -> bool:
+    return hard_kind(group, name) is not None
 
 
 _STORED = {

@@ -27,17 +27,18 @@ from colonnade.h5.links import (
     hard_address,
     is_dataset,
     link_names,
+    open_child,
+    open_chunked,
     open_dataset,
-    open_in_place,
 )
 from colonnade.layouts.hep001 import names
+from colonnade.layouts.wide import is_wide, problems_of, sample
 from colonnade.model import (
     UNREADABLE,
     CategoriesInfo,
     ColumnInfo,
     Finding,
     LazyColumns,
-    LazyFindings,
     Severity,
     StoredType,
     TableInfo,
@@ -47,10 +48,6 @@ from colonnade.model import (
 
 if TYPE_CHECKING:
     from colonnade.sparse.rows import SparseRows
-
-
-WIDE = 64  # tables with at least this many columns are described lazily, column by column
-SAMPLED = 8  # columns that determine the length of a wide table
 
 
 @dataclass
@@ -82,7 +79,7 @@ def is_table(group: Any) -> bool:
 def describe(group: Any, path: str) -> TableInfo:
     """The table as plain data. Raises UnsupportedError for a newer MAJOR version."""
     found = _Description(group, path)
-    if len(found.order or ()) < WIDE:
+    if not is_wide(len(found.order or ())):
         return found.table()
     return _WideDescription(found).table() or _Description(group, path).table()
 
@@ -117,14 +114,14 @@ class _WideDescription:
         listed = [name for name in dict.fromkeys(whole.order or ()) if name in there]
         known = set(listed)
         self.unlisted = [name for name in there if name not in known]
-        if len(listed) < WIDE or not self._find_labels(known):
+        if not is_wide(len(listed)) or not self._find_labels(known):
             return None
-        sample = [self._member(name) for name in listed[:: max(1, len(listed) // SAMPLED)]]
-        if any(member is None or names.COLUMNS_LIST in member.attributes for member in sample):
+        sampled = [self._member(name) for name in sample(listed)]
+        if any(member is None or names.COLUMNS_LIST in member.attributes for member in sampled):
             return None
-        self.n_rows = whole._length([member for member in sample if member is not None], known)
-        columns = LazyColumns(listed, self._column)
-        first = [self._column(member.name) for member in sample if member is not None]
+        self.n_rows = whole._length([member for member in sampled if member is not None], known)
+        first = [self._described(member, is_label=False) for member in sampled if member is not None]
+        columns = LazyColumns(listed, self._column, {column.name: column for column in first})
         labels = [self._described(member, is_label=True) for member in self.labels.values()]
         if whole.index is not None and not self._is_plain_index(whole.index, there):
             return None
@@ -140,7 +137,7 @@ class _WideDescription:
             index_name=whole.index,
             version=version,
             pandas=attributes.read_text(self.group, names.PANDAS),
-            problems=LazyFindings(lambda: _Description(self.group, whole.path).table().problems),
+            problems=problems_of(lambda: _Description(self.group, whole.path).table()),
         )
 
     def _find_labels(self, listed: set[str]) -> bool:
@@ -148,10 +145,10 @@ class _WideDescription:
         for name in self.unlisted:
             if name.removesuffix("_categories") in listed:
                 continue
-            child = child_of(self.group, name)
+            child, dataset = open_child(self.group, name)
             if child.kind == "broken":
                 return False
-            member = self.whole._member(child) if child.kind == "dataset" else None
+            member = self.whole._member(child, dataset) if child.kind == "dataset" else None
             if member is None:
                 continue
             if names.COLUMNS_LIST in member.attributes:
@@ -168,8 +165,8 @@ class _WideDescription:
         return member is not None and (member.address in self.labels or names.COLUMNS_LIST not in member.attributes)
 
     def _member(self, name: str) -> _Member | None:
-        child = child_of(self.group, name)
-        return self.whole._member(child) if child.kind in ("dataset", "broken") else None
+        child, dataset = open_child(self.group, name)
+        return self.whole._member(child, dataset) if child.kind in ("dataset", "broken") else None
 
     def _column(self, name: str) -> ColumnInfo:
         member = self._member(name)
@@ -191,7 +188,7 @@ class _WideDescription:
         likely = f"{column}_categories"
         for name in [likely, *(name for name in self.unlisted if name != likely)]:
             if hard_address(self.group, name) == where:
-                return self.whole._member(child_of(self.group, name))
+                return self.whole._member(*open_child(self.group, name))
         return None
 
 
@@ -270,7 +267,8 @@ class _Description:
         found = []
         for child in children(self.group):
             if child.kind in ("dataset", "broken"):
-                member = self._member(child)
+                dataset = open_dataset(self.group, child.name) if child.kind == "dataset" else None
+                member = self._member(child, dataset)
                 if member is not None:
                     found.append(member)
         return found
@@ -295,8 +293,8 @@ class _Description:
         info = DatasetInfo(rows.info.type, (n_rows,), "sectioned", chunk_rows, filters, None)
         return _Member(child.name, hard_address(self.group, child.name) or -1, rows, info, n_rows, frozenset(), texts)
 
-    def _member(self, child: Child) -> _Member | None:
-        dataset = open_dataset(self.group, child.name) if child.kind == "dataset" else None
+    def _member(self, child: Child, dataset: Any | None) -> _Member | None:
+        """A child as a member; `dataset` is None where HDF5 cannot open it."""
         if dataset is None:
             return self._sparse_member(child)
         try:
@@ -510,7 +508,10 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
         if rows is None:
             raise FormatError(f"column {column.name!r} is no longer in the file", column=column.name)
         return rows, None
-    dataset = open_dataset(group, column.name) if column.filters else open_in_place(group, column.name)
+    if column.storage == "chunked":
+        dataset = open_chunked(group, column.name, in_place=not column.filters)
+    else:
+        dataset = open_dataset(group, column.name)
     if dataset is None:
         why = column.problem or "it is no longer in the file"
         raise FormatError(f"cannot open column {column.name!r}: {why}", column=column.name)
