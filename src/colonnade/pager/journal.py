@@ -42,7 +42,6 @@ import io
 import os
 import secrets
 import struct
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -50,6 +49,7 @@ from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 from colonnade.errors import ConflictError
+from colonnade.pager.checksum import crc32
 from colonnade.pager.disk import Disk
 from colonnade.pager.interrupts import OPEN_FOR_CHANGES, shielded
 from colonnade.pager.latch import Latch, LibraryLock, NoLibrary
@@ -352,12 +352,24 @@ class JournaledFile(io.RawIOBase):
             )
 
     def _forget_unchanged(self) -> None:
-        """Drop pages that were rewritten unchanged: HDF5 writes such pages when a file is only opened and closed."""
+        """Drop pages that were rewritten unchanged: HDF5 writes such pages when a file is only opened and closed.
+
+        Stops at the first page that changed: the others are compared when they are journaled, which reads them too.
+        """
         for run in _runs(self._pages.keys() - self._saved):
-            stored = memoryview(self._stored(run))
-            for at, page in enumerate(run):
-                if self._pages[page] == stored[at * PAGE : (at + 1) * PAGE]:
-                    del self._pages[page]
+            if self._changed(run, self._stored(run)):
+                return
+
+    def _changed(self, run: range, stored: bytes) -> list[int]:
+        """The held pages of a run that differ from what is stored; the others are dropped."""
+        old = memoryview(stored)
+        changed = []
+        for at, page in enumerate(run):
+            if self._pages[page] == old[at * PAGE : (at + 1) * PAGE]:
+                del self._pages[page]
+            else:
+                changed.append(page)
+        return changed
 
     @shielded
     def roll_back(self) -> None:
@@ -401,9 +413,13 @@ class JournaledFile(io.RawIOBase):
                 self.lock.take()
             self._start_journal()
         for run in _runs(self._pages.keys() - self._saved):
-            self._append_record(run.start, self._stored(run))
-            self._saved.update(run)
-        self._digests.update(zip(self._pages, map(zlib.crc32, self._pages.values()), strict=True))
+            stored = self._stored(run)
+            changed = self._changed(run, stored)
+            for part in [run] if len(changed) == len(run) else _runs(changed):
+                at = (part.start - run.start) * PAGE
+                self._append_record(part.start, stored if part == run else stored[at : at + len(part) * PAGE])
+            self._saved.update(changed)
+        self._digests.update(zip(self._pages, map(crc32, self._pages.values()), strict=True))
         if last:
             self._append_digests()
         if self._full and self._journal is not None:
@@ -447,7 +463,7 @@ class JournaledFile(io.RawIOBase):
         self._journal = self._disk.open(self._journal_path, create=True)
         self._journal_id = secrets.token_bytes(16)
         head = HEADER.pack(MAGIC, PAGE, self._old_length, self._journal_id, *self._disk.identity(self._file))
-        head += CHECK.pack(zlib.crc32(head))
+        head += CHECK.pack(crc32(head))
         self._disk.write(self._journal, head, 0)
         self._journal_end = len(head)
 
@@ -458,7 +474,7 @@ class JournaledFile(io.RawIOBase):
             left = self.length - page * PAGE
             if left < min(PAGE, self._old_length - page * PAGE):
                 content = self.read_at(page * PAGE, max(left, 0))
-                self._digests[page] = zlib.crc32(content)
+                self._digests[page] = crc32(content)
         digests = b"".join(map(DIGEST.pack, pages, map(self._digests.__getitem__, pages)))
         self._append_record(DIGESTS, digests)
 
@@ -466,7 +482,7 @@ class JournaledFile(io.RawIOBase):
         """Add a record to the journal: consecutive pages that begin with this one, or digests."""
         assert self._journal is not None  # started by the caller
         lead = RECORD.pack(page, len(content))
-        check = CHECK.pack(zlib.crc32(content, zlib.crc32(lead)))
+        check = CHECK.pack(crc32(content, crc32(lead)))
         self._disk.write_parts(self._journal, [lead, check, content], self._journal_end)
         self._journal_end += len(lead) + len(check) + len(content)
 
@@ -520,7 +536,7 @@ def records(content: bytes) -> Iterator[tuple[int, bytes, int]]:
         first, n_bytes = RECORD.unpack(lead)
         begin = at + RECORD.size + CHECK.size
         old = content[begin : begin + n_bytes]
-        if len(old) != n_bytes or CHECK.unpack(check)[0] != zlib.crc32(old, zlib.crc32(lead)):
+        if len(old) != n_bytes or CHECK.unpack(check)[0] != crc32(old, crc32(lead)):
             return
         at = begin + n_bytes
         if first == DIGESTS:

@@ -22,11 +22,11 @@ from __future__ import annotations
 
 import os
 import struct
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 from colonnade.dataclass import dataclass
+from colonnade.pager.checksum import crc32
 from colonnade.pager.disk import Disk
 
 ReadAt = Callable[[int, int], bytes]
@@ -52,7 +52,7 @@ def pack_mark(mark: Mark, offset: int) -> bytes:
     """The bytes of a mark to be written at an offset."""
     name = os.fsencode(mark.journal_name)[:255]
     content = _MARK.pack(_MAGIC, offset, mark.journal_id, mark.journal_length, name)
-    return content + _CHECK.pack(zlib.crc32(content))
+    return content + _CHECK.pack(crc32(content))
 
 
 def place_with_room(stop: int) -> int:
@@ -85,7 +85,7 @@ def _mark_before(read_at: ReadAt, end: int) -> Mark | None:
 
 def _parse_mark(content: bytes, end: int) -> Mark | None:
     body = content[: _MARK.size]
-    if not body.startswith(_MAGIC) or content[_MARK.size :] != _CHECK.pack(zlib.crc32(body)):
+    if not body.startswith(_MAGIC) or content[_MARK.size :] != _CHECK.pack(crc32(body)):
         return None
     _, offset, journal_id, length, name = _MARK.unpack(body)
     return Mark(journal_id, length, os.fsdecode(name)) if offset == end - MARK_BYTES else None

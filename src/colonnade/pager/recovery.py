@@ -17,12 +17,12 @@ Recovery can be repeated, and may itself be interrupted by a crash.
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from typing import Literal
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError
+from colonnade.pager.checksum import crc32
 from colonnade.pager.disk import Disk
 from colonnade.pager.journal import CHECK, DIGEST, DIGESTS, HEADER, MAGIC, PAGE, journal_path, records, restore
 from colonnade.pager.locks import HDF5Lock
@@ -132,7 +132,7 @@ def _parse(content: bytes, path: Path) -> Journal | None:
             "with that version",
             path=str(path),
         )
-    if len(check) < CHECK.size or CHECK.unpack(check)[0] != zlib.crc32(head):
+    if len(check) < CHECK.size or CHECK.unpack(check)[0] != crc32(head):
         return None
     magic, page_size, length, journal_id, device, number = HEADER.unpack(head)
     return Journal(journal_id, length, (device, number), content) if (magic, page_size) == (MAGIC, PAGE) else None
@@ -151,7 +151,7 @@ def _state(path: Path, disk: Disk, journal: Journal) -> State:
             if page == DIGESTS:
                 continue
             now = disk.read(descriptor, len(old), page * PAGE)
-            found.add("before" if now == old else "after" if zlib.crc32(now) == digests.get(page) else "other")
+            found.add("before" if now == old else "after" if crc32(now) == digests.get(page) else "other")
         is_copy = disk.identity(descriptor) != journal.identity
     finally:
         disk.close(descriptor)
