@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,13 +60,16 @@ MOST = {
 }
 
 
-def read_lines() -> Iterator[tuple[str, str]]:
-    """Every line that people read, with its place."""
-    for path in sorted({path for pattern in READ for path in ROOT.glob(pattern)}):
-        if path == Path(__file__).resolve():
-            continue
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            yield f"{path.relative_to(ROOT)}:{number}", line
+@cache
+def read_lines() -> list[tuple[str, str]]:
+    """Every line that people read and that matches any pattern, with its place."""
+    any_of_them = re.compile("|".join(PATTERNS.values()), re.IGNORECASE)
+    return [
+        (f"{path.relative_to(ROOT)}:{number}", line)
+        for path in sorted({path for pattern in READ for path in ROOT.glob(pattern)} - {Path(__file__).resolve()})
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if any_of_them.search(line)
+    ]
 
 
 def occurrences(name: str) -> list[str]:

@@ -21,7 +21,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=300,
+        timeout=1800,  # a net for what hangs: each file has its own limit
         check=False,
     )
 
@@ -38,6 +38,13 @@ def test_a_short_run_finds_nothing_and_goes_on_where_it_ended(tmp_path: Path) ->
         assert tally["n_files"] >= n_files - 5, done.stdout  # h5py may die while it makes one
         assert sum(tally["kinds"].values()) == tally["n_files"]
     assert list(tally["by_code"].values()) == [120]
+
+
+def test_every_good_file_is_read_without_a_fault() -> None:
+    """The short run reads only the good files that its own are made from."""
+    done = run("--seeds")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout.split()[0]) > 400
 
 
 @cache

@@ -331,9 +331,16 @@ def test_arrow_reads_back_equal(every_type: Path, tmp_path: Path, ending: str) -
 
 def test_parquet_reads_back_equal(every_type: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
-    facts = call_json("where", every_type, *ASK, "-o", out)
+    truth, asked = expected(every_type), ["where", every_type, *ASK, "-o", out]
+    try:
+        pa.parquet.write_table(truth.select(["pair"]), tmp_path / "pair.parquet")
+    except pa.ArrowNotImplementedError:  # pyarrow 21: a fixed-size list with a missing row
+        refused = call(*asked)
+        assert refused.exit_code == 2 and "cannot be written as parquet" in refused.output
+        truth = truth.drop_columns("pair")
+        asked += ["-c", ",".join(truth.column_names)]
+    facts = call_json(*asked)
     assert (facts["rows"], facts["format"], facts["bytes"]) == (3, "parquet", out.stat().st_size)
-    truth = expected(every_type)
     names = [name for name in truth.column_names if name != "far"]  # Parquet keeps no seconds
     found = pa.parquet.read_table(out)
     assert found.select(names).equals(truth.select(names).cast(found.select(names).schema))

@@ -4,6 +4,7 @@ Ends with 1 if anything of ours crashed, hung, took too much memory, raised what
 wrongly where a checksum or another way of reading could tell. What shows it is kept in --found.
 `--state FOLDER` keeps the tally after every batch: the same call goes on behind the last one, whenever that ended.
 `--one FILE` reads one file, here, and prints what was found; `--make N FOLDER` makes file N of the seed.
+`--seeds` reads only the good files, each of which must be read without a fault.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--found", type=Path, default=Path("fuzz-found"), help="folder for what shows a fault")
     parser.add_argument("--state", type=Path, help="folder that keeps the tally, to go on from it another time")
     parser.add_argument("--make", type=int, help="only make this file, into --found")
+    parser.add_argument("--seeds", action="store_true", help="only read the good files")
     parser.add_argument("--one", type=Path, help="read this file only, here")
     parser.add_argument("--limited", type=Path, nargs="+", help="read these files only, in children with limits")
     asked = parser.parse_args(arguments)
@@ -41,8 +43,8 @@ def main(arguments: list[str]) -> int:
         return _read_one(asked.one)
     if asked.limited is not None:
         return _read_limited(asked.limited)
-    if asked.make is not None:
-        return _make_one(asked)
+    if asked.seeds or asked.make is not None:
+        return _without_a_tally(asked)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
         Path(folder).chmod(0o755)  # children are nobody
@@ -107,13 +109,17 @@ def _job(asked: argparse.Namespace, folder: Path, result: Path, job: int, begun:
             return
 
 
-def _make_one(asked: argparse.Namespace) -> int:
-    """One file of a seed, made again."""
+def _without_a_tally(asked: argparse.Namespace) -> int:
+    """Every good file read, or one file of a seed made again."""
     with tempfile.TemporaryDirectory(prefix="colonnade-fuzz-", dir=_fast_folder()) as folder:
         Path(folder).chmod(0o755)  # children are nobody
         campaign = Campaign(Path(folder) / "0", asked.found, asked.seed)
         campaign.prepare()
-        print(campaign.make_again(asked.make))
+        if asked.seeds:
+            campaign.read_seeds(seed.name for seed in campaign.seeds)
+            print(f"{len(campaign.right)} good files read")
+        else:
+            print(campaign.make_again(asked.make))
     return 0
 
 

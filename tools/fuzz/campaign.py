@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,7 @@ class Campaign:
         self._families: dict[str, list[Seed]] = {}
 
     def prepare(self) -> None:
-        """Make the seeds and note their answers, in a child: no thread may have begun in this process."""
+        """Make the seeds, in a child: no thread may have begun in this process."""
         self._set_up()
         seeds = self.folder / "seeds"
         [made] = run([0], lambda _piece: [str(path) for path in make_seeds(seeds)], self.folder, 120, trusted=True)
@@ -91,10 +91,14 @@ class Campaign:
         self.seeds = [Seed(paths[o.piece].stem, paths[o.piece].read_bytes(), *_ranges(o.result)) for o in loaded]
         for seed in self.seeds:
             self._families.setdefault(family_of(seed.name), []).append(seed)
+
+    def read_seeds(self, names: Iterable[str]) -> None:
+        """Note the answers of these seeds, where they are not known yet. All of them take half a minute."""
+        paths = [self.folder / "seeds" / f"{name}.h5" for name in names if name not in self.right]
         for outcome in run(range(len(paths)), lambda piece: self._read(paths[piece]), self.folder, 60):
             if outcome.trouble is not None or outcome.result["bugs"]:
                 raise RuntimeError(f"{paths[outcome.piece].name}: a good file is not read well: {outcome}")
-            self.right[self.seeds[outcome.piece].name] = outcome.result["steps"]
+            self.right[paths[outcome.piece].stem] = outcome.result["steps"]
 
     def read_alone(self, paths: list[Path]) -> list[Outcome]:
         """Files that were made before."""
@@ -123,6 +127,7 @@ class Campaign:
         while batch := [number for _, number in zip(range(n_batch), numbers, strict=False)]:
             begun = time.monotonic()
             changed = dict(self._make(batch))
+            self.read_seeds(dict.fromkeys(self._seed(number).name for number in changed))
 
             def read(number: int, changed: dict[int, Any] = changed) -> dict[str, Any]:
                 seed = self._seed(number)
