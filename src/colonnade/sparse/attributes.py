@@ -26,9 +26,9 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, DataError, UnsupportedError
 from colonnade.format.dataspace import decode_extent, encode_extent
 from colonnade.format.datatype import decode_datatype, encode_datatype
+from colonnade.format.fractal_heap import NamedForm, read_named
 from colonnade.format.headers import ATTRIBUTE, ATTRIBUTE_INFO, SHARED, Message, follow_shared
 from colonnade.format.heap_set import decode_collection
-from colonnade.format.named_heap import NamedForm, read_named
 from colonnade.format.source import Fields, Source
 from colonnade.h5.user_attributes import check_attribute_name, encode_value, shown_value
 from colonnade.model import StoredType
