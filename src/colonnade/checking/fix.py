@@ -15,7 +15,7 @@ from colonnade.dataclass import dataclass
 from colonnade.edit.anndata_differences import face_differences
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, FormatError, UnsupportedError, UsageError
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.layouts import Layout
 from colonnade.layouts.checks import CHECKS, IndexPlan, SeenTable
 from colonnade.model import Repair, shown_name

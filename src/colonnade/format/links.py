@@ -36,6 +36,7 @@ from colonnade.format.source import Fields, Source
 
 _HARD, _SOFT = 0, 1
 _SOFT_ENTRY = 2  # kind of an entry of a symbol table
+_LAST_FREE = 1  # after the last free block of a local heap
 _FORM = NamedForm("link", order_bytes=8, tree=5, before=4, behind=0)  # a record: hash (4), heap id
 
 
@@ -62,11 +63,7 @@ def read_links(source: Source, messages: list[Message]) -> Iterator[Link]:
                 yield decode_link(source.as_fields(data, "a link in the heap of a group"))
     table = find(messages, SYMBOL_TABLE)
     if table is not None:
-        fields = source.as_fields(table.data, f"symbol table message at byte {table.at}")
-        tree, heap = fields.address(), fields.address()
-        if tree is None or heap is None:
-            raise fields.wrong("leads nowhere")
-        for name, address, target in _read_entries(source, tree, heap):
+        for name, address, target in _read_entries(source, *read_symbol_table(source, table)):
             yield Link(_text(name), address if target is None else None, None if target is None else _text(target))
 
 
@@ -98,20 +95,48 @@ def _text(name: bytes) -> str:
 
 def _read_entries(source: Source, tree: int, heap: int) -> Iterator[tuple[bytes, int | None, bytes | None]]:
     """Name, address of the object, and for soft links the target path."""
-    names = _read_heap(source, heap)
+    names = read_local_heap(source, heap).data
     for table in _tables(source, tree):
         yield from _read_table(source, table, names)
 
 
-def _read_heap(source: Source, address: int) -> bytes:
+@dataclass(frozen=True, slots=True)
+class LocalHeap:
+    """The names of an old group: bytes, and the offset of the first free block in them."""
+
+    data: bytes
+    first_free: int
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether the list of free blocks has no end: each block begins with the offset of the next."""
+        place = self.first_free
+        for _ in range(len(self.data) // 8 + 1):
+            if place in (0, _LAST_FREE) or place + 16 > len(self.data):
+                return False  # the end, or bytes that were not written yet, or an offset that libhdf5 refuses
+            place = int.from_bytes(self.data[place : place + 8], "little")
+        return True
+
+
+def read_local_heap(source: Source, address: int, most_bytes: int | None = None) -> LocalHeap:
+    """The local heap at an address; a CorruptError if it has more than `most_bytes` bytes."""
     fields = source.fields(address, 8 + 2 * source.length_size + source.offset_size, "local heap")
     fields.expect(b"HEAP", "the signature")
     fields.version(0)
     fields.take(3)
-    size = fields.length()
-    fields.length()
-    data = fields.address()
-    return source.read(data, size, "local heap data") if data is not None else b""
+    size, first_free, data = fields.length(), fields.length(), fields.address()
+    if most_bytes is not None and size > most_bytes:
+        raise fields.wrong(f"has {size} bytes, more than the {most_bytes} expected")
+    return LocalHeap(source.read(data, size, "local heap data") if data is not None else b"", first_free)
+
+
+def read_symbol_table(source: Source, message: Message) -> tuple[int, int]:
+    """The addresses of the B-tree and of the local heap of an old group."""
+    fields = source.as_fields(message.data, f"symbol table message at byte {message.at}")
+    tree, heap = fields.address(), fields.address()
+    if tree is None or heap is None:
+        raise fields.wrong("leads nowhere")
+    return tree, heap
 
 
 def _tables(source: Source, root: int) -> Iterator[int]:

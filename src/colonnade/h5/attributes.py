@@ -18,13 +18,12 @@ from h5py import h5, h5a, h5r, h5s, h5t
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.h5 import capi
-from colonnade.h5.claims import check_attribute
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.datatypes import describe_type, make_type, memory_type
+from colonnade.h5.vetting import vet_attribute
 from colonnade.model import Charset, StoredType
 from colonnade.stored_dtypes import memory_dtype
 
-# What h5py raises for a file whose bytes make no sense; caught where one object may fail alone.
-BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, UnicodeError)
 LARGEST_IN_HEADER = 60_000
 LARGEST_ATTRIBUTE = 64 << 20  # bytes of one attribute that are read at most
 BOOLEAN = StoredType(
@@ -192,7 +191,7 @@ def elements(attribute: Any) -> Iterator[np.ndarray[Any, Any]]:
     if n_elements * stored.size > LARGEST_ATTRIBUTE:
         capi.refuse("read the attribute", f"{n_elements} elements are more than an attribute can hold")
     if stored.has_pointers:
-        check_attribute(attribute)
+        vet_attribute(attribute)
     image = np.zeros(n_elements, dtype=memory_dtype(stored))
     in_memory = memory_type(type_id, stored)
     if n_elements:
@@ -265,7 +264,7 @@ def read(node: Any, name: str) -> object:
             return None
         dtype = attribute.dtype
         if dtype.hasobject and h5py.check_ref_dtype(dtype) is not h5py.Reference:  # an address is not in the heap
-            check_attribute(attribute)
+            vet_attribute(attribute)
         if space.get_simple_extent_npoints() * dtype.itemsize > LARGEST_ATTRIBUTE:
             return None
         value = np.zeros(space.get_simple_extent_dims(), dtype=dtype)
@@ -412,7 +411,7 @@ def look(node: Any, name: str) -> Attribute | None:
         if claimed > LARGEST_ATTRIBUTE:
             return Attribute(stored, shape, problem=f"it claims {claimed:,} bytes")
         if stored.has_pointers:
-            check_attribute(attribute)
+            vet_attribute(attribute)
         image = np.zeros(shape, dtype=attribute.dtype)
         attribute.read(image)
         return Attribute(stored, shape, tuple(image.reshape(-1).tolist()))

@@ -17,13 +17,12 @@ from h5py import h5d, h5i
 from colonnade.errors import CorruptError
 from colonnade.filters.codecs import LeftToLibrary
 from colonnade.filters.undo import Pipeline
+from colonnade.format.global_heap import stored_size
 from colonnade.h5 import capi
-from colonnade.h5.collections import stored_size
-from colonnade.h5.creation import creation_of
 from colonnade.h5.datatypes import describe_type
-from colonnade.h5.headers import FARTHEST
-from colonnade.h5.lengths import check_image, has_references_to_heap
+from colonnade.h5.heap import has_references_to_heap, vet_stored_rows
 from colonnade.h5.raw_bytes import RawBytes, raw_bytes
+from colonnade.h5.vetting import FARTHEST, creation_of
 from colonnade.model import FilterInfo
 from colonnade.stored_dtypes import raw_dtype
 
@@ -64,7 +63,7 @@ def read_box(dataset: Any, dtype: np.dtype[Any], filters: Sequence[FilterInfo], 
             return None
         n_read += 1
         if is_claiming:
-            check_image(dataset, stored, whole, path)
+            vet_stored_rows(dataset, stored, whole, path)
         if out is not None:
             _place(whole.view(dtype).reshape(chunk), offset, out, box)
     if n_read < prod(len(numbers) for numbers in _grid(chunk, box)):  # some are the fill

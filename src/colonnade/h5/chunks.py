@@ -24,9 +24,8 @@ from colonnade.errors import CorruptError
 from colonnade.filters.codecs import Bytes, LeftToLibrary
 from colonnade.filters.undo import SCALE_OFFSET_HEAD, Pipeline, Sizes, scale_offset_form
 from colonnade.h5 import capi
-from colonnade.h5.attributes import BROKEN
-from colonnade.h5.creation import creation_of
-from colonnade.h5.headers import FARTHEST
+from colonnade.h5.damage import BROKEN
+from colonnade.h5.vetting import FARTHEST, creation_of
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo
 from colonnade.pager.journal import JOURNALED, JournaledFile
 

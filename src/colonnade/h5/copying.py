@@ -22,8 +22,8 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5p, h5s, h5t
 
 from colonnade.errors import UnsupportedError
 from colonnade.h5 import capi
-from colonnade.h5.attributes import BROKEN, elements, open_attributes, write_elements
-from colonnade.h5.creation import check_fill, creation_of, has_lost_fill
+from colonnade.h5.attributes import elements, open_attributes, write_elements
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.datasets import is_shown_as_stored
 from colonnade.h5.datatypes import describe_type, memory_type
 from colonnade.h5.filters import creation_list
@@ -38,6 +38,7 @@ from colonnade.h5.links import (
     open_dataset,
 )
 from colonnade.h5.references import NewPlaces, has_references
+from colonnade.h5.vetting import creation_of, has_lost_fill, vet_fill
 from colonnade.model import Progress, StoredType
 from colonnade.stored_dtypes import memory_dtype
 
@@ -304,7 +305,7 @@ def _has_pointing_fill(dataset: Any) -> bool:
     """Whether the dataset's fill value is kept elsewhere in the file than in its header."""
     if not describe_type(dataset.get_type()).has_pointers:
         return False
-    check_fill(dataset)
+    vet_fill(dataset)
     return has_lost_fill(dataset) or creation_of(dataset).fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
 
 

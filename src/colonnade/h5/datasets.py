@@ -25,11 +25,9 @@ from colonnade.filters.apply import Habit, Packer
 from colonnade.filters.codecs import Data
 from colonnade.filters.undo import Pipeline
 from colonnade.h5 import capi
-from colonnade.h5.attributes import BROKEN
 from colonnade.h5.boxes import FLETCHER32, SHORTEST_CHECKED, check_sizes
 from colonnade.h5.chunks import MOST_AT_ONCE, ChunkSource, RowNumbers, by_chunk, open_source
-from colonnade.h5.creation import check_fill, creation_of, has_lost_fill
-from colonnade.h5.damage import raise_lack
+from colonnade.h5.damage import BROKEN, raise_lack
 from colonnade.h5.datatypes import NEW_REFERENCE, describe_type, make_type, memory_type
 from colonnade.h5.direct import (
     Held,
@@ -42,11 +40,11 @@ from colonnade.h5.direct import (
     write_chunk,
 )
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
-from colonnade.h5.guarded import guarded
-from colonnade.h5.lengths import check_rows_claimed
+from colonnade.h5.heap import vet_rows
 from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
 from colonnade.h5.stored import read_stored, stored_size
+from colonnade.h5.vetting import creation_of, guarded, has_lost_fill, vet_fill
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
 from colonnade.stored_dtypes import LARGEST_ELEMENT, memory_dtype, raw_dtype
 from colonnade.threads import begin
@@ -92,7 +90,7 @@ def describe_dataset(dataset: Any) -> DatasetInfo:
     type_id = dataset.get_type()
     stored = describe_type(type_id)
     if stored.has_pointers:
-        check_fill(dataset, stored)
+        vet_fill(dataset, stored)
     creation = creation_of(dataset)
     space = dataset.get_space()
     simple = space.get_simple_extent_type() == h5s.SIMPLE
@@ -299,7 +297,7 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
         yield image
         return
     load_filters(info.filters)
-    was_seen = check_rows_claimed(dataset, stored, info.filters, range(start, start + (count - 1) * step + 1))
+    was_seen = vet_rows(dataset, stored, info.filters, range(start, start + (count - 1) * step + 1))
     _check_sums(dataset, info.filters, start, count * step)
     owned = np.ones(count, dtype=bool)
     try:

@@ -22,8 +22,8 @@ from h5py._objects import phil
 from colonnade.dataclass import dataclass
 from colonnade.filters.codecs import Data
 from colonnade.h5 import capi
-from colonnade.h5.attributes import BROKEN
-from colonnade.h5.creation import creation_of, has_lost_fill
+from colonnade.h5.damage import BROKEN
+from colonnade.h5.vetting import creation_of, has_lost_fill
 from colonnade.model import FilterInfo
 
 NEVER_SKIPPED = (1, 2, 3, 5)  # filters that the library applies to every chunk: deflate, shuffle, fletcher32, n-bit

@@ -26,9 +26,9 @@ from colonnade.h5 import capi
 from colonnade.h5.callbacks import Callbacks
 from colonnade.h5.capi import HDF5_LOCK
 from colonnade.h5.chunks import know_journaled
-from colonnade.h5.damage import as_damage, lack_of, raise_lack
-from colonnade.h5.hazards import check_root
+from colonnade.h5.damage import lack_of, raise_lack, to_corrupt_error
 from colonnade.h5.outside import LINKS, Links, know_links
+from colonnade.h5.vetting import vet_root
 from colonnade.h5.watched import Watch, watched
 from colonnade.pager.disk import Disk
 from colonnade.pager.interrupts import hold_signals, pause, release_signals, shielded
@@ -466,7 +466,7 @@ def _lost_by(journaled: JournaledFile | None, error: Exception | None) -> BaseEx
     if error is not None and re.search(r"driver \w+ request failed", str(error)):
         journaled.latch.is_broken = True  # HDF5 says that a callback failed, which ours do before their first line
         return journaled.latch.take()
-    is_meant = error is not None and as_damage(error, "") is error  # an error of ours, or of the program
+    is_meant = error is not None and to_corrupt_error(error, "") is error  # an error of ours, or of the program
     is_lost = journaled.latch.failure is not None or not journaled.latch.is_sound()
     return journaled.latch.take() if is_lost or not is_meant else None
 
@@ -739,7 +739,7 @@ def _open_journaled(path: Path, care: Care, lock: WriterLock | None) -> tuple[Jo
         journaled.close()
         if isinstance(error, OSError) and not isinstance(error, ConflictError):
             raise _explain(error, str(path), path.stat().st_size) from error
-        told = as_damage(error, str(path)) if isinstance(error, Exception) else error
+        told = to_corrupt_error(error, str(path)) if isinstance(error, Exception) else error
         if told is not error:
             raise told from error
         raise
@@ -765,7 +765,7 @@ def _access_list(stream: JournaledFile, reads_only: bool = False) -> Any:
 
 
 def _open_through(stream: JournaledFile, name: str, flags: int, links: Links) -> h5py.File:
-    check_root(stream.read_at)
+    vet_root(stream)
     file_id = h5f.open(os.fsencode(name), flags, fapl=_access_list(stream, flags == h5f.ACC_RDONLY))
     know_journaled(file_id, stream)
     know_links(file_id, links)

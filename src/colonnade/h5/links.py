@@ -16,12 +16,10 @@ from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5t
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, DataError, UnsupportedError
-from colonnade.h5.attributes import BROKEN, copy_attributes, decode_texts
-from colonnade.h5.creation import creation_of
-from colonnade.h5.damage import raise_lack
-from colonnade.h5.hazards import check_links, check_object
-from colonnade.h5.headers import address_in, address_of
+from colonnade.h5.attributes import copy_attributes, decode_texts
+from colonnade.h5.damage import BROKEN, raise_lack
 from colonnade.h5.outside import REFUSED, access_of, know_links, links_of
+from colonnade.h5.vetting import address_in, address_of, creation_of, vet_links, vet_object
 
 Group = h5g.GroupID
 Dataset = h5d.DatasetID
@@ -79,7 +77,7 @@ def names_in_order(group: Any) -> list[bytes]:
     if not group.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED:
         return _listed(group)
     numbered: list[tuple[int, bytes]] = []
-    check_links(group)
+    vet_links(group)
     group.links.iterate(lambda name, link: numbered.append((link.corder, name)), order=h5.ITER_NATIVE, info=True)
     return [name for _, name in sorted(numbered)]
 
@@ -88,7 +86,7 @@ def _listed(group: Any) -> list[bytes]:
     """The names of all links, sorted here: asked for an order, HDF5 1.14 frees what it never allocated where the links
     of a large group are damaged, and the process dies."""
     names: list[bytes] = []
-    check_links(group)
+    vet_links(group)
     group.links.iterate(names.append, order=h5.ITER_NATIVE)
     return sorted(names)
 
@@ -117,7 +115,7 @@ def _child(group: Any, name: bytes) -> Child:
 def hard_address(group: Any, name: str) -> int | None:
     """Where the object header is that a hard link leads to, whether HDF5 can open it or not; None for other links."""
     try:
-        check_links(group)
+        vet_links(group)
         link = group.links.get_info(encode_name(name))
     except BROKEN:
         return None
@@ -127,7 +125,7 @@ def hard_address(group: Any, name: str) -> int | None:
 def hard_kind(group: Any, name: str) -> NodeKind | None:
     """What the link of this name leads to; None when there is none. Soft and external links are not followed."""
     try:
-        check_links(group)
+        vet_links(group)
         if not group.links.exists(encode_name(name)):
             return None
     except BROKEN:
@@ -147,7 +145,7 @@ def open_in_place(group: Any, name: str) -> Any | None:
     HDF5's chunk cache moves whole chunks: an append would rewrite the rows that are there.
     """
     try:
-        check_object(group, encode_name(name))
+        vet_object(group, encode_name(name))
         return h5d.open(group, encode_name(name), _without_cache())
     except BROKEN:
         return None
@@ -187,9 +185,9 @@ def _check_path(group: Any, path: str) -> None:
     above, slash, name = path.rstrip("/").rpartition("/")
     parent = _open(group, above or "/") if slash else group
     if isinstance(parent, h5g.GroupID | h5f.FileID):
-        check_links(parent)
+        vet_links(parent)
         if name:
-            check_object(parent, encode_name(name))
+            vet_object(parent, encode_name(name))
 
 
 def open_group(group: Any, path: str) -> Any | None:
@@ -200,7 +198,7 @@ def open_group(group: Any, path: str) -> Any | None:
 
 def exists(group: Any, name: str) -> bool:
     """Whether the group has a link of this name, wherever it leads."""
-    check_links(group)
+    vet_links(group)
     return bool(group.links.exists(encode_name(name), lapl=access_of(group)))
 
 

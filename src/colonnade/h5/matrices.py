@@ -13,8 +13,7 @@ from colonnade import kernels
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.apply import DEFLATE
 from colonnade.h5 import capi
-from colonnade.h5.attributes import BROKEN
-from colonnade.h5.damage import raise_lack
+from colonnade.h5.damage import BROKEN, raise_lack
 from colonnade.h5.direct import may_skip
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, set_filters
 from colonnade.h5.links import encode_name, link_list

@@ -19,18 +19,15 @@ from h5py import h5d, h5i, h5s
 from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.filters.undo import Pipeline
-from colonnade.h5.attributes import BROKEN
 from colonnade.h5.boxes import read_box
-from colonnade.h5.creation import check_fill, creation_of
-from colonnade.h5.damage import raise_lack
+from colonnade.h5.damage import BROKEN, raise_lack
 from colonnade.h5.datasets import claims_too_much
 from colonnade.h5.datatypes import can_be_converted, describe_type
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
-from colonnade.h5.guarded import guarded
-from colonnade.h5.hazards import check_object
-from colonnade.h5.lengths import check_run_claimed
+from colonnade.h5.heap import vet_run
 from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
+from colonnade.h5.vetting import creation_of, guarded, vet_fill, vet_object
 from colonnade.model import FilterInfo
 
 TEXT_BYTES = 64  # that a text takes in memory, at least
@@ -81,7 +78,7 @@ def find_member(group: Any, name: str) -> Any | None:
     key = name.encode("utf-8", "surrogateescape")
     try:
         if kind == "dataset":
-            check_object(group.id, key)
+            vet_object(group.id, key)
             _check_heap(h5d.open(group.id, key))  # h5py asks for the properties of a dataset as it opens it
         return group[key]
     except (UnsupportedError, *BROKEN):
@@ -90,7 +87,7 @@ def find_member(group: Any, name: str) -> Any | None:
 
 def _check_heap(dataset: Any) -> None:
     """Of elements of variable length: the library must be able to read the fill."""
-    check_fill(dataset)
+    vet_fill(dataset)
 
 
 def object_at(opened: Any) -> Any:
@@ -192,7 +189,7 @@ def check_readable(dataset: Any, count: int) -> None:
         _check_heap(dataset.id)
         if creation_of(dataset.id).get_layout() != h5d.CHUNKED:
             check_rows(dataset.id)
-            check_run_claimed(dataset.id, describe_type(dataset.id.get_type()))
+            vet_run(dataset.id, describe_type(dataset.id.get_type()))
         stored, filters = _stored_bytes(dataset.id), describe_filters(creation_of(dataset.id))
         if dataset.chunks and stored:  # of a chunk that is stored, the library makes all
             claimed = max(claimed, prod(dataset.chunks) * max(dtype.itemsize, 1))

@@ -22,8 +22,8 @@ from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
 from colonnade.errors import ConflictError, CorruptError, UnsupportedError
 from colonnade.h5 import capi
-from colonnade.h5.creation import check_fill, creation_of
 from colonnade.h5.damage import raise_lack
+from colonnade.h5.vetting import creation_of, vet_fill
 
 Links = Literal["folder", "none", "any"]
 LINKS = ("folder", "none", "any")
@@ -66,7 +66,7 @@ def _number(node: Any) -> tuple[int, int] | None:
 
 def check_rows(dataset: Any) -> None:
     """Refuse a dataset whose rows are, at the end of any way, where they may not be read or written."""
-    check_fill(dataset)
+    vet_fill(dataset)
     creation = creation_of(dataset)
     layout = creation.get_layout()
     is_elsewhere = layout == h5d.VIRTUAL or (layout == h5d.CONTIGUOUS and creation.get_external_count())
@@ -75,7 +75,7 @@ def check_rows(dataset: Any) -> None:
 
 
 def _check(dataset: Any, home: Path | None, links: Links, behind: tuple[str, ...], left: list[int]) -> None:
-    check_fill(dataset)
+    vet_fill(dataset)
     creation = creation_of(dataset)
     layout = creation.get_layout()
     name = (h5i.get_name(dataset) or b"?").decode("utf-8", "replace")

@@ -17,12 +17,11 @@ from h5py import h5d, h5o, h5r, h5s, h5t
 
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError, UsageError
 from colonnade.h5 import capi
-from colonnade.h5.attributes import BROKEN
 from colonnade.h5.chunks import MOST_AT_ONCE
-from colonnade.h5.collections import check_addresses
-from colonnade.h5.damage import raise_lack
+from colonnade.h5.damage import BROKEN, raise_lack
 from colonnade.h5.links import encode_name
 from colonnade.h5.outside import check_rows
+from colonnade.h5.vetting import vet_collections
 from colonnade.model import StoredType
 from colonnade.stored_dtypes import memory_dtype
 
@@ -75,7 +74,7 @@ class NewPlaces:
     def _turned_region(self, reference: bytes) -> np.void:
         turned = ctypes.create_string_buffer(len(reference))
         try:
-            check_addresses(self._source, [int.from_bytes(reference[:8], "little")])  # where regions are kept
+            vet_collections(self._source, [int.from_bytes(reference[:8], "little")])  # where regions are kept
             node, region = capi.open_region(self._source, reference) if any(reference) else (None, None)
         except OSError:
             node = None  # it led nowhere before
@@ -129,7 +128,7 @@ def _check_region(dataset: Any, row: int) -> None:
     space = dataset.get_space()
     space.select_hyperslab((row,), (1,))
     capi.read(dataset, h5t.STD_REF_DSETREG, h5s.create_simple((1,)), space, element.ctypes.data)
-    check_addresses(dataset, [int.from_bytes(element.tobytes()[:8], "little")])
+    vet_collections(dataset, [int.from_bytes(element.tobytes()[:8], "little")])
 
 
 def _check_size(target: Any, count: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import NodeKind, hard_kind, open_dataset
 from colonnade.model import UNREADABLE, ColumnInfo, Finding, Severity

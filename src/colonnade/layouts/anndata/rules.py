@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from colonnade.errors import ColonnadeError, UnsupportedError
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.layouts.anndata import rules_arrays as arrays
 from colonnade.layouts.anndata import rules_elements as own
 from colonnade.layouts.anndata import rules_frames as frames

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from colonnade.errors import ColonnadeError
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.layouts.artifactdb import rules_columns as columns
 from colonnade.layouts.artifactdb import rules_directories as directories
 from colonnade.layouts.artifactdb import rules_documents as documents
