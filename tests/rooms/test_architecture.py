@@ -8,11 +8,10 @@ import sys
 import pytest
 from tools import architecture
 
-TOO_LARGE = {"cli": 25, "columns": 34, "h5": 28, "layouts/artifactdb": 22, "sparse": 26}
+TOO_LARGE = {"cli": 25, "columns": 34, "layouts/artifactdb": 22, "sparse": 26}
 TOO_DEEP = {
     "cli": 7,
     "columns": 8,
-    "h5": 9,
     "layouts/anndata": 7,
     "layouts/artifactdb": 8,
     "query": 7,

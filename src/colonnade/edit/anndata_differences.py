@@ -14,8 +14,8 @@ from colonnade.dataclass import dataclass
 from colonnade.edit.anndata_view import Beside, Others, Rows, frame_around, may_miss, shown_columns
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
-from colonnade.h5.direct import can_grow
 from colonnade.h5.links import address, exists, hard_kind, join_path, open_dataset, open_group, unlink
+from colonnade.h5.row_sink import can_grow
 from colonnade.layouts import Layout
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits

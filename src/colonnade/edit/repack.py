@@ -21,10 +21,9 @@ from colonnade.h5.datasets import (
     describe_dataset,
     is_plain_type,
     reading,
-    write_rows,
 )
-from colonnade.h5.direct import CannotSkipFilter
 from colonnade.h5.links import address, holds_large_attributes, open_group, unlink, walk_groups
+from colonnade.h5.row_sink import CannotSkipFilter, write_rows
 from colonnade.h5.vetting import has_lost_fill
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import DEFAULT_CHUNK_ROWS, UNREADABLE, ColumnInfo, Progress, TableInfo

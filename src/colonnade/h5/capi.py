@@ -282,3 +282,8 @@ def _depth_place() -> int | None:
 def _numbers_in_lock() -> list[int]:
     size = type(phil).__basicsize__ // 4 * 4
     return memoryview(ctypes.string_at(id(phil), size)).cast("i").tolist()
+
+
+def hdf5_version() -> str:
+    """The version of the HDF5 library, such as "1.14.6"."""
+    return str(h5py.version.hdf5_version)

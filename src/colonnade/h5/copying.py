@@ -50,16 +50,6 @@ _TYPES = "\x01types"
 _PART_BYTES = 16 << 20
 
 
-def creation_like(source: Any) -> Any:
-    """The creation properties of a new file that is to hold what the source file holds."""
-    creation = source.get_create_plist()
-    root = h5g.open(source, b"/").get_create_plist()
-    creation.set_link_creation_order(root.get_link_creation_order())
-    creation.set_attr_creation_order(root.get_attr_creation_order())
-    creation.set_attr_phase_change(*root.get_attr_phase_change())
-    return creation
-
-
 def copy_file(
     source: Any,
     target: Any,
@@ -110,7 +100,8 @@ class _Copy:
             pending.extend(reversed(list(self._copy_links(*pending.pop()))))
         if _TYPES.encode() in self._target:
             self._target.unlink(_TYPES.encode())
-        places = NewPlaces(self._source, self._target, self._paths if self._has_references else {})
+        paths = self._paths.items() if self._has_references else ()
+        places = NewPlaces(self._source, self._target, {address: encode_name(path) for address, path in paths})
         for address, path in list(self._paths.items()):
             if address not in self.placeholders:
                 self._complete(encode_name(path), places)

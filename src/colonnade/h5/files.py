@@ -817,7 +817,7 @@ def _write_aside(
     """A whole file, made like the source (also its user block and its permissions), by `fill`."""
     import shutil
 
-    from colonnade.h5.copying import creation_like
+    from colonnade.h5.filters import creation_like
 
     journaled = JournaledFile(aside, DISK, care.durability, create=True, library=HDF5_LOCK)
     try:

@@ -33,6 +33,8 @@ from colonnade.model import FilterInfo, StoredType
 
 AS_BYTES = np.dtype((np.void, REFERENCE_DTYPE.itemsize))
 References = np.ndarray[Any, np.dtype[Any]]
+FLETCHER32 = 3
+SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
 Offsets = np.ndarray[Any, np.dtype[np.int32]]
 _GAP = 1 << 16  # bytes between collections that are read in one go
 _TOGETHER = 64  # collections that are followed at a time; most have 64 KiB
@@ -134,6 +136,18 @@ def vet_run(dataset: Any, stored: StoredType) -> bool:
     for start in range(0, count, source.chunk_rows):
         vet_stored_rows(dataset, stored, source.read(start, min(source.chunk_rows, count - start)), source.path)
     return True
+
+
+def vet_chunk_sizes(dataset: Any, filters: Sequence[FilterInfo], path: str) -> None:
+    """Refuse a dataset of which a chunk is shorter than its checksum: the library would read before its beginning.
+
+    A damaged B-tree may hide the chunk from whoever asks for it by its place.
+    """
+    if FLETCHER32 in (one.id for one in filters):
+        sizes: list[int] = []
+        dataset.chunk_iter(lambda info: sizes.append(info.size))
+        if min(sizes, default=SHORTEST_CHECKED) < SHORTEST_CHECKED:
+            raise CorruptError(f"{path}: a chunk has {min(sizes)} bytes", path=path)
 
 
 # -- reading without libhdf5 --

@@ -12,12 +12,13 @@ from collections.abc import Callable, Container, Iterator
 from functools import lru_cache
 from typing import Any, Literal
 
-from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5t
+from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5s, h5t
 
 from colonnade.dataclass import dataclass
-from colonnade.errors import CorruptError, DataError, UnsupportedError
+from colonnade.errors import CorruptError, DataError, UnsupportedError, UsageError
 from colonnade.h5.attributes import copy_attributes, decode_texts
 from colonnade.h5.damage import BROKEN, raise_lack
+from colonnade.h5.filters import creation_list
 from colonnade.h5.outside import REFUSED, access_of, know_links, links_of
 from colonnade.h5.vetting import address_in, address_of, creation_of, vet_links, vet_object
 
@@ -334,3 +335,22 @@ def walk_groups(
 
 def join_path(path: str, name: str) -> str:
     return f"{path.rstrip('/')}/{name}"
+
+
+def make_placeholder(root: Any, path: str) -> int:
+    """A dataset without values at a path, groups on the way made; the address of its object header."""
+    parts = [part for part in path.split("/") if part]
+    if not parts:
+        raise UsageError(f"{path!r} names no dataset", name=path)
+    group = root
+    for part in parts[:-1]:
+        if not exists(group, part):
+            create_group(group, part)
+        inner = open_group(group, part)
+        if inner is None:
+            raise UsageError(f"{path}: {part!r} is there and is no group", name=path)
+        group = inner
+    if exists(group, parts[-1]):
+        raise UsageError(f"{path} is there already", name=path)
+    made = h5d.create(group, encode_name(parts[-1]), h5t.STD_I8LE, h5s.create(h5s.SCALAR), dcpl=creation_list())
+    return int(h5o.get_info(made).addr)

@@ -27,7 +27,7 @@ from colonnade.format.datatype import decode_datatype, encode_datatype
 from colonnade.format.global_heap import decode_collection
 from colonnade.format.headers import SHARED, Message, follow_shared
 from colonnade.format.source import Fields, Source
-from colonnade.h5.user_attributes import check_attribute_name, encode_value, shown_value
+from colonnade.h5.attributes import check_attribute_name, encode_value, shown_value
 from colonnade.model import StoredType
 from colonnade.sparse.values import decode_values
 

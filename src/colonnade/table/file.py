@@ -15,14 +15,13 @@ import pyarrow as pa
 
 from colonnade.edit.index import Indexes
 from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
-from colonnade.h5.attributes import read_text, storage_of
+from colonnade.h5.attributes import Attributes, read_text, read_values, storage_of, write_values
 from colonnade.h5.damage import to_corrupt_error, translate_hdf5_errors
 from colonnade.h5.datasets import is_touched, object_name
 from colonnade.h5.files import Care, FileHandle, HardLinks, Target, open_file
 from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.links import join_path, link_names, open_dataset, open_group, unlink, walk_groups
 from colonnade.h5.outside import Links
-from colonnade.h5.user_attributes import Attributes, read_values, write_values
 from colonnade.layouts import Layout, follow_file, layout_of, listed_columns, located
 from colonnade.model import Progress, TableInfo
 from colonnade.pager.interrupts import shielded
