@@ -1,8 +1,12 @@
-"""Attributes of an exact type, written; attributes of any type, read by what they mean.
+"""Attributes: written with an exact type, read by their meaning, and the mapping of those that people set.
 
-Written as HEP001 asks: text is scalar, fixed-length, null-padded and exactly as long as its bytes;
-flags are the FALSE/TRUE enum; references are H5T_STD_REF_OBJ. Read leniently: a text is a text
+Written as HEP001 asks: a string is scalar, fixed-length, null-padded and exactly as long as its bytes;
+flags are the FALSE/TRUE enum; references are H5T_STD_REF_OBJ. Read leniently: a string is a string
 whatever its storage. An attribute that cannot be read counts as absent, never as an error.
+
+A value that people set is a str, bool, int, float, complex or bytes, a NumPy scalar, or an array (or list) of numbers,
+booleans or strings. Strings are stored at a fixed length in UTF-8, bytes as opaque. Lists of strings are read as lists,
+other arrays as NumPy arrays.
 """
 
 from __future__ import annotations
@@ -44,7 +48,7 @@ def _replace(node: Any, name: str, type_id: Any, space: Any, value: np.ndarray[A
 
 
 def write_text(node: Any, name: str, text: str, charset: Charset = "utf-8") -> None:
-    """Write one scalar fixed-length text."""
+    """Write one scalar fixed-length string."""
     if "\0" in text:
         raise UsageError(f"the text for {name} holds NUL, which ends a text in HDF5: {text!r}", attribute=name)
     data = text.encode("utf-8" if charset == "utf-8" else "ascii")
@@ -53,19 +57,19 @@ def write_text(node: Any, name: str, text: str, charset: Charset = "utf-8") -> N
 
 
 def write_texts(node: Any, name: str, texts: Sequence[str]) -> None:
-    """Write a 1-D array of fixed-length UTF-8 texts, as long as the longest."""
+    """Write a 1-D array of fixed-length UTF-8 strings, as long as the longest."""
     write_byte_texts(node, name, [text.encode("utf-8") for text in texts])
 
 
 def write_byte_texts(node: Any, name: str, data: Sequence[bytes]) -> None:
-    """The same of texts as bytes: names in a file may be no UTF-8."""
+    """Write a 1-D array of fixed-length strings given as bytes: names in a file may not be UTF-8."""
     width = max(map(len, data), default=1)
     value = np.array(data, dtype=f"S{max(width, 1)}")
     _replace(node, name, _text_type(width, "utf-8"), h5s.create_simple((len(data),)), value)
 
 
 def write_variable_text(node: Any, name: str, text: str) -> None:
-    """Write one scalar text of variable length, as AnnData does; each text written anew takes more room in the file."""
+    """Write one scalar string of variable length, as AnnData does; one that is already there is not written again."""
     before = storage_of(node, name)
     if before is not None and before[0].kind == "text" and before[1] == () and read_text(node, name) == text:
         return
@@ -73,7 +77,7 @@ def write_variable_text(node: Any, name: str, text: str) -> None:
 
 
 def write_variable_texts(node: Any, name: str, texts: Sequence[str]) -> None:
-    """Write a 1-D array of texts of variable length; without any it is one of float64, as AnnData writes it."""
+    """Write a 1-D array of strings of variable length; an empty one is of float64, as AnnData writes it."""
     before = storage_of(node, name)
     if texts and before is not None and before[0].kind == "text" and read_texts(node, name) == list(texts):
         return
@@ -126,13 +130,13 @@ def write_references(node: Any, name: str, targets: Iterable[Any]) -> None:
 
 
 def add_reference(node: Any, name: str, target: Any) -> None:
-    """Write one more object reference behind those that an attribute has; where they lead is not looked at."""
+    """Append an object reference to those of an attribute; the others are not followed."""
     listed = [*(read_references(node, name) or ()), h5r.create(target, b".", h5r.OBJECT)]
     _write_listed(node, name, listed, h5s.create_simple((len(listed),)))
 
 
 def remove_reference(node: Any, name: str, gone: int | None) -> None:
-    """Take the references to the object at this address out of an attribute; the others are not looked at."""
+    """Remove the references to the object at this address from an attribute; the others are not followed."""
     listed = zip(read_references(node, name) or (), read_addresses(node, name), strict=True)
     left = [reference for reference, where in listed if where != gone]
     _write_listed(node, name, left, h5s.create_simple((len(left),)))
@@ -281,21 +285,21 @@ def _plain(value: np.ndarray[Any, Any]) -> object:
     if value.dtype.kind in "SO":
         try:
             return decode_texts(value.ravel().tolist(), "replace")
-        except TypeError:  # not texts
+        except TypeError:  # not strings
             return value
     return value
 
 
 def decode_texts(items: list[bytes], errors: Literal["replace", "surrogateescape"]) -> list[str]:
     """Each item decoded: all at once where none holds a NUL, which is several times faster for many."""
-    texts = b"\0".join(items).decode("utf-8", errors).split("\0")
-    return texts if len(texts) == len(items) else [item.decode("utf-8", errors) for item in items]
+    strings = b"\0".join(items).decode("utf-8", errors).split("\0")
+    return strings if len(strings) == len(items) else [item.decode("utf-8", errors) for item in items]
 
 
 def read_text(node: Any, name: str) -> str | None:
-    """The attribute's text, whatever its string storage; None when absent or not a scalar text.
+    """The attribute's string, whatever its storage; None when absent or not a scalar string.
 
-    An array of one text counts as that text: several producers write it so.
+    An array of one string counts as that string: several producers write it so.
     """
     value = read(node, name)
     if isinstance(value, list) and len(value) == 1:
@@ -304,7 +308,7 @@ def read_text(node: Any, name: str) -> str | None:
 
 
 def read_texts(node: Any, name: str) -> list[str] | None:
-    """The attribute's list of texts, or None when absent or something else."""
+    """The attribute's list of strings, or None when absent or something else."""
     value = read(node, name)
     if isinstance(value, list):
         return [text.rstrip("\0") for text in value] if "\0" in "".join(value) else value
@@ -314,7 +318,7 @@ def read_texts(node: Any, name: str) -> list[str] | None:
 
 
 def read_flag(node: Any, name: str) -> bool | None:
-    """The attribute's truth value (any boolean or integer scalar), or None."""
+    """The attribute as a boolean (any boolean or integer scalar), or None."""
     value = read(node, name)
     return bool(value) if isinstance(value, (bool, int, np.bool_, np.integer)) else None
 
@@ -338,9 +342,9 @@ def read_references(node: Any, name: str) -> list[Any] | None:
 
 
 def read_addresses(node: Any, name: str) -> list[int]:
-    """Where the attribute's object references lead, without going there; none when it is absent or of another type.
+    """The addresses that the attribute's object references point to; none when it is absent or of another type.
 
-    Opening an object that is no more there confuses the library: it keeps what it takes for a header.
+    Objects are not opened: libhdf5 would keep what it takes for the header of an object that was removed.
     """
     stored = storage_of(node, name)
     if stored is None or stored[0].kind != "object_reference" or np.prod(stored[1]) * 8 > LARGEST_ATTRIBUTE:
@@ -366,10 +370,10 @@ def storage_of(node: Any, name: str) -> tuple[StoredType, tuple[int, ...]] | Non
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute as it is stored. `problem` says why its values could not be had.
+    """An attribute as it is stored. `problem` is why its values could not be read.
 
     shape: () when scalar, None when it holds nothing (a null dataspace).
-    values: its elements in order: bytes of texts, integers, references; empty for other types.
+    values: its elements in order: bytes of strings, integers, references; empty for other types.
     """
 
     type: StoredType | None
@@ -390,7 +394,7 @@ class Attribute:
         return self.type is not None and self.type.kind == "object_reference"
 
     def texts(self) -> list[str]:
-        """The texts, padding taken off; bytes that are not UTF-8 are kept apart by escapes."""
+        """The strings without their padding; bytes that are not UTF-8 are escaped."""
         blank = b" \0" if self.type is not None and self.type.padding == "space" else b"\0"
         return [value.rstrip(blank).decode("utf-8", "surrogateescape") for value in self.values]
 
@@ -420,7 +424,7 @@ def look(node: Any, name: str) -> Attribute | None:
 
 
 def can_hold(node: Any, n_bytes: int) -> bool:
-    """Whether the object takes an attribute of so many bytes: one that was made for small ones does not."""
+    """Whether the object takes an attribute of `n_bytes` bytes: one that was made for small ones does not."""
     if n_bytes <= LARGEST_IN_HEADER:
         return True
     key = b".colonnade-trial"
@@ -533,10 +537,10 @@ def encode_value(name: str, value: Any) -> tuple[StoredType, tuple[int, ...], by
     _check_leaves(name, list(_leaves(value)))
     array = np.asarray(value)
     if array.dtype.kind in "UOT" and all(isinstance(one, str) for one in array.reshape(-1).tolist()):
-        texts = [one.encode("utf-8", "surrogateescape") for one in array.reshape(-1).tolist()]
-        size = max((len(one) for one in texts), default=0) or 1
+        strings = [item.encode("utf-8", "surrogateescape") for item in array.reshape(-1).tolist()]
+        size = max((len(string) for string in strings), default=0) or 1
         stored = StoredType("string", size, charset="utf-8", padding="null")
-        return stored, array.shape, b"".join(one.ljust(size, b"\0") for one in texts)
+        return stored, array.shape, b"".join(string.ljust(size, b"\0") for string in strings)
     if array.dtype.kind not in "biufcSV" or not array.dtype.itemsize:
         raise UsageError(
             f"cannot set attribute {name!r} to {value!r}: it must be a str, bool, int, float, complex, bytes, or an "
@@ -575,4 +579,4 @@ def _check_leaves(name: str, leaves: list[Any]) -> None:
         )
     for one in leaves:
         if (isinstance(one, str) and "\0" in one) or (isinstance(one, np.bytes_) and b"\0" in bytes(one)):
-            raise DataError(f"attribute {name!r}: {one!r} holds NUL, at which HDF5's texts end", value=one)
+            raise DataError(f"attribute {name!r}: {one!r} holds NUL, at which HDF5's strings end", value=one)

@@ -4,10 +4,10 @@ In this order:
 1. a survey: what cannot be copied is refused by name, committed datatypes are copied, since datasets share them;
 2. groups from the root down, made as they were made (with their order of creation), and all their links. Datasets
    are copied by HDF5 itself, chunks as they stand. An object with several hard links is copied once; soft and
-   external links are made anew, wherever they lead;
+   external links are made again, wherever they lead;
 3. the attributes of groups, and every reference, in datasets and attributes, turned to the object's new place.
 
-A dataset may be written another way than HDF5 copies it: the caller says which, and how. Of those that HDF5 cannot
+A dataset may be written another way than HDF5 copies it: the caller chooses which, and how. Of those that HDF5 cannot
 open, which the caller knows by their addresses, a placeholder is made for the caller to write in.
 """
 

@@ -1,4 +1,4 @@
-"""What the HDF5 library says of bytes that make no sense, as an error of ours.
+"""Errors of libhdf5 translated into our own: CorruptError for bytes that make no sense.
 
 Not every failure is about bytes: a full disk, too many open files or too little memory stay an OSError or a
 MemoryError.
@@ -68,8 +68,8 @@ def to_corrupt_error(error: Exception, name: str) -> Exception:
 def lack_of(error: BaseException) -> Exception | None:
     """The OSError or MemoryError that an error of the library stands for; None where it may be about bytes."""
     text = str(error)
-    told = re.search(r"errno = (\d+)", text)
-    number = getattr(error, "errno", None) or (int(told[1]) if told else 0)
+    named = re.search(r"errno = (\d+)", text)
+    number = getattr(error, "errno", None) or (int(named[1]) if named else 0)
     if number in _LACKS:
         return OSError(number, f"{os.strerror(number)} (the HDF5 library says: {text})")
     if "no IDs available" in text:
@@ -96,7 +96,7 @@ def _has_memory() -> bool:
 
 
 def _is_of_library(error: BaseException) -> bool:
-    """Whether the innermost line is one of h5py, or the one where we raise what the C library says."""
+    """Whether the innermost line is one of h5py, or of the module that calls libhdf5 in C."""
     trace = error.__traceback__
     if trace is None:
         return False

@@ -55,7 +55,7 @@ _STORAGES: dict[int, Storage] = {
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """What a dataset's header says, whatever its rank."""
+    """The header of a dataset, whatever its rank."""
 
     type: StoredType
     shape: tuple[int, ...] | None
@@ -98,7 +98,7 @@ def stored_bytes(dataset: Any) -> int:
 
 
 def written_rows(dataset: Any) -> int:
-    """Rows that have a place in the file, as far as that can be told; looks at every chunk."""
+    """Rows that have a place in the file, as far as that is known; looks at every chunk."""
     n_rows = int(dataset.shape[0])
     creation = creation_of(dataset)
     if creation.get_layout() == h5d.CHUNKED:
@@ -109,7 +109,7 @@ def written_rows(dataset: Any) -> int:
 
 
 def _most_bytes(dataset: Any, creation: Any) -> int:
-    """The bytes that there can be of elements that lie one behind the other, whatever they claim."""
+    """The largest number of bytes that elements which are not chunked can have, whatever they claim."""
     if creation.get_layout() == h5d.COMPACT:
         return MOST_COMPACT
     if creation.get_external_count():
@@ -128,7 +128,7 @@ def is_shown_as_stored(stored: StoredType) -> bool:
 
 
 def _read_fill(creation: Any, type_id: Any, stored: StoredType) -> bytes | None:
-    """The fill value set by the writer, in the form `ColumnInfo.fill` says; None when none was set."""
+    """The fill value set by the writer, in the form of `ColumnInfo.fill`; None when none was set."""
     if creation.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED or stored.size > LARGEST_ELEMENT:
         return None
     in_memory = memory_type(type_id, stored)
@@ -171,7 +171,7 @@ def with_length(data: bytes) -> bytes:
 
 
 def is_plain_type(dataset: Any) -> bool:
-    """Whether the dataset's datatype is one that can be made anew from its description, and is not shared."""
+    """Whether the dataset's datatype is one that can be made again from its description, and is not shared."""
     type_id = dataset.get_type()
     stored = describe_type(type_id)
     try:
@@ -301,9 +301,9 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
 
 
 def _check_sums(dataset: Any, filters: tuple[FilterInfo, ...], start: int, count: int) -> None:
-    """Refuse chunks too short for their checksum: HDF5 2.0 takes its four bytes off all the same, and dies.
+    """Refuse chunks too short for their checksum: HDF5 2.0 takes its four bytes off all the same, and crashes.
 
-    In a damaged B-tree it finds, as it reads, also chunks that it says are not there: then all must be long enough.
+    In a damaged B-tree it finds, as it reads, also chunks that it reports as missing: then all must be long enough.
     """
     if not any(step.id == FLETCHER32 for step in filters):
         return
@@ -321,7 +321,7 @@ def _check_sums(dataset: Any, filters: tuple[FilterInfo, ...], start: int, count
 
 
 def _load(dataset: Any, creation: Any, stored: StoredType, in_memory: Any, rows: range, image: Image) -> None:
-    """These rows, of so many chunks at a time: the library takes some KiB for each, whether it was written or not."""
+    """Read these rows, some chunks at a time: libhdf5 takes a few KiB for each, whether it was written or not."""
     most = len(rows)
     if creation.get_layout() == h5d.CHUNKED:
         most = max(1, MOST_CHUNKS * creation.get_chunk()[0] // rows.step)
@@ -398,8 +398,8 @@ def _scratch_file() -> Iterator[Any]:
 def is_touched(dataset: Any, written: list[tuple[int, int]]) -> bool:
     """Whether rows of a dataset may lie in these ranges of bytes of the file.
 
-    A chunk that was moved was written where it is now. Where it cannot be told (rows in the object's header, in other
-    files, behind a user block, or in chunks that are not there) they may.
+    A chunk that was moved was written where it is now. Where it is not known (rows in the object's header, in other
+    files, after a user block, or in chunks that are not there) they may.
     """
     creation = creation_of(dataset)
     if h5i.get_file_id(dataset).get_create_plist().get_userblock():
@@ -417,7 +417,7 @@ def is_touched(dataset: Any, written: list[tuple[int, int]]) -> bool:
     else:
         return True
     ranges = np.array(written, dtype=np.int64)
-    # The first chunk that ends behind the beginning of a range must begin behind its end.
+    # The first chunk that ends after the beginning of a range must begin after its end.
     next_ = np.searchsorted(stops, ranges[:, 0], "right")
     begin_of_next = np.append(starts, np.iinfo(np.int64).max)[next_]
     return bool((begin_of_next < ranges[:, 1]).any())
@@ -473,7 +473,7 @@ def create_matrix(group: Any, name: str, shape: tuple[int, int], chunk: tuple[in
 
 
 def matrix_shape(dataset: Any) -> tuple[int, int] | None:
-    """Rows and columns; None when the dataset is no matrix of bytes."""
+    """Rows and columns; None when the dataset is not a matrix of bytes."""
     shape = dataset.shape
     kind = dataset.get_type()
     if len(shape) != 2 or kind.get_class() != h5t.INTEGER or kind.get_size() != 1 or kind.get_sign() != h5t.SGN_NONE:

@@ -27,7 +27,7 @@ from colonnade.h5.callbacks import Callbacks
 from colonnade.h5.capi import HDF5_LOCK
 from colonnade.h5.chunks import know_journaled
 from colonnade.h5.damage import lack_of, raise_lack, to_corrupt_error
-from colonnade.h5.outside import LINKS, Links, know_links
+from colonnade.h5.outside import LINKS, Links, remember_link_policy
 from colonnade.h5.vetting import vet_root
 from colonnade.h5.watched import Watch, watched
 from colonnade.pager.disk import Disk
@@ -442,7 +442,7 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
         if mode in ("r+", "w") and target.file.mode == "r":
             raise ConflictError(f"{target.file.filename} was opened read-only by h5py; open it with mode 'r+'")
         _check_h5py(target.file)
-        know_links(target.id, care.links)
+        remember_link_policy(target.id, care.links)
         return FileHandle(target, str(target.file.filename), owned=False)
     if isinstance(target, str) and "://" in target:
         return _open_url(target, mode, care)
@@ -537,7 +537,7 @@ def _open_stream(stream: Any, mode: Mode, care: Care, name: str | None = None) -
         h5 = h5py.File(stream, mode, libver=_BOUNDS)
     except OSError as error:
         raise _explain(error, shown, stream_size(stream)) from error
-    know_links(h5.id, care.links)
+    remember_link_policy(h5.id, care.links)
     return FileHandle(h5, shown, owned=True)
 
 
@@ -586,7 +586,7 @@ def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
         while True:
             _wait_for_commit(path, care)
             stamp = read_stamp(path)
-            _let_go(path, stamp)
+            _close_stale_handles(path, stamp)
             try:
                 h5 = _open_already(path) or _open_h5_to_read(path, care)
             except (OSError, FormatError) as error:
@@ -596,7 +596,7 @@ def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
                     raise
             else:
                 if not journal_path(path).exists() and read_stamp(path) == stamp:
-                    know_links(h5.id, care.links)
+                    remember_link_policy(h5.id, care.links)
                     return h5, stamp
                 h5.close()  # also that of other readers: they open it again when they need it
                 if time.monotonic() >= deadline:
@@ -604,7 +604,7 @@ def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
             wish.disturbed()
 
 
-def _let_go(path: Path, stamp: list[int]) -> None:
+def _close_stale_handles(path: Path, stamp: list[int]) -> None:
     """Close this process's other handles of older states; they open again when they are needed.
 
     HDF5 keeps one memory of a file for all its handles in a process: all must go for it to look again.
@@ -615,7 +615,7 @@ def _let_go(path: Path, stamp: list[int]) -> None:
 
 
 def _open_already(path: Path) -> h5py.File | None:
-    """The HDF5 handle that another reader of this process has, after `_let_go`: all readers of one state share one.
+    """The HDF5 handle that another reader of this process has: all readers of one state share one.
 
     HDF5 2.0 reads freed memory in H5Dget_create_plist of a variable-length dataset that was first opened by
     way of another handle of the file, which is closed by now: the datatype of the fill value still points to it.
@@ -647,7 +647,7 @@ def _check_no_other_writes(path: Path) -> None:
         DISK.close(descriptor)
 
 
-def settle(path: Path, care: Care | None = None) -> None:
+def finish_commit(path: Path, care: Care | None = None) -> None:
     """To be called before a file is read without HDF5: afterwards it stands between two commits."""
     _wait_for_commit(path, care or Care())
 
@@ -768,7 +768,7 @@ def _open_through(stream: JournaledFile, name: str, flags: int, links: Links) ->
     vet_root(stream)
     file_id = h5f.open(os.fsencode(name), flags, fapl=_access_list(stream, flags == h5f.ACC_RDONLY))
     know_journaled(file_id, stream)
-    know_links(file_id, links)
+    remember_link_policy(file_id, links)
     return h5py.File(file_id)
 
 

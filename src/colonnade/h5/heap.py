@@ -68,7 +68,7 @@ def check_lengths(references: References, stored: StoredType, file_bytes: int, p
 
 
 def vet_rows(dataset: Any, stored: StoredType, filters: Sequence[FilterInfo], rows: range) -> bool:
-    """Refuse rows of a one-dimensional dataset that libhdf5 may not read; says whether they could be vetted.
+    """Refuse rows of a one-dimensional dataset that libhdf5 may not read; returns whether they could be vetted.
 
     Elements of variable length must claim no more bytes than the file has, and lead to collections that end. Filtered
     chunks are unpacked whatever they hold: libhdf5, or the filter, may crash on a damaged one.
@@ -121,7 +121,7 @@ def _check_compact(dataset: Any, stored: StoredType) -> bool:
 
 
 def vet_run(dataset: Any, stored: StoredType) -> bool:
-    """Vet all elements of a dataset of any rank that is not chunked; says whether they could be vetted."""
+    """Vet all elements of a dataset of any rank that is not chunked; returns whether they could be vetted."""
     creation = creation_of(dataset)
     if not has_references_to_heap(dataset, stored):
         return not stored.has_pointers
@@ -132,7 +132,7 @@ def vet_run(dataset: Any, stored: StoredType) -> bool:
     size = stored_size(stored)
     source, count = open_run(dataset, np.dtype((np.void, size))), prod(dataset.shape)
     if source is None or count * size > h5i.get_file_id(dataset).get_filesize():
-        return True  # never written, or not there: the library says which
+        return True  # never written, or not there: libhdf5 reports which
     for start in range(0, count, source.chunk_rows):
         vet_stored_rows(dataset, stored, source.read(start, min(source.chunk_rows, count - start)), source.path)
     return True
@@ -212,7 +212,7 @@ class HeapSource:
     def _collect(self, addresses: Any) -> tuple[Bytes, Any, Any, Any, Any]:
         """The collections at these addresses: their bytes, and where their objects lie in them."""
         if len(addresses) and int(addresses[-1]) > FARTHEST:
-            raise ValueError("a reference leads far behind the end of the file")
+            raise ValueError("a reference leads far after the end of the file")
         heap, places = self._load(addresses.astype(np.int64))
         slots = np.empty(len(addresses), dtype=np.int64)
         kernels.heap_slots(heap, places, slots)
@@ -240,7 +240,7 @@ class HeapSource:
         return heap, addresses - begins[span] + (ends - lengths)[span]
 
     def _size(self, address: int) -> int:
-        """Bytes of the collection at an address, as its head says."""
+        """Bytes of the collection at an address, from its head."""
         head = new_array(_HEAD, _BYTE)
         self._source.load(address, head)
         size = int.from_bytes(head[8:].tobytes(), "little")
@@ -265,7 +265,7 @@ def _parts(references: Any) -> list[tuple[int, int]]:
 
 
 def _joined(parts: list[Strings]) -> Strings:
-    """The rows of several parts, one behind the other."""
+    """The rows of several parts, one after the other."""
     before = np.cumsum([0, *(int(part.offsets[-1]) for part in parts)])
     moved = [part.offsets[1:] + int(start) for part, start in zip(parts, before[:-1], strict=True)]
     offsets: Offsets = np.concatenate([np.zeros(1, _INT32), *moved]).astype(_INT32, copy=False)

@@ -19,7 +19,7 @@ from colonnade.errors import CorruptError, DataError, UnsupportedError, UsageErr
 from colonnade.h5.attributes import copy_attributes, decode_texts
 from colonnade.h5.damage import BROKEN, raise_lack
 from colonnade.h5.filters import creation_list
-from colonnade.h5.outside import REFUSED, access_of, know_links, links_of
+from colonnade.h5.outside import REFUSED, access_of, links_of, remember_link_policy
 from colonnade.h5.vetting import address_in, address_of, creation_of, vet_links, vet_object
 
 Group = h5g.GroupID
@@ -85,7 +85,7 @@ def names_in_order(group: Any) -> list[bytes]:
 
 def _listed(group: Any) -> list[bytes]:
     """The names of all links, sorted here: asked for an order, HDF5 1.14 frees what it never allocated where the links
-    of a large group are damaged, and the process dies."""
+    of a large group are damaged, and the process crashes."""
     names: list[bytes] = []
     vet_links(group)
     group.links.iterate(names.append, order=h5.ITER_NATIVE)
@@ -168,8 +168,8 @@ def _open(group: Any, path: str) -> Any | None:
     except BROKEN:
         if REFUSED:
             raise UnsupportedError(
-                f"{path} lies behind a link to {REFUSED[-1]!r}, which is not followed: by default links lead only to "
-                "files in the folder of the file, and only in mode 'r'; if you trust the file, open it with "
+                f"{path} is reached through a link to {REFUSED[-1]!r}, which is not followed: by default links lead "
+                "only to files in the folder of the file, and only in mode 'r'; if you trust the file, open it with "
                 "links='any' (on the command line: --links any)",
                 feature="external link",
                 path=path,
@@ -177,12 +177,12 @@ def _open(group: Any, path: str) -> Any | None:
             ) from None
         return None
     if links_of(group) != links_of(node):
-        know_links(node, links_of(group))
+        remember_link_policy(node, links_of(group))
     return node
 
 
 def _check_path(group: Any, path: str) -> None:
-    """Refuse, with an OSError, what the library would not come back from, on every group of the path."""
+    """Vet every group of the path, and the object at its end."""
     above, slash, name = path.rstrip("/").rpartition("/")
     parent = _open(group, above or "/") if slash else group
     if isinstance(parent, h5g.GroupID | h5f.FileID):
@@ -249,7 +249,7 @@ def holds_large_attributes(group: Any) -> bool:
 
 
 def with_large_attributes(group: Any, path: str) -> Any:
-    """A group in the place of this one whose attributes may exceed 64 KiB, with all that it holds.
+    """Replace this group by one whose attributes may exceed 64 KiB, with all that it holds.
 
     Objects keep their addresses, so that references to them hold. The root cannot be replaced: a DataError.
     """
@@ -348,7 +348,7 @@ def make_placeholder(root: Any, path: str) -> int:
             create_group(group, part)
         inner = open_group(group, part)
         if inner is None:
-            raise UsageError(f"{path}: {part!r} is there and is no group", name=path)
+            raise UsageError(f"{path}: {part!r} is there and is not a group", name=path)
         group = inner
     if exists(group, parts[-1]):
         raise UsageError(f"{path} is there already", name=path)

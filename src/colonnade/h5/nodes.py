@@ -34,13 +34,13 @@ from colonnade.h5.vetting import FARTHEST, creation_of, guarded, vet_fill, vet_o
 from colonnade.model import FilterInfo
 from colonnade.stored_dtypes import raw_dtype
 
-TEXT_BYTES = 64  # that a text takes in memory, at least
+TEXT_BYTES = 64  # that a string takes in memory, at least
 Array = np.ndarray[Any, np.dtype[Any]]
 NodeKind = Literal["group", "dataset"]
-LARGEST_SMALL_ATTRIBUTE = 4000  # texts of variable length that fit into an object header, 16 bytes each
+LARGEST_SMALL_ATTRIBUTE = 4000  # strings of variable length that fit into an object header, 16 bytes each
 
 
-MOST_CHUNKS, FEWEST_STORED = 200_000, 16  # chunks that are looked for, where not one in so many is stored
+MOST_CHUNKS, FEWEST_STORED = 200_000, 16  # chunks that are looked for, if fewer than 1 in 16 is stored
 
 
 def kind_of(node: Any) -> NodeKind:
@@ -56,7 +56,7 @@ def path_of(node: Any) -> str:
     """Where in its file an object is, for messages."""
     try:
         name = node.name
-        return decode_name(name) if isinstance(name, bytes) else str(name)  # bytes where it is no UTF-8
+        return decode_name(name) if isinstance(name, bytes) else str(name)  # bytes where it is not UTF-8
     except BROKEN:
         return "?"
 
@@ -106,7 +106,7 @@ def place_of(node: Any) -> int | None:
 
 @contextmanager
 def _header_of(dataset: Any) -> Iterator[None]:
-    """What h5py says of a header that makes no sense, as a CorruptError."""
+    """Errors of h5py about a header that makes no sense come out as CorruptError."""
     try:
         yield
     except BROKEN as error:
@@ -160,7 +160,7 @@ def dtype_of(dataset: Any) -> np.dtype[Any]:
 
 
 def _overlaps(dtype: np.dtype[Any]) -> bool:
-    """Whether fields lie over each other: h5py widens strange floats where they are, and the library dies of it."""
+    """Whether fields overlap: h5py widens unusual floats in place, and libhdf5 crashes on that."""
     if dtype.subdtype is not None:
         return _overlaps(dtype.subdtype[0])
     fields = sorted(((field[1], field[0]) for field in (dtype.fields or {}).values()), key=lambda field: field[0])
@@ -172,19 +172,19 @@ def _overlaps(dtype: np.dtype[Any]) -> bool:
 
 
 def is_text(dataset: Any) -> bool:
-    """Whether the elements are texts of variable length."""
+    """Whether the elements are strings of variable length."""
     found = h5py.check_string_dtype(dtype_of(dataset))
     return found is not None and found.length is None
 
 
 def read_array(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
-    """The elements, or a box of them, as an array; texts of variable length as `str`, also in compounds."""
+    """The elements, or a box of them, as an array; strings of variable length as `str`, also in compounds."""
     check_readable(dataset, prod(len(one) for one in _box(dataset, part)))
     return read_checked(dataset, part)
 
 
 def check_readable(dataset: Any, count: int) -> None:
-    """Refuse a dataset whose elements are not to be read, or that claims to hold so many without storing them."""
+    """Refuse a dataset whose elements are not to be read, or that claims `count` of them without storing them."""
     dtype = dtype_of(dataset)
     if is_null(dataset):
         raise FormatError(f"{path_of(dataset)} holds nothing, not even an element", path=path_of(dataset))
@@ -236,7 +236,7 @@ def read_checked(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
 
 
 def _read_by_library(dataset: Any, part: tuple[slice, ...], filters: Sequence[FilterInfo]) -> Array:
-    """A part as h5py reads it; elements of variable length behind filters that we do not know from a guarded file."""
+    """A part as h5py reads it; elements of variable length with unknown filters come from a guarded file."""
     if not dtype_of(dataset).hasobject or Pipeline(filters, 1).is_known:
         return np.asarray(dataset[part])
     with guarded(dataset.id) as twin:
@@ -267,7 +267,7 @@ def _is_plain(box: list[range]) -> bool:
 
 
 def boxes(dataset: Any, most_bytes: int) -> Iterator[tuple[slice, ...]]:
-    """The dataset in boxes that hold so many bytes at most (or one chunk, where that is more), in order."""
+    """The dataset in boxes of at most `most_bytes` bytes (or one chunk, where that is more), in order."""
     shape, dtype = shape_of(dataset), dtype_of(dataset)
     with _header_of(dataset):
         chunk = dataset.chunks
@@ -300,7 +300,7 @@ def _holds_texts(dtype: np.dtype[Any]) -> bool:
 
 
 def read_as(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What elements of this dtype of h5py are read as: objects where texts stand, also in a compound."""
+    """What elements of this dtype of h5py are read as: objects where strings stand, also in a compound."""
     if dtype.names is None:
         return np.dtype(object) if _holds_texts(dtype) else dtype
     if not any(_holds_texts(dtype[name]) for name in dtype.names):
@@ -309,14 +309,14 @@ def read_as(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def decode_texts(read: Array, path: str) -> Array:
-    """Bytes as `str`, in an array of objects; what is no UTF-8 is a CorruptError."""
-    texts = np.empty(read.shape, dtype=object)
+    """Bytes as `str`, in an array of objects; what is not UTF-8 is a CorruptError."""
+    strings = np.empty(read.shape, dtype=object)
     try:
         flat = [one.decode("utf-8") if isinstance(one, bytes) else str(one) for one in read.reshape(-1).tolist()]
     except UnicodeDecodeError as error:
         raise CorruptError(f"{path} holds bytes that are not UTF-8 text: {error}", path=path) from error
-    texts.reshape(-1)[:] = flat
-    return texts
+    strings.reshape(-1)[:] = flat
+    return strings
 
 
 # -- writing --
@@ -340,7 +340,7 @@ def make_group(parent: Any, name: str, attributes: Mapping[str, object]) -> Any:
 
 
 def write_attributes(node: Any, attributes: Mapping[str, object]) -> None:
-    """Attributes as anndata writes them: texts of variable length, flags as the boolean enum, integers as int64."""
+    """Attributes as anndata writes them: strings of variable length, flags as the boolean enum, integers as int64."""
     for name, value in attributes.items():
         if isinstance(value, list) and value:
             node.attrs[name] = np.array(value, dtype=h5py.string_dtype())
@@ -416,7 +416,7 @@ def make_array(
     growable: bool = False,
     options: ArrayOptions = ArrayOptions(),  # noqa: B008 - it is frozen
 ) -> Any:
-    """A new dataset of these elements; `object` arrays are texts, of variable length."""
+    """A new dataset of these elements; `object` arrays are strings of variable length."""
     chosen = options.of(data.shape)
     if growable:
         chosen["maxshape"] = (None,) * data.ndim
@@ -429,7 +429,7 @@ def make_array(
 
 
 def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype by which h5py writes: texts of variable length for objects, also in compounds."""
+    """The dtype by which h5py writes: strings of variable length for objects, also in compounds."""
     if dtype.names is not None:
         return np.dtype([(name, stored_dtype(dtype[name])) for name in dtype.names])
     if dtype.kind == "O":
@@ -542,7 +542,7 @@ class _ChunkBytes(NamedTuple):
         """The filters it has skipped, and its bytes."""
         if self.file is not None and not h5i.get_file_id(self.dataset).get_create_plist().get_userblock():
             if self.info.byte_offset > FARTHEST:
-                raise ValueError("it lies far behind the end of the file")
+                raise ValueError("it lies far after the end of the file")
             return self.info.filter_mask, self.file.read_at(self.info.byte_offset, self.info.size)
         found: tuple[int, bytes] = self.dataset.read_direct_chunk(self.offset)
         return found

@@ -1,7 +1,9 @@
-"""References turned to the new places of the objects they lead to, wherever they stand in an element.
+"""References: turned to the new places of their targets when a file is copied, followed, and read as stored.
 
 In memory an object reference is the address of an object (8 bytes), a region reference 12 bytes that HDF5
-alone can read. Inside compounds, arrays and sequences they lie where the element's datatype says.
+alone can read. Inside compounds, arrays and sequences they lie where the element's datatype puts them.
+
+References in the form of HDF5 1.12 hold pointers and open handles in memory, so they are shown as stored.
 """
 
 from __future__ import annotations

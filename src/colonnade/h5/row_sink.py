@@ -1,4 +1,4 @@
-"""Chunks stored past HDF5's own filters, in such a way that the library never goes by what it remembers of them.
+"""Rows written and cut: chunks are filtered here, and stored so that what libhdf5 remembers of them is never wrong.
 
 HDF5 (1.10 to 2.0) remembers, for every open dataset, the chunk that it looked up last: its address, its size and the
 filters that it skipped. `H5Dwrite_chunk` updates the first two and keeps the old filter mask, and it stores a new
@@ -71,7 +71,7 @@ def find_replaced(dataset: Any, first: int) -> Held | None:
 
 
 def write_chunk(dataset: Any, chunk_rows: int, first: int, data: Data, mask: int, held: Held | None) -> None:
-    """Store a chunk as it is; `held` is what `find_chunk` says of it, or `find_replaced`."""
+    """Store a chunk as it is; `held` is the result of `find_chunk`, or of `find_replaced`."""
     if mask == (0 if held is None else held.mask):
         dataset.write_direct_chunk((first,), data, filter_mask=mask)
         return
@@ -123,7 +123,7 @@ def _replace(dataset: Any, first: int, data: Data, mask: int, held: Held | None)
 def cut_rows(dataset: Any, chunk_rows: int, n_rows: int, edge: Data, mask: int) -> None:
     """Keep the first rows only. `edge` is what the last chunk then holds, which the rows do not fill.
 
-    The library itself would unpack that chunk, put the fill behind the last row, and filter it anew.
+    The library itself would unpack that chunk, put the fill after the last row, and filter it again.
     """
     if mask and n_rows < chunk_rows:
         raise CannotSkipFilter
@@ -240,7 +240,7 @@ class RowSink:
         whole[start - first :][places] = image
         self._pack(first, self._as_stored(whole), held)
         if self._dataset.shape[0] < self._chunk_rows:
-            self.drain()  # the only chunk, which may have to be copied into another dataset: to be told at once
+            self.drain()  # the only chunk: whether it must be copied into another dataset is to be known now
 
     def cut(self, n_rows: int) -> None:
         """Keep the first rows only."""
@@ -258,7 +258,7 @@ class RowSink:
         cut_rows(self._dataset, self._chunk_rows, n_rows, *self._packer.pack(self._as_stored(edge)))
 
     def _loaded(self, first: int, n_rows: int, held: Held | None, dtype: np.dtype[Any]) -> Image:
-        """The chunk that begins with row `first`, in memory form; behind the last row it holds the fill."""
+        """The chunk that begins with row `first`, in memory form; after the last row it holds the fill."""
         whole = self._unwritten(dtype)
         count = min(self._chunk_rows, n_rows - first)
         if held is not None:
@@ -330,13 +330,13 @@ class RowSink:
         capi.write(self._dataset, in_memory, h5s.create_simple((len(image),)), file_space, image.ctypes.data)
 
     def _check_chunk(self, row: int) -> None:
-        """Refuse to write into a chunk that does not unpack to its length: the library would write behind its end."""
+        """Refuse to write into a chunk that does not unpack to its length: libhdf5 would write after its end."""
         source = None if self._packer.is_empty else self._old_rows()
         if source is not None and row % source.chunk_rows:
             source.read(row // source.chunk_rows * source.chunk_rows, 1)
 
     def _old_rows(self) -> ChunkSource | None:
-        """The rows that are there, as so many bytes each; None where their width in the file is not plain."""
+        """The rows that are there, as bytes; None where their width in the file is not known."""
         if self._stored.kind in ("text", "binary", "sequence"):
             width = REFERENCE_DTYPE.itemsize
         elif self._stored.has_pointers:
