@@ -72,7 +72,7 @@ def _kernels() -> str:
 
 def _hdf5() -> str:
     try:
-        from colonnade.h5.library import hdf5_version
+        from colonnade.h5.capi import hdf5_version
     except ImportError as error:
         return f"cannot be loaded: {error}"
     return hdf5_version()

@@ -20,7 +20,7 @@ import scipy.sparse
 from anndata.tests.helpers import assert_equal
 
 import colonnade as cn
-from colonnade.h5 import parts
+from colonnade.anndata import parts
 from tests.generated import generated
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "anndata"

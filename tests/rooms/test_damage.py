@@ -18,26 +18,27 @@ import pytest
 import colonnade as cn
 from colonnade.edit.matrix_market import read_matrix_market
 from colonnade.errors import ConflictError, CorruptError, UnsupportedError
-from colonnade.h5 import attributes, collections, damage, outside
-from colonnade.h5.damage import as_damage, told_of_damage
+from colonnade.format.global_heap import REFERENCE_DTYPE
+from colonnade.h5 import attributes, damage, outside
+from colonnade.h5.damage import to_corrupt_error, translate_hdf5_errors
 from colonnade.h5.datasets import describe_dataset, follow_pointers, reading
 
 
 def test_errors_of_h5py_come_out_as_ours(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["x"] = 1
-        with pytest.raises(CorruptError, match="the HDF5 library says") as caught, told_of_damage("x.h5"):
+        with pytest.raises(CorruptError, match="the HDF5 library says") as caught, translate_hdf5_errors("x.h5"):
             file.id.links.get_info(b"no")
         assert isinstance(caught.value.__cause__, RuntimeError)
 
 
 def test_our_own_faults_are_not_hidden() -> None:
     """Neither errors of our lines, nor arguments that h5py cannot take."""
-    with pytest.raises(ValueError, match="ours"), told_of_damage("x.h5"):
+    with pytest.raises(ValueError, match="ours"), translate_hdf5_errors("x.h5"):
         raise ValueError("ours")
-    with pytest.raises(TypeError), told_of_damage("x.h5"):
+    with pytest.raises(TypeError), translate_hdf5_errors("x.h5"):
         h5py.h5a.exists(None, b"x")
-    with pytest.raises(cn.errors.UsageError), told_of_damage("x.h5"):
+    with pytest.raises(cn.errors.UsageError), translate_hdf5_errors("x.h5"):
         raise cn.errors.UsageError("passes")
 
 
@@ -56,7 +57,7 @@ def raised_in_library(error: Exception) -> Exception:
 def test_what_the_system_lacks_is_not_damage(number: int, is_told: bool) -> None:
     text = f"Can't read data (file read failed: errno = {number}, error message = '...')"
     error = raised_in_library(RuntimeError(text) if is_told else OSError(number, "Unable to open file"))
-    found = as_damage(error, "x.h5")
+    found = to_corrupt_error(error, "x.h5")
     assert isinstance(found, OSError)
     assert found.errno == number
     assert "damaged" not in str(found)
@@ -64,15 +65,15 @@ def test_what_the_system_lacks_is_not_damage(number: int, is_told: bool) -> None
 
 def test_what_bytes_may_cause_stays_damage() -> None:
     for error in (OSError(errno.EINVAL, "lseek"), RuntimeError("file read failed: errno = 22"), ValueError("bad")):
-        assert isinstance(as_damage(raised_in_library(error), "x.h5"), CorruptError)
+        assert isinstance(to_corrupt_error(raised_in_library(error), "x.h5"), CorruptError)
 
 
 def test_too_little_memory_is_told_from_a_file_that_claims_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     error = raised_in_library(RuntimeError("Can't read (memory allocation failed for chunk)"))
-    assert isinstance(as_damage(error, "x.h5"), CorruptError)  # there is memory, so the file asked for too much
+    assert isinstance(to_corrupt_error(error, "x.h5"), CorruptError)  # there is memory, so the file asked for too much
     monkeypatch.setattr(damage, "_ENOUGH_MEMORY", 1 << 60)
-    assert isinstance(as_damage(error, "x.h5"), MemoryError)
-    assert isinstance(as_damage(raised_in_library(ValueError("no IDs available in type")), "x.h5"), OSError)
+    assert isinstance(to_corrupt_error(error, "x.h5"), MemoryError)
+    assert isinstance(to_corrupt_error(raised_in_library(ValueError("no IDs available in type")), "x.h5"), OSError)
 
 
 def virtual_file(path: Path, source: str) -> None:
@@ -253,8 +254,6 @@ def test_no_byte_is_read_of_what_is_not_described(tmp_path: Path, monkeypatch: p
         path = tmp_path / f"{n_rows}.h5"
         cn.write(path, {"s": [f"row {i}" for i in range(n_rows)]}, columns={"s": cn.column(strings="variable")})
         seen.clear()
-        original = collections.Vetted._read
-        monkeypatch.setattr(collections.Vetted, "_read", lambda self, at, n: (seen.append(n), original(self, at, n))[1])
         pread = os.pread
         monkeypatch.setattr(os, "pread", lambda fd, n, at: (seen.append(n), pread(fd, n, at))[1])
         with cn.open(path) as file:
@@ -262,6 +261,17 @@ def test_no_byte_is_read_of_what_is_not_described(tmp_path: Path, monkeypatch: p
         return sum(seen)
 
     assert counted(40_000) <= counted(1_000) + 4096
+
+
+def test_rows_appended_by_this_process_are_not_taken_for_overlapping_collections(tmp_path: Path) -> None:
+    """A file may be read, grow to many times its size, and be read again, all while it is open."""
+    path, rows = tmp_path / "x.h5", [["a", "bc"]]
+    more = [[f"{number} " * 1000] for number in range(1000)]
+    cn.write(path, {"x": pa.array(rows, pa.list_(pa.string()))})
+    with cn.open(path, "r+") as file:
+        assert file["table"]["x"].to_arrow().to_pylist() == rows
+        file["table"].append({"x": pa.array(more, pa.list_(pa.string()))})
+        assert file["table"]["x"].to_arrow().to_pylist() == rows + more
 
 
 def overlapping(path: Path, n_heads: int) -> None:
@@ -329,7 +339,7 @@ def test_sequences_of_text_are_followed_to_the_end(tmp_path: Path) -> None:
     assert cn.read(path).to_pydict() == {"x": rows}
     with h5py.File(path) as file:
         chunk = file["table/x"].id.read_direct_chunk((0,))[1]
-    lists = set(np.frombuffer(chunk, collections.REFERENCE)["address"].tolist())
+    lists = set(np.frombuffer(chunk, REFERENCE_DTYPE)["address"].tolist())
     data = bytearray(path.read_bytes())
     texts = next(at for at in range(len(data)) if data.startswith(b"GCOL\x01", at) and at not in lists)
     data[texts + 16 : texts + 32] = bytes(16)

@@ -14,8 +14,8 @@ import pytest
 import colonnade as cn
 from colonnade.errors import UsageError
 from colonnade.filters.apply import Packer
-from colonnade.h5.direct import CannotSkipFilter, cut_rows, find_chunk, keeping_mask, write_chunk
-from colonnade.h5.matrices import create_matrix, resize_matrix
+from colonnade.h5.datasets import create_matrix, resize_matrix
+from colonnade.h5.row_sink import CannotSkipFilter, cut_rows, find_chunk, keeping_mask, write_chunk
 from colonnade.model import FilterInfo
 
 

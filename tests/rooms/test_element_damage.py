@@ -12,10 +12,10 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t
 
 import colonnade as cn
+from colonnade.anndata.parts import read_cells
 from colonnade.edit.sparse_convert import convert
 from colonnade.errors import ColonnadeError, CorruptError, FormatError, UnsupportedError
 from colonnade.h5.nodes import read_array
-from colonnade.h5.parts import read_cells
 
 KEPT = Path(__file__).resolve().parents[1] / "faults" / "kept"
 

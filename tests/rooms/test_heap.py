@@ -22,10 +22,11 @@ import colonnade as cn
 from colonnade import kernels
 from colonnade.columns import read as column_read
 from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.format.global_heap import REFERENCE_DTYPE
 from colonnade.h5 import capi
 from colonnade.h5 import heap as heap_room
 from colonnade.h5.datasets import describe_dataset, follow_pointers, reading
-from colonnade.h5.heap import REFERENCE, HeapSource, open_heap
+from colonnade.h5.heap import HeapSource, open_heap
 
 pytestmark = pytest.mark.skipif(kernels.FORM != "c", reason="the NumPy form leaves the heap to the library")
 CHUNK = 100
@@ -160,7 +161,7 @@ def test_rows_of_too_many_bytes_are_refused_before_they_are_read(
 def move_references(dataset: Any, places: Any) -> None:
     """Put the references of a dataset in another order, chunk by chunk; what they lead to stays."""
     raw = b"".join(dataset.read_direct_chunk((first,))[1] for first in range(0, 3000, CHUNK))
-    references = np.frombuffer(raw, REFERENCE)[places]
+    references = np.frombuffer(raw, REFERENCE_DTYPE)[places]
     for first in range(0, 3000, CHUNK):
         dataset.write_direct_chunk((first,), references[first : first + CHUNK].tobytes())
 
@@ -252,7 +253,7 @@ def crafted(path: Path, heap: bytes, references: Callable[[int], list[tuple[int,
     """What our function gives for references into a heap of our own making, which lies at an address."""
     with h5py.File(path, "w") as file:
         made = file.create_dataset("heap", data=np.frombuffer(heap, dtype="u1"))
-        rows = np.array(references(made.id.get_offset()), dtype=REFERENCE)
+        rows = np.array(references(made.id.get_offset()), dtype=REFERENCE_DTYPE)
         strings = file.create_dataset("x", (len(rows),), TEXT, chunks=(len(rows),))
         strings.id.write_direct_chunk((0,), rows.tobytes())
     with h5py.File(path) as file:
@@ -388,7 +389,7 @@ def test_mutated_bytes_never_break_our_function(tmp_path: Path) -> None:
         at = made.id.get_offset()
         whole = [(len(data), at + n * len(SOUND), i + 1) for n in range(4) for i, data in enumerate(OBJECTS)]
         strings = file.create_dataset("x", (len(whole),), TEXT, chunks=(len(whole),))
-        strings.id.write_direct_chunk((0,), np.array(whole, dtype=REFERENCE).tobytes())
+        strings.id.write_direct_chunk((0,), np.array(whole, dtype=REFERENCE_DTYPE).tobytes())
         chunk = strings.id.get_chunk_info(0)
     sound = path.read_bytes()
     answers = 0

@@ -11,7 +11,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import DataError
-from colonnade.h5.damage import as_damage
+from colonnade.h5.damage import to_corrupt_error
 from colonnade.layouts.hep001 import describe
 
 LONG = "x" * 70_000
@@ -101,4 +101,4 @@ def test_thresholds_of_dense_storage_are_the_defaults(tmp_path: Path) -> None:
 def test_the_limit_of_the_library_is_not_damage(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file, pytest.raises((OSError, RuntimeError)) as caught:
         file.attrs["long"] = np.zeros(70_000, "u1")
-    assert isinstance(as_damage(caught.value, "a.h5"), DataError)
+    assert isinstance(to_corrupt_error(caught.value, "a.h5"), DataError)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
-from colonnade.h5.creation import has_lost_fill
+from colonnade.h5.vetting import has_lost_fill
 
 
 def by_h5py(source: Path, target: Path) -> None:

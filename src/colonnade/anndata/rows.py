@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.anndata.objects import arrow_column, refuse_broken
+from colonnade.anndata.parts import Rows, read_cells
 from colonnade.anndata.read import encoding_of, read_element
 from colonnade.anndata.sparse_matrix import SparseMatrix
 from colonnade.anndata.values import AwkwardBuffers, Categorical, Nullable
@@ -18,7 +19,6 @@ from colonnade.errors import DataError, FormatError, UsageError
 from colonnade.exchange.pandas_arrays import make_frame
 from colonnade.h5 import attributes
 from colonnade.h5.nodes import dtype_of, find_member, is_null, kind_of, member, path_of, shape_of
-from colonnade.h5.parts import Rows, read_cells
 from colonnade.model import ColumnInfo
 from colonnade.selection import integers
 from colonnade.table import Table

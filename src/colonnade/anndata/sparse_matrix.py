@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.anndata.parts import read_ranges
 from colonnade.errors import CorruptError, FormatError, UsageError
 from colonnade.h5.nodes import Array, dtype_of, kind_of, member, path_of, read_array, shape_of
-from colonnade.h5.parts import read_ranges
 from colonnade.selection import integers
 
 BLOCK_ELEMENTS = 1 << 22  # stored elements that are looked through at once for some columns of a CSR matrix

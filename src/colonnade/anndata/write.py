@@ -8,7 +8,7 @@ from typing import Any
 
 from colonnade.anndata.plan import Planned, PlannedArray, PlannedGroup, check_name, plan
 from colonnade.errors import ConflictError, UsageError
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.nodes import (
     ArrayOptions,
     check_writable,

@@ -19,7 +19,7 @@ from colonnade.columns.readers import open_reader
 from colonnade.dataclass import dataclass
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, CorruptError
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
 from colonnade.h5.links import children, join_path, open_dataset, open_group, walk_groups
 from colonnade.layouts import LAYOUTS, Layout, layout_of

@@ -14,7 +14,7 @@ from colonnade.checking.check import Check, Findings, rules_of
 from colonnade.dataclass import dataclass
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, FormatError, UnsupportedError, UsageError
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.layouts import Layout
 from colonnade.layouts.anndata_differences import face_differences
 from colonnade.layouts.contract import SeenTable

@@ -9,7 +9,8 @@ from colonnade.cli.answer import FINE, Facts, print_json
 from colonnade.cli.choose import file_facts
 from colonnade.cli.text import cell, lines, new_grid, open_console, plural, show_file
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
-from colonnade.h5.attributes import BROKEN, read_text
+from colonnade.h5.attributes import read_text
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.datasets import describe_dataset, stored_bytes
 from colonnade.h5.links import (
     Child,

@@ -21,16 +21,13 @@ from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
     Image,
-    RowSink,
     create_dataset,
     default_chunk_rows,
     is_shown_as_stored,
     reading,
-    resize,
-    write_rows,
 )
-from colonnade.h5.direct import can_column_grow
 from colonnade.h5.links import rename, unlink
+from colonnade.h5.row_sink import RowSink, can_column_grow, resize, write_rows
 from colonnade.model import ColumnInfo, ColumnOptions, StoredType
 from colonnade.stored_dtypes import memory_dtype
 

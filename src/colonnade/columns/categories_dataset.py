@@ -12,8 +12,9 @@ from colonnade.columns.forms import POINTER_COST
 from colonnade.columns.mapping import BINARY, TEXT, stored_string, stored_type
 from colonnade.columns.strings import byte_lengths
 from colonnade.columns.strings import holds_nul as has_zero_bytes
-from colonnade.h5.attributes import BROKEN
-from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, describe_dataset, resize, write_rows
+from colonnade.h5.damage import BROKEN
+from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, describe_dataset
+from colonnade.h5.row_sink import resize, write_rows
 from colonnade.model import StoredType
 
 MANY = 4096  # categories: with fewer, the datatype does not matter

@@ -49,18 +49,15 @@ from colonnade.filters.names import PORTABLE, check_filters, cuts_off_bits, know
 from colonnade.h5.attributes import copy_attributes
 from colonnade.h5.datasets import (
     DatasetPlan,
-    RowSink,
     create_dataset,
     default_chunk_rows,
     describe_dataset,
     leads_nowhere,
     reading,
-    resize,
-    write_rows,
     written_rows,
 )
-from colonnade.h5.direct import CannotSkipFilter, can_column_grow
 from colonnade.h5.links import move, rename, unlink
+from colonnade.h5.row_sink import CannotSkipFilter, RowSink, can_column_grow, resize, write_rows
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name
 from colonnade.stored_dtypes import memory_dtype
 from colonnade.threads import default_threads

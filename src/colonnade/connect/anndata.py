@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.anndata import Members, SparseMatrix, read_element, write_elements
+from colonnade.anndata.parts import Rows
 from colonnade.anndata.rows import increasing, read_rows
 from colonnade.anndata.sparse_matrix import as_sparse_array
 from colonnade.errors import FormatError, TableNotFound, UsageError
 from colonnade.h5.files import Target
 from colonnade.h5.links import join_path
 from colonnade.h5.nodes import find_member, kind_of, member_names, path_of
-from colonnade.h5.parts import Rows
 from colonnade.predicate import Predicate
 from colonnade.table import File, Table
 from colonnade.table import open as open_file

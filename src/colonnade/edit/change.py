@@ -27,7 +27,7 @@ from colonnade.exchange.arrays import array_from, column_from, declares_strings
 from colonnade.exchange.pandas_in import is_series
 from colonnade.exchange.pandas_notes import Note, meaning, read_note, write_note
 from colonnade.exchange.sources import Source, family, source_from
-from colonnade.h5.attributes import LARGEST_IN_HEADER
+from colonnade.h5.attributes import LARGEST_IN_HEADER, encode_value, write_values
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import (
     encode_name,
@@ -40,7 +40,6 @@ from colonnade.h5.links import (
     unlink,
     with_large_attributes,
 )
-from colonnade.h5.user_attributes import encode_value, write_values
 from colonnade.layouts import Layout, ResumedWriter
 from colonnade.layouts.anndata_view import Recipe, Touched, faced_options, follow_face, recipe_of
 from colonnade.layouts.index_home import OpenIndex

@@ -15,8 +15,8 @@ from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError
-from colonnade.h5.direct import CannotSkipFilter, can_grow
 from colonnade.h5.links import address, open_group
+from colonnade.h5.row_sink import CannotSkipFilter, can_grow
 from colonnade.indexes import KINDS, WORDS, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
 from colonnade.layouts import Layout, PlacedIndex, layout_of

@@ -13,7 +13,6 @@ from colonnade.edit.index import Indexes
 from colonnade.errors import UsageError
 from colonnade.filters.names import PORTABLE, check_filters, filters_text, known_filters, without_scale_offset
 from colonnade.h5.copying import CopyDataset, copy_file
-from colonnade.h5.creation import has_lost_fill
 from colonnade.h5.datasets import (
     DatasetInfo,
     DatasetPlan,
@@ -22,10 +21,10 @@ from colonnade.h5.datasets import (
     describe_dataset,
     is_plain_type,
     reading,
-    write_rows,
 )
-from colonnade.h5.direct import CannotSkipFilter
 from colonnade.h5.links import address, holds_large_attributes, open_group, unlink, walk_groups
+from colonnade.h5.row_sink import CannotSkipFilter, write_rows
+from colonnade.h5.vetting import has_lost_fill
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import DEFAULT_CHUNK_ROWS, UNREADABLE, ColumnInfo, Progress, TableInfo
 from colonnade.pager.receipts import Receipts

@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from colonnade.dataclass import dataclass
+from colonnade.edit.compressed import By, CompressedMatrix, find_compressed, open_compressed, write_compressed
 from colonnade.edit.matrix_market import is_matrix_market, read_matrix_market, write_matrix_market
 from colonnade.errors import FormatError, UsageError
-from colonnade.h5.compressed import By, CompressedMatrix, find_compressed, open_compressed, write_compressed
 from colonnade.h5.files import open_file
 from colonnade.sparse.array import SparseArray, find_sparse, open_sparse, write_sparse
 from colonnade.sparse.bulk import ordered

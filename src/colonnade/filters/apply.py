@@ -2,7 +2,7 @@
 
 The result is what the library would write, or reads as the same data. A filter that cannot represent a chunk is
 skipped for that chunk, and its bit in the mask is set. On request, a filter that does not make the chunk smaller is
-skipped too; in datasets that HDF5 reads, masks are better avoided (see `direct`).
+skipped too; in datasets that HDF5 reads, masks are better avoided (see `h5/row_sink.py`).
 """
 
 from __future__ import annotations

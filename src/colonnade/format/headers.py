@@ -20,19 +20,20 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from colonnade.dataclass import dataclass
 from colonnade.format.source import CHECKSUM, Fields, Source, with_checksum
 
-NIL, DATASPACE, LINK_INFO, DATATYPE, OLD_FILL, FILL, LINK, LAYOUT = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x08
-PIPELINE, ATTRIBUTE, COMMENT, CONTINUATION, SYMBOL_TABLE = 0x0B, 0x0C, 0x0D, 0x10, 0x11
+NIL, DATASPACE, LINK_INFO, DATATYPE, OLD_FILL, FILL, LINK, EXTERNAL = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07
+LAYOUT, PIPELINE, ATTRIBUTE, COMMENT, CONTINUATION, SYMBOL_TABLE = 0x08, 0x0B, 0x0C, 0x0D, 0x10, 0x11
 MODIFIED, ATTRIBUTE_INFO, SECTION_PIPELINE = 0x12, 0x15, 0x19
 SHARED = 0x02  # flag of a message that only points to the actual message
 _IN_HEADER = 2  # the shared message is in another object's header, as the message of the same type
+_USUAL_BYTES = 512  # most headers have fewer bytes, and are read at once
+_PREFIX_1, _PREFIX_2, _PREFIX_2_ORDERED = struct.Struct("<HHB3x"), struct.Struct("<BHB"), struct.Struct("<BHB2x")
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One message of an object header. `at` is the address of its data."""
 
     type: int
@@ -41,21 +42,18 @@ class Message:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """The format of the prefix of each message in one header."""
+class _Block(NamedTuple):
+    """Messages that are stored together: bytes, their address, where the first message starts, and their prefix."""
 
-    version: int
-    with_order: bool = False
-
-    @property
-    def lead(self) -> int:
-        return 8 if self.version == 1 else 6 if self.with_order else 4
+    data: bytes
+    address: int
+    first: int
+    prefix: struct.Struct
 
 
 def read_messages(source: Source, address: int) -> list[Message]:
     """All messages of the object header at an address; shared messages are resolved."""
-    return [_resolve(source, message, address) for message in _messages(source, address)]
+    return [_resolve(source, message, address) for message in iter_messages(source, address)]
 
 
 def find(messages: list[Message], kind: int) -> Message | None:
@@ -63,65 +61,79 @@ def find(messages: list[Message], kind: int) -> Message | None:
     return next((message for message in messages if message.type == kind), None)
 
 
-def _messages(source: Source, address: int) -> list[Message]:
-    form, fields, start = _open(source, address)
-    found: list[Message] = []
+def iter_messages(source: Source, address: int, most_bytes: int | None = None) -> Iterator[Message]:
+    """The messages of an object header, one by one, as stored; a CorruptError at the first one that makes no sense.
+
+    most_bytes: of continuation blocks that are read; the default is the size of the file. A header that needs more is
+    a CorruptError too: blocks may overlap without end.
+    """
+    block = _open(source, address)
     blocks: deque[tuple[int, int]] = deque()
-    budget = source.fits  # otherwise overlapping blocks could be read forever
+    seen: set[int] = set()
+    budget = source.fits if most_bytes is None else most_bytes
     while True:
-        for message in _decode_block(fields, form, start):
+        for message in _decode_block(source, block):
             if message.type == CONTINUATION:
                 more = source.as_fields(message.data, f"continuation message at byte {message.at}")
                 blocks.append((more.address() or 0, more.length()))
             elif message.type != NIL:
-                found.append(message)
+                yield message
         if not blocks:
-            return found
+            return
         begin, length = blocks.popleft()
         budget -= max(length, 1)
-        if budget < 0:
-            raise fields.wrong("is continued in more bytes than the file has")
-        start, fields = _open_block(source, form, begin, length)
+        if budget < 0 or begin in seen:
+            raise _wrong(source, block, "is continued in more bytes than the file has, or in the same bytes again")
+        seen.add(begin)
+        block = _open_block(source, block.prefix, begin, length)
 
 
-def _open(source: Source, address: int) -> tuple[_Form, Fields, int]:
-    """The form of a header, its first messages, and the address that their offsets are relative to."""
-    head = source.read(address, min(32, max(source.fits - address, 0)), "object header")
+def _wrong(source: Source, block: _Block, text: str) -> Exception:
+    return source.as_fields(b"", f"object header at byte {block.address}").wrong(text)
+
+
+def _open(source: Source, address: int) -> _Block:
+    """The first messages of a header."""
+    head = source.read(address, min(_USUAL_BYTES, max(source.fits - address, 0)), "object header")
     fields = source.as_fields(head, f"object header at byte {address}")
     if head[:1] == b"\x01":
         fields.take(8)
-        size = fields.number(4)
-        return _Form(1), source.fields(address + 16, size, "object header"), address + 16
+        return _Block(_up_to(source, head, address, 16 + fields.number(4)), address, 16, _PREFIX_1)
     fields.expect(b"OHDR", "the signature")
     fields.version(2)
     flags = fields.number(1)
     fields.take((16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0))
     size = fields.number(1 << (flags & 3))
-    lead = fields.at
-    whole = source.summed(address, lead + size + CHECKSUM, "object header")
-    whole.take(lead)
-    return _Form(2, bool(flags & 4)), whole, address
+    whole = _up_to(source, head, address, fields.at + size + CHECKSUM)
+    prefix = _PREFIX_2_ORDERED if flags & 4 else _PREFIX_2
+    return _Block(source.verified(whole, address, "object header"), address, fields.at, prefix)
 
 
-def _open_block(source: Source, form: _Form, address: int, length: int) -> tuple[int, Fields]:
-    """The address that offsets in a continuation block are relative to, and its messages."""
-    if form.version == 1:
-        return address, source.fields(address, length, "object header continuation")
-    fields = source.summed(address, length, "object header continuation")
-    fields.expect(b"OCHK", "the signature")
-    return address, fields
+def _up_to(source: Source, head: bytes, address: int, n_bytes: int) -> bytes:
+    """The first `n_bytes` bytes of a header, of which some were read."""
+    return head[:n_bytes] if n_bytes <= len(head) else source.read(address, n_bytes, "object header")
 
 
-def _decode_block(fields: Fields, form: _Form, start: int) -> Iterator[Message]:
-    while fields.left >= form.lead:
-        if form.version == 1:
-            kind, size, flags = fields.number(2), fields.number(2), fields.number(1)
-            fields.take(3)
-        else:
-            kind, size, flags = fields.number(1), fields.number(2), fields.number(1)
-            fields.take(2 if form.with_order else 0)
-        at = start + fields.at
-        yield Message(kind, flags, fields.take(size), at)
+def _open_block(source: Source, prefix: struct.Struct, address: int, length: int) -> _Block:
+    """The messages of a continuation block."""
+    what = "object header continuation"
+    data = source.read(address, length, what)
+    if prefix is _PREFIX_1:
+        return _Block(data, address, 0, prefix)
+    data = source.verified(data, address, what)
+    source.as_fields(data, f"{what} at byte {address}").expect(b"OCHK", "the signature")
+    return _Block(data, address, 4, prefix)
+
+
+def _decode_block(source: Source, block: _Block) -> Iterator[Message]:
+    data, at, lead = block.data, block.first, block.prefix.size
+    while at + lead <= len(data):
+        kind, size, flags = block.prefix.unpack_from(data, at)
+        at += lead
+        if at + size > len(data):
+            raise _wrong(source, block, f"ends inside the message at byte {block.address + at}, of {size} bytes")
+        yield Message(kind, flags, data[at : at + size], block.address + at)
+        at += size
 
 
 def _resolve(source: Source, message: Message, address: int) -> Message:
@@ -142,9 +154,9 @@ def follow_shared(source: Source, fields: Fields, address: int | None = None) ->
     target = fields.address()
     if target is None or target == address:
         raise fields.wrong("leads nowhere")
-    for one in _messages(source, target):
-        if one.type == DATATYPE and not one.flags & SHARED:
-            return one
+    for message in iter_messages(source, target):
+        if message.type == DATATYPE and not message.flags & SHARED:
+            return message
     raise fields.wrong(f"points to byte {target}, where there is no datatype")
 
 

@@ -8,8 +8,7 @@
 | each slot: offset in the section, length (0, 0: unused) | 8 + 8 | | 0 | 8 |
 | collections | | | | |
 
-A collection is one of HDF5's global heap: `GCOL`, version 1 (1), 0 (3), its size (8), then objects: index (2),
-reference count (2), 0 (4), size (8), data padded to a multiple of 8. Slot 0 and object 0 together mean no value.
+A collection has the form of those in the global heap (see `global_heap`). Slot 0 and object 0 together mean no value.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from __future__ import annotations
 import struct
 from typing import Protocol
 
+from colonnade.format.global_heap import COLLECTION_HEAD, decode_collection
 from colonnade.format.source import Fields
 
 REFERENCE = 16  # bytes of a reference in an element
-_COLLECTION = 16
-_OBJECT = 16
 _MOST_OBJECTS = 65_535  # in a collection: an index has two bytes
 
 
@@ -71,27 +69,6 @@ def decode_heap_set(fields: Fields) -> HeapSet:
     return HeapSet(objects, fields)
 
 
-def decode_collection(data: memoryview, what: Fields) -> dict[int, memoryview]:
-    """The objects of a collection by index; the file's global heap consists of such collections too."""
-    fields = Fields(data, f"a collection in {what.what}", what.name)
-    fields.expect(b"GCOL\1", "the signature")
-    fields.take(3)
-    end = fields.number(8)
-    if not _COLLECTION <= end <= len(data):
-        raise fields.wrong(f"claims {end} bytes")
-    found: dict[int, memoryview] = {}
-    at = _COLLECTION
-    while at + _OBJECT <= end:
-        index, size = int.from_bytes(data[at : at + 2], "little"), int.from_bytes(data[at + 8 : at + 16], "little")
-        if not index:
-            break
-        if size > end - at - _OBJECT or index in found:
-            raise fields.wrong(f"has an object {index} that does not fit")
-        found[index] = data[at + _OBJECT : at + _OBJECT + size]
-        at += _OBJECT + -(-size // 8) * 8
-    return found
-
-
 def encode_heap_set(objects: list[bytes]) -> tuple[bytes, list[tuple[int, int]]]:
     """A heap section of these objects, and the slot and index of each; empty if there are no objects."""
     if not objects:
@@ -111,7 +88,7 @@ def _encode_collection(objects: list[bytes]) -> bytes:
         struct.pack("<HH4xQ", index, 1, len(data)) + data.ljust(-(-len(data) // 8) * 8, b"\0")
         for index, data in enumerate(objects, 1)
     )
-    return b"GCOL" + struct.pack("<B3xQ", 1, _COLLECTION + len(body)) + body
+    return b"GCOL" + struct.pack("<B3xQ", 1, COLLECTION_HEAD + len(body)) + body
 
 
 def encode_reference(count: int, place: tuple[int, int]) -> bytes:

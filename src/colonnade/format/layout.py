@@ -1,6 +1,15 @@
-"""Data layout messages of version 5, class 4: how a dataset is divided into sectioned chunks, in four dialects.
+"""Data layout messages: how ordinary storage is laid out (format specification IV.A.2.i), and sectioned chunks.
 
-All begin `05 04`, property version 0 (1), type (2). Then, in this order:
+| ordinary, version 3 | bytes | | version 4 | bytes |
+| --- | --- | --- | --- | --- |
+| version 3, class | 1 + 1 | | version 4, class | 1 + 1 |
+| compact (0): size, elements | 2, ... | | compact, contiguous: as version 3 | |
+| contiguous (1): address, size | O, L | | chunked: flags, D, E | 1 + 1 + 1 |
+| chunked (2): D, address | 1, O | | D dimensions; chunk map | E each, ... |
+| D dimensions, the last one the bytes of an element | 4 each | | virtual (3): map, in the global heap | O |
+
+Sectioned chunks have version 5, class 4, in four dialects. All begin `05 04`, property version 0 (1), type (2). Then,
+in this order:
 
 | sectioned (RFC 3.1.2) | structured (RFC 3.1.1) | prototype (RFC v28, the code) |
 | --- | --- | --- |
@@ -46,7 +55,7 @@ MAP_NUMBERS: dict[MapKind, tuple[int, ...]] = {
 }
 SPARSE, VARIABLE = 1, 2  # bits of the type
 SKIP_EDGES, FILTERED_SINGLE = 1, 2  # bits of the flags
-_CLASS = 4
+_COMPACT, _CONTIGUOUS, _CHUNKED, _VIRTUAL, _CLASS = 0, 1, 2, 3, 4
 _VERSION = 5
 _OFFSET_SIZE = 8
 _MOST_DIMENSIONS = 33
@@ -97,6 +106,50 @@ class Layout:
     @property
     def chunk_elements(self) -> int:
         return prod(self.chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinaryStorage:
+    """How a dataset that is not sectioned is stored.
+
+    chunk: lengths of a chunk, if it is chunked. has_options: its chunks have flags set, such as that those at the edge
+    skip filters. elements: their bytes, if they are in the header. map_address: of the map of a virtual dataset.
+    """
+
+    version: int
+    storage: Literal["compact", "contiguous", "chunked", "virtual"]
+    chunk: tuple[int, ...] = ()
+    has_options: bool = False
+    elements: bytes = b""
+    map_address: int | None = None
+
+
+def decode_storage(fields: Fields) -> OrdinaryStorage:
+    """See the table at the top of this file. A map of virtual storage is found in versions after 4 too."""
+    version, kind = fields.number(1), fields.number(1)
+    if kind == _VIRTUAL and version >= 4:
+        return OrdinaryStorage(version, "virtual", map_address=fields.address())
+    if version not in (3, 4):
+        raise fields.wrong(f"has version {version}; known: 3, 4")
+    if kind == _COMPACT:
+        return OrdinaryStorage(version, "compact", elements=fields.take(fields.number(2)))
+    if kind == _CONTIGUOUS:
+        return OrdinaryStorage(version, "contiguous")
+    if kind != _CHUNKED:
+        raise fields.wrong(f"has class {kind}")
+    options = fields.number(1) if version == 4 else 0
+    n_sizes = fields.number(1)
+    width = fields.number(1) if version == 4 else 4
+    if version == 3:
+        fields.address()
+    if not 2 <= n_sizes <= _MOST_DIMENSIONS or not 1 <= width <= 8:
+        raise fields.wrong(f"has {n_sizes} dimensions in {width} bytes each")
+    return OrdinaryStorage(version, "chunked", fields.numbers(n_sizes, width)[:-1], bool(options))
+
+
+def is_virtual(data: bytes) -> bool:
+    """Whether a layout message is one of a virtual dataset."""
+    return data[1:2] == bytes((_VIRTUAL,)) and data[0] >= 4
 
 
 def is_sectioned(data: bytes) -> bool:

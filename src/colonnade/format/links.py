@@ -11,7 +11,18 @@
 | name | | | | |
 | hard: address O; others: length 2, value | | | | |
 
-Symbol tables (message 0x11: address of a version 1 B-tree, address of a local heap) are used by old groups.
+Old groups have a symbol table (message 0x11: address of a version 1 B-tree, address of a local heap): the B-tree leads
+to symbol tables, whose names are in the heap (format specification III.A.1, III.B, III.D).
+
+| B-tree node | bytes | | symbol table node | bytes | | local heap | bytes |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+| `TREE` | 4 | | `SNOD` | 4 | | `HEAP` | 4 |
+| type 0 | 1 | | version 1, 0 | 1 + 1 | | version 0, 0 | 1 + 3 |
+| level (0: children are symbol tables) | 1 | | entries | 2 | | bytes of data | L |
+| entries | 2 | | each: name's place in the heap | O | | free list | L |
+| left and right sibling | 2 O | | address of the header | O | | address of data | O |
+| key L, child O, key L, ... | | | kind (2: soft link), 0 | 4 + 4 | | | |
+| | | | scratch (soft: value's place 4) | 16 | | | |
 """
 
 from __future__ import annotations
@@ -19,12 +30,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from colonnade.dataclass import dataclass
-from colonnade.format import symbol_tables
+from colonnade.format.fractal_heap import NamedForm, read_named
 from colonnade.format.headers import LINK, LINK_INFO, SYMBOL_TABLE, Message, find
-from colonnade.format.named_heap import NamedForm, read_named
 from colonnade.format.source import Fields, Source
 
 _HARD, _SOFT = 0, 1
+_SOFT_ENTRY = 2  # kind of an entry of a symbol table
+_LAST_FREE = 1  # after the last free block of a local heap
 _FORM = NamedForm("link", order_bytes=8, tree=5, before=4, behind=0)  # a record: hash (4), heap id
 
 
@@ -51,11 +63,7 @@ def read_links(source: Source, messages: list[Message]) -> Iterator[Link]:
                 yield decode_link(source.as_fields(data, "a link in the heap of a group"))
     table = find(messages, SYMBOL_TABLE)
     if table is not None:
-        fields = source.as_fields(table.data, f"symbol table message at byte {table.at}")
-        tree, heap = fields.address(), fields.address()
-        if tree is None or heap is None:
-            raise fields.wrong("leads nowhere")
-        for name, address, target in symbol_tables.read_entries(source, tree, heap):
+        for name, address, target in _read_entries(source, *read_symbol_table(source, table)):
             yield Link(_text(name), address if target is None else None, None if target is None else _text(target))
 
 
@@ -83,3 +91,99 @@ def encode_link(name: str, address: int) -> bytes:
 
 def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
+
+
+def _read_entries(source: Source, tree: int, heap: int) -> Iterator[tuple[bytes, int | None, bytes | None]]:
+    """Name, address of the object, and for soft links the target path."""
+    names = read_local_heap(source, heap).data
+    for table in _tables(source, tree):
+        yield from _read_table(source, table, names)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalHeap:
+    """The names of an old group: bytes, and the offset of the first free block in them."""
+
+    data: bytes
+    first_free: int
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether the list of free blocks has no end: each block begins with the offset of the next."""
+        place = self.first_free
+        for _ in range(len(self.data) // 8 + 1):
+            if place in (0, _LAST_FREE) or place + 16 > len(self.data):
+                return False  # the end, or bytes that were not written yet, or an offset that libhdf5 refuses
+            place = int.from_bytes(self.data[place : place + 8], "little")
+        return True
+
+
+def read_local_heap(source: Source, address: int, most_bytes: int | None = None) -> LocalHeap:
+    """The local heap at an address; a CorruptError if it has more than `most_bytes` bytes."""
+    fields = source.fields(address, 8 + 2 * source.length_size + source.offset_size, "local heap")
+    fields.expect(b"HEAP", "the signature")
+    fields.version(0)
+    fields.take(3)
+    size, first_free, data = fields.length(), fields.length(), fields.address()
+    if most_bytes is not None and size > most_bytes:
+        raise fields.wrong(f"has {size} bytes, more than the {most_bytes} expected")
+    return LocalHeap(source.read(data, size, "local heap data") if data is not None else b"", first_free)
+
+
+def read_symbol_table(source: Source, message: Message) -> tuple[int, int]:
+    """The addresses of the B-tree and of the local heap of an old group."""
+    fields = source.as_fields(message.data, f"symbol table message at byte {message.at}")
+    tree, heap = fields.address(), fields.address()
+    if tree is None or heap is None:
+        raise fields.wrong("leads nowhere")
+    return tree, heap
+
+
+def _tables(source: Source, root: int) -> Iterator[int]:
+    """Addresses of the symbol tables below a node; each node is visited once."""
+    seen: set[int] = set()
+    nodes: list[tuple[int, int | None]] = [(root, None)]
+    while nodes:
+        address, level = nodes.pop()
+        lead = 8 + 2 * source.offset_size
+        fields = source.fields(address, lead, "group B-tree node")
+        fields.expect(b"TREE\0", "the signature")
+        own, count = fields.number(1), fields.number(2)
+        if address in seen or (level is not None and own != level):
+            raise fields.wrong("is reached twice, or from a wrong level")
+        seen.add(address)
+        size = count * (source.length_size + source.offset_size)
+        entries = source.fields(address + lead, size, "group B-tree node")
+        children = []
+        for _ in range(count):
+            entries.length()
+            child = entries.address()
+            if child is None:
+                raise fields.wrong("has a child with an undefined address")
+            children.append(child)
+        if own:
+            nodes.extend((child, own - 1) for child in reversed(children))
+        else:
+            yield from children
+
+
+def _read_table(source: Source, address: int, names: bytes) -> Iterator[tuple[bytes, int | None, bytes | None]]:
+    head = source.fields(address, 8, "symbol table")
+    head.expect(b"SNOD\1", "the signature")
+    head.take(1)
+    count = head.number(2)
+    fields = source.fields(address + 8, count * (2 * source.offset_size + 24), "symbol table")
+    for _ in range(count):
+        place, target = fields.number(source.offset_size), fields.address()
+        kind = fields.number(4)
+        fields.take(4)
+        scratch = fields.take(16)
+        value = _name_in(names, int.from_bytes(scratch[:4], "little"), source, address) if kind == _SOFT_ENTRY else None
+        yield _name_in(names, place, source, address), target, value
+
+
+def _name_in(names: bytes, place: int, source: Source, address: int) -> bytes:
+    end = names.find(b"\0", place)
+    if place >= len(names) or end < 0:
+        raise source.as_fields(b"", f"symbol table at byte {address}").wrong("has a name outside its heap")
+    return names[place:end]

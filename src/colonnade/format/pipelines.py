@@ -1,6 +1,13 @@
-"""Filters of sections: the filter pipeline message of a sectioned dataset (RFC 3.2; facts 2.1, 2.2).
+"""Filter pipeline messages: of an ordinary dataset (format specification IV.A.2.l) and of a sectioned one (RFC 3.2).
 
-| message 0x0B version 3, message 0x19 version 1 | bytes |
+| message 0x0B version 1 | bytes | | version 2 | bytes |
+| --- | --- | --- | --- | --- |
+| version 1, number of filters | 1 + 1 | | version 2, number of filters | 1 + 1 |
+| 0 | 6 | | descriptions | |
+| descriptions, in which the length of the name is always there, | | | | |
+| and name and options are padded to a multiple of 8 bytes | | | | |
+
+| sectioned: message 0x0B version 3, message 0x19 version 1 (facts 2.1, 2.2) | bytes |
 | --- | --- |
 | version | 1 |
 | number of filtered sections | 1 |
@@ -48,12 +55,22 @@ def decode_pipelines(fields: Fields, version: int) -> dict[int, tuple[FilterInfo
     return found
 
 
-def _decode_filter(fields: Fields) -> FilterInfo:
+def decode_pipeline(fields: Fields) -> tuple[FilterInfo, ...]:
+    """The filters of an ordinary dataset, in the order in which they were applied."""
+    version, count = fields.version(1, 2), fields.number(1)
+    if count > _MOST_FILTERS:
+        raise fields.wrong(f"has {count} filters")
+    fields.take(6 if version == 1 else 0)
+    return tuple(_decode_filter(fields, is_padded=version == 1) for _ in range(count))
+
+
+def _decode_filter(fields: Fields, is_padded: bool = False) -> FilterInfo:
     number = fields.number(2)
-    name_bytes = fields.number(2) if number >= _NAMED_FROM else 0
+    name_bytes = fields.number(2) if is_padded or number >= _NAMED_FROM else 0
     flags, count = fields.number(2), fields.number(2)
-    name = fields.take(name_bytes).split(b"\0")[0].decode("utf-8", "replace")
+    name = fields.take(-(-name_bytes // 8) * 8 if is_padded else name_bytes).split(b"\0")[0].decode("utf-8", "replace")
     options = fields.numbers(count, 4)
+    fields.take(4 if is_padded and count % 2 else 0)
     return FilterInfo(number, NAMES.get(number) or name or f"filter {number}", options, bool(flags & 1))
 
 

@@ -13,6 +13,8 @@
 | version 1 only: k of chunk trees, 0 | 2 + 2 | | header of the root group | O |
 | base, free space, end of file, driver block | 4 O | | checksum | 4 |
 | entry of the root group: name offset, header | 2 O | | | |
+| kind (1: what follows is known), 0 | 4 + 4 | | | |
+| its B-tree, its local heap (see `links`) | 2 O | | | |
 
 The signature is at byte 0, 512, 1024, 2048 and so on; the user block is before it.
 """
@@ -28,11 +30,15 @@ from colonnade.format.source import Fields, Source
 SIGNATURE = b"\x89HDF\r\n\x1a\n"  # of a file
 _FIRST_USER_BLOCK = 512
 _SIZES = (2, 4, 8)
+_IS_KNOWN = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Superblock:
-    """The parameters needed to read anything else. `root` is the address of the root group's object header."""
+    """The parameters needed to read anything else.
+
+    root: address of the root group's object header. root_heap: of its local heap, if the superblock names it.
+    """
 
     version: int
     offset_size: int
@@ -40,6 +46,7 @@ class Superblock:
     base: int
     end: int
     root: int
+    root_heap: int | None = None
 
 
 def read_superblock(source: Source) -> tuple[Superblock, Source]:
@@ -82,4 +89,12 @@ def decode_superblock(fields: Fields) -> Superblock:
     if version < 2:
         fields.take(2 * offset_size)
     root = fields.number(offset_size)
-    return Superblock(version, offset_size, length_size, base, end, root)
+    heap = _decode_root_heap(fields, offset_size) if version < 2 else None
+    return Superblock(version, offset_size, length_size, base, end, root, heap)
+
+
+def _decode_root_heap(fields: Fields, offset_size: int) -> int | None:
+    if fields.left < 8 + 2 * offset_size or fields.number(4) != _IS_KNOWN:
+        return None
+    fields.take(4 + offset_size)
+    return fields.number(offset_size)

@@ -1,13 +1,17 @@
-"""Attributes of an exact type, written; attributes of any type, read by what they mean.
+"""Attributes: written with an exact type, read by their meaning, and the mapping of those that people set.
 
-Written as HEP001 asks: text is scalar, fixed-length, null-padded and exactly as long as its bytes;
-flags are the FALSE/TRUE enum; references are H5T_STD_REF_OBJ. Read leniently: a text is a text
+Written as HEP001 asks: a string is scalar, fixed-length, null-padded and exactly as long as its bytes;
+flags are the FALSE/TRUE enum; references are H5T_STD_REF_OBJ. Read leniently: a string is a string
 whatever its storage. An attribute that cannot be read counts as absent, never as an error.
+
+A value that people set is a str, bool, int, float, complex or bytes, a NumPy scalar, or an array (or list) of numbers,
+booleans or strings. Strings are stored at a fixed length in UTF-8, bytes as opaque. Lists of strings are read as lists,
+other arrays as NumPy arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -18,13 +22,12 @@ from h5py import h5, h5a, h5r, h5s, h5t
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.h5 import capi
-from colonnade.h5.claims import check_attribute
-from colonnade.h5.datatypes import describe_type, make_type, memory_type
-from colonnade.model import Charset, StoredType
+from colonnade.h5.damage import BROKEN
+from colonnade.h5.datatypes import describe_type, make_type, memory_type, stored_type_of
+from colonnade.h5.vetting import vet_attribute
+from colonnade.model import Charset, StoredType, is_utf8
 from colonnade.stored_dtypes import memory_dtype
 
-# What h5py raises for a file whose bytes make no sense; caught where one object may fail alone.
-BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, UnicodeError)
 LARGEST_IN_HEADER = 60_000
 LARGEST_ATTRIBUTE = 64 << 20  # bytes of one attribute that are read at most
 BOOLEAN = StoredType(
@@ -45,7 +48,7 @@ def _replace(node: Any, name: str, type_id: Any, space: Any, value: np.ndarray[A
 
 
 def write_text(node: Any, name: str, text: str, charset: Charset = "utf-8") -> None:
-    """Write one scalar fixed-length text."""
+    """Write one scalar fixed-length string."""
     if "\0" in text:
         raise UsageError(f"the text for {name} holds NUL, which ends a text in HDF5: {text!r}", attribute=name)
     data = text.encode("utf-8" if charset == "utf-8" else "ascii")
@@ -54,19 +57,19 @@ def write_text(node: Any, name: str, text: str, charset: Charset = "utf-8") -> N
 
 
 def write_texts(node: Any, name: str, texts: Sequence[str]) -> None:
-    """Write a 1-D array of fixed-length UTF-8 texts, as long as the longest."""
+    """Write a 1-D array of fixed-length UTF-8 strings, as long as the longest."""
     write_byte_texts(node, name, [text.encode("utf-8") for text in texts])
 
 
 def write_byte_texts(node: Any, name: str, data: Sequence[bytes]) -> None:
-    """The same of texts as bytes: names in a file may be no UTF-8."""
+    """Write a 1-D array of fixed-length strings given as bytes: names in a file may not be UTF-8."""
     width = max(map(len, data), default=1)
     value = np.array(data, dtype=f"S{max(width, 1)}")
     _replace(node, name, _text_type(width, "utf-8"), h5s.create_simple((len(data),)), value)
 
 
 def write_variable_text(node: Any, name: str, text: str) -> None:
-    """Write one scalar text of variable length, as AnnData does; each text written anew takes more room in the file."""
+    """Write one scalar string of variable length, as AnnData does; one that is already there is not written again."""
     before = storage_of(node, name)
     if before is not None and before[0].kind == "text" and before[1] == () and read_text(node, name) == text:
         return
@@ -74,7 +77,7 @@ def write_variable_text(node: Any, name: str, text: str) -> None:
 
 
 def write_variable_texts(node: Any, name: str, texts: Sequence[str]) -> None:
-    """Write a 1-D array of texts of variable length; without any it is one of float64, as AnnData writes it."""
+    """Write a 1-D array of strings of variable length; an empty one is of float64, as AnnData writes it."""
     before = storage_of(node, name)
     if texts and before is not None and before[0].kind == "text" and read_texts(node, name) == list(texts):
         return
@@ -127,13 +130,13 @@ def write_references(node: Any, name: str, targets: Iterable[Any]) -> None:
 
 
 def add_reference(node: Any, name: str, target: Any) -> None:
-    """Write one more object reference behind those that an attribute has; where they lead is not looked at."""
+    """Append an object reference to those of an attribute; the others are not followed."""
     listed = [*(read_references(node, name) or ()), h5r.create(target, b".", h5r.OBJECT)]
     _write_listed(node, name, listed, h5s.create_simple((len(listed),)))
 
 
 def remove_reference(node: Any, name: str, gone: int | None) -> None:
-    """Take the references to the object at this address out of an attribute; the others are not looked at."""
+    """Remove the references to the object at this address from an attribute; the others are not followed."""
     listed = zip(read_references(node, name) or (), read_addresses(node, name), strict=True)
     left = [reference for reference, where in listed if where != gone]
     _write_listed(node, name, left, h5s.create_simple((len(left),)))
@@ -192,7 +195,7 @@ def elements(attribute: Any) -> Iterator[np.ndarray[Any, Any]]:
     if n_elements * stored.size > LARGEST_ATTRIBUTE:
         capi.refuse("read the attribute", f"{n_elements} elements are more than an attribute can hold")
     if stored.has_pointers:
-        check_attribute(attribute)
+        vet_attribute(attribute)
     image = np.zeros(n_elements, dtype=memory_dtype(stored))
     in_memory = memory_type(type_id, stored)
     if n_elements:
@@ -265,7 +268,7 @@ def read(node: Any, name: str) -> object:
             return None
         dtype = attribute.dtype
         if dtype.hasobject and h5py.check_ref_dtype(dtype) is not h5py.Reference:  # an address is not in the heap
-            check_attribute(attribute)
+            vet_attribute(attribute)
         if space.get_simple_extent_npoints() * dtype.itemsize > LARGEST_ATTRIBUTE:
             return None
         value = np.zeros(space.get_simple_extent_dims(), dtype=dtype)
@@ -282,21 +285,21 @@ def _plain(value: np.ndarray[Any, Any]) -> object:
     if value.dtype.kind in "SO":
         try:
             return decode_texts(value.ravel().tolist(), "replace")
-        except TypeError:  # not texts
+        except TypeError:  # not strings
             return value
     return value
 
 
 def decode_texts(items: list[bytes], errors: Literal["replace", "surrogateescape"]) -> list[str]:
     """Each item decoded: all at once where none holds a NUL, which is several times faster for many."""
-    texts = b"\0".join(items).decode("utf-8", errors).split("\0")
-    return texts if len(texts) == len(items) else [item.decode("utf-8", errors) for item in items]
+    strings = b"\0".join(items).decode("utf-8", errors).split("\0")
+    return strings if len(strings) == len(items) else [item.decode("utf-8", errors) for item in items]
 
 
 def read_text(node: Any, name: str) -> str | None:
-    """The attribute's text, whatever its string storage; None when absent or not a scalar text.
+    """The attribute's string, whatever its storage; None when absent or not a scalar string.
 
-    An array of one text counts as that text: several producers write it so.
+    An array of one string counts as that string: several producers write it so.
     """
     value = read(node, name)
     if isinstance(value, list) and len(value) == 1:
@@ -305,7 +308,7 @@ def read_text(node: Any, name: str) -> str | None:
 
 
 def read_texts(node: Any, name: str) -> list[str] | None:
-    """The attribute's list of texts, or None when absent or something else."""
+    """The attribute's list of strings, or None when absent or something else."""
     value = read(node, name)
     if isinstance(value, list):
         return [text.rstrip("\0") for text in value] if "\0" in "".join(value) else value
@@ -315,7 +318,7 @@ def read_texts(node: Any, name: str) -> list[str] | None:
 
 
 def read_flag(node: Any, name: str) -> bool | None:
-    """The attribute's truth value (any boolean or integer scalar), or None."""
+    """The attribute as a boolean (any boolean or integer scalar), or None."""
     value = read(node, name)
     return bool(value) if isinstance(value, (bool, int, np.bool_, np.integer)) else None
 
@@ -339,9 +342,9 @@ def read_references(node: Any, name: str) -> list[Any] | None:
 
 
 def read_addresses(node: Any, name: str) -> list[int]:
-    """Where the attribute's object references lead, without going there; none when it is absent or of another type.
+    """The addresses that the attribute's object references point to; none when it is absent or of another type.
 
-    Opening an object that is no more there confuses the library: it keeps what it takes for a header.
+    Objects are not opened: libhdf5 would keep what it takes for the header of an object that was removed.
     """
     stored = storage_of(node, name)
     if stored is None or stored[0].kind != "object_reference" or np.prod(stored[1]) * 8 > LARGEST_ATTRIBUTE:
@@ -367,10 +370,10 @@ def storage_of(node: Any, name: str) -> tuple[StoredType, tuple[int, ...]] | Non
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute as it is stored. `problem` says why its values could not be had.
+    """An attribute as it is stored. `problem` is why its values could not be read.
 
     shape: () when scalar, None when it holds nothing (a null dataspace).
-    values: its elements in order: bytes of texts, integers, references; empty for other types.
+    values: its elements in order: bytes of strings, integers, references; empty for other types.
     """
 
     type: StoredType | None
@@ -391,7 +394,7 @@ class Attribute:
         return self.type is not None and self.type.kind == "object_reference"
 
     def texts(self) -> list[str]:
-        """The texts, padding taken off; bytes that are not UTF-8 are kept apart by escapes."""
+        """The strings without their padding; bytes that are not UTF-8 are escaped."""
         blank = b" \0" if self.type is not None and self.type.padding == "space" else b"\0"
         return [value.rstrip(blank).decode("utf-8", "surrogateescape") for value in self.values]
 
@@ -412,7 +415,7 @@ def look(node: Any, name: str) -> Attribute | None:
         if claimed > LARGEST_ATTRIBUTE:
             return Attribute(stored, shape, problem=f"it claims {claimed:,} bytes")
         if stored.has_pointers:
-            check_attribute(attribute)
+            vet_attribute(attribute)
         image = np.zeros(shape, dtype=attribute.dtype)
         attribute.read(image)
         return Attribute(stored, shape, tuple(image.reshape(-1).tolist()))
@@ -421,7 +424,7 @@ def look(node: Any, name: str) -> Attribute | None:
 
 
 def can_hold(node: Any, n_bytes: int) -> bool:
-    """Whether the object takes an attribute of so many bytes: one that was made for small ones does not."""
+    """Whether the object takes an attribute of `n_bytes` bytes: one that was made for small ones does not."""
     if n_bytes <= LARGEST_IN_HEADER:
         return True
     key = b".colonnade-trial"
@@ -442,3 +445,138 @@ def check_fits(node: Any, name: str, n_bytes: int) -> None:
             attribute=name,
             bytes=n_bytes,
         )
+
+
+# -- attributes that people set --
+
+_PLAIN = (np.bool_, np.int64, np.uint64, np.float64, np.complex128)
+
+
+class Attributes(MutableMapping[str, Any]):
+    """Attributes as the file has them when they are asked for; setting or deleting one is one commit.
+
+    `update` sets several in one commit.
+    """
+
+    def __init__(
+        self, read: Callable[[], dict[str, Any]], change: Callable[[Mapping[str, Any], tuple[str, ...]], None]
+    ) -> None:
+        self._read = read
+        self._change = change
+
+    def __getitem__(self, name: str) -> Any:
+        return self._read()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._change({name: value}, ())
+
+    def __delitem__(self, name: str) -> None:
+        if name not in self._read():
+            raise KeyError(name)
+        self._change({}, (name,))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def update(self, *given: Any, **more: Any) -> None:
+        """Set several, in one commit."""
+        self._change(dict(*given, **more), ())
+
+    def clear(self) -> None:
+        """Delete all of them, in one commit."""
+        self._change({}, tuple(self._read()))
+
+    def __repr__(self) -> str:
+        return repr(self._read())
+
+
+def read_values(node: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The attributes of an object but those that are named."""
+    listed = (name for name in names(node) if name not in without)
+    return {name: shown_value(read(node, name)) for name in listed}
+
+
+def shown_value(value: Any) -> Any:
+    """A value as it was given: Python's own numbers where the file has their width, bytes for what is opaque."""
+    if isinstance(value, _PLAIN):
+        return value.item()
+    if isinstance(value, np.void) and value.dtype.fields is None:
+        return value.tobytes()
+    return value
+
+
+def write_values(node: Any, new: Mapping[str, Any], without: tuple[str, ...] = ()) -> None:
+    """Set attributes of an object, and remove those named. All values are checked before one is written."""
+    encoded = {check_attribute_name(name): encode_value(name, value) for name, value in new.items()}
+    for name, (_, _, data) in encoded.items():
+        check_fits(node, name, len(data))
+    for name in without:
+        delete(node, name)
+    for name, (stored, shape, data) in encoded.items():
+        delete(node, name)
+        type_id, space = make_type(stored), h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
+        made = h5a.create(node, name.encode(), type_id, space)
+        if data:
+            made.write(np.frombuffer(data, dtype=f"V{stored.size}").reshape(shape), mtype=type_id)
+
+
+def check_attribute_name(name: object) -> str:
+    """The name of an attribute; a UsageError for what cannot be one."""
+    if not isinstance(name, str) or not name or "\0" in name or not is_utf8(name):
+        raise UsageError(f"cannot set attribute {name!r}: its name must be a string without NUL, and not empty")
+    return name
+
+
+def encode_value(name: str, value: Any) -> tuple[StoredType, tuple[int, ...], bytes]:
+    """Datatype, shape and bytes of a value; a UsageError or a DataError for what cannot be one."""
+    if isinstance(value, bytes) and not isinstance(value, np.bytes_):
+        value = np.void(value) if value else value
+    _check_leaves(name, list(_leaves(value)))
+    array = np.asarray(value)
+    if array.dtype.kind in "UOT" and all(isinstance(one, str) for one in array.reshape(-1).tolist()):
+        strings = [item.encode("utf-8", "surrogateescape") for item in array.reshape(-1).tolist()]
+        size = max((len(string) for string in strings), default=0) or 1
+        stored = StoredType("string", size, charset="utf-8", padding="null")
+        return stored, array.shape, b"".join(string.ljust(size, b"\0") for string in strings)
+    if array.dtype.kind not in "biufcSV" or not array.dtype.itemsize:
+        raise UsageError(
+            f"cannot set attribute {name!r} to {value!r}: it must be a str, bool, int, float, complex, bytes, or an "
+            "array of numbers, booleans or strings",
+            attribute=name,
+        )
+    stored = stored_type_of(array.dtype)
+    if stored.has_pointers or stored.kind == "unknown" or stored.size != array.dtype.itemsize:
+        raise UsageError(f"cannot set attribute {name!r}: attributes cannot hold {stored}", attribute=name)
+    return stored, array.shape, np.ascontiguousarray(array).tobytes()
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """The single values in lists and arrays, as they were given: NumPy makes one type of them all, and cuts off NUL."""
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _leaves(one)
+    elif not isinstance(value, np.ndarray):
+        yield value
+    elif value.dtype.kind in "OUST":
+        yield from value.reshape(-1)
+
+
+def _check_leaves(name: str, leaves: list[Any]) -> None:
+    """Refuse what would come back as something else."""
+    is_text = [isinstance(one, (str, np.bytes_)) for one in leaves]
+    if any(isinstance(one, bytes) and not isinstance(one, np.bytes_) for one in leaves):
+        raise UsageError(
+            f"cannot set attribute {name!r}: it holds bytes that are empty or in a list, which are read as strings: "
+            "decode them, or use numpy.void",
+            attribute=name,
+        )
+    if any(is_text) and not all(is_text):
+        raise UsageError(
+            f"cannot set attribute {name!r}: it holds strings and other values: make them all strings", attribute=name
+        )
+    for one in leaves:
+        if (isinstance(one, str) and "\0" in one) or (isinstance(one, np.bytes_) and b"\0" in bytes(one)):
+            raise DataError(f"attribute {name!r}: {one!r} holds NUL, at which HDF5's strings end", value=one)

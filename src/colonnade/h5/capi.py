@@ -116,12 +116,12 @@ def _failure(doing: str) -> OSError:
 
 
 def refuse(doing: str, reason: str) -> NoReturn:
-    """Say what the library would say, had it looked: for what it is not even asked."""
+    """Raise the error that libhdf5 would raise, had it looked: for what it is not asked to do."""
     raise OSError(f"HDF5 cannot {doing}: {reason}")
 
 
 def read(dataset: Any, memory_type: Any, memory_space: Any, file_space: Any, address: int) -> None:
-    """Fill the memory at `address` with the selected elements, in the form `memory_type` says."""
+    """Fill the memory at `address` with the selected elements, in the form of `memory_type`."""
     with phil:
         if _READ(dataset.id, memory_type.id, memory_space.id, file_space.id, 0, address) < 0:
             raise _failure("read")
@@ -156,7 +156,7 @@ def reclaim(memory_type: Any, space: Any, address: int) -> None:
 
 
 def read_attribute(attribute: Any, memory_type: Any, address: int) -> None:
-    """Fill the memory at `address` with all elements of an attribute, in the form `memory_type` says."""
+    """Fill the memory at `address` with all elements of an attribute, in the form of `memory_type`."""
     with phil:
         if _READ_ATTRIBUTE(attribute.id, memory_type.id, address) < 0:
             raise _failure("read the attribute")
@@ -253,7 +253,7 @@ class _HDF5Lock:
         return bool(phil._is_owned())
 
     def depth(self) -> int:
-        """How often this thread holds the lock, if it does; 1 where that cannot be told."""
+        """How often this thread holds the lock, if it does; 1 where that is unknown."""
         place = _depth_place()
         return 1 if place is None else _numbers_in_lock()[place]
 
@@ -266,7 +266,7 @@ HDF5_LOCK = _HDF5Lock()
 
 @cache
 def _depth_place() -> int | None:
-    """Where the lock keeps how often it is held, which it does not tell: the only number in it that counts along."""
+    """Where the lock keeps its depth, for which it has no method: the only number in it that counts along."""
     seen = []
     for _ in range(4):
         phil.acquire()
@@ -282,3 +282,8 @@ def _depth_place() -> int | None:
 def _numbers_in_lock() -> list[int]:
     size = type(phil).__basicsize__ // 4 * 4
     return memoryview(ctypes.string_at(id(phil), size)).cast("i").tolist()
+
+
+def hdf5_version() -> str:
+    """The version of the HDF5 library, such as "1.14.6"."""
+    return str(h5py.version.hdf5_version)

@@ -1,10 +1,10 @@
 """Rows of a chunked dataset, read past the HDF5 library.
 
-The library says where the chunks are, once a dataset; their bytes come straight from the file, and filters are
-undone here (see `undo`), outside the library's lock: threads can read at the same time. Only elements that lie in the
+libhdf5 is asked once per dataset where the chunks are; their bytes come straight from the file, and filters are
+undone by `filters/undo.py`, outside libhdf5's lock: threads can read at the same time. Only elements that lie in the
 file as they do in memory, up to their byte order, are read so. Whatever is not plain is left to the library: None is
 given back, and the caller asks it. A chunk that cannot be unpacked is not: the library does not look whether a chunk
-unpacks to the bytes it must have, and reads and writes behind the end of one that is shorter.
+unpacks to the bytes it must have, and reads and writes after the end of one that is shorter.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from colonnade.errors import CorruptError
 from colonnade.filters.codecs import Bytes, LeftToLibrary
 from colonnade.filters.undo import SCALE_OFFSET_HEAD, Pipeline, Sizes, scale_offset_form
 from colonnade.h5 import capi
-from colonnade.h5.attributes import BROKEN
-from colonnade.h5.creation import creation_of
-from colonnade.h5.headers import FARTHEST
+from colonnade.h5.damage import BROKEN
+from colonnade.h5.vetting import FARTHEST, creation_of
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo
 from colonnade.pager.journal import JOURNALED, JournaledFile
 
@@ -198,7 +197,7 @@ class ChunkSource:
         kernels.read_pieces(self._descriptor, addresses + places * size, lengths, out.view(np.uint8), None)
 
     def _pick(self, parts: Sequence[tuple[int, int, int]], rows: RowNumbers, out: Image) -> bool:
-        """Rows of several chunks in one call, as `by_chunk` tells of them; False where that does not suit."""
+        """Rows of several chunks in one call, as `by_chunk` lists them; False where that does not suit."""
         if not self.is_open_to_rows or self._chunk_bytes > _LONGEST_PICKED:  # so long it may be claimed only
             return False
         packed = self._pipeline.scale_offset
@@ -235,7 +234,7 @@ class ChunkSource:
         return CorruptError(f"{self.path}: rows {first} to {last} cannot be read: {error}", path=self.path, row=first)
 
     def _is_too_much(self, count: int) -> bool:
-        """Whether so many rows are more than are read at once: a file may claim any number of them."""
+        """Whether this many rows are too many to be read at once: a file may claim any number of them."""
         return count * self._dtype.itemsize > MOST_AT_ONCE
 
     def _in_memory(self, image: Image) -> Image:
@@ -262,7 +261,7 @@ class ChunkSource:
             self._dataset.chunk_iter(note)
             self._all_known = True
             if any(known.get(number) != chunk for number, chunk in self._known.items()):
-                return  # its index is damaged, and tells two things: what was found one by one stays
+                return  # its chunk map is damaged and contradicts itself: what was found one by one stays
             self._known, self._has_gaps = known, len(known) < self._n_chunks()
             if not self._has_gaps:
                 self._laid_out = self._laid(known[number] for number in range(self._n_chunks()))
@@ -383,7 +382,7 @@ class ChunkSource:
         try:
             return self._pipeline.undo_many(data, sizes, target, self._look_for) is not False
         except ValueError:
-            for number in batch:  # one by one, so that the error tells which it was
+            for number in batch:  # one by one, so that the error names the chunk
                 self._read_part(number, start, out)
             return True
 
@@ -402,7 +401,7 @@ class ChunkSource:
         """Bytes of the file from several places. Says whether an element is `look`; None where nobody knows."""
         if self._descriptor >= 0:
             if (addresses > FARTHEST).any():
-                raise ValueError("an address lies far behind the end of the file")
+                raise ValueError("an address lies far after the end of the file")
             return kernels.read_pieces(self._descriptor, addresses, sizes, target, look)
         done = 0
         for address, size in zip(addresses.tolist(), sizes.tolist(), strict=True):
@@ -453,7 +452,7 @@ class ChunkSource:
         count = first + len(out) - begin
         skipped, n_bytes = begin * bits // 8, -(-count * bits // 8)
         if bits > 8 * self._dtype.itemsize or SCALE_OFFSET_HEAD + skipped + n_bytes > chunk.size:
-            raise ValueError("a chunk is shorter than it says")
+            raise ValueError("a chunk is shorter than its head claims")
         data = new_array(SCALE_OFFSET_HEAD + n_bytes, _BYTE)
         data[:SCALE_OFFSET_HEAD] = head
         self.load(chunk.address + SCALE_OFFSET_HEAD + skipped, data[SCALE_OFFSET_HEAD:])
@@ -484,7 +483,7 @@ class ChunkSource:
     def load(self, address: int, target: Bytes) -> None:
         """Bytes of the file."""
         if address > FARTHEST:
-            raise ValueError("an address lies far behind the end of the file")
+            raise ValueError("an address lies far after the end of the file")
         if isinstance(self._file, JournaledFile):
             done = self._file.read_into(address, target.data)
         else:
@@ -499,7 +498,7 @@ class ChunkSource:
 
 
 class RunSource(ChunkSource):
-    """A contiguous dataset, looked at as chunks that lie one behind the other."""
+    """A contiguous dataset, read as if it consisted of adjacent chunks."""
 
     def _look(self, n_wanted: int) -> None:
         if not self._dataset.valid:
@@ -519,7 +518,7 @@ def open_source(
 ) -> ChunkSource | None:
     """A way to the rows of a dataset, whose elements are such, past the library; None where there is none.
 
-    look: an element, as it is stored, that `read_and_look` tells of while it has the rows at hand.
+    look: an element, as it is stored, that `read_and_look` looks for while it has the rows in memory.
     """
     creation = creation_of(dataset)
     if dtype is None or len(dataset.shape) != 1:
@@ -538,7 +537,7 @@ def open_source(
 
 
 def open_run(dataset: Any, dtype: np.dtype[Any], look: bytes | None = None) -> RunSource | None:
-    """A way to all elements of a contiguous dataset, one behind the other, whatever its rank."""
+    """A way to all elements of a contiguous dataset, in their order, whatever its rank."""
     file_id = h5i.get_file_id(dataset)
     file = _file_of(file_id)
     if file is None or dataset.get_storage_size() != prod(dataset.shape) * dtype.itemsize:

@@ -4,10 +4,10 @@ In this order:
 1. a survey: what cannot be copied is refused by name, committed datatypes are copied, since datasets share them;
 2. groups from the root down, made as they were made (with their order of creation), and all their links. Datasets
    are copied by HDF5 itself, chunks as they stand. An object with several hard links is copied once; soft and
-   external links are made anew, wherever they lead;
+   external links are made again, wherever they lead;
 3. the attributes of groups, and every reference, in datasets and attributes, turned to the object's new place.
 
-A dataset may be written another way than HDF5 copies it: the caller says which, and how. Of those that HDF5 cannot
+A dataset may be written another way than HDF5 copies it: the caller chooses which, and how. Of those that HDF5 cannot
 open, which the caller knows by their addresses, a placeholder is made for the caller to write in.
 """
 
@@ -22,8 +22,8 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5p, h5s, h5t
 
 from colonnade.errors import UnsupportedError
 from colonnade.h5 import capi
-from colonnade.h5.attributes import BROKEN, elements, open_attributes, write_elements
-from colonnade.h5.creation import check_fill, creation_of, has_lost_fill
+from colonnade.h5.attributes import elements, open_attributes, write_elements
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.datasets import is_shown_as_stored
 from colonnade.h5.datatypes import describe_type, memory_type
 from colonnade.h5.filters import creation_list
@@ -38,6 +38,7 @@ from colonnade.h5.links import (
     open_dataset,
 )
 from colonnade.h5.references import NewPlaces, has_references
+from colonnade.h5.vetting import creation_of, has_lost_fill, vet_fill
 from colonnade.model import Progress, StoredType
 from colonnade.stored_dtypes import memory_dtype
 
@@ -47,16 +48,6 @@ CopyDataset = Callable[[Any, Any, str], None]
 _MERGE_COMMITTED_DATATYPES = 0x40
 _TYPES = "\x01types"
 _PART_BYTES = 16 << 20
-
-
-def creation_like(source: Any) -> Any:
-    """The creation properties of a new file that is to hold what the source file holds."""
-    creation = source.get_create_plist()
-    root = h5g.open(source, b"/").get_create_plist()
-    creation.set_link_creation_order(root.get_link_creation_order())
-    creation.set_attr_creation_order(root.get_attr_creation_order())
-    creation.set_attr_phase_change(*root.get_attr_phase_change())
-    return creation
 
 
 def copy_file(
@@ -109,7 +100,8 @@ class _Copy:
             pending.extend(reversed(list(self._copy_links(*pending.pop()))))
         if _TYPES.encode() in self._target:
             self._target.unlink(_TYPES.encode())
-        places = NewPlaces(self._source, self._target, self._paths if self._has_references else {})
+        paths = self._paths.items() if self._has_references else ()
+        places = NewPlaces(self._source, self._target, {address: encode_name(path) for address, path in paths})
         for address, path in list(self._paths.items()):
             if address not in self.placeholders:
                 self._complete(encode_name(path), places)
@@ -304,7 +296,7 @@ def _has_pointing_fill(dataset: Any) -> bool:
     """Whether the dataset's fill value is kept elsewhere in the file than in its header."""
     if not describe_type(dataset.get_type()).has_pointers:
         return False
-    check_fill(dataset)
+    vet_fill(dataset)
     return has_lost_fill(dataset) or creation_of(dataset).fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
 
 

@@ -1,10 +1,10 @@
-"""What the HDF5 library says of bytes that make no sense, as an error of ours.
+"""Errors of libhdf5 translated into our own: CorruptError for bytes that make no sense.
 
 Not every failure is about bytes: a full disk, too many open files or too little memory stay an OSError or a
 MemoryError.
 
 h5py raises RuntimeError, OSError, KeyError and more for a damaged file, from any call. Where one object may fail
-alone, that is caught on the spot (`attributes.BROKEN`); what nobody foresaw is caught here, around a whole question.
+alone, that is caught on the spot (`BROKEN`); what nobody foresaw is caught here, around a whole question.
 Only what comes out of h5py itself counts: the same errors from our own lines are our own faults, and pass.
 """
 
@@ -21,8 +21,9 @@ from pathlib import Path
 import h5py
 
 from colonnade.errors import ColonnadeError, CorruptError, DataError
-from colonnade.h5 import capi
 
+# What h5py raises for a file whose bytes make no sense; caught where one object may fail alone.
+BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, UnicodeError)
 _FAILURES = (OSError, RuntimeError, LookupError, ValueError, OverflowError)
 _LACKS = frozenset(
     getattr(errno, name)
@@ -35,21 +36,22 @@ _LACKS = frozenset(
 """What the system lacks, or its disk or network: nothing that bytes of a file can be the cause of."""
 _ENOUGH_MEMORY = 256 << 20  # a file that claims more than there is leaves this much free
 _PACKAGE = str(Path(h5py.__file__).parent)
+_C_CALLS = "colonnade.h5.capi"
 
 
 @contextmanager
-def told_of_damage(name: str) -> Iterator[None]:
+def translate_hdf5_errors(name: str) -> Iterator[None]:
     """Errors of the HDF5 library inside come out as CorruptError."""
     try:
         yield
     except _FAILURES as error:
-        found = as_damage(error, name)
+        found = to_corrupt_error(error, name)
         if found is error:
             raise
         raise found from error
 
 
-def as_damage(error: Exception, name: str) -> Exception:
+def to_corrupt_error(error: Exception, name: str) -> Exception:
     """The CorruptError that an error of the library means; any other error as it is."""
     if isinstance(error, (ColonnadeError, RecursionError)) or not isinstance(error, _FAILURES):
         return error
@@ -66,8 +68,8 @@ def as_damage(error: Exception, name: str) -> Exception:
 def lack_of(error: BaseException) -> Exception | None:
     """The OSError or MemoryError that an error of the library stands for; None where it may be about bytes."""
     text = str(error)
-    told = re.search(r"errno = (\d+)", text)
-    number = getattr(error, "errno", None) or (int(told[1]) if told else 0)
+    named = re.search(r"errno = (\d+)", text)
+    number = getattr(error, "errno", None) or (int(named[1]) if named else 0)
     if number in _LACKS:
         return OSError(number, f"{os.strerror(number)} (the HDF5 library says: {text})")
     if "no IDs available" in text:
@@ -94,11 +96,11 @@ def _has_memory() -> bool:
 
 
 def _is_of_library(error: BaseException) -> bool:
-    """Whether the innermost line is one of h5py, or the one where we raise what the C library says."""
+    """Whether the innermost line is one of h5py, or of the module that calls libhdf5 in C."""
     trace = error.__traceback__
     if trace is None:
         return False
     while trace.tb_next is not None:
         trace = trace.tb_next
-    place = trace.tb_frame.f_code.co_filename
-    return place.startswith(("h5py/", _PACKAGE)) or place == capi.__file__
+    frame = trace.tb_frame
+    return frame.f_code.co_filename.startswith(("h5py/", _PACKAGE)) or frame.f_globals.get("__name__") == _C_CALLS

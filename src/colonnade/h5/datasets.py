@@ -1,4 +1,4 @@
-"""One-dimensional datasets: described, created, read and written a range of rows at a time.
+"""Datasets described, created and read: one-dimensional ones by rows, and matrices of bytes by blocks.
 
 Elements travel as NumPy arrays of the memory form that `datatypes.memory_dtype` names. Where an
 element points elsewhere (variable length), the array is good only inside `reading`.
@@ -8,63 +8,42 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections import deque
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5f, h5i, h5p, h5r, h5s
+from h5py import h5d, h5f, h5i, h5p, h5r, h5s, h5t
 
+from colonnade import kernels
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError
-from colonnade.filters.apply import Habit, Packer
-from colonnade.filters.codecs import Data
-from colonnade.filters.undo import Pipeline
+from colonnade.filters.apply import DEFLATE
 from colonnade.h5 import capi
-from colonnade.h5.attributes import BROKEN
-from colonnade.h5.boxes import FLETCHER32, SHORTEST_CHECKED, check_sizes
-from colonnade.h5.chunks import MOST_AT_ONCE, ChunkSource, RowNumbers, by_chunk, open_source
-from colonnade.h5.creation import check_fill, creation_of, has_lost_fill
-from colonnade.h5.damage import raise_lack
+from colonnade.h5.chunks import MOST_AT_ONCE, by_chunk
+from colonnade.h5.damage import BROKEN, raise_lack
 from colonnade.h5.datatypes import NEW_REFERENCE, describe_type, make_type, memory_type
-from colonnade.h5.direct import (
-    Held,
-    cut_rows,
-    find_chunk,
-    find_replaced,
-    keeping_mask,
-    may_skip,
-    remove_chunks,
-    write_chunk,
-)
-from colonnade.h5.filters import creation_list, describe_filters, load_filters, require_filters, set_filters
-from colonnade.h5.guarded import guarded
-from colonnade.h5.lengths import check_rows_claimed
+from colonnade.h5.filters import creation_list, describe_filters, load_filters, may_skip, require_filters, set_filters
+from colonnade.h5.heap import FLETCHER32, SHORTEST_CHECKED, vet_chunk_sizes, vet_rows
 from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
-from colonnade.h5.stored import read_stored, stored_size
+from colonnade.h5.references import read_as_stored, size_as_stored
+from colonnade.h5.vetting import creation_of, guarded, has_lost_fill, vet_fill
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
-from colonnade.stored_dtypes import LARGEST_ELEMENT, memory_dtype, raw_dtype
-from colonnade.threads import begin
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+from colonnade.stored_dtypes import LARGEST_ELEMENT, memory_dtype
 
 Image = np.ndarray[Any, np.dtype[Any]]
 
 LARGEST_CHUNK = 4 << 20
-HEAP_REFERENCE = 16  # bytes of a variable-length element in a chunk
 # Where elements claim so much more than is stored that no filter has done it: reading them would never end.
 MOST_UNSTORED = 64 << 20
 MOST_COMPACT = 1 << 16  # bytes that a header has room for, whatever it claims
 BEST_FILTER = 20_000
 MOST_UNWRITTEN = 100  # times what is stored without filters
 MOST_CHUNKS = 4096  # that the library reads in one call
-SMALL = 256 << 10  # bytes of a chunk: to hand it to another thread costs more than it spares
 _SCRATCH_NUMBERS = itertools.count()
 _STORAGES: dict[int, Storage] = {
     h5d.COMPACT: "compact",
@@ -76,7 +55,7 @@ _STORAGES: dict[int, Storage] = {
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """What a dataset's header says, whatever its rank."""
+    """The header of a dataset, whatever its rank."""
 
     type: StoredType
     shape: tuple[int, ...] | None
@@ -92,12 +71,12 @@ def describe_dataset(dataset: Any) -> DatasetInfo:
     type_id = dataset.get_type()
     stored = describe_type(type_id)
     if stored.has_pointers:
-        check_fill(dataset, stored)
+        vet_fill(dataset, stored)
     creation = creation_of(dataset)
     space = dataset.get_space()
     simple = space.get_simple_extent_type() == h5s.SIMPLE
     if is_shown_as_stored(stored):
-        stored = replace(stored, size=stored_size(dataset, dataset.get_space().get_select_npoints()))
+        stored = replace(stored, size=size_as_stored(dataset, dataset.get_space().get_select_npoints()))
     storage = _STORAGES.get(creation.get_layout(), "contiguous")
     if storage == "contiguous" and creation.get_external_count():
         storage = "external"
@@ -107,7 +86,7 @@ def describe_dataset(dataset: Any) -> DatasetInfo:
         storage=storage,
         chunk_rows=creation.get_chunk()[0] if storage == "chunked" else None,
         filters=describe_filters(creation),
-        fill=None if is_shown_as_stored(stored) else _read_fill(creation, type_id, stored),
+        fill=None if is_shown_as_stored(stored) else read_fill(creation, type_id, stored),
         has_lost_fill=stored.has_pointers and has_lost_fill(dataset),
     )
 
@@ -119,7 +98,7 @@ def stored_bytes(dataset: Any) -> int:
 
 
 def written_rows(dataset: Any) -> int:
-    """Rows that have a place in the file, as far as that can be told; looks at every chunk."""
+    """Rows that have a place in the file, as far as that is known; looks at every chunk."""
     n_rows = int(dataset.shape[0])
     creation = creation_of(dataset)
     if creation.get_layout() == h5d.CHUNKED:
@@ -130,7 +109,7 @@ def written_rows(dataset: Any) -> int:
 
 
 def _most_bytes(dataset: Any, creation: Any) -> int:
-    """The bytes that there can be of elements that lie one behind the other, whatever they claim."""
+    """The largest number of bytes that elements which are not chunked can have, whatever they claim."""
     if creation.get_layout() == h5d.COMPACT:
         return MOST_COMPACT
     if creation.get_external_count():
@@ -148,8 +127,8 @@ def is_shown_as_stored(stored: StoredType) -> bool:
     return stored.kind == "unknown" and stored.tag.endswith(NEW_REFERENCE)
 
 
-def _read_fill(creation: Any, type_id: Any, stored: StoredType) -> bytes | None:
-    """The fill value set by the writer, in the form `ColumnInfo.fill` says; None when none was set."""
+def read_fill(creation: Any, type_id: Any, stored: StoredType) -> bytes | None:
+    """The fill value set by the writer, in the form of `ColumnInfo.fill`; None when none was set."""
     if creation.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED or stored.size > LARGEST_ELEMENT:
         return None
     in_memory = memory_type(type_id, stored)
@@ -192,7 +171,7 @@ def with_length(data: bytes) -> bytes:
 
 
 def is_plain_type(dataset: Any) -> bool:
-    """Whether the dataset's datatype is one that can be made anew from its description, and is not shared."""
+    """Whether the dataset's datatype is one that can be made again from its description, and is not shared."""
     type_id = dataset.get_type()
     stored = describe_type(type_id)
     try:
@@ -249,7 +228,10 @@ def fill_element(stored: StoredType, fill: bytes) -> tuple[Image, list[Any]]:
     if stored.kind not in ("text", "binary", "sequence"):
         return np.frombuffer(fill, dtype="u1"), []
     if not fill:
-        return element, []  # a pointer to nothing, which H5Ocopy copies; what others lead to, it loses (see creation)
+        return (
+            element,
+            [],
+        )  # a null pointer, which H5Ocopy copies; others it loses (see `vetting.creation_of`)
     if stored.kind == "text":
         kept = ctypes.create_string_buffer(fill)
         element[0] = ctypes.addressof(kept)
@@ -276,7 +258,7 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
         check_rows(dataset)
     if is_shown_as_stored(stored) and count * stored.size <= MOST_AT_ONCE:
         rows = range(start, start + count * step, step)
-        yield read_stored(dataset, stored.size, rows, object_name(dataset))
+        yield read_as_stored(dataset, stored.size, rows, object_name(dataset))
         return
     if count * stored.size > MOST_AT_ONCE or stored.size > LARGEST_ELEMENT:
         raise UnsupportedError(
@@ -299,7 +281,7 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
         yield image
         return
     load_filters(info.filters)
-    was_seen = check_rows_claimed(dataset, stored, info.filters, range(start, start + (count - 1) * step + 1))
+    was_seen = vet_rows(dataset, stored, info.filters, range(start, start + (count - 1) * step + 1))
     _check_sums(dataset, info.filters, start, count * step)
     owned = np.ones(count, dtype=bool)
     try:
@@ -308,7 +290,7 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
             _load(dataset if twin is None else twin, creation_of(dataset), stored, in_memory, rows, image)
     except OSError as error:
         if not (stored.has_pointers and info.fill is not None and creation_of(dataset).get_layout() == h5d.CHUNKED):
-            raise _unreadable(error, dataset, info.filters, start, start + (count - 1) * step) from error
+            raise unreadable_rows(error, dataset, info.filters, start, start + (count - 1) * step) from error
         creation = creation_of(dataset)  # the fill's text lies in it, so it must outlive the image
         owned = _read_written_chunks(dataset, info, creation, in_memory, rows, image)
     try:
@@ -319,9 +301,9 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
 
 
 def _check_sums(dataset: Any, filters: tuple[FilterInfo, ...], start: int, count: int) -> None:
-    """Refuse chunks too short for their checksum: HDF5 2.0 takes its four bytes off all the same, and dies.
+    """Refuse chunks too short for their checksum: HDF5 2.0 takes its four bytes off all the same, and crashes.
 
-    In a damaged B-tree it finds, as it reads, also chunks that it says are not there: then all must be long enough.
+    In a damaged B-tree it finds, as it reads, also chunks that it reports as missing: then all must be long enough.
     """
     if not any(step.id == FLETCHER32 for step in filters):
         return
@@ -330,7 +312,7 @@ def _check_sums(dataset: Any, filters: tuple[FilterInfo, ...], start: int, count
     found = [dataset.get_chunk_info_by_coord((first,)) for first in firsts]
     sizes = [one.size for one in found if one.byte_offset is not None]
     if len(sizes) < len(found):
-        check_sizes(dataset, filters, object_name(dataset))
+        vet_chunk_sizes(dataset, filters, object_name(dataset))
     if min(sizes, default=SHORTEST_CHECKED) < SHORTEST_CHECKED:
         path = object_name(dataset)
         raise CorruptError(
@@ -339,7 +321,7 @@ def _check_sums(dataset: Any, filters: tuple[FilterInfo, ...], start: int, count
 
 
 def _load(dataset: Any, creation: Any, stored: StoredType, in_memory: Any, rows: range, image: Image) -> None:
-    """These rows, of so many chunks at a time: the library takes some KiB for each, whether it was written or not."""
+    """Read these rows, some chunks at a time: libhdf5 takes a few KiB for each, whether it was written or not."""
     most = len(rows)
     if creation.get_layout() == h5d.CHUNKED:
         most = max(1, MOST_CHUNKS * creation.get_chunk()[0] // rows.step)
@@ -356,7 +338,9 @@ def _load(dataset: Any, creation: Any, stored: StoredType, in_memory: Any, rows:
             raise
 
 
-def _unreadable(error: Exception, dataset: Any, filters: tuple[FilterInfo, ...], first: int, last: int) -> CorruptError:
+def unreadable_rows(
+    error: Exception, dataset: Any, filters: tuple[FilterInfo, ...], first: int, last: int
+) -> CorruptError:
     path = object_name(dataset)
     raise_lack(error)
     require_filters(filters, path)
@@ -386,7 +370,7 @@ def _read_written_chunks(
         try:
             capi.read(dataset, in_memory, h5s.create_simple((len(some),)), space, target.ctypes.data)
         except OSError as error:
-            raise _unreadable(error, dataset, info.filters, some[0], some[-1]) from error
+            raise unreadable_rows(error, dataset, info.filters, some[0], some[-1]) from error
         owned[low:high] = True
     return owned
 
@@ -396,230 +380,6 @@ def _reclaim_rows(in_memory: Any, image: Image, owned: Any) -> None:
     edges = np.flatnonzero(np.diff(owned.astype("i1"), prepend=0, append=0))
     for first, stop in edges.reshape(-1, 2).tolist():
         capi.reclaim(in_memory, h5s.create_simple((stop - first,)), image[first:stop].ctypes.data)
-
-
-class RowSink:
-    """A dataset that rows are written to, as long as it is open.
-
-    Whole chunks are filtered here, by several threads, and go to the file as they are. `write` may be ahead of the
-    file: `drain` catches up.
-    """
-
-    def __init__(self, dataset: Any, stored: StoredType, n_threads: int = 1) -> None:
-        creation = check_rows(dataset, stored)
-        self._stored = stored
-        self._filters = filters = describe_filters(creation)
-        self._dataset = dataset
-        self._n_threads = n_threads
-        self._waiting: deque[tuple[int, Held | None, Future[tuple[Data, int]]]] = deque()
-        self._packer = Packer(filters)
-        self._habit = Habit()
-        self._dtype = raw_dtype(replace(stored, padding="null") if stored.padding == "terminated" else stored)
-        direct = creation.get_layout() == h5d.CHUNKED and self._dtype is not None and self._packer.is_known
-        self._chunk_rows = creation.get_chunk()[0] if direct and not capi.skips_partial_chunks(creation) else 0
-        # Parts of chunks as well: the library is slower, and would write chunks of scale-offset that it cannot read.
-        self._packs = bool(self._chunk_rows) and not self._packer.is_empty
-        chunk_rows = creation.get_chunk()[0] if creation.get_layout() == h5d.CHUNKED else 0
-        self._pipeline = Pipeline(filters, chunk_rows * (self._dtype.itemsize if self._dtype is not None else 0))
-        # Of chunks that the library filters with what it may skip; 0 if there are none.
-        self._skipping_rows = chunk_rows if not self._packs and may_skip(filters) else 0
-
-    def write(self, start: int, image: Image, count: int) -> None:
-        """Take `count` elements in memory form, from row `start` on; the dataset is long enough."""
-        at = 0
-        while at < count:
-            step = min(self._chunk_rows - (start + at) % self._chunk_rows, count - at) if self._chunk_rows else count
-            part = image[at : at + step]
-            if step == self._chunk_rows:
-                self._send(start + at, part)
-            elif self._packs:
-                self._change(start + at, slice(0, step), part)
-            else:
-                self._write_by_library(start + at, part)
-            at += step
-
-    def write_at(self, rows: RowNumbers, image: Image) -> None:
-        """Put elements into these rows, which increase."""
-        if self._packs:
-            for _, begin, end in by_chunk(rows, self._chunk_rows):
-                self._change(int(rows[begin]), rows[begin:end] - rows[begin], image[begin:end])
-            return
-        edges = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]
-        for begin, end in itertools.pairwise(edges):
-            self.write(int(rows[begin]) if end > begin else 0, image[begin:end], end - begin)
-
-    def _send(self, start: int, image: Image) -> None:
-        """A whole chunk."""
-        if self._packer.is_empty:
-            self._dataset.write_direct_chunk((start,), self._as_stored(image))
-            return
-        if any(start == other for other, _, _ in self._waiting):
-            self.drain()
-        self._pack(start, self._as_stored(image), find_replaced(self._dataset, start))
-
-    def _as_stored(self, image: Image) -> Data:
-        """The bytes of a chunk before it is filtered."""
-        return np.ascontiguousarray(image).astype(self._dtype, copy=False).view(np.uint8)
-
-    def _pack(self, start: int, data: Data, held: Held | None) -> None:
-        """A chunk to be filtered, and what is in its place now."""
-        if self._packer.deflates_quickly and self._habit.is_due():  # in the order of the chunks, whatever threads do
-            packed, self._habit.runs = self._packer.pack_either(data)
-            self.drain()
-            write_chunk(self._dataset, self._chunk_rows, start, *packed, held)
-            return
-        n_threads = self._n_threads if len(data) >= SMALL else 1
-        self._waiting.append((start, held, begin(partial(self._packer.pack, data, self._habit.runs), n_threads)))
-        while len(self._waiting) > 2 * self._n_threads:
-            self._put(*self._waiting.popleft())
-
-    def drain(self) -> None:
-        """Put everything that was written into the file."""
-        while self._waiting:
-            self._put(*self._waiting.popleft())
-
-    def _put(self, start: int, held: Held | None, packed: Future[tuple[Data, int]]) -> None:
-        write_chunk(self._dataset, self._chunk_rows, start, *packed.result(), held)
-
-    def _change(self, start: int, places: slice | RowNumbers, image: Image) -> None:
-        """Some rows of a chunk, counted from `start`; the others stay."""
-        self.drain()
-        first = start // self._chunk_rows * self._chunk_rows
-        held = find_replaced(self._dataset, first)
-        n_rows = self._dataset.shape[0]
-        whole = self._loaded(first, n_rows, held, image.dtype)
-        whole[start - first :][places] = image
-        self._pack(first, self._as_stored(whole), held)
-        if n_rows < self._chunk_rows:
-            self.drain()  # the only chunk, which may have to be copied into another dataset: to be told at once
-
-    def cut(self, n_rows: int) -> None:
-        """Keep the first rows only."""
-        self.drain()
-        if self._skipping_rows:
-            self._cut_by_library(n_rows)
-            return
-        count = n_rows % self._chunk_rows if self._packs else 0
-        held = find_chunk(self._dataset, n_rows - count) if count else None
-        if held is None:
-            self._dataset.set_extent((n_rows,))
-            return
-        assert self._dtype is not None  # parts are packed here only if it is known
-        edge = self._loaded(n_rows - count, n_rows, held, self._dtype.newbyteorder("="))
-        cut_rows(self._dataset, self._chunk_rows, n_rows, *self._packer.pack(self._as_stored(edge)))
-
-    def _loaded(self, first: int, n_rows: int, held: Held | None, dtype: np.dtype[Any]) -> Image:
-        """The chunk that begins with row `first`, in memory form; behind the last row it holds the fill."""
-        whole = self._unwritten(dtype)
-        count = min(self._chunk_rows, n_rows - first)
-        if held is not None:
-            whole[:count] = self._unpacked(first, held)[:count]
-        return whole
-
-    def read(self, start: int, count: int, dtype: np.dtype[Any]) -> Image | None:
-        """Rows that are in the file, in memory form; None where the library is to read them."""
-        if not self._packs:
-            return None
-        self.drain()
-        known: dict[int, Held] = {}
-        self._dataset.chunk_iter(lambda info: known.update({info.chunk_offset[0]: Held(info.size, info.filter_mask)}))
-        begin = start // self._chunk_rows * self._chunk_rows
-        parts = [
-            self._unpacked(first, known[first]).astype(dtype, copy=False) if first in known else self._unwritten(dtype)
-            for first in range(begin, start + count, self._chunk_rows)
-        ]
-        return np.concatenate(parts)[start - begin :][:count] if parts else np.empty(0, dtype=dtype)
-
-    def _unwritten(self, dtype: np.dtype[Any]) -> Image:
-        """A chunk that holds nothing yet, in memory form."""
-        whole = np.zeros(self._chunk_rows, dtype=dtype)
-        if self._fill is not None:
-            whole[...] = np.frombuffer(self._fill, dtype=dtype)[0]
-        return whole
-
-    @cached_property
-    def _fill(self) -> bytes | None:
-        """What stands in rows that were not written."""
-        return _read_fill(creation_of(self._dataset), self._dataset.get_type(), self._stored)
-
-    def _unpacked(self, first: int, held: Held) -> Image:
-        """The elements of a chunk that is in the file."""
-        assert self._dtype is not None  # parts are packed here only if it is known
-        found = np.empty(self._chunk_rows, dtype=self._dtype)
-        try:
-            self._pipeline.check_size(held.size)
-            _, data = self._dataset.read_direct_chunk((first,))
-            self._pipeline.undo(data, held.mask, found.view(np.uint8))
-        except (*BROKEN, MemoryError) as error:  # a damaged chunk map may claim any size
-            last = first + self._chunk_rows - 1
-            raise _unreadable(error, self._dataset, self._filters, first, last) from error
-        return found
-
-    def _write_by_library(self, start: int, image: Image) -> None:
-        self.drain()
-        self._check_chunk(start)
-        if not self._skipping_rows:
-            self._store(start, image)
-            return
-        for number, begin_, end in by_chunk(np.arange(start, start + len(image)), self._skipping_rows):
-            with keeping_mask(self._dataset, number * self._skipping_rows):
-                self._store(start + begin_, image[begin_:end])
-
-    def _cut_by_library(self, n_rows: int) -> None:
-        """Keep the first rows only; the last of them go into a new chunk, since the library would keep its old mask."""
-        first = n_rows // self._skipping_rows * self._skipping_rows
-        if first == n_rows or not capi.chunk_size(self._dataset, first):
-            self._dataset.set_extent((n_rows,))
-            return
-        self._check_chunk(first + 1)
-        with reading(self._dataset, describe_dataset(self._dataset), first, n_rows - first) as rows:
-            remove_chunks(self._dataset, first, n_rows)
-            self._store(first, rows)
-
-    def _store(self, start: int, image: Image) -> None:
-        """Have the library write rows."""
-        image = np.ascontiguousarray(image)
-        file_space = self._dataset.get_space()
-        file_space.select_hyperslab((start,), (len(image),))
-        in_memory = h5s.create_simple((len(image),))
-        capi.write(self._dataset, self._memory_type, in_memory, file_space, image.ctypes.data)
-
-    @cached_property
-    def _memory_type(self) -> Any:
-        return memory_type(self._dataset.get_type(), self._stored, writing=True)
-
-    def _check_chunk(self, row: int) -> None:
-        """Refuse to write into a chunk that does not unpack to its length: the library would write behind its end."""
-        source = None if self._packer.is_empty else self._old_rows()
-        if source is not None and row % source.chunk_rows:
-            source.read(row // source.chunk_rows * source.chunk_rows, 1)
-
-    def _old_rows(self) -> ChunkSource | None:
-        """The rows that are there, as so many bytes each; None where their width in the file is not plain."""
-        if self._stored.kind in ("text", "binary", "sequence"):
-            width = HEAP_REFERENCE
-        elif self._stored.has_pointers:
-            return None
-        else:
-            width = self._dataset.get_type().get_size()
-        filters = describe_filters(creation_of(self._dataset))
-        return open_source(self._dataset, np.dtype((np.void, width)), filters)
-
-
-def write_rows(dataset: Any, stored: StoredType, start: int, image: Image, count: int) -> None:
-    """Write `count` elements in memory form from row `start` on; the dataset is long enough."""
-    if count:
-        sink = RowSink(dataset, stored)
-        sink.write(start, image, count)
-        sink.drain()
-
-
-def resize(dataset: Any, n_rows: int) -> None:
-    """Set the number of rows of a chunked dataset; CannotSkipFilter where it must be copied for that."""
-    if n_rows < dataset.shape[0] and dataset.get_create_plist().get_nfilters():
-        RowSink(dataset, describe_type(dataset.get_type())).cut(n_rows)
-    else:
-        dataset.set_extent((n_rows,))
 
 
 @contextmanager
@@ -638,8 +398,8 @@ def _scratch_file() -> Iterator[Any]:
 def is_touched(dataset: Any, written: list[tuple[int, int]]) -> bool:
     """Whether rows of a dataset may lie in these ranges of bytes of the file.
 
-    A chunk that was moved was written where it is now. Where it cannot be told (rows in the object's header, in other
-    files, behind a user block, or in chunks that are not there) they may.
+    A chunk that was moved was written where it is now. Where it is not known (rows in the object's header, in other
+    files, after a user block, or in chunks that are not there) they may.
     """
     creation = creation_of(dataset)
     if h5i.get_file_id(dataset).get_create_plist().get_userblock():
@@ -657,7 +417,7 @@ def is_touched(dataset: Any, written: list[tuple[int, int]]) -> bool:
     else:
         return True
     ranges = np.array(written, dtype=np.int64)
-    # The first chunk that ends behind the beginning of a range must begin behind its end.
+    # The first chunk that ends after the beginning of a range must begin after its end.
     next_ = np.searchsorted(stops, ranges[:, 0], "right")
     begin_of_next = np.append(starts, np.iinfo(np.int64).max)[next_]
     return bool((begin_of_next < ranges[:, 1]).any())
@@ -694,3 +454,117 @@ def object_name(node: Any) -> str:
     except BROKEN:
         return "?"
     return name.decode("utf-8", "replace") if name else "?"
+
+
+# -- two-dimensional datasets of bytes, which can grow both ways --
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+_BYTE = StoredType("integer", 1, precision=8)
+MOST_BLOCK_BYTES = 1 << 30
+
+
+def create_matrix(group: Any, name: str, shape: tuple[int, int], chunk: tuple[int, int], filters: str = "none") -> Any:
+    """A new dataset of bytes, all zero."""
+    creation = creation_list()
+    creation.set_chunk(tuple(max(1, n) for n in chunk))
+    set_filters(creation, filters, _BYTE)
+    space = h5s.create_simple(shape, (h5s.UNLIMITED, h5s.UNLIMITED))
+    return h5d.create(group, encode_name(name), h5t.STD_U8LE, space, dcpl=creation, lcpl=link_list(name))
+
+
+def matrix_shape(dataset: Any) -> tuple[int, int] | None:
+    """Rows and columns; None when the dataset is not a matrix of bytes."""
+    shape = dataset.shape
+    kind = dataset.get_type()
+    if len(shape) != 2 or kind.get_class() != h5t.INTEGER or kind.get_size() != 1 or kind.get_sign() != h5t.SGN_NONE:
+        return None
+    return int(shape[0]), int(shape[1])
+
+
+def read_matrix(dataset: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Bytes:
+    """The block of these rows and columns, each from the first up to but without the second."""
+    shape = (rows[1] - rows[0], columns[1] - columns[0])
+    if shape[0] * shape[1] > MOST_BLOCK_BYTES:
+        raise UnsupportedError(
+            f"a block of {shape[0]} times {shape[1]} bytes is more than can be read at once",
+            feature="blocks of an index that exceed what is read at once",
+        )
+    block: Bytes = np.empty(shape, dtype=np.uint8)
+    if block.size:
+        check_rows(dataset)
+        load_filters(describe_filters(dataset.get_create_plist()))
+        try:
+            capi.read(
+                dataset, h5t.NATIVE_UINT8, h5s.create_simple(shape), _selected(dataset, rows, columns), _at(block)
+            )
+        except OSError as error:
+            raise_lack(error)
+            raise CorruptError(f"bytes of an index cannot be read: {error}") from error
+    return block
+
+
+def write_matrix(dataset: Any, row: int, column: int, block: Bytes) -> None:
+    """Put a block at a place; the dataset is large enough."""
+    if block.size:
+        check_rows(dataset)
+        block = np.ascontiguousarray(block)
+        rows, columns = (row, row + block.shape[0]), (column, column + block.shape[1])
+        space = h5s.create_simple(block.shape)
+        capi.write(dataset, h5t.NATIVE_UINT8, space, _selected(dataset, rows, columns), _at(block))
+
+
+def write_lines(dataset: Any, rows: Sequence[int], column: int, block: Bytes, new: bool = False) -> None:
+    """Put the lines of a block into these rows; the dataset is large enough. `new`: nothing was written there before.
+
+    Whole chunks that are not there yet are packed here, which takes less time than the library does. They never skip
+    the filter: of chunks that do, HDF5 does not remember it as long as the dataset is open.
+    """
+    stripe = _stripe_to_pack(dataset, column, block.shape[1])
+    if not stripe and len(rows) and list(rows) == list(range(rows[0], rows[0] + len(rows))):
+        write_matrix(dataset, rows[0], column, block)
+        return
+    for row, line in zip(rows, block, strict=True):
+        place = (row, column)
+        if stripe and (new or dataset.get_chunk_info_by_coord(place).byte_offset is None):
+            whole = line if len(line) == stripe else np.concatenate((line, np.zeros(stripe - len(line), np.uint8)))
+            dataset.write_direct_chunk(place, _deflated(np.ascontiguousarray(whole)))
+        else:
+            write_matrix(dataset, row, column, line[None])
+
+
+def _stripe_to_pack(dataset: Any, column: int, width: int) -> int:
+    """Bytes of a chunk, if the chunks are parts of one line, deflated, and these bytes are all that one has; else 0."""
+    creation = dataset.get_create_plist()
+    filters = describe_filters(creation)
+    if creation.get_layout() != h5d.CHUNKED or [step.id for step in filters] != [DEFLATE]:
+        return 0
+    height, stripe = creation.get_chunk()
+    is_whole = column % stripe == 0 and (width == stripe or (width < stripe and column + width == dataset.shape[1]))
+    return int(stripe) if height == 1 and is_whole and not capi.skips_partial_chunks(creation) else 0
+
+
+def _deflated(line: Bytes) -> Any:
+    made = np.empty(len(line), dtype=np.uint8)
+    size = kernels.deflate_even(line, made)
+    return made[:size] if size else zlib.compress(line.data, 0)
+
+
+def resize_matrix(dataset: Any, shape: tuple[int, int]) -> bool:
+    """Set rows and columns; new bytes are zero. False when the dataset cannot have this shape, or not be changed."""
+    if may_skip(describe_filters(dataset.get_create_plist())):
+        return False  # the library might leave chunks that nobody can read (see `row_sink`)
+    try:
+        dataset.set_extent(shape)
+    except BROKEN:
+        return False
+    return True
+
+
+def _at(block: Bytes) -> int:
+    return int(block.ctypes.data)
+
+
+def _selected(dataset: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+    space = dataset.get_space()
+    space.select_hyperslab((rows[0], columns[0]), (rows[1] - rows[0], columns[1] - columns[0]))
+    return space

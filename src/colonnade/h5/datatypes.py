@@ -73,7 +73,7 @@ def _describe_unknown(type_id: Any, depth: int) -> StoredType:
 
 
 def _has_too_many_bits(type_id: Any) -> bool:
-    """Whether a number claims more bits than its bytes have: where HDF5 converts it, it writes behind its end."""
+    """Whether a number claims more bits than its bytes have: where HDF5 converts it, it writes after its end."""
     return bool(type_id.get_offset() + type_id.get_precision() > 8 * type_id.get_size())
 
 

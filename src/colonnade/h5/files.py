@@ -26,9 +26,9 @@ from colonnade.h5 import capi
 from colonnade.h5.callbacks import Callbacks
 from colonnade.h5.capi import HDF5_LOCK
 from colonnade.h5.chunks import know_journaled
-from colonnade.h5.damage import as_damage, lack_of, raise_lack
-from colonnade.h5.hazards import check_root
-from colonnade.h5.outside import LINKS, Links, know_links
+from colonnade.h5.damage import lack_of, raise_lack, to_corrupt_error
+from colonnade.h5.outside import LINKS, Links, remember_link_policy
+from colonnade.h5.vetting import vet_root
 from colonnade.h5.watched import Watch, watched
 from colonnade.pager.disk import Disk
 from colonnade.pager.interrupts import hold_signals, pause, release_signals, shielded
@@ -450,7 +450,7 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
         if mode in ("r+", "w") and target.file.mode == "r":
             raise ConflictError(f"{target.file.filename} was opened read-only by h5py; open it with mode 'r+'")
         _check_h5py(target.file)
-        know_links(target.id, care.links)
+        remember_link_policy(target.id, care.links)
         return FileHandle(target, str(target.file.filename), owned=False)
     if isinstance(target, str) and "://" in target:
         return _open_url(target, mode, care)
@@ -476,7 +476,7 @@ def _lost_by(journaled: JournaledFile | None, error: Exception | None) -> BaseEx
         return journaled.latch.take()
     if isinstance(error, (MemoryError, RecursionError)):
         journaled.latch.keep(error)  # it may come from a read of HDF5 that failed before its first line
-    is_meant = error is not None and as_damage(error, "") is error  # an error of ours, or of the program
+    is_meant = error is not None and to_corrupt_error(error, "") is error  # an error of ours, or of the program
     is_lost = journaled.latch.failure is not None or not journaled.latch.is_sound()
     return journaled.latch.take() if is_lost or not is_meant else None
 
@@ -547,7 +547,7 @@ def _open_stream(stream: Any, mode: Mode, care: Care, name: str | None = None) -
         h5 = h5py.File(stream, mode, libver=_BOUNDS, rdcc_nslots=_CACHE_SLOTS)
     except OSError as error:
         raise _explain(error, shown, stream_size(stream)) from error
-    know_links(h5.id, care.links)
+    remember_link_policy(h5.id, care.links)
     return FileHandle(h5, shown, owned=True)
 
 
@@ -596,7 +596,7 @@ def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
         while True:
             _wait_for_commit(path, care)
             stamp = read_stamp(path)
-            _let_go(path, stamp)
+            _close_stale_handles(path, stamp)
             try:
                 h5 = _open_already(path) or _open_h5_to_read(path, care)
             except (OSError, FormatError) as error:
@@ -606,7 +606,7 @@ def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
                     raise
             else:
                 if not journal_path(path).exists() and read_stamp(path) == stamp:
-                    know_links(h5.id, care.links)
+                    remember_link_policy(h5.id, care.links)
                     return h5, stamp
                 h5.close()  # also that of other readers: they open it again when they need it
                 if time.monotonic() >= deadline:
@@ -614,7 +614,7 @@ def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
             wish.disturbed()
 
 
-def _let_go(path: Path, stamp: list[int]) -> None:
+def _close_stale_handles(path: Path, stamp: list[int]) -> None:
     """Close this process's other handles of older states; they open again when they are needed.
 
     HDF5 keeps one memory of a file for all its handles in a process: all must go for it to look again.
@@ -625,7 +625,7 @@ def _let_go(path: Path, stamp: list[int]) -> None:
 
 
 def _open_already(path: Path) -> h5py.File | None:
-    """The HDF5 handle that another reader of this process has, after `_let_go`: all readers of one state share one.
+    """The HDF5 handle that another reader of this process has: all readers of one state share one.
 
     HDF5 2.0 reads freed memory in H5Dget_create_plist of a variable-length dataset that was first opened by
     way of another handle of the file, which is closed by now: the datatype of the fill value still points to it.
@@ -657,7 +657,7 @@ def _check_no_other_writes(path: Path) -> None:
         DISK.close(descriptor)
 
 
-def settle(path: Path, care: Care | None = None) -> None:
+def finish_commit(path: Path, care: Care | None = None) -> None:
     """To be called before a file is read without HDF5: afterwards it stands between two commits."""
     _wait_for_commit(path, care or Care())
 
@@ -749,7 +749,7 @@ def _open_journaled(path: Path, care: Care, lock: WriterLock | None) -> tuple[Jo
         journaled.close()
         if isinstance(error, OSError) and not isinstance(error, ConflictError):
             raise _explain(error, str(path), path.stat().st_size) from error
-        told = as_damage(error, str(path)) if isinstance(error, Exception) else error
+        told = to_corrupt_error(error, str(path)) if isinstance(error, Exception) else error
         if told is not error:
             raise told from error
         raise
@@ -776,10 +776,10 @@ def _access_list(stream: JournaledFile, reads_only: bool = False) -> Any:
 
 
 def _open_through(stream: JournaledFile, name: str, flags: int, links: Links) -> h5py.File:
-    check_root(stream.read_at)
+    vet_root(stream)
     file_id = h5f.open(os.fsencode(name), flags, fapl=_access_list(stream, flags == h5f.ACC_RDONLY))
     know_journaled(file_id, stream)
-    know_links(file_id, links)
+    remember_link_policy(file_id, links)
     return h5py.File(file_id)
 
 
@@ -828,7 +828,7 @@ def _write_aside(
     """A whole file, made like the source (also its user block and its permissions), by `fill`."""
     import shutil
 
-    from colonnade.h5.copying import creation_like
+    from colonnade.h5.filters import creation_like
 
     journaled = JournaledFile(aside, DISK, care.durability, create=True, library=HDF5_LOCK)
     try:

@@ -5,14 +5,16 @@ Filters that may make a chunk larger are marked optional, because HDF5 fails the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from h5py import h5p, h5z
+from h5py import h5g, h5p, h5z
 
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.filters.names import BUILT_IN, NAMES, PLUGINS, parse_filters
 from colonnade.model import FilterInfo, StoredType
 
+NEVER_SKIPPED = (1, 2, 3, 5)  # filters that the library applies to every chunk: deflate, shuffle, fletcher32, n-bit
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
 
 
@@ -155,4 +157,19 @@ def creation_list() -> Any:
     """An empty dataset creation property list that records no times, so that equal input gives equal bytes."""
     creation = h5p.create(h5p.DATASET_CREATE)
     creation.set_obj_track_times(False)
+    return creation
+
+
+def may_skip(filters: Sequence[FilterInfo]) -> bool:
+    """Whether the library may store chunks without one of these filters."""
+    return any(step.id not in NEVER_SKIPPED for step in filters)
+
+
+def creation_like(source: Any) -> Any:
+    """The creation properties of a new file that is to hold what the source file holds."""
+    creation = source.get_create_plist()
+    root = h5g.open(source, b"/").get_create_plist()
+    creation.set_link_creation_order(root.get_link_creation_order())
+    creation.set_attr_creation_order(root.get_attr_creation_order())
+    creation.set_attr_phase_change(*root.get_attr_phase_change())
     return creation

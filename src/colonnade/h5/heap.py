@@ -1,29 +1,40 @@
-"""Variable-length strings and bytes, read past the HDF5 library.
+"""Elements of variable length: vetted before libhdf5 follows their references, and read without it.
 
 An element in a chunk is a length, the address of a collection of the global heap, and the number of an object in it.
-Collections are small and lie close together: those that some rows lead to are read in spans, each walked once.
-What is not as it should be is left to the library, which says what is wrong.
+libhdf5 allocates and clears as many bytes as an element claims before it looks whether they are there. The global heap
+has no filters: an element that claims more bytes than its file has is damaged.
+
+Reading without libhdf5: collections are small and lie close together, so those that some rows refer to are read in
+spans, each walked once. What is not as it should be is left to libhdf5, which reports what is wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from h5py import h5i
+from h5py import h5d, h5i
 
 from colonnade import kernels
-from colonnade.errors import UnsupportedError
+from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.codecs import Bytes
-from colonnade.h5.attributes import BROKEN
-from colonnade.h5.chunks import ChunkSource, RowNumbers, new_array, open_source
-from colonnade.h5.collections import REFERENCE
-from colonnade.h5.headers import FARTHEST
-from colonnade.h5.lengths import AS_BYTES, References, check_lengths, has_lengths
+from colonnade.format.global_heap import REFERENCE_DTYPE, stored_size
+from colonnade.format.headers import LAYOUT
+from colonnade.format.layout import decode_storage
+from colonnade.format.source import Fields
+from colonnade.h5.chunks import ChunkSource, RowNumbers, new_array, open_run, open_source
+from colonnade.h5.damage import BROKEN
+from colonnade.h5.vetting import FARTHEST, SMALL_CLAIM, address_of, creation_of, vet_elements, vetted_file
 from colonnade.model import FilterInfo, StoredType
 
+AS_BYTES = np.dtype((np.void, REFERENCE_DTYPE.itemsize))
+References = np.ndarray[Any, np.dtype[Any]]
+FLETCHER32 = 3
+SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
 Offsets = np.ndarray[Any, np.dtype[np.int32]]
 _GAP = 1 << 16  # bytes between collections that are read in one go
 _TOGETHER = 64  # collections that are followed at a time; most have 64 KiB
@@ -33,6 +44,113 @@ _MOST_SLOTS = 1 << 26  # objects of collections, counted by their highest index
 _FEW_SLOTS = 1 << 20  # that are nothing to speak of; of more, there must be bytes enough for an eighth of them
 _HEAD = 16
 _INT64, _INT32, _BYTE = np.dtype("i8"), np.dtype("i4"), np.dtype("u1")
+
+
+# -- vetting --
+
+
+def has_lengths(dataset: Any, stored: StoredType) -> bool:
+    """Whether the elements are references to the global heap, as they are known here."""
+    return stored.kind in ("text", "binary", "sequence") and has_references_to_heap(dataset, stored)
+
+
+def has_references_to_heap(dataset: Any, stored: StoredType) -> bool:
+    """Whether the elements hold references to the global heap anywhere, as they are known here."""
+    return stored.has_pointers and bool(h5i.get_file_id(dataset).get_create_plist().get_sizes() == (8, 8))
+
+
+def check_lengths(references: References, stored: StoredType, file_bytes: int, path: str) -> None:
+    """Refuse elements of which one claims more bytes than the file has."""
+    item = stored.item.size if stored.kind == "sequence" else 1
+    longest = int(references.view(REFERENCE_DTYPE)["length"].max(initial=0)) * item
+    if longest > max(file_bytes, SMALL_CLAIM):
+        raise CorruptError(f"{path}: an element claims {longest:,} bytes, more than the file has", path=path)
+
+
+def vet_rows(dataset: Any, stored: StoredType, filters: Sequence[FilterInfo], rows: range) -> bool:
+    """Refuse rows of a one-dimensional dataset that libhdf5 may not read; returns whether they could be vetted.
+
+    Elements of variable length must claim no more bytes than the file has, and lead to collections that end. Filtered
+    chunks are unpacked whatever they hold: libhdf5, or the filter, may crash on a damaged one.
+    """
+    if stored.has_pointers:
+        return _check_references(dataset, stored, filters, rows)
+    if stored.size and filters:
+        source = open_source(dataset, np.dtype((np.void, stored.size)), filters)
+        if source is not None:
+            source.read(rows.start, len(rows))
+    return True
+
+
+def _check_references(dataset: Any, stored: StoredType, filters: Sequence[FilterInfo], rows: range) -> bool:
+    if not has_references_to_heap(dataset, stored):
+        return False
+    if creation_of(dataset).get_layout() == h5d.COMPACT:
+        return _check_compact(dataset, stored)
+    source = open_source(dataset, np.dtype((np.void, stored_size(stored))), filters)
+    if source is None:
+        return False
+    start = rows.start
+    while start < rows.stop:  # chunk by chunk: one that was never written hides no other
+        stop = min(rows.stop, (start // source.chunk_rows + 1) * source.chunk_rows)
+        vet_stored_rows(dataset, stored, source.read(start, stop - start), source.path)
+        start = stop
+    return True
+
+
+def vet_stored_rows(dataset: Any, stored: StoredType, image: Any, path: str) -> None:
+    """Refuse elements as they lie in the file; None are those that were never written."""
+    if image is None:
+        return
+    if stored.kind in ("text", "binary", "sequence"):
+        check_lengths(image, stored, h5i.get_file_id(dataset).get_filesize(), path)
+    vet_elements(dataset, stored, np.ascontiguousarray(image).view("u1").data)
+
+
+def _check_compact(dataset: Any, stored: StoredType) -> bool:
+    """Vet elements that are kept in the header of their dataset."""
+    file = vetted_file(dataset)
+    if file is None:
+        return False
+    for message in file.messages(address_of(dataset)):
+        if message.type == LAYOUT:
+            with suppress(CorruptError):
+                elements = decode_storage(Fields(message.data, "layout message")).elements
+                vet_elements(dataset, stored, elements)
+    return True
+
+
+def vet_run(dataset: Any, stored: StoredType) -> bool:
+    """Vet all elements of a dataset of any rank that is not chunked; returns whether they could be vetted."""
+    creation = creation_of(dataset)
+    if not has_references_to_heap(dataset, stored):
+        return not stored.has_pointers
+    if creation.get_layout() == h5d.COMPACT:
+        return _check_compact(dataset, stored)
+    if creation.get_layout() != h5d.CONTIGUOUS or creation.get_external_count():
+        return False
+    size = stored_size(stored)
+    source, count = open_run(dataset, np.dtype((np.void, size))), prod(dataset.shape)
+    if source is None or count * size > h5i.get_file_id(dataset).get_filesize():
+        return True  # never written, or not there: libhdf5 reports which
+    for start in range(0, count, source.chunk_rows):
+        vet_stored_rows(dataset, stored, source.read(start, min(source.chunk_rows, count - start)), source.path)
+    return True
+
+
+def vet_chunk_sizes(dataset: Any, filters: Sequence[FilterInfo], path: str) -> None:
+    """Refuse a dataset of which a chunk is shorter than its checksum: the library would read before its beginning.
+
+    A damaged B-tree may hide the chunk from whoever asks for it by its place.
+    """
+    if FLETCHER32 in (one.id for one in filters):
+        sizes: list[int] = []
+        dataset.chunk_iter(lambda info: sizes.append(info.size))
+        if min(sizes, default=SHORTEST_CHECKED) < SHORTEST_CHECKED:
+            raise CorruptError(f"{path}: a chunk has {min(sizes)} bytes", path=path)
+
+
+# -- reading without libhdf5 --
 
 
 class Strings(NamedTuple):
@@ -62,9 +180,9 @@ class HeapSource:
     def _follow(self, image: Any) -> Strings | None:
         if image is None:
             return None
-        self._check_lengths(image.view(REFERENCE))
+        self._check_lengths(image.view(REFERENCE_DTYPE))
         try:
-            parts = [self._resolve(image[begin:end]) for begin, end in _parts(image.view(REFERENCE))]
+            parts = [self._resolve(image[begin:end]) for begin, end in _parts(image.view(REFERENCE_DTYPE))]
             return parts[0] if len(parts) == 1 else _joined(parts)
         except BROKEN:
             return None
@@ -83,7 +201,7 @@ class HeapSource:
 
     def _resolve(self, image: Any) -> Strings:
         """The bytes that these references lead to."""
-        references = image.view(REFERENCE)
+        references = image.view(REFERENCE_DTYPE)
         heap = self._collect(np.unique(references["address"][references["length"] > 0]))
         offsets = new_array(len(references) + 1, _INT32)
         kernels.heap_offsets(*heap, image, 1, self._is_text, offsets)
@@ -94,7 +212,7 @@ class HeapSource:
     def _collect(self, addresses: Any) -> tuple[Bytes, Any, Any, Any, Any]:
         """The collections at these addresses: their bytes, and where their objects lie in them."""
         if len(addresses) and int(addresses[-1]) > FARTHEST:
-            raise ValueError("a reference leads far behind the end of the file")
+            raise ValueError("a reference leads far after the end of the file")
         heap, places = self._load(addresses.astype(np.int64))
         slots = np.empty(len(addresses), dtype=np.int64)
         kernels.heap_slots(heap, places, slots)
@@ -122,7 +240,7 @@ class HeapSource:
         return heap, addresses - begins[span] + (ends - lengths)[span]
 
     def _size(self, address: int) -> int:
-        """Bytes of the collection at an address, as its head says."""
+        """Bytes of the collection at an address, from its head."""
         head = new_array(_HEAD, _BYTE)
         self._source.load(address, head)
         size = int.from_bytes(head[8:].tobytes(), "little")
@@ -147,7 +265,7 @@ def _parts(references: Any) -> list[tuple[int, int]]:
 
 
 def _joined(parts: list[Strings]) -> Strings:
-    """The rows of several parts, one behind the other."""
+    """The rows of several parts, one after the other."""
     before = np.cumsum([0, *(int(part.offsets[-1]) for part in parts)])
     moved = [part.offsets[1:] + int(start) for part, start in zip(parts, before[:-1], strict=True)]
     offsets: Offsets = np.concatenate([np.zeros(1, _INT32), *moved]).astype(_INT32, copy=False)

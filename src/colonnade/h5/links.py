@@ -12,16 +12,15 @@ from collections.abc import Callable, Container, Iterator
 from functools import lru_cache
 from typing import Any, Literal
 
-from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5t
+from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5s, h5t
 
 from colonnade.dataclass import dataclass
-from colonnade.errors import CorruptError, DataError, UnsupportedError
-from colonnade.h5.attributes import BROKEN, copy_attributes, decode_texts
-from colonnade.h5.creation import creation_of
-from colonnade.h5.damage import raise_lack
-from colonnade.h5.hazards import check_header, check_links, check_object
-from colonnade.h5.headers import address_in, address_of
-from colonnade.h5.outside import REFUSED, access_of, know_links, links_of
+from colonnade.errors import CorruptError, DataError, UnsupportedError, UsageError
+from colonnade.h5.attributes import copy_attributes, decode_texts
+from colonnade.h5.damage import BROKEN, raise_lack
+from colonnade.h5.filters import creation_list
+from colonnade.h5.outside import REFUSED, access_of, links_of, remember_link_policy
+from colonnade.h5.vetting import address_in, address_of, creation_of, vet_links, vet_map, vet_object
 
 Group = h5g.GroupID
 Dataset = h5d.DatasetID
@@ -79,16 +78,16 @@ def names_in_order(group: Any) -> list[bytes]:
     if not group.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED:
         return _listed(group)
     numbered: list[tuple[int, bytes]] = []
-    check_links(group)
+    vet_links(group)
     group.links.iterate(lambda name, link: numbered.append((link.corder, name)), order=h5.ITER_NATIVE, info=True)
     return [name for _, name in sorted(numbered)]
 
 
 def _listed(group: Any) -> list[bytes]:
     """The names of all links, sorted here: asked for an order, HDF5 1.14 frees what it never allocated where the links
-    of a large group are damaged, and the process dies."""
+    of a large group are damaged, and the process crashes."""
     names: list[bytes] = []
-    check_links(group)
+    vet_links(group)
     group.links.iterate(names.append, order=h5.ITER_NATIVE)
     return sorted(names)
 
@@ -117,7 +116,7 @@ def _child(group: Any, name: bytes) -> Child:
 def hard_address(group: Any, name: str) -> int | None:
     """Where the object header is that a hard link leads to, whether HDF5 can open it or not; None for other links."""
     try:
-        check_links(group)
+        vet_links(group)
         link = group.links.get_info(encode_name(name))
     except BROKEN:
         return None
@@ -127,7 +126,7 @@ def hard_address(group: Any, name: str) -> int | None:
 def hard_kind(group: Any, name: str) -> NodeKind | None:
     """What the link of this name leads to; None when there is none. Soft and external links are not followed."""
     try:
-        check_links(group)
+        vet_links(group)
         if not group.links.exists(encode_name(name)):
             return None
     except BROKEN:
@@ -139,10 +138,10 @@ def open_child(group: Any, name: str) -> tuple[Child, Any | None]:
     """One link of a group, which is there, and the dataset that it leads to, if it is a hard link to one."""
     key = encode_name(name)
     try:
-        check_links(group)
+        vet_links(group)
         link = group.links.get_info(key)
         if link.type == h5l.TYPE_HARD:
-            check_header(group, int(link.u))
+            vet_map(group, int(link.u))
             node = h5o.open(group, key)
             if isinstance(node, h5d.DatasetID):
                 return Child(name, "dataset", int(link.u)), node
@@ -158,7 +157,7 @@ def open_dataset(group: Any, name: str) -> Any | None:
 
 
 def open_chunked(group: Any, name: str, in_place: bool) -> Any | None:
-    """The dataset child of this name, which is stored in chunks by its description: to open it is safe (see `hazards`).
+    """The dataset child of this name, which is stored in chunks by its description: opening it is safe (see `vetting`).
 
     in_place: rows of chunks without filters are read and written in place. HDF5's chunk cache moves whole chunks: an
     append would rewrite the rows that are there.
@@ -185,8 +184,8 @@ def _open(group: Any, path: str) -> Any | None:
     except BROKEN:
         if REFUSED:
             raise UnsupportedError(
-                f"{path} lies behind a link to {REFUSED[-1]!r}, which is not followed: by default links lead only to "
-                "files in the folder of the file, and only in mode 'r'; if you trust the file, open it with "
+                f"{path} is reached through a link to {REFUSED[-1]!r}, which is not followed: by default links lead "
+                "only to files in the folder of the file, and only in mode 'r'; if you trust the file, open it with "
                 "links='any' (on the command line: --links any)",
                 feature="external link",
                 path=path,
@@ -194,18 +193,18 @@ def _open(group: Any, path: str) -> Any | None:
             ) from None
         return None
     if links_of(group) != links_of(node):
-        know_links(node, links_of(group))
+        remember_link_policy(node, links_of(group))
     return node
 
 
 def _check_path(group: Any, path: str) -> None:
-    """Refuse, with an OSError, what the library would not come back from, on every group of the path."""
+    """Vet every group of the path, and the object at its end."""
     above, slash, name = path.rstrip("/").rpartition("/")
     parent = _open(group, above or "/") if slash else group
     if isinstance(parent, h5g.GroupID | h5f.FileID):
-        check_links(parent)
+        vet_links(parent)
         if name:
-            check_object(parent, encode_name(name))
+            vet_object(parent, encode_name(name))
 
 
 def open_group(group: Any, path: str) -> Any | None:
@@ -216,7 +215,7 @@ def open_group(group: Any, path: str) -> Any | None:
 
 def exists(group: Any, name: str) -> bool:
     """Whether the group has a link of this name, wherever it leads."""
-    check_links(group)
+    vet_links(group)
     return bool(group.links.exists(encode_name(name), lapl=access_of(group)))
 
 
@@ -266,7 +265,7 @@ def holds_large_attributes(group: Any) -> bool:
 
 
 def with_large_attributes(group: Any, path: str) -> Any:
-    """A group in the place of this one whose attributes may exceed 64 KiB, with all that it holds.
+    """Replace this group by one whose attributes may exceed 64 KiB, with all that it holds.
 
     Objects keep their addresses, so that references to them hold. The root cannot be replaced: a DataError.
     """
@@ -352,3 +351,22 @@ def walk_groups(
 
 def join_path(path: str, name: str) -> str:
     return f"{path.rstrip('/')}/{name}"
+
+
+def make_placeholder(root: Any, path: str) -> int:
+    """A dataset without values at a path, groups on the way made; the address of its object header."""
+    parts = [part for part in path.split("/") if part]
+    if not parts:
+        raise UsageError(f"{path!r} names no dataset", name=path)
+    group = root
+    for part in parts[:-1]:
+        if not exists(group, part):
+            create_group(group, part)
+        inner = open_group(group, part)
+        if inner is None:
+            raise UsageError(f"{path}: {part!r} is there and is not a group", name=path)
+        group = inner
+    if exists(group, parts[-1]):
+        raise UsageError(f"{path} is there already", name=path)
+    made = h5d.create(group, encode_name(parts[-1]), h5t.STD_I8LE, h5s.create(h5s.SCALAR), dcpl=creation_list())
+    return int(h5o.get_info(made).addr)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import h5py
 import numpy as np
@@ -18,28 +18,29 @@ from h5py import h5d, h5i, h5s
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, CorruptError, FormatError, UnsupportedError, UsageError
+from colonnade.filters.codecs import LeftToLibrary
 from colonnade.filters.undo import Pipeline
-from colonnade.h5.attributes import BROKEN
-from colonnade.h5.boxes import read_box
-from colonnade.h5.creation import check_fill, creation_of
-from colonnade.h5.damage import raise_lack
+from colonnade.format.global_heap import stored_size
+from colonnade.h5 import capi
+from colonnade.h5.damage import BROKEN, raise_lack
 from colonnade.h5.datasets import claims_too_much
 from colonnade.h5.datatypes import can_be_converted, describe_type
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
-from colonnade.h5.guarded import guarded
-from colonnade.h5.hazards import check_object
-from colonnade.h5.lengths import check_run_claimed
+from colonnade.h5.heap import has_references_to_heap, vet_chunk_sizes, vet_run, vet_stored_rows
 from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
+from colonnade.h5.raw_bytes import RawBytes, raw_bytes
+from colonnade.h5.vetting import FARTHEST, creation_of, guarded, vet_fill, vet_object
 from colonnade.model import FilterInfo
+from colonnade.stored_dtypes import raw_dtype
 
-TEXT_BYTES = 64  # that a text takes in memory, at least
+TEXT_BYTES = 64  # that a string takes in memory, at least
 Array = np.ndarray[Any, np.dtype[Any]]
 NodeKind = Literal["group", "dataset"]
-LARGEST_SMALL_ATTRIBUTE = 4000  # texts of variable length that fit into an object header, 16 bytes each
+LARGEST_SMALL_ATTRIBUTE = 4000  # strings of variable length that fit into an object header, 16 bytes each
 
 
-MOST_CHUNKS, FEWEST_STORED = 200_000, 16  # chunks that are looked for, where not one in so many is stored
+MOST_CHUNKS, FEWEST_STORED = 200_000, 16  # chunks that are looked for, if fewer than 1 in 16 is stored
 
 
 def kind_of(node: Any) -> NodeKind:
@@ -55,7 +56,7 @@ def path_of(node: Any) -> str:
     """Where in its file an object is, for messages."""
     try:
         name = node.name
-        return decode_name(name) if isinstance(name, bytes) else str(name)  # bytes where it is no UTF-8
+        return decode_name(name) if isinstance(name, bytes) else str(name)  # bytes where it is not UTF-8
     except BROKEN:
         return "?"
 
@@ -81,7 +82,7 @@ def find_member(group: Any, name: str) -> Any | None:
     key = name.encode("utf-8", "surrogateescape")
     try:
         if kind == "dataset":
-            check_object(group.id, key)
+            vet_object(group.id, key)
             _check_heap(h5d.open(group.id, key))  # h5py asks for the properties of a dataset as it opens it
         return group[key]
     except (UnsupportedError, *BROKEN):
@@ -90,7 +91,7 @@ def find_member(group: Any, name: str) -> Any | None:
 
 def _check_heap(dataset: Any) -> None:
     """Of elements of variable length: the library must be able to read the fill."""
-    check_fill(dataset)
+    vet_fill(dataset)
 
 
 def object_at(opened: Any) -> Any:
@@ -105,7 +106,7 @@ def place_of(node: Any) -> int | None:
 
 @contextmanager
 def _header_of(dataset: Any) -> Iterator[None]:
-    """What h5py says of a header that makes no sense, as a CorruptError."""
+    """Errors of h5py about a header that makes no sense come out as CorruptError."""
     try:
         yield
     except BROKEN as error:
@@ -159,7 +160,7 @@ def dtype_of(dataset: Any) -> np.dtype[Any]:
 
 
 def _overlaps(dtype: np.dtype[Any]) -> bool:
-    """Whether fields lie over each other: h5py widens strange floats where they are, and the library dies of it."""
+    """Whether fields overlap: h5py widens unusual floats in place, and libhdf5 crashes on that."""
     if dtype.subdtype is not None:
         return _overlaps(dtype.subdtype[0])
     fields = sorted(((field[1], field[0]) for field in (dtype.fields or {}).values()), key=lambda field: field[0])
@@ -171,19 +172,19 @@ def _overlaps(dtype: np.dtype[Any]) -> bool:
 
 
 def is_text(dataset: Any) -> bool:
-    """Whether the elements are texts of variable length."""
+    """Whether the elements are strings of variable length."""
     found = h5py.check_string_dtype(dtype_of(dataset))
     return found is not None and found.length is None
 
 
 def read_array(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
-    """The elements, or a box of them, as an array; texts of variable length as `str`, also in compounds."""
+    """The elements, or a box of them, as an array; strings of variable length as `str`, also in compounds."""
     check_readable(dataset, prod(len(one) for one in _box(dataset, part)))
     return read_checked(dataset, part)
 
 
 def check_readable(dataset: Any, count: int) -> None:
-    """Refuse a dataset whose elements are not to be read, or that claims to hold so many without storing them."""
+    """Refuse a dataset whose elements are not to be read, or that claims `count` of them without storing them."""
     dtype = dtype_of(dataset)
     if is_null(dataset):
         raise FormatError(f"{path_of(dataset)} holds nothing, not even an element", path=path_of(dataset))
@@ -192,7 +193,7 @@ def check_readable(dataset: Any, count: int) -> None:
         _check_heap(dataset.id)
         if creation_of(dataset.id).get_layout() != h5d.CHUNKED:
             check_rows(dataset.id)
-            check_run_claimed(dataset.id, describe_type(dataset.id.get_type()))
+            vet_run(dataset.id, describe_type(dataset.id.get_type()))
         stored, filters = _stored_bytes(dataset.id), describe_filters(creation_of(dataset.id))
         if dataset.chunks and stored:  # of a chunk that is stored, the library makes all
             claimed = max(claimed, prod(dataset.chunks) * max(dtype.itemsize, 1))
@@ -235,7 +236,7 @@ def read_checked(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
 
 
 def _read_by_library(dataset: Any, part: tuple[slice, ...], filters: Sequence[FilterInfo]) -> Array:
-    """A part as h5py reads it; elements of variable length behind filters that we do not know from a guarded file."""
+    """A part as h5py reads it; elements of variable length with unknown filters come from a guarded file."""
     if not dtype_of(dataset).hasobject or Pipeline(filters, 1).is_known:
         return np.asarray(dataset[part])
     with guarded(dataset.id) as twin:
@@ -266,7 +267,7 @@ def _is_plain(box: list[range]) -> bool:
 
 
 def boxes(dataset: Any, most_bytes: int) -> Iterator[tuple[slice, ...]]:
-    """The dataset in boxes that hold so many bytes at most (or one chunk, where that is more), in order."""
+    """The dataset in boxes of at most `most_bytes` bytes (or one chunk, where that is more), in order."""
     shape, dtype = shape_of(dataset), dtype_of(dataset)
     with _header_of(dataset):
         chunk = dataset.chunks
@@ -299,7 +300,7 @@ def _holds_texts(dtype: np.dtype[Any]) -> bool:
 
 
 def read_as(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What elements of this dtype of h5py are read as: objects where texts stand, also in a compound."""
+    """What elements of this dtype of h5py are read as: objects where strings stand, also in a compound."""
     if dtype.names is None:
         return np.dtype(object) if _holds_texts(dtype) else dtype
     if not any(_holds_texts(dtype[name]) for name in dtype.names):
@@ -308,14 +309,14 @@ def read_as(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def decode_texts(read: Array, path: str) -> Array:
-    """Bytes as `str`, in an array of objects; what is no UTF-8 is a CorruptError."""
-    texts = np.empty(read.shape, dtype=object)
+    """Bytes as `str`, in an array of objects; what is not UTF-8 is a CorruptError."""
+    strings = np.empty(read.shape, dtype=object)
     try:
         flat = [one.decode("utf-8") if isinstance(one, bytes) else str(one) for one in read.reshape(-1).tolist()]
     except UnicodeDecodeError as error:
         raise CorruptError(f"{path} holds bytes that are not UTF-8 text: {error}", path=path) from error
-    texts.reshape(-1)[:] = flat
-    return texts
+    strings.reshape(-1)[:] = flat
+    return strings
 
 
 # -- writing --
@@ -339,7 +340,7 @@ def make_group(parent: Any, name: str, attributes: Mapping[str, object]) -> Any:
 
 
 def write_attributes(node: Any, attributes: Mapping[str, object]) -> None:
-    """Attributes as anndata writes them: texts of variable length, flags as the boolean enum, integers as int64."""
+    """Attributes as anndata writes them: strings of variable length, flags as the boolean enum, integers as int64."""
     for name, value in attributes.items():
         if isinstance(value, list) and value:
             node.attrs[name] = np.array(value, dtype=h5py.string_dtype())
@@ -392,6 +393,11 @@ def is_dataset(value: object) -> bool:
     return isinstance(value, h5py.Dataset)
 
 
+def is_group(value: object) -> bool:
+    """Whether this is a group of h5py."""
+    return isinstance(value, h5py.Group)
+
+
 def streamed(dataset: Any, most_bytes: int = 8 << 20) -> StreamedArray:
     """A dataset of numbers that is read a few MiB at a time."""
     check_readable(dataset, prod(shape_of(dataset)))
@@ -410,7 +416,7 @@ def make_array(
     growable: bool = False,
     options: ArrayOptions = ArrayOptions(),  # noqa: B008 - it is frozen
 ) -> Any:
-    """A new dataset of these elements; `object` arrays are texts, of variable length."""
+    """A new dataset of these elements; `object` arrays are strings of variable length."""
     chosen = options.of(data.shape)
     if growable:
         chosen["maxshape"] = (None,) * data.ndim
@@ -423,7 +429,7 @@ def make_array(
 
 
 def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype by which h5py writes: texts of variable length for objects, also in compounds."""
+    """The dtype by which h5py writes: strings of variable length for objects, also in compounds."""
     if dtype.names is not None:
         return np.dtype([(name, stored_dtype(dtype[name])) for name in dtype.names])
     if dtype.kind == "O":
@@ -455,3 +461,112 @@ def replace_members(group: Any, aside: str) -> None:
     unlink(group.id, aside)
     for name in list(group.attrs):
         del group.attrs[name]
+
+
+# -- boxes of chunked arrays, unpacked here --
+
+Box = Sequence[range]
+MOST_ASKED = 4096  # chunks that are asked for one by one, without knowing how many there are
+_BYTE = np.dtype(np.uint8)
+
+
+def read_box(dataset: Any, dtype: np.dtype[Any], filters: Sequence[FilterInfo], box: Box, path: str) -> Array | None:
+    """A box (ranges without steps) of a dataset whose chunks have filters; None when the library is to read it.
+
+    A chunk that does not unpack to what it must hold, or whose elements claim more than the file has, is a
+    CorruptError, in both cases.
+    """
+    creation, stored = creation_of(dataset), describe_type(dataset.get_type())
+    is_claiming = has_references_to_heap(dataset, stored)
+    if not (filters or is_claiming) or creation.get_layout() != h5d.CHUNKED or capi.skips_partial_chunks(creation):
+        return None
+    shape, chunk = tuple(dataset.shape), tuple(creation.get_chunk())
+    item = stored_size(stored)
+    pipeline = Pipeline(filters, prod(chunk) * item)
+    if not item or not pipeline.is_known or not shape:
+        return None
+    raw = raw_dtype(stored)
+    is_raw = raw is not None and raw == dtype  # to NumPy, None is float64
+    out = np.empty([len(one) for one in box], dtype) if is_raw else None
+    n_read, whole = 0, np.empty(prod(chunk) * item, _BYTE)
+    most, file = h5i.get_file_id(dataset).get_filesize(), raw_bytes(dataset)
+    for offset, info in _stored(dataset, chunk, box):
+        if info.size > most:
+            raise CorruptError(
+                f"{path}: the chunk at {offset} claims {info.size:,} bytes, the file has {most:,}", path=path
+            )
+        if not _unpack(_ChunkBytes(dataset, file, offset, info), pipeline, whole, path):
+            return None
+        n_read += 1
+        if is_claiming:
+            vet_stored_rows(dataset, stored, whole, path)
+        if out is not None:
+            _place(whole.view(dtype).reshape(chunk), offset, out, box)
+    if n_read < prod(len(numbers) for numbers in _grid(chunk, box)):  # some are the fill
+        vet_chunk_sizes(dataset, filters, path)
+        return None
+    return out
+
+
+def _grid(chunk: Sequence[int], box: Box) -> list[range]:
+    """The numbers of the chunks that a box touches, along each dimension."""
+    return [range(one.start // n, -(-one.stop // n)) if one else range(0) for one, n in zip(box, chunk, strict=True)]
+
+
+def _stored(dataset: Any, chunk: Sequence[int], box: Box) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """Where the stored chunks that a box touches begin, and what they are. Of many claimed, all are listed."""
+    grid = _grid(chunk, box)
+    if prod(len(numbers) for numbers in grid) <= MOST_ASKED:
+        for place in product(*grid):
+            offset = tuple(number * n for number, n in zip(place, chunk, strict=True))
+            info = dataset.get_chunk_info_by_coord(offset)
+            if info.byte_offset is not None:
+                yield offset, info
+        return
+    found: list[tuple[tuple[int, ...], Any]] = []
+    dataset.chunk_iter(lambda info: found.append((tuple(info.chunk_offset), info)))
+    for offset, info in found:
+        if all(start // n in numbers for start, n, numbers in zip(offset, chunk, grid, strict=True)):
+            yield offset, info
+
+
+class _ChunkBytes(NamedTuple):
+    """A chunk as it is stored. Of a damaged map of chunks the library may find one, and read another that is longer."""
+
+    dataset: Any
+    file: RawBytes | None
+    offset: tuple[int, ...]
+    info: Any
+
+    def read(self) -> tuple[int, bytes]:
+        """The filters it has skipped, and its bytes."""
+        if self.file is not None and not h5i.get_file_id(self.dataset).get_create_plist().get_userblock():
+            if self.info.byte_offset > FARTHEST:
+                raise ValueError("it lies far after the end of the file")
+            return self.info.filter_mask, self.file.read_at(self.info.byte_offset, self.info.size)
+        found: tuple[int, bytes] = self.dataset.read_direct_chunk(self.offset)
+        return found
+
+
+def _unpack(chunk: _ChunkBytes, pipeline: Pipeline, whole: Array, path: str) -> bool:
+    """Put a chunk into an array; False when only the library knows how."""
+    offset = chunk.offset
+    try:
+        pipeline.check_size(chunk.info.size)
+        mask, data = chunk.read()
+        pipeline.undo(data, mask, whole)
+    except LeftToLibrary:
+        return False
+    except (ValueError, MemoryError) as error:  # a damaged chunk map may claim any size
+        raise CorruptError(f"{path}: the chunk at {offset} is damaged: {error}", path=path) from error
+    return True
+
+
+def _place(values: Array, offset: tuple[int, ...], out: Array, box: Box) -> None:
+    """The part of a chunk that lies in the box."""
+    inside, target = [], []
+    for begin, size, one in zip(offset, values.shape, box, strict=True):
+        low, high = max(begin, one.start), min(begin + size, one.stop)
+        inside.append(slice(low - begin, high - begin))
+        target.append(slice(low - one.start, high - one.start))
+    out[tuple(target)] = values[tuple(inside)]

@@ -1,10 +1,10 @@
 """Ways out of a file: external links, external storage and virtual sources, followed only as far as is allowed.
 
 A file from a stranger may name any path of this machine: as raw storage, whose bytes then read as rows and are
-overwritten by changes; as a source of a virtual dataset; behind a link. By default ("folder") only files in the
+overwritten by changes; as a source of a virtual dataset; as a target of a link. By default ("folder") only files in the
 folder of the file, or below it, are touched. What such a file leads to in its turn is held to the same folder.
 
-Which files are open with which wish is kept here by HDF5's number for them; others are held to "folder".
+The link policy of open files is kept here by HDF5's number for them; it is "folder" for all others.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
 from colonnade.errors import ConflictError, CorruptError, UnsupportedError
 from colonnade.h5 import capi
-from colonnade.h5.creation import check_fill, creation_of
 from colonnade.h5.damage import raise_lack
+from colonnade.h5.vetting import creation_of, vet_fill
 from colonnade.model import StoredType
 
 Links = Literal["folder", "none", "any"]
@@ -38,7 +38,7 @@ _WISHES: dict[tuple[int, int], Links] = {}
 _OF_PYTHON: dict[tuple[int, int], bool] = {}  # by HDF5's numbers of files, which it gives only once
 
 
-def know_links(file_id: Any, links: Links) -> None:
+def remember_link_policy(file_id: Any, links: Links) -> None:
     """Note how far this file may lead; what holds for every file is not kept."""
     number = _number(file_id)
     if number is not None and links == "folder":
@@ -72,7 +72,7 @@ def check_rows(dataset: Any, stored: StoredType | None = None) -> Any:
 
     stored: its datatype, where that is known. Returns its creation properties.
     """
-    check_fill(dataset, stored)
+    vet_fill(dataset, stored)
     creation = creation_of(dataset)
     layout = creation.get_layout()
     is_elsewhere = layout == h5d.VIRTUAL or (layout == h5d.CONTIGUOUS and creation.get_external_count())
@@ -81,23 +81,23 @@ def check_rows(dataset: Any, stored: StoredType | None = None) -> Any:
     return creation
 
 
-def _check(dataset: Any, home: Path | None, links: Links, behind: tuple[str, ...], left: list[int]) -> None:
-    check_fill(dataset)
+def _check(dataset: Any, home: Path | None, links: Links, passed: tuple[str, ...], left: list[int]) -> None:
+    vet_fill(dataset)
     creation = creation_of(dataset)
     layout = creation.get_layout()
     name = (h5i.get_name(dataset) or b"?").decode("utf-8", "replace")
     if layout == h5d.VIRTUAL:
         here = f"{_file_name(dataset)}:{name}"
-        if here in behind:
+        if here in passed:
             raise CorruptError(f"{name} is a virtual dataset that leads back to itself", path=name)
-        if len(behind) >= MOST_STEPS:
+        if len(passed) >= MOST_STEPS:
             message = f"{name} is a virtual dataset of others, more than {MOST_STEPS} steps deep: it is not read"
             raise UnsupportedError(message, feature="virtual", path=name)
         for file_name, source in _sources(creation):
             left[0] -= 1
             if left[0] < 0:
                 raise UnsupportedError(f"{name} has too many virtual sources to look at", feature="virtual", path=name)
-            _check_source(dataset, file_name, source, home, links, (*behind, here), left)
+            _check_source(dataset, file_name, source, home, links, (*passed, here), left)
     elif layout == h5d.CONTIGUOUS:
         for number in range(creation.get_external_count()):
             target = os.fsdecode(creation.get_external(number)[0])
@@ -146,20 +146,20 @@ def _sources(creation: Any) -> Iterator[tuple[str, str]]:
 
 
 def _check_source(
-    dataset: Any, file_name: str, source: str, home: Path | None, links: Links, behind: tuple[str, ...], left: list[int]
+    dataset: Any, file_name: str, source: str, home: Path | None, links: Links, passed: tuple[str, ...], left: list[int]
 ) -> None:
     if file_name == ".":
-        _check_inside(h5i.get_file_id(dataset), source, home, links, behind, left)
+        _check_inside(h5i.get_file_id(dataset), source, home, links, passed, left)
         return
     own = _folder(dataset)
     place = _first_place(file_name, own) if own is not None and "%" not in file_name else None
-    name = behind[-1].rsplit(":", 1)[-1]
+    name = passed[-1].rsplit(":", 1)[-1]
     if place is None and own is not None and "%" not in file_name:
         return  # there is no such file anywhere: HDF5 gives the fill
     _allow(place, home, links, "virtual source", file_name, name)
     try:
         with h5py.File(place, "r", driver=capi.READER, locking=False) as file:
-            _check_inside(file.id, source, home, links, behind, left)
+            _check_inside(file.id, source, home, links, passed, left)
     except OSError as error:
         raise_lack(error)
         kind = ConflictError if isinstance(error, PermissionError) else CorruptError
@@ -167,7 +167,7 @@ def _check_source(
 
 
 def _check_inside(
-    file_id: Any, source: str, home: Path | None, links: Links, behind: tuple[str, ...], left: list[int]
+    file_id: Any, source: str, home: Path | None, links: Links, passed: tuple[str, ...], left: list[int]
 ) -> None:
     """The same for a source, which may be virtual or elsewhere itself; one that is not there gives the fill."""
     try:
@@ -175,11 +175,11 @@ def _check_inside(
     except _BROKEN:
         return
     if isinstance(node, h5d.DatasetID):
-        _check(node, home, links, behind, left)
+        _check(node, home, links, passed, left)
 
 
 def _storage_place(dataset: Any, target: str) -> Path:
-    """Where HDF5 looks for raw storage: relative names count from where the program runs, unless it was told else."""
+    """Where HDF5 looks for raw storage: relative names count from where the program runs, unless a prefix is set."""
     prefix = os.environ.get("HDF5_EXTFILE_PREFIX") or os.fsdecode(dataset.get_access_plist().get_efile_prefix())
     folder = _folder(dataset) or Path()
     return Path(prefix.replace(_ORIGIN, str(folder)) or ".") / target
@@ -228,7 +228,7 @@ def _file_name(node: Any) -> str:
 
 
 def file_place(node: Any) -> Path | None:
-    """The path of an object's file, resolved; None of one that is no file of its own on disk."""
+    """The path of an object's file, resolved; None if it is not a file on disk."""
     file_id = h5i.get_file_id(node)
     path = Path(_file_name(node))
     if file_id.get_access_plist().get_driver() == h5fd.fileobj_driver and not path.is_absolute():
@@ -237,7 +237,7 @@ def file_place(node: Any) -> Path | None:
 
 
 def _folder(node: Any) -> Path | None:
-    """The folder of an object's file; None of one that is no file of its own on disk."""
+    """The folder of an object's file; None if it is not a file on disk."""
     place = file_place(node)
     return None if place is None else place.parent
 
@@ -249,7 +249,7 @@ _TRAVERSE = ctypes.CFUNCTYPE(
     ctypes.c_void_p,
 )  # fmt: skip
 REFUSED: list[str] = []
-"""Files behind external links that were not followed, the last one last: HDF5 does not say why it gives up."""
+"""Targets of external links that were not followed, the last one last: HDF5 does not say why it gives up."""
 
 
 def _refuse(_file: bytes, _group: bytes, target: bytes, _object: bytes, _flags: int, _access: int, _data: int) -> int:

@@ -10,7 +10,7 @@ from h5py import h5f, h5fd, h5g, h5i
 from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError
 from colonnade.h5 import capi
-from colonnade.h5.headers import ReadAt
+from colonnade.h5.vetting import ReadAt
 from colonnade.pager.journal import JOURNALED
 
 

@@ -1,28 +1,29 @@
-"""References turned to the new places of the objects they lead to, wherever they stand in an element.
+"""References: turned to the new places of their targets when a file is copied, followed, and read as stored.
 
 In memory an object reference is the address of an object (8 bytes), a region reference 12 bytes that HDF5
-alone can read. Inside compounds, arrays and sequences they lie where the element's datatype says.
+alone can read. Inside compounds, arrays and sequences they lie where the element's datatype puts them.
+
+References in the form of HDF5 1.12 hold pointers and open handles in memory, so they are shown as stored.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5o, h5r, h5s, h5t
+from h5py import h5d, h5i, h5o, h5r, h5s, h5t
 
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError, UsageError
 from colonnade.h5 import capi
-from colonnade.h5.attributes import BROKEN
-from colonnade.h5.chunks import MOST_AT_ONCE
-from colonnade.h5.collections import check_addresses
-from colonnade.h5.damage import raise_lack
-from colonnade.h5.links import encode_name
+from colonnade.h5.chunks import MOST_AT_ONCE, by_chunk
+from colonnade.h5.damage import BROKEN, raise_lack
 from colonnade.h5.outside import check_rows
+from colonnade.h5.vetting import vet_collections
 from colonnade.model import StoredType
 from colonnade.stored_dtypes import memory_dtype
 
@@ -41,11 +42,11 @@ def has_references(stored: StoredType) -> bool:
 class NewPlaces:
     """Where each object of a file is in its copy; a reference to an object that was not copied becomes null."""
 
-    def __init__(self, source: Any, target: Any, paths: Mapping[int, str]) -> None:
+    def __init__(self, source: Any, target: Any, paths: Mapping[int, bytes]) -> None:
         self._source, self._target = source, target
         self._paths = paths
         self._addresses = {
-            old: h5o.get_info(target, encode_name(path)).addr  # one call an object: only for files with references
+            old: h5o.get_info(target, path).addr  # one call an object: only for files with references
             for old, path in paths.items()
         }
 
@@ -75,13 +76,13 @@ class NewPlaces:
     def _turned_region(self, reference: bytes) -> np.void:
         turned = ctypes.create_string_buffer(len(reference))
         try:
-            check_addresses(self._source, [int.from_bytes(reference[:8], "little")])  # where regions are kept
+            vet_collections(self._source, [int.from_bytes(reference[:8], "little")])  # where regions are kept
             node, region = capi.open_region(self._source, reference) if any(reference) else (None, None)
         except OSError:
             node = None  # it led nowhere before
         path = None if node is None else self._paths.get(h5o.get_info(node).addr)
         if path is not None:
-            capi.make_region(ctypes.addressof(turned), self._target, encode_name(path), region)
+            capi.make_region(ctypes.addressof(turned), self._target, path, region)
         return np.void(turned.raw)
 
     def _turn_sequence(self, length: int, pointer: int, item: StoredType) -> None:
@@ -129,7 +130,7 @@ def _check_region(dataset: Any, row: int) -> None:
     space = dataset.get_space()
     space.select_hyperslab((row,), (1,))
     capi.read(dataset, h5t.STD_REF_DSETREG, h5s.create_simple((1,)), space, element.ctypes.data)
-    check_addresses(dataset, [int.from_bytes(element.tobytes()[:8], "little")])
+    vet_collections(dataset, [int.from_bytes(element.tobytes()[:8], "little")])
 
 
 def _check_size(target: Any, count: int) -> None:
@@ -153,3 +154,65 @@ def _read_region(target: Any, region: Any) -> Any:
     values = np.empty(region.get_select_npoints(), dtype=target.dtype)
     target.id.read(h5s.create_simple(values.shape), region, values)
     return values
+
+
+# -- references as they are stored --
+
+USUAL_SIZE = 18  # bytes of a reference on disk where file addresses have 8 bytes
+
+
+def size_as_stored(dataset: Any, n_rows: int) -> int:
+    """Bytes of one element in the file."""
+    creation = dataset.get_create_plist()
+    total = dataset.get_storage_size()
+    if creation.get_layout() == h5d.CHUNKED:
+        chunks = dataset.get_num_chunks()
+        return int(total // (chunks * creation.get_chunk()[0])) if chunks else USUAL_SIZE
+    return int(total // n_rows) if n_rows and total else USUAL_SIZE
+
+
+def read_as_stored(dataset: Any, size: int, rows: range, path: str) -> np.ndarray[Any, Any]:
+    """The bytes of these rows, `size` a row; zeros where nothing was written."""
+    creation = dataset.get_create_plist()
+    layout = creation.get_layout()
+    image = np.zeros((len(rows), size), dtype="u1")
+    if layout == h5d.CHUNKED and creation.get_nfilters() == 0:
+        _read_chunks(dataset, creation.get_chunk()[0], size, rows, image)
+    elif layout == h5d.CONTIGUOUS and creation.get_external_count() == 0:
+        _read_contiguous(dataset, size, rows, image, path)
+    else:
+        raise UnsupportedError(
+            f"{path}: references in the HDF5 1.12 form are read only from contiguous or unfiltered chunked storage",
+            feature="HDF5 1.12 references",
+            path=path,
+        )
+    return image.reshape(-1).view(f"V{size}")
+
+
+def _read_chunks(dataset: Any, chunk_rows: int, size: int, rows: range, image: np.ndarray[Any, Any]) -> None:
+    numbers = np.arange(rows.start, rows.stop, rows.step)
+    for chunk, begin, end in by_chunk(numbers, chunk_rows):
+        start = chunk * chunk_rows
+        if dataset.get_chunk_info_by_coord((start,)).byte_offset is None:
+            continue
+        _, data = dataset.read_direct_chunk((start,))
+        stored = np.frombuffer(data, dtype="u1", count=chunk_rows * size).reshape(chunk_rows, size)
+        image[begin:end] = stored[numbers[begin:end] - start]
+
+
+def _read_contiguous(dataset: Any, size: int, rows: range, image: np.ndarray[Any, Any], path: str) -> None:
+    offset = dataset.get_offset()
+    if offset is None:
+        return
+    descriptor = capi.descriptor_of(h5i.get_file_id(dataset))
+    if descriptor is None:
+        raise UnsupportedError(
+            f"{path}: references in the HDF5 1.12 form are read only from a file on disk that is open for reading",
+            feature="HDF5 1.12 references",
+            path=path,
+        )
+    for place, row in enumerate(rows):
+        data = os.pread(descriptor, size, offset + row * size)
+        if len(data) != size:
+            raise CorruptError(f"{path}: row {row} lies beyond the end of the file", path=path, row=row)
+        image[place] = np.frombuffer(data, dtype="u1")

@@ -23,8 +23,15 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.h5 import attributes
 from colonnade.h5.chunks import open_source
-from colonnade.h5.datasets import Image, describe_dataset, follow_pointers, reading, with_length
-from colonnade.h5.matrices import matrix_shape, read_matrix
+from colonnade.h5.datasets import (
+    Image,
+    describe_dataset,
+    follow_pointers,
+    matrix_shape,
+    read_matrix,
+    reading,
+    with_length,
+)
 from colonnade.model import ChunkGrid, ColumnInfo
 from colonnade.predicate.bound import BoundLeaf, Key
 from colonnade.selection import Selection

@@ -21,9 +21,20 @@ from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
-from colonnade.h5.datasets import DatasetPlan, create_dataset, describe_dataset, reading, resize, write_rows
+from colonnade.h5.datasets import (
+    Bytes,
+    DatasetPlan,
+    create_dataset,
+    create_matrix,
+    describe_dataset,
+    matrix_shape,
+    read_matrix,
+    reading,
+    resize_matrix,
+    write_lines,
+)
 from colonnade.h5.links import dereference, is_dataset
-from colonnade.h5.matrices import Bytes, create_matrix, matrix_shape, read_matrix, resize_matrix, write_lines
+from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
     Builder,
     ChangedError,

@@ -17,7 +17,7 @@ from colonnade import kernels
 from colonnade.columns.keys import Keys, NumberKeys, make_keys
 from colonnade.columns.mapping import key_type
 from colonnade.h5 import attributes
-from colonnade.h5.matrices import create_matrix, matrix_shape, resize_matrix, write_matrix
+from colonnade.h5.datasets import create_matrix, matrix_shape, resize_matrix, write_matrix
 from colonnade.indexes.base import (
     Builder,
     Digests,

@@ -25,15 +25,8 @@ from colonnade.columns.keys import Keys, make_keys
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
 from colonnade.h5 import attributes
-from colonnade.h5.datasets import (
-    DatasetPlan,
-    create_dataset,
-    describe_dataset,
-    fill_element,
-    reading,
-    resize,
-    write_rows,
-)
+from colonnade.h5.datasets import DatasetPlan, create_dataset, describe_dataset, fill_element, reading
+from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
     Builder,
     ChangedError,

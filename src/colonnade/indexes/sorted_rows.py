@@ -22,7 +22,8 @@ from colonnade.columns.fills import fill_is_nan
 from colonnade.columns.keys import Keys, NumberKeys, Numbers, Places
 from colonnade.h5 import attributes
 from colonnade.h5.chunks import new_array
-from colonnade.h5.datasets import DatasetPlan, Image, create_dataset, describe_dataset, resize, write_rows
+from colonnade.h5.datasets import DatasetPlan, Image, create_dataset, describe_dataset
+from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
     Builder,
     ChangedError,

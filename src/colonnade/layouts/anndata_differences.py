@@ -13,8 +13,8 @@ from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
-from colonnade.h5.direct import can_column_grow
 from colonnade.h5.links import address, exists, hard_kind, join_path, open_dataset, open_group, unlink
+from colonnade.h5.row_sink import can_column_grow
 from colonnade.layouts import Layout
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits

@@ -26,13 +26,7 @@ from colonnade.columns.read import ColumnReader, cut
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.h5 import attributes
-from colonnade.h5.datasets import (
-    DatasetPlan,
-    RowSink,
-    create_dataset,
-    default_chunk_rows,
-    resize,
-)
+from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows
 from colonnade.h5.links import (
     address,
     children,
@@ -45,6 +39,7 @@ from colonnade.h5.links import (
     open_group,
     unlink,
 )
+from colonnade.h5.row_sink import RowSink, resize
 from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits, write_encoding

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, CorruptError
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.nodes import (
     Array,
     decode_texts,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from colonnade.errors import CorruptError
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import NodeKind, hard_kind, link_names, open_dataset
 from colonnade.layouts.wide import is_wide, problems_of

@@ -10,7 +10,7 @@ from typing import Any
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.links import address, children, create_group, dereference, exists, open_dataset, open_group, unlink
 from colonnade.h5.links import rename as rename_link
 from colonnade.indexes.base import Index

@@ -12,7 +12,8 @@ from typing import Any, Literal
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.h5 import attributes
-from colonnade.h5.attributes import BROKEN, Attribute
+from colonnade.h5.attributes import Attribute
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import Child, children, hard_kind, join_path, open_dataset, open_group
 

@@ -24,7 +24,7 @@ from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import Message
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import Source
-from colonnade.h5.user_attributes import Attributes
+from colonnade.h5.attributes import Attributes
 from colonnade.model import FilterInfo, Finding, StoredType
 from colonnade.sealed import Sealed
 from colonnade.sparse.attributes import read_attributes

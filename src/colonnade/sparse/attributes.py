@@ -1,13 +1,4 @@
-"""Attributes of sectioned datasets, read without libhdf5, which cannot open them (format spec. IV.A.2.m, v).
-
-| message 0x0C, version 3 | bytes | | versions 1 and 2 | | message 0x15, attribute info | bytes |
-| --- | --- | --- | --- | --- | --- | --- |
-| version 3 | 1 | | the same, without the character set; | | version 0 | 1 |
-| flags: bit 0 the datatype is shared | 1 | | version 1 has no flags, and pads | | flags | 1 |
-| bytes of name, datatype, dataspace | 2 each | | name, type and space to 8 | | greatest order, if flags bit 0 | 2 |
-| character set | 1 | | | | fractal heap | O |
-| name with NUL, datatype, dataspace | | | | | B-tree by name | O |
-| elements | | | | | B-tree by order, if flags bit 1 | O |
+"""Attributes of sectioned datasets, read without libhdf5, which cannot open them. The messages: `format/attributes.py`.
 
 Written: version 3 in the header, fixed-length strings. Read: also variable-length strings, whose bytes are in the
 file's global heap, and attributes in a fractal heap (dense storage, used when there are many).
@@ -16,7 +7,7 @@ file's global heap, and attributes in a fractal heap (dense storage, used when t
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -24,45 +15,39 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, DataError, UnsupportedError
+from colonnade.format.attributes import (
+    AttributeMessage,
+    attribute_name,
+    decode_attribute,
+    encode_attribute_message,
+    iter_attributes,
+)
 from colonnade.format.dataspace import decode_extent, encode_extent
 from colonnade.format.datatype import decode_datatype, encode_datatype
-from colonnade.format.headers import ATTRIBUTE, ATTRIBUTE_INFO, SHARED, Message, follow_shared
-from colonnade.format.heap_set import decode_collection
-from colonnade.format.named_heap import NamedForm, read_named
+from colonnade.format.global_heap import decode_collection
+from colonnade.format.headers import SHARED, Message, follow_shared
 from colonnade.format.source import Fields, Source
-from colonnade.h5.user_attributes import check_attribute_name, encode_value, shown_value
+from colonnade.h5.attributes import check_attribute_name, encode_value, shown_value
 from colonnade.model import StoredType
 from colonnade.sparse.values import decode_values
 
-# A record: heap id, flags (1), order (4), hash (4).
-_FORM = NamedForm("attribute", order_bytes=2, tree=8, before=0, behind=9)
 LARGEST = 65_000  # the largest message, in bytes, that a header holds
 
 
 def read_attributes(source: Source, messages: list[Message]) -> dict[str, Any]:
     """Name and value of every attribute, from the messages of an object header."""
     heap = FileHeap(source)
-    return dict(_decode(source, data, flags, heap) for data, flags in _stored(source, messages))
-
-
-def _stored(source: Source, messages: list[Message]) -> Iterator[tuple[bytes, int]]:
-    """The bytes and the message flags of each attribute."""
-    for message in messages:
-        if message.type == ATTRIBUTE:
-            yield message.data, message.flags
-        elif message.type == ATTRIBUTE_INFO:
-            for data, tail in read_named(source, message, _FORM):
-                yield data, tail[0]
+    return dict(_decode(source, data, flags, heap) for data, flags in iter_attributes(source, messages))
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """A parsed attribute. raw: name with NUL, datatype, dataspace, elements; shape is None for a null dataspace."""
+    """A parsed attribute. raw: as stored, datatype not shared; shape is None for a null dataspace."""
 
     name: str
     type: StoredType
     shape: tuple[int, ...] | None
-    raw: tuple[bytes, bytes, bytes, bytes]
+    raw: AttributeMessage
 
 
 def _parts(source: Source, data: bytes, flags: int) -> _Parts:
@@ -72,27 +57,24 @@ def _parts(source: Source, data: bytes, flags: int) -> _Parts:
             f"{source.name}: cannot read an attribute in the file's heap of shared messages",
             feature="shared attribute",
         )
-    version = fields.version(1, 2, 3)
-    shared = bool(fields.number(1) & 1) and version > 1
-    sizes = [fields.number(2) for _ in range(3)]
-    fields.take(1 if version == 3 else 0)
-    text, kind, space = (fields.take(-(-size // 8) * 8 if version == 1 else size)[:size] for size in sizes)
-    name = text.split(b"\0")[0].decode("utf-8", "surrogateescape")
-    fields.what = f"attribute {name!r}"
-    kind = _type_bytes(source, kind, shared)
-    stored = decode_datatype(source.as_fields(kind, fields.what))
-    shape = decode_extent(source.as_fields(space, fields.what), source.length_size)
+    message = decode_attribute(fields)
+    name = attribute_name(message)
+    elements = source.as_fields(message.elements, f"attribute {name!r}")
+    kind = _type_bytes(source, message.datatype, message.is_type_shared)
+    stored = decode_datatype(source.as_fields(kind, elements.what))
+    shape = decode_extent(source.as_fields(message.dataspace, elements.what), source.length_size)
     count = 0 if shape is None else prod(shape)
-    if count > fields.left:  # checked before the count is multiplied or trusted
-        raise fields.wrong(f"claims {count} elements in {fields.left} bytes")
-    return _Parts(name, stored, shape, (text, kind, space, fields.take(count * stored.size)))
+    if count > elements.left:  # checked before the count is multiplied or trusted
+        raise elements.wrong(f"claims {count} elements in {elements.left} bytes")
+    raw = AttributeMessage(message.name, False, kind, message.dataspace, elements.take(count * stored.size))
+    return _Parts(name, stored, shape, raw)
 
 
 def _decode(source: Source, data: bytes, flags: int, heap: FileHeap) -> tuple[str, Any]:
     parts = _parts(source, data, flags)
     if parts.shape is None:
         return parts.name, None
-    return parts.name, _shown(decode_values(parts.raw[3], parts.type, heap), parts.type, parts.shape)
+    return parts.name, _shown(decode_values(parts.raw.elements, parts.type, heap), parts.type, parts.shape)
 
 
 def _type_bytes(source: Source, data: bytes, shared: bool) -> bytes:
@@ -116,7 +98,7 @@ def _shown(values: Any, stored: StoredType, shape: tuple[int, ...]) -> Any:
 def portable_attributes(source: Source, messages: list[Message], path: str) -> tuple[bytes, ...]:
     """Messages of all attributes for a copy in another file; variable-length strings become fixed-length."""
     heap = FileHeap(source)
-    return tuple(_portable(source, data, flags, heap, path) for data, flags in _stored(source, messages))
+    return tuple(_portable(source, data, flags, heap, path) for data, flags in iter_attributes(source, messages))
 
 
 def _portable(source: Source, data: bytes, flags: int, heap: FileHeap, path: str) -> bytes:
@@ -129,8 +111,7 @@ def _portable(source: Source, data: bytes, flags: int, heap: FileHeap, path: str
     if parts.type.has_pointers:
         value = _decode(source, data, flags, heap)[1]
         return encode_attribute(parts.name, np.void(value) if isinstance(value, bytes) else value)
-    sizes = [len(part) for part in parts.raw[:3]]
-    return struct.pack("<BBHHHB", 3, 0, *sizes, 1) + b"".join(parts.raw)
+    return encode_attribute_message(parts.raw)
 
 
 def holds_references(stored: StoredType) -> bool:
@@ -166,12 +147,7 @@ class FileHeap:
 
 def name_of(data: bytes, source_name: str) -> str:
     """The name of an attribute, from its message."""
-    fields = Fields(data, "an attribute", source_name)
-    version = fields.version(1, 2, 3)
-    fields.take(1)
-    size = fields.number(2)
-    fields.take(5 if version == 3 else 4)
-    return fields.take(size).split(b"\0")[0].decode("utf-8", "surrogateescape")
+    return attribute_name(decode_attribute(Fields(data, "an attribute", source_name)))
 
 
 def encode_attributes(values: Mapping[str, Any]) -> dict[str, bytes]:
@@ -187,7 +163,7 @@ def encode_attribute(name: str, value: Any) -> bytes:
     sizes = [len(text), len(kind), len(space)]
     if max(sizes) > LARGEST or sum(sizes) + len(data) > LARGEST:
         raise DataError(f"attribute {name!r} has {len(data):,} bytes; a header holds at most {LARGEST:,}")
-    return struct.pack("<BBHHHB", 3, 0, *sizes, 1) + text + kind + space + data
+    return encode_attribute_message(AttributeMessage(text, False, kind, space, data))
 
 
 def changed(

@@ -19,7 +19,7 @@ from colonnade import kernels
 from colonnade.errors import DataError
 from colonnade.format.headers import read_messages
 from colonnade.h5.files import FileHandle
-from colonnade.h5.placeholders import make_placeholder
+from colonnade.h5.links import make_placeholder
 from colonnade.sparse.change import Part, checked_values
 from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.create import Change, edit

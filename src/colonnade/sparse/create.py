@@ -14,7 +14,7 @@ from colonnade.filters.names import parse_filters
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.layout import LARGEST_CHUNK, MAP_NUMBERS, SPARSE, VARIABLE, Layout, MapKind
 from colonnade.h5.files import FileHandle
-from colonnade.h5.placeholders import make_placeholder
+from colonnade.h5.links import make_placeholder
 from colonnade.model import FilterInfo, StoredType
 from colonnade.sparse.attributes import encode_attributes
 from colonnade.sparse.chunk import SparseInfo

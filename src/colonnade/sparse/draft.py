@@ -18,7 +18,7 @@ import numpy as np
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
 from colonnade.h5.files import FileHandle
-from colonnade.h5.placeholders import make_placeholder
+from colonnade.h5.links import make_placeholder
 from colonnade.sparse.attributes import changed, encode_attributes
 from colonnade.sparse.change import Part, change_rows
 from colonnade.sparse.chunk import SparseInfo

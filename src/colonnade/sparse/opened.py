@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from colonnade.errors import ColonnadeError, ConflictError, FormatError, UsageError
 from colonnade.format.source import Source, source_of_buffer, source_of_descriptor, source_of_stream
-from colonnade.h5.files import FileHandle, Mode, open_file, settle
+from colonnade.h5.files import FileHandle, Mode, finish_commit, open_file
 from colonnade.pager.journal import journal_path
 from colonnade.pager.locks import Wish, read_stamp
 from colonnade.pager.receipts import Receipts, file_state, load_receipts, save_receipts
@@ -80,7 +80,7 @@ class OpenFile:
         if self._path is None:
             assert self._source is not None  # set by the constructor
             return self._source
-        settle(self._path)
+        finish_commit(self._path)
         stamp = read_stamp(self._path)
         if self._source is None or stamp != self._stamp:
             self._let_go()

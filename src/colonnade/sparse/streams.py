@@ -1,6 +1,7 @@
 """Streams of cells of a whole array, in blocks: they separate the source of the cells from writing them.
 
-Sources here are SciPy matrices, coordinates and other sparse arrays; `edit.matrix_market` and `h5.compressed` add more.
+Sources here are SciPy matrices, coordinates and other sparse arrays; `edit.matrix_market` and `edit.compressed` add
+more.
 """
 
 from __future__ import annotations

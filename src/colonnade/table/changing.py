@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from colonnade.errors import UsageError
-from colonnade.h5.damage import as_damage, told_of_damage
+from colonnade.h5.damage import to_corrupt_error, translate_hdf5_errors
 from colonnade.layouts import check_lengths
 from colonnade.pager.interrupts import hold_signals, shielded
 from colonnade.pager.receipts import Receipts
@@ -94,7 +94,7 @@ class Change:
         """The exception raised inside an HDF5 callback instead of HDF5's own error; damage as a CorruptError."""
         if not isinstance(error, Exception):
             return error
-        return self._file._handle.lost_in_hdf5(error) or as_damage(error, self._file.name)
+        return self._file._handle.lost_in_hdf5(error) or to_corrupt_error(error, self._file.name)
 
     def _keep(self) -> None:
         file = self._file
@@ -110,7 +110,7 @@ class Change:
             file._spoiled = True
             return
         file._receipts = self._receipts
-        with told_of_damage(file.name):
+        with translate_hdf5_errors(file.name):
             file._handle.roll_back()
         file._note_changes()
 

@@ -15,7 +15,7 @@ from colonnade.columns.values import python_values
 from colonnade.columns.views import as_views
 from colonnade.errors import UsageError
 from colonnade.filters.names import filters_text
-from colonnade.h5.user_attributes import Attributes
+from colonnade.h5.attributes import Attributes
 from colonnade.model import ColumnInfo, IndexInfo, StoredType, shown_name
 from colonnade.query.scan import Rows, read_column
 from colonnade.sealed import Sealed

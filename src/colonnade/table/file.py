@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from colonnade.edit.index import Indexes
 from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
-from colonnade.h5.damage import as_damage, told_of_damage
+from colonnade.h5.attributes import Attributes, read_values, write_values
+from colonnade.h5.damage import to_corrupt_error, translate_hdf5_errors
 from colonnade.h5.datasets import is_touched, object_name
 from colonnade.h5.files import Care, FileHandle, HardLinks, Target, open_file
 from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.links import join_path, link_names, open_dataset, open_group, unlink, walk_groups
 from colonnade.h5.outside import Links
-from colonnade.h5.user_attributes import Attributes, read_values, write_values
 from colonnade.layouts import Layout, follow_file, later_revision, layout_of, listed_columns, located
 from colonnade.model import Progress, TableInfo
 from colonnade.pager.interrupts import shielded
@@ -196,7 +196,7 @@ class File(Sealed):
                 handle.refresh()
                 handle.held = True
                 try:
-                    with told_of_damage(self.name):
+                    with translate_hdf5_errors(self.name):
                         found = read()
                 except Exception as error:
                     self._raise_lost(error)
@@ -300,7 +300,7 @@ class File(Sealed):
                     f"{self.name} was changed while its batches were read: start again", path=self.name
                 ) from failure
             if failure is not None:
-                told = as_damage(failure, self.name)
+                told = to_corrupt_error(failure, self.name)
                 raise told from (failure if told is not failure else failure.__cause__)
             yield batch
 
@@ -424,7 +424,7 @@ class File(Sealed):
             places.update(repack(source, target, storage, receipts, progress, arrays.meet))
 
         try:
-            with told_of_damage(self.name):
+            with translate_hdf5_errors(self.name):
                 self._handle.rewrite(copy, lambda stream: arrays.put_copies(stream, self.name, places))
         except Exception as error:
             self._raise_lost(error)
@@ -540,7 +540,7 @@ class File(Sealed):
         except BaseException:
             handle.close(keep=False)
             raise
-        with told_of_damage(self.name):
+        with translate_hdf5_errors(self.name):
             handle.close(keep)
 
     def _settle(self, path: Path, receipts: Receipts, status: os.stat_result) -> None:

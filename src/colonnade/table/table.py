@@ -15,7 +15,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
-from colonnade.h5.user_attributes import Attributes, read_values
+from colonnade.h5.attributes import Attributes, read_values
 from colonnade.indexes.base import Options
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import UNREADABLE, ColumnInfo, ColumnsByName, Finding, IndexInfo, Progress, TableInfo, shown_name

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from colonnade.errors import ColonnadeError, UnsupportedError
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.links import Child
 from colonnade.layouts import index_home
 from colonnade.layouts.anndata import mend, rules_values, seen

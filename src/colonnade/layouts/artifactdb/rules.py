@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.errors import ColonnadeError
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.links import Child
 from colonnade.layouts.artifactdb import names, seen
 from colonnade.layouts.artifactdb import rules_columns as columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from colonnade.errors import ColonnadeError, UnsupportedError
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.datasets import stored_bytes
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.rules_groups import stored_text

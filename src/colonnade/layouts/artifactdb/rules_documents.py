@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from colonnade.errors import ColonnadeError, FormatError
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.metadata import (
     Metadata,

@@ -15,7 +15,7 @@ from typing import Any
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5 import attributes
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.datasets import written_rows
 from colonnade.h5.links import hard_kind, join_path, open_group
 from colonnade.h5.outside import file_place

@@ -22,8 +22,9 @@ from colonnade.columns.mapping import stored_string
 from colonnade.columns.strings import byte_lengths
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.h5 import attributes
-from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, write_rows
+from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows
 from colonnade.h5.links import create_group, exists, open_group, rename, unlink
+from colonnade.h5.row_sink import write_rows
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.annotations import note_columns, note_new_name
 from colonnade.layouts.artifactdb.describe import describe, generation_of, position_of, read_texts, rows_of

@@ -16,7 +16,7 @@ from colonnade.columns.fills import lost_fill, missing_line
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5 import attributes
-from colonnade.h5.attributes import BROKEN
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import (
     Child,

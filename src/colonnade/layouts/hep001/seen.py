@@ -13,7 +13,8 @@ from typing import Any
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5 import attributes
-from colonnade.h5.attributes import BROKEN, Attribute
+from colonnade.h5.attributes import Attribute
+from colonnade.h5.damage import BROKEN
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import Child, address, children, dereference, hard_address, join_path, open_dataset, open_group
 from colonnade.layouts.hep001 import names

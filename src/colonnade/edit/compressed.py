@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-import h5py
 import numpy as np
 
 from colonnade.dataclass import dataclass
@@ -18,7 +17,18 @@ from colonnade.errors import CorruptError, FormatError, UsageError
 from colonnade.h5.attributes import read as read_attribute
 from colonnade.h5.damage import raise_lack
 from colonnade.h5.files import FileHandle
-from colonnade.h5.nodes import dtype_of, find_member, member, member_names, path_of, place_of, read_array, shape_of
+from colonnade.h5.nodes import (
+    dtype_of,
+    find_member,
+    is_dataset,
+    is_group,
+    member,
+    member_names,
+    path_of,
+    place_of,
+    read_array,
+    shape_of,
+)
 
 Array = np.ndarray[Any, Any]
 By = Literal["csr", "csc"]
@@ -62,7 +72,7 @@ def find_compressed(handle: FileHandle) -> list[str]:
     while pending:
         group = pending.pop()
         for node in (find_member(group, name) for name in member_names(group)):
-            if isinstance(node, h5py.Group) and place_of(node) not in seen:
+            if is_group(node) and place_of(node) not in seen:
                 seen.add(place_of(node))
                 found.append(path_of(node)) if _is_compressed(node) else pending.append(node)
     return sorted(found)
@@ -73,18 +83,18 @@ def _node(group: Any, path: str) -> Any:
     node = group
     for name in path.split("/"):
         if name and node is not None:
-            node = find_member(node, name) if isinstance(node, h5py.Group) else None
+            node = find_member(node, name) if is_group(node) else None
     return node
 
 
 def _is_compressed(group: Any) -> bool:
-    return all(isinstance(_node(group, part), h5py.Dataset) for part in _PARTS)
+    return all(is_dataset(_node(group, part)) for part in _PARTS)
 
 
 def open_compressed(handle: FileHandle, name: str) -> CompressedMatrix:
     """The matrix at a path."""
     group = _node(handle.h5, name)
-    if not isinstance(group, h5py.Group) or not _is_compressed(group):
+    if not is_group(group) or not _is_compressed(group):
         raise UsageError(f"{name} of {handle.name} is no group of data, indices and indptr", name=name)
     data, indices, indptr = (_node(group, part) for part in _PARTS)
     said = read_attribute(group.id, "encoding-type"), read_attribute(group.id, "h5sparse_format")

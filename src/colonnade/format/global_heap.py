@@ -1,0 +1,118 @@
+"""The global heap: collections of objects that elements of variable length refer to (format specification III.E).
+
+| collection | bytes | | object | bytes | | reference, in an element | bytes |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+| `GCOL` | 4 | | index; 0: free space | 2 | | number of items | 4 |
+| version 1, 0 | 1 + 3 | | reference count, 0 | 2 + 4 | | address of the collection | 8 |
+| its size | 8 | | size; of free space with these 16 bytes | 8 | | index of the object | 4 |
+| objects | | | data, padded to a multiple of 8 | | | | |
+
+Sizes and addresses have 8 bytes here, as nearly always.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from colonnade.errors import CorruptError
+from colonnade.format.source import Fields
+from colonnade.model import StoredType
+
+COLLECTION_SIGNATURE = b"GCOL\x01"
+COLLECTION_HEAD = 16
+REFERENCE_DTYPE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
+"""An element of variable length in a file."""
+ElementBytes = np.ndarray[Any, np.dtype[np.uint8]]
+_OBJECT = struct.Struct("<H6xQ")
+_WINDOW = 1 << 16  # bytes that are read together
+
+
+class EndlessCollection(Exception):
+    """A collection with an object that takes no bytes: whoever walks from object to object stays there for ever."""
+
+
+class HeapObject(NamedTuple):
+    """An object of a collection: its number (0 for free space), the address of its data, and its size as stored."""
+
+    number: int
+    at: int
+    size: int
+
+
+def walk_collection(read: Callable[[int, int], bytes | memoryview], at: int, end: int) -> Iterator[HeapObject]:
+    """The objects between two addresses, in the steps in which libhdf5 walks over them.
+
+    A CorruptError where an object does not fit, at which libhdf5 gives up; an EndlessCollection where it would not
+    move on any more. Sizes are as stored: they may be larger than the collection where adding to them overflows.
+    """
+    begin, window = at, memoryview(b"")
+    while at + COLLECTION_HEAD <= end:
+        if not begin <= at <= begin + len(window) - COLLECTION_HEAD:
+            begin, window = at, memoryview(read(at, min(_WINDOW, end - at)))
+            if len(window) < COLLECTION_HEAD:
+                raise CorruptError(f"the global heap is cut short at byte {at}")
+        index, size = _OBJECT.unpack_from(window, at - begin)
+        step = (COLLECTION_HEAD + (size + 7) // 8 * 8) % 2**64 if index else size
+        if index and step > end - at and size > end - at - COLLECTION_HEAD:
+            raise CorruptError(f"object {index} of the global heap at byte {at} has {size} bytes, more than there are")
+        if index or step:
+            yield HeapObject(index, at + COLLECTION_HEAD, size)
+        if not step:
+            raise EndlessCollection("an object in it claims no bytes, so that its end is never reached")
+        at += step
+
+
+def decode_collection(data: memoryview, what: Fields) -> dict[int, memoryview]:
+    """The objects of a collection by index; free space ends it."""
+    fields = Fields(data, f"a collection in {what.what}", what.name)
+    fields.expect(COLLECTION_SIGNATURE, "the signature")
+    fields.take(3)
+    end = fields.number(8)
+    if not COLLECTION_HEAD <= end <= len(data):
+        raise fields.wrong(f"claims {end} bytes")
+    found: dict[int, memoryview] = {}
+    try:
+        for index, at, size in walk_collection(lambda at, n_bytes: data[at : at + n_bytes], COLLECTION_HEAD, end):
+            if not index:
+                break
+            if size > end - at or index in found:
+                raise fields.wrong(f"has an object {index} that does not fit")
+            found[index] = data[at : at + size]
+    except EndlessCollection:
+        pass  # zeros at the end
+    except CorruptError as error:
+        raise fields.wrong(f"has an object that does not fit: {error}") from error
+    return found
+
+
+def stored_size(stored: StoredType) -> int:
+    """Bytes of an element in the file, where references have 16 bytes."""
+    if stored.kind in ("text", "binary", "sequence"):
+        return REFERENCE_DTYPE.itemsize
+    if stored.kind == "array":
+        return int(np.prod(stored.dims, dtype=object)) * stored_size(stored.item)
+    return stored.size + sum(stored_size(member.type) - member.type.size for member in stored.fields)
+
+
+def references_in(stored: StoredType, data: ElementBytes) -> Iterator[tuple[StoredType, np.ndarray[Any, Any]]]:
+    """The references in elements as they are stored, with the datatype of what refers; half an element has none."""
+    size = stored_size(stored)
+    yield from _references(stored, data[: len(data) // size * size].reshape(-1, size))
+
+
+def _references(stored: StoredType, rows: ElementBytes) -> Iterator[tuple[StoredType, np.ndarray[Any, Any]]]:
+    if stored.kind in ("text", "binary", "sequence"):
+        yield stored, np.ascontiguousarray(rows).reshape(-1).view(REFERENCE_DTYPE)
+    elif stored.kind == "array" and stored.has_pointers:
+        yield from _references(stored.item, rows.reshape(-1, stored_size(stored.item)))
+    elif stored.has_pointers:
+        shift = 0  # the difference between a member's offset in the file and in memory
+        for member in sorted(stored.fields, key=lambda member: member.offset):
+            begin, size = member.offset + shift, stored_size(member.type)
+            if member.type.has_pointers:
+                yield from _references(member.type, rows[:, begin : begin + size])
+            shift += size - member.type.size

@@ -1,0 +1,484 @@
+"""Vetting: may libhdf5 open this object, list these links, read this attribute or these elements?
+
+libhdf5 (1.8 to 2.0 at least) trusts some of the bytes it reads. In a damaged or hostile file it then hangs, takes all
+memory or crashes. So each question below is asked before libhdf5 is:
+
+| may libhdf5 ... | ask | what is looked at |
+| --- | --- | --- |
+| open this file for changes | `vet_root` | the free list of the root group's names |
+| list or look up links of this group | `vet_links` | the free list of its names, which may be a circle |
+| open the object of this name | `vet_object` | the map of a virtual dataset, in the global heap |
+| list the creation properties of this dataset | `vet_fill` | a fill of variable length, in the global heap |
+| read this attribute | `vet_attribute` | lengths and collections that it refers to |
+| follow references to these collections | `vet_collections` | whether each collection has an end |
+| read these elements, given as stored | `vet_elements` | the collections they refer to, at any depth |
+| read these rows of a dataset | `heap.vet_rows`, `heap.vet_run` | filtered chunks, lengths, collections |
+
+The contract: nothing happens where libhdf5 may; where it may not, an OSError such as libhdf5 would raise. Only what
+surely does harm is refused; whatever else is wrong with a file, libhdf5 reports itself. In a file whose bytes cannot be
+read without libhdf5, nothing is refused. What has been vetted is remembered as long as a file is open.
+
+The bytes are parsed by `format/`; this module asks h5py where they are.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5a, h5d, h5f, h5g, h5i, h5l, h5p
+
+from colonnade.errors import CorruptError, FormatError
+from colonnade.format.attributes import decode_attribute
+from colonnade.format.fill import decode_fill, decode_old_fill
+from colonnade.format.global_heap import (
+    COLLECTION_HEAD,
+    COLLECTION_SIGNATURE,
+    REFERENCE_DTYPE,
+    ElementBytes,
+    EndlessCollection,
+    references_in,
+    stored_size,
+    walk_collection,
+)
+from colonnade.format.headers import (
+    ATTRIBUTE,
+    EXTERNAL,
+    FILL,
+    LAYOUT,
+    OLD_FILL,
+    PIPELINE,
+    SYMBOL_TABLE,
+    Message,
+    iter_messages,
+)
+from colonnade.format.layout import decode_storage, is_virtual
+from colonnade.format.links import read_local_heap, read_symbol_table
+from colonnade.format.pipelines import decode_pipeline
+from colonnade.format.source import Fields, Source
+from colonnade.format.superblock import read_superblock
+from colonnade.h5 import capi
+from colonnade.h5.damage import BROKEN
+from colonnade.h5.datatypes import describe_type
+from colonnade.model import StoredType
+from colonnade.pager.journal import JOURNALED, JournaledFile
+
+ReadAt = Callable[[int, int], bytes]
+FARTHEST = 1 << 62  # an address after the end of any file; sums with it still fit into 64 bits
+SMALL_CLAIM = 1 << 26  # bytes that an element may claim in any file: too few to do harm
+_MOST_HEADER = 1 << 19  # bytes of a header's continuation blocks that are read
+_LONGEST_HEAP = 16 << 20  # bytes of names; longer local heaps are not looked at
+_MOST_TIMES = 4  # how often the bytes of a file may be walked over: collections do not overlap
+_SLACK = 1 << 20
+_MOST_FILES = 1000
+_EIGHT_BYTES = (8, 8)
+_CIRCLE = "the free places of its names form a circle"
+_NEVER_ENDS = "an object in it claims no bytes, so that its end is never reached"
+_OVERLAP = "its collections claim more bytes than the file can have for them"
+_OPEN_FILES: dict[tuple[int, int], VettedFile] = {}
+
+
+class VettedFile:
+    """The bytes of a file that libhdf5 has open, and what has been vetted in it."""
+
+    def __init__(self, node: Any) -> None:
+        file_id = h5i.get_file_id(node)
+        creation = file_id.get_create_plist()
+        self._journaled = JOURNALED.get(h5g.get_objinfo(node).fileno)
+        self._is_read_only = bool(file_id.get_intent() == h5f.ACC_RDONLY)
+        self._base = int(creation.get_userblock())
+        self._size = int(file_id.get_filesize())
+        self._walked = 0  # bytes of collections
+        self._ends: dict[int, int] = {}  # of collections, by their addresses
+        self._groups: set[int] = set()
+        self._objects: set[int] = set()
+        self._read = self._reader(file_id) if creation.get_sizes() == _EIGHT_BYTES else None
+
+    def _reader(self, file_id: Any) -> ReadAt | None:
+        if self._journaled is not None:
+            return self._journaled.read_at
+        if not self._is_read_only:
+            return None
+        descriptor = capi.descriptor_of(file_id)
+        if descriptor is not None:
+            return lambda at, n_bytes: os.pread(descriptor, n_bytes, at)
+        path = Path(os.fsdecode(h5f.get_name(file_id)))
+        return partial(_read_by_path, path) if path.is_file() else None
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the bytes can be read without libhdf5, and have the form that is known here."""
+        return self._read is not None
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the bytes are of one state: the file has not been written to since it was opened."""
+        return self._is_read_only if self._journaled is None else self._journaled.is_untouched
+
+    @property
+    def size(self) -> int:
+        return self._size if self._journaled is None else self._journaled.length
+
+    def read_at(self, address: int, n_bytes: int) -> bytes:
+        """Bytes from an address on; fewer at the end of the file."""
+        return b"" if self._read is None else self._read(self._base + address, n_bytes)
+
+    def source(self) -> Source:
+        """The bytes as the parsers take them."""
+        return Source("", self.size, self._read or (lambda _at, _n_bytes: b""), self._base)
+
+    def messages(self, address: int) -> Iterator[Message]:
+        """The messages of an object header, up to the first that makes no sense."""
+        with suppress(CorruptError):
+            yield from iter_messages(self.source(), address, _MOST_HEADER)
+
+    # -- groups and objects --
+
+    def vet_group(self, address: int) -> None:
+        """See `vet_links`."""
+        if address in self._groups:
+            return
+        if self.is_frozen and has_endless_names(self.source(), self.messages(address)):
+            capi.refuse("list links", _CIRCLE)
+        self._groups.add(address)
+
+    def vet_map(self, address: int) -> None:
+        """See `vet_object`; the address is that of the object's header."""
+        if address in self._objects:
+            return
+        for message in self.messages(address):
+            if message.type == LAYOUT and is_virtual(message.data):
+                with suppress(CorruptError):
+                    self.vet_collection(decode_storage(_fields(message)).map_address or 0)
+        if self.is_frozen:
+            self._objects.add(address)
+
+    # -- the global heap --
+
+    def vet_collection(self, address: int) -> None:
+        """See `vet_collections`."""
+        if address in self._ends or not 0 < address < FARTHEST:
+            return
+        head = self.read_at(address, COLLECTION_HEAD)
+        if head[:5] != COLLECTION_SIGNATURE or len(head) < COLLECTION_HEAD:
+            return  # refused by libhdf5
+        end = address + int.from_bytes(head[8:], "little")
+        try:
+            for _ in walk_collection(self._read_counted, address + COLLECTION_HEAD, end):
+                pass
+        except EndlessCollection:
+            capi.refuse("read the global heap", _NEVER_ENDS)
+        except CorruptError:
+            pass  # refused by libhdf5
+        self._ends[address] = end
+
+    def _read_counted(self, at: int, n_bytes: int) -> bytes:
+        if self.is_frozen:
+            self._walked += n_bytes
+            if self._walked > _MOST_TIMES * self.size + _SLACK:
+                capi.refuse("read the global heap", _OVERLAP)
+        return self.read_at(at, n_bytes)
+
+    def _objects_in(self, address: int) -> dict[int, bytes]:
+        """The objects of a collection that was vetted, by their numbers."""
+        end, objects = self._ends.get(address, address), {}
+        with suppress(CorruptError, EndlessCollection):  # not counted: any number of rows may refer to a collection
+            for number, at, size in walk_collection(self.read_at, address + COLLECTION_HEAD, end):
+                if number and at + size <= end:
+                    objects[number] = self.read_at(at, size)
+        return objects
+
+    def vet_stored(self, stored: StoredType, data: ElementBytes) -> None:
+        """See `vet_elements`."""
+        for kind, references in references_in(stored, data):
+            used = references[references["address"] > 0]
+            for address in np.unique(used["address"]).tolist():
+                self.vet_collection(address)
+                if kind.kind == "sequence" and kind.item.has_pointers:
+                    objects, size = self._objects_in(address), stored_size(kind.item)
+                    numbers = np.unique(used["index"][used["address"] == address]).tolist()
+                    items = (objects.get(number, b"") for number in numbers)
+                    inner = b"".join(item[: len(item) // size * size] for item in items)
+                    self.vet_stored(kind.item, np.frombuffer(inner, "u1"))
+
+
+def _read_by_path(path: Path, at: int, n_bytes: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return os.pread(file.fileno(), n_bytes, at)
+    except OSError:
+        return b""
+
+
+def vetted_file(node: Any) -> VettedFile | None:
+    """The file that an object is in; None where its bytes cannot be read without libhdf5."""
+    return _vetted_file(node, h5g.get_objinfo(node))
+
+
+def _vetted_file(node: Any, info: Any) -> VettedFile | None:
+    number = info.fileno  # HDF5 gives each file that it opens a new number
+    file = _OPEN_FILES.get(number)
+    if file is None:
+        if len(_OPEN_FILES) >= _MOST_FILES:
+            _OPEN_FILES.clear()
+        file = _OPEN_FILES[number] = VettedFile(node)
+    return file if file.is_readable else None
+
+
+def address_of(node: Any) -> int:
+    """The address of an object's header."""
+    return address_in(h5g.get_objinfo(node))
+
+
+def address_in(info: Any) -> int:
+    """The address of an object's header, from its h5g info. H5Oget_info has it too, but visits all chunks for it."""
+    low, high = info.objno
+    return int(low) + (int(high) << 32)
+
+
+def _fields(message: Message) -> Fields:
+    return Fields(message.data, f"message at byte {message.at}")
+
+
+# -- the questions --
+
+
+def vet_root(file: JournaledFile) -> None:
+    """Refuse a file whose root group libhdf5 would never finish reading when it opens the file for changes."""
+    try:
+        block, source = read_superblock(Source("", file.length, file.read_at))
+    except FormatError:
+        return
+    messages = iter_messages(source, block.root, _MOST_HEADER)
+    if _is_endless(source, block.root_heap) or has_endless_names(source, messages):
+        capi.refuse("open the file", _CIRCLE)
+
+
+def has_endless_names(source: Source, messages: Iterable[Message]) -> bool:
+    """Whether the list of free places in a local heap of this group has no end."""
+    with suppress(CorruptError):
+        for message in messages:
+            if message.type == SYMBOL_TABLE and _is_endless(source, read_symbol_table(source, message)[1]):
+                return True
+    return False
+
+
+def _is_endless(source: Source, heap_address: int | None) -> bool:
+    try:
+        return heap_address is not None and read_local_heap(source, heap_address, _LONGEST_HEAP).is_endless
+    except CorruptError:
+        return False
+
+
+def vet_links(group: Any) -> None:
+    """Refuse a group whose local heap libhdf5 would read for ever.
+
+    Not in a file that was changed since it was opened: its bytes may be older than what libhdf5 has in memory.
+    """
+    info = h5g.get_objinfo(group)
+    file = _vetted_file(group, info)
+    if file is not None:
+        file.vet_group(address_in(info))
+
+
+def vet_object(group: Any, name: bytes) -> None:
+    """Refuse a virtual dataset whose map is in a collection without an end; soft links are not followed."""
+    link = group.links.get_info(name)
+    if link.type == h5l.TYPE_HARD:
+        vet_map(group, int(link.u))
+
+
+def vet_map(group: Any, address: int) -> None:
+    """Refuse the same dataset by the address of its header, which is in the file of the group."""
+    file = vetted_file(group)
+    if file is not None:
+        file.vet_map(address)
+
+
+def vet_collections(node: Any, addresses: Iterable[int]) -> None:
+    """Refuse what refers to these collections of the global heap, if one of them has no end.
+
+    libhdf5 walks a collection object by object, and does not move on over an object that claims no bytes.
+    """
+    file = vetted_file(node)
+    if file is not None:
+        for address in addresses:
+            file.vet_collection(address)
+
+
+def vet_elements(node: Any, stored: StoredType, data: bytes | memoryview) -> None:
+    """Refuse elements, given as they are stored, if they refer to a collection without an end, at any depth."""
+    file = vetted_file(node) if stored.has_pointers else None
+    if file is not None:
+        file.vet_stored(stored, np.frombuffer(data, "u1"))
+
+
+def vet_fill(dataset: Any, stored: StoredType | None = None) -> None:
+    """Refuse a dataset whose fill of variable length libhdf5 would read for ever.
+
+    libhdf5 reads it when it is asked for the creation properties.
+    """
+    stored = stored or describe_type(dataset.get_type())
+    file = vetted_file(dataset) if stored.has_pointers else None
+    if file is None:
+        return
+    for message in file.messages(address_of(dataset)):
+        if message.type in (FILL, OLD_FILL):
+            file.vet_stored(stored, np.frombuffer(_fill_value(message), "u1"))
+
+
+def vet_attribute(attribute: Any) -> None:
+    """Refuse an attribute that claims more bytes than the file has, or leads to a collection without an end.
+
+    libhdf5 does not say where the bytes of an attribute are. They are in the header of its object, or, if there are
+    very many or very long attributes, elsewhere: such an attribute is read from a guarded file first.
+    """
+    stored = describe_type(attribute.get_type())
+    file = vetted_file(attribute) if stored.has_pointers else None
+    if file is None:
+        return
+    n_bytes = attribute.get_space().get_simple_extent_npoints() * stored_size(stored)
+    is_in_header = False
+    for data in _attribute_values(file, address_of(attribute), attribute.name + b"\0"):
+        is_in_header = True
+        if file.is_frozen and stored.kind in ("text", "binary", "sequence"):
+            _vet_attribute_lengths(file, data[:n_bytes])
+        file.vet_stored(stored, np.frombuffer(data[:n_bytes], "u1"))
+    if not is_in_header:
+        with guarded(attribute) as node:
+            if node is not None:
+                twin = h5a.open(node, attribute.name)
+                twin.read(np.zeros(twin.shape, dtype=twin.dtype))
+
+
+def _attribute_values(file: VettedFile, address: int, name: bytes) -> Iterator[bytes]:
+    """The elements of the attributes of this name in an object header, if they have any."""
+    for message in file.messages(address):
+        if message.type == ATTRIBUTE and name in message.data:
+            with suppress(CorruptError):
+                attribute = decode_attribute(_fields(message))
+                if attribute.name == name and attribute.elements:
+                    yield attribute.elements
+
+
+def _vet_attribute_lengths(file: VettedFile, data: bytes) -> None:
+    whole = data[: len(data) // REFERENCE_DTYPE.itemsize * REFERENCE_DTYPE.itemsize]
+    if int(np.frombuffer(whole, REFERENCE_DTYPE)["length"].max(initial=0)) > max(file.size, SMALL_CLAIM):
+        capi.refuse("read an attribute", "it claims more bytes than the file has")
+
+
+# -- a guarded file --
+
+
+class _GuardedFile(io.RawIOBase):
+    """The bytes of a file; reading a collection without an end is an OSError."""
+
+    def __init__(self, file: VettedFile) -> None:
+        self._file = file
+        self._at = 0
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + (0, self._at, self._file.size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read_at(self._at, len(buffer))
+        if data[: len(COLLECTION_SIGNATURE)] == COLLECTION_SIGNATURE:
+            self._file.vet_collection(self._at)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def write(self, _data: Any) -> int:
+        raise OSError("this file is open for reading only")
+
+    def truncate(self, _size: int | None = None) -> int:
+        return self._file.size
+
+
+@contextmanager
+def guarded(node: Any) -> Iterator[Any | None]:
+    """The same object of its file opened a second time; None where that cannot be done, or the file may change.
+
+    For what refers to collections that cannot be known beforehand: attributes that are not in the header of their
+    object, and rows with filters that are not built in here. libhdf5 reads the second file through a Python object,
+    which vets each collection before it returns its bytes.
+    """
+    file = vetted_file(node)
+    if file is None or not file.is_frozen:
+        yield None
+        return
+    with h5py.File(_GuardedFile(file), "r") as opened:
+        yield capi.open_at(opened.id, address_of(node))
+
+
+# -- creation properties --
+
+
+def creation_of(dataset: Any) -> Any:
+    """The creation properties of a dataset; those in its header where its fill was lost in a copy.
+
+    A fill of variable length is in the global heap. H5Ocopy (h5py's `copy`, h5repack; HDF5 1.8 to 2.0) copies the
+    reference, and not what it refers to: the rows of the copy are complete, but libhdf5 fails to list its properties,
+    and cannot resize it.
+    """
+    try:
+        return dataset.get_create_plist()
+    except BROKEN:
+        creation = _creation_in_header(dataset)
+        if creation is None:
+            raise
+        return creation
+
+
+def has_lost_fill(dataset: Any) -> bool:
+    """Whether the fill of a dataset leads nowhere, so that libhdf5 does not list its properties."""
+    try:
+        dataset.get_create_plist()
+    except BROKEN:
+        return _creation_in_header(dataset) is not None
+    return False
+
+
+def _creation_in_header(dataset: Any) -> Any | None:
+    """Storage, chunk and filters, without the fill; None where the header has no fill, or anything unknown."""
+    file = vetted_file(dataset) if describe_type(dataset.get_type()).has_pointers else None
+    if file is None:
+        return None
+    messages = {message.type: message for message in file.messages(address_of(dataset))}
+    has_fill = any(_fill_value(messages[kind]) for kind in (FILL, OLD_FILL) if kind in messages)
+    if not has_fill or EXTERNAL in messages or LAYOUT not in messages:
+        return None
+    try:
+        storage = decode_storage(_fields(messages[LAYOUT]))
+        filters = decode_pipeline(_fields(messages[PIPELINE])) if PIPELINE in messages else ()
+        if storage.storage == "virtual" or storage.has_options:
+            return None
+        creation = h5p.create(h5p.DATASET_CREATE)
+        if storage.storage == "chunked":
+            creation.set_chunk(storage.chunk)
+        else:
+            creation.set_layout(h5d.COMPACT if storage.storage == "compact" else h5d.CONTIGUOUS)
+        for step in filters:
+            creation.set_filter(step.id, int(step.optional), step.options)
+    except (CorruptError, *BROKEN):
+        return None
+    return creation
+
+
+def _fill_value(message: Message) -> bytes:
+    """The value in a fill message; no bytes if there is none, or it makes no sense."""
+    try:
+        return (decode_fill if message.type == FILL else decode_old_fill)(_fields(message)) or b""
+    except CorruptError:
+        return b""
