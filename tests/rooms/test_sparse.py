@@ -19,9 +19,10 @@ from colonnade.errors import ConflictError, CorruptError, FormatError, Unsupport
 from colonnade.format.layout import Dialect, Layout, decode_layout, encode_layout
 from colonnade.format.pipelines import decode_pipelines, encode_pipelines
 from colonnade.format.records import RecordForm, decode_records, encode_records
-from colonnade.format.source import Fields, source_of_buffer
+from colonnade.format.source import Fields, HDF5Source
 from colonnade.model import FilterInfo
 from colonnade.pager.journal import journal_path
+from colonnade.pager.sources import BufferBytes
 from colonnade.sparse import find_sparse
 from colonnade.sparse.selections import (
     CellSelection,
@@ -690,7 +691,7 @@ def test_the_layout_message_of_the_facts_page() -> None:
         "sectioned": "05 04 00 0100 00 02 01 00 0800000000000000 00 03 01 04 05 04 03 0a a61a000000000000",
         "prototype": "05 04 00 0100 00 03 01 04 05 04 08 02 01 00 03 0a a61a000000000000",
     }
-    source = source_of_buffer(b"")
+    source = HDF5Source(BufferBytes(b""))
     for dialect in DIALECTS:
         data = bytes.fromhex(worked[dialect].replace(" ", ""))
         expected = Layout(dialect, 1, 0, (4, 5), 4, 2, (0,), "fixed array", (10,), b"", 0x1AA6)

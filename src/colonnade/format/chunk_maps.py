@@ -24,7 +24,7 @@ from colonnade.format.btree2 import Bound, read_records, read_tree_header
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.layout import Layout, size_bytes
 from colonnade.format.records import NOWHERE, Grid, RecordForm, Records, decode_records, form_of
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 
 _PLAIN, _FILTERED = 2, 3  # clients of arrays
 _TREE_PLAIN, _TREE_FILTERED = 12, 13  # types of B-trees
@@ -35,7 +35,7 @@ _MOST_SLOTS = 1 << 62
 class ChunkMap:
     """The chunk map of one dataset. `filtered`: whether records have filter fields."""
 
-    source: Source
+    source: HDF5Source
     layout: Layout
     space: Dataspace
     filtered: bool

@@ -20,7 +20,7 @@ from __future__ import annotations
 from colonnade import kernels
 from colonnade.dataclass import dataclass
 from colonnade.errors import UnsupportedError
-from colonnade.format.source import CHECKSUM, Fields, Source
+from colonnade.format.source import CHECKSUM, Fields, HDF5Source
 
 _SUMMED = 2
 _KIND = 0x30  # bits of an id's first byte: 0 managed, else huge or tiny
@@ -84,7 +84,7 @@ def _is_power(number: int) -> bool:
 class FractalHeap:
     """A heap, from which objects are read by their ids."""
 
-    def __init__(self, source: Source, address: int) -> None:
+    def __init__(self, source: HDF5Source, address: int) -> None:
         lengths, offsets = source.length_size, source.offset_size
         size = 14 + 10 * lengths + 2 * offsets + 2 + 2 * lengths + 2 + 2 + offsets + 2 + CHECKSUM
         self._source = source

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from colonnade.dataclass import dataclass
-from colonnade.format.source import CHECKSUM, Fields, Source, with_checksum
+from colonnade.format.source import CHECKSUM, Fields, HDF5Source, with_checksum
 
 NIL, DATASPACE, LINK_INFO, DATATYPE, OLD_FILL, FILL, LINK, LAYOUT = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x08
 PIPELINE, ATTRIBUTE, COMMENT, CONTINUATION, SYMBOL_TABLE = 0x0B, 0x0C, 0x0D, 0x10, 0x11
@@ -53,7 +53,7 @@ class _Form:
         return 8 if self.version == 1 else 6 if self.with_order else 4
 
 
-def read_messages(source: Source, address: int) -> list[Message]:
+def read_messages(source: HDF5Source, address: int) -> list[Message]:
     """All messages of the object header at an address; shared messages are resolved."""
     return [_resolve(source, message, address) for message in _messages(source, address)]
 
@@ -63,7 +63,7 @@ def find(messages: list[Message], kind: int) -> Message | None:
     return next((message for message in messages if message.type == kind), None)
 
 
-def _messages(source: Source, address: int) -> list[Message]:
+def _messages(source: HDF5Source, address: int) -> list[Message]:
     form, fields, start = _open(source, address)
     found: list[Message] = []
     blocks: deque[tuple[int, int]] = deque()
@@ -84,7 +84,7 @@ def _messages(source: Source, address: int) -> list[Message]:
         start, fields = _open_block(source, form, begin, length)
 
 
-def _open(source: Source, address: int) -> tuple[_Form, Fields, int]:
+def _open(source: HDF5Source, address: int) -> tuple[_Form, Fields, int]:
     """The form of a header, its first messages, and the address that their offsets are relative to."""
     head = source.read(address, min(32, max(source.fits - address, 0)), "object header")
     fields = source.as_fields(head, f"object header at byte {address}")
@@ -103,7 +103,7 @@ def _open(source: Source, address: int) -> tuple[_Form, Fields, int]:
     return _Form(2, bool(flags & 4)), whole, address
 
 
-def _open_block(source: Source, form: _Form, address: int, length: int) -> tuple[int, Fields]:
+def _open_block(source: HDF5Source, form: _Form, address: int, length: int) -> tuple[int, Fields]:
     """The address that offsets in a continuation block are relative to, and its messages."""
     if form.version == 1:
         return address, source.fields(address, length, "object header continuation")
@@ -124,14 +124,14 @@ def _decode_block(fields: Fields, form: _Form, start: int) -> Iterator[Message]:
         yield Message(kind, flags, fields.take(size), at)
 
 
-def _resolve(source: Source, message: Message, address: int) -> Message:
+def _resolve(source: HDF5Source, message: Message, address: int) -> Message:
     """The actual message of a shared one, which is in another object's header: a committed datatype."""
     if not message.flags & SHARED or message.type != DATATYPE:
         return message
     return follow_shared(source, source.as_fields(message.data, f"shared message at byte {message.at}"), address)
 
 
-def follow_shared(source: Source, fields: Fields, address: int | None = None) -> Message:
+def follow_shared(source: HDF5Source, fields: Fields, address: int | None = None) -> Message:
     """The datatype that a shared message, of the object at `address` if given, points to."""
     version = fields.version(1, 2, 3)
     where = fields.number(1)

@@ -34,7 +34,7 @@ from typing import Literal
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
-from colonnade.format.source import Fields, Source
+from colonnade.format.source import Fields, HDF5Source
 
 Dialect = Literal["sectioned", "structured", "structured, short", "prototype"]
 MapKind = Literal["single", "fixed array", "extensible array", "b-tree"]
@@ -114,7 +114,7 @@ def record_tail(n_sections: int, filtered: bool) -> int:
     return 8 * (n_sections - 1) + (12 * n_sections if filtered else 0)
 
 
-def decode_layout(source: Source, data: bytes, at: int, rank: int, element_size: int) -> Layout:
+def decode_layout(source: HDF5Source, data: bytes, at: int, rank: int, element_size: int) -> Layout:
     """Decode the layout in the only dialect in which the message is valid for this rank and element size."""
     what = f"layout message at byte {at}"
     found: list[Layout] = []

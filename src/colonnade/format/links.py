@@ -22,7 +22,7 @@ from colonnade.dataclass import dataclass
 from colonnade.format import symbol_tables
 from colonnade.format.headers import LINK, LINK_INFO, SYMBOL_TABLE, Message, find
 from colonnade.format.named_heap import NamedForm, read_named
-from colonnade.format.source import Fields, Source
+from colonnade.format.source import Fields, HDF5Source
 
 _HARD, _SOFT = 0, 1
 _FORM = NamedForm("link", order_bytes=8, tree=5, before=4, behind=0)  # a record: hash (4), heap id
@@ -41,7 +41,7 @@ def is_group(messages: list[Message]) -> bool:
     return any(message.type in (LINK, LINK_INFO, SYMBOL_TABLE) for message in messages)
 
 
-def read_links(source: Source, messages: list[Message]) -> Iterator[Link]:
+def read_links(source: HDF5Source, messages: list[Message]) -> Iterator[Link]:
     """All links of a group, given the messages of its header."""
     for message in messages:
         if message.type == LINK:

@@ -11,7 +11,7 @@ from colonnade.dataclass import dataclass
 from colonnade.format.btree2 import read_records
 from colonnade.format.fractal_heap import FractalHeap
 from colonnade.format.headers import Message
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class NamedForm:
     behind: int
 
 
-def read_named(source: Source, message: Message, form: NamedForm) -> Iterator[tuple[bytes, bytes]]:
+def read_named(source: HDF5Source, message: Message, form: NamedForm) -> Iterator[tuple[bytes, bytes]]:
     """The bytes of each object in the heap, and the bytes after the id in its record."""
     fields = source.as_fields(message.data, f"{form.title} info message at byte {message.at}")
     fields.version(0)

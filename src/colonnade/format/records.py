@@ -21,7 +21,7 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.format.layout import record_tail
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 
 Numbers = np.ndarray[Any, np.dtype[np.uint64]]
 Grid = np.ndarray[Any, np.dtype[np.int64]]
@@ -85,7 +85,7 @@ class Records:
         )
 
 
-def form_of(source: Source, record_size: int, rank: int, n_sections: int, filtered: bool, what: str) -> RecordForm:
+def form_of(source: HDF5Source, record_size: int, rank: int, n_sections: int, filtered: bool, what: str) -> RecordForm:
     """The form of records of this size: the bytes that no other field uses hold the size of the chunk."""
     form = RecordForm(source.offset_size, 0, rank, n_sections, filtered)
     left = record_size - form.length

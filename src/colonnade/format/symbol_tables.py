@@ -15,19 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 
 _SOFT = 2
 
 
-def read_entries(source: Source, tree: int, heap: int) -> Iterator[tuple[bytes, int | None, bytes | None]]:
+def read_entries(source: HDF5Source, tree: int, heap: int) -> Iterator[tuple[bytes, int | None, bytes | None]]:
     """Name, address of the object, and for soft links the target path."""
     names = _read_heap(source, heap)
     for table in _tables(source, tree):
         yield from _read_table(source, table, names)
 
 
-def _read_heap(source: Source, address: int) -> bytes:
+def _read_heap(source: HDF5Source, address: int) -> bytes:
     fields = source.fields(address, 8 + 2 * source.length_size + source.offset_size, "local heap")
     fields.expect(b"HEAP", "the signature")
     fields.version(0)
@@ -38,7 +38,7 @@ def _read_heap(source: Source, address: int) -> bytes:
     return source.read(data, size, "local heap data") if data is not None else b""
 
 
-def _tables(source: Source, root: int) -> Iterator[int]:
+def _tables(source: HDF5Source, root: int) -> Iterator[int]:
     """Addresses of the symbol tables below a node; each node is visited once."""
     seen: set[int] = set()
     nodes: list[tuple[int, int | None]] = [(root, None)]
@@ -66,7 +66,7 @@ def _tables(source: Source, root: int) -> Iterator[int]:
             yield from children
 
 
-def _read_table(source: Source, address: int, names: bytes) -> Iterator[tuple[bytes, int | None, bytes | None]]:
+def _read_table(source: HDF5Source, address: int, names: bytes) -> Iterator[tuple[bytes, int | None, bytes | None]]:
     head = source.fields(address, 8, "symbol table")
     head.expect(b"SNOD\1", "the signature")
     head.take(1)
@@ -81,7 +81,7 @@ def _read_table(source: Source, address: int, names: bytes) -> Iterator[tuple[by
         yield _name(names, place, source, address), target, value
 
 
-def _name(names: bytes, place: int, source: Source, address: int) -> bytes:
+def _name(names: bytes, place: int, source: HDF5Source, address: int) -> bytes:
     end = names.find(b"\0", place)
     if place >= len(names) or end < 0:
         raise source.as_fields(b"", f"symbol table at byte {address}").wrong("has a name outside its heap")

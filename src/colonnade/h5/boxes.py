@@ -23,8 +23,9 @@ from colonnade.h5.creation import creation_of
 from colonnade.h5.datatypes import describe_type
 from colonnade.h5.headers import FARTHEST
 from colonnade.h5.lengths import check_image, has_references_to_heap
-from colonnade.h5.raw_bytes import RawBytes, raw_bytes
+from colonnade.h5.raw_bytes import raw_bytes
 from colonnade.model import FilterInfo
+from colonnade.pager.sources import ByteSource
 from colonnade.stored_dtypes import raw_dtype
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -111,7 +112,7 @@ class _ChunkBytes(NamedTuple):
     """A chunk as it is stored. Of a damaged map of chunks the library may find one, and read another that is longer."""
 
     dataset: Any
-    file: RawBytes | None
+    file: ByteSource | None
     offset: tuple[int, ...]
     info: Any
 

@@ -34,9 +34,9 @@ from colonnade.pager.disk import Disk
 from colonnade.pager.interrupts import hold_signals, pause, release_signals, shielded
 from colonnade.pager.journal import Durability, JournaledFile, journal_path
 from colonnade.pager.locks import HDF5Lock, Locking, Wish, WriterLock, has_writer, lock_path, read_stamp, try_hdf5_lock
-from colonnade.pager.marks import find_mark
-from colonnade.pager.recovery import check_whole, clear_place, half_commit, roll_back
+from colonnade.pager.recovery import check_whole, clear_place, find_mark, half_commit, roll_back
 from colonnade.pager.safe_files import part_path
+from colonnade.pager.sources import ByteSource, JournaledBytes, StreamBytes
 
 Mode = Literal["r", "r+", "w", "a"]
 HardLinks = Literal["refuse", "allow"]
@@ -290,12 +290,12 @@ class FileHandle:
         self.generation += 1
         self._is_torn = False
 
-    def bytes_now(self) -> tuple[int, Callable[[int, int], bytes]]:
-        """The length of a file open for changes, and what reads its bytes by place and number, committed or not."""
+    def bytes_now(self) -> ByteSource:
+        """The bytes of a file open for changes, committed or not."""
         if self._journaled is None:
             raise UsageError(f"{self.name} was not opened from a path for changes, so its bytes cannot be read")
         h5f.flush(self.h5.id)
-        return self._journaled.length, self._journaled.read_at
+        return JournaledBytes(self._journaled, self.name)
 
     def change_bytes(self, work: Callable[[JournaledFile], None]) -> None:
         """Let `work` change bytes of the file past HDF5, which looks at it anew afterwards; no commit yet.
@@ -543,12 +543,7 @@ def _open_stream(stream: Any, mode: Mode, care: Care, name: str | None = None) -
 
 def _check_stream(stream: Any, name: str) -> None:
     position = stream.tell()
-
-    def read_at(at: int, n_bytes: int) -> bytes:
-        stream.seek(at)
-        return bytes(stream.read(n_bytes))
-
-    check_whole(read_at, stream_size(stream), name)
+    check_whole(StreamBytes(stream, name))
     stream.seek(position)
 
 

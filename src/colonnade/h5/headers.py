@@ -22,6 +22,7 @@ from h5py import h5f, h5g, h5i
 
 from colonnade.h5 import capi
 from colonnade.pager.journal import JOURNALED
+from colonnade.pager.sources import LocalBytes
 
 OLD_FILL, FILL, EXTERNAL, LAYOUT, PIPELINE, ATTRIBUTE, SYMBOL_TABLE = 0x04, 0x05, 0x07, 0x08, 0x0B, 0x0C, 0x11
 _CONTINUATION = 0x10
@@ -61,7 +62,8 @@ def _reader_of(file_id: Any) -> ReadAt | None:
     begin = int(creation.get_userblock())
     descriptor = capi.descriptor_of(file_id)
     if descriptor is not None:
-        return lambda at, n_bytes: os.pread(descriptor, n_bytes, begin + at)
+        source = LocalBytes(descriptor, os.fsdecode(h5f.get_name(file_id)))
+        return lambda at, n_bytes: source.read_at(begin + at, n_bytes)
     path = Path(os.fsdecode(h5f.get_name(file_id)))
     return partial(_read_by_path, path, begin) if path.is_file() else None
 
@@ -69,7 +71,7 @@ def _reader_of(file_id: Any) -> ReadAt | None:
 def _read_by_path(path: Path, begin: int, at: int, n_bytes: int) -> bytes:
     try:
         with path.open("rb") as file:
-            return os.pread(file.fileno(), n_bytes, begin + at)
+            return LocalBytes(file.fileno(), str(path)).read_at(begin + at, n_bytes)
     except OSError:
         return b""
 

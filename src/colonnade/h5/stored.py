@@ -6,7 +6,6 @@ pointers and open handles there. What stands in the file is plain bytes.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from h5py import h5d, h5i
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.chunks import by_chunk
+from colonnade.pager.sources import LocalBytes
 
 USUAL_SIZE = 18  # bytes of a reference on disk where file addresses have 8 bytes
 
@@ -69,8 +69,9 @@ def _read_contiguous(dataset: Any, size: int, rows: range, image: np.ndarray[Any
             feature="HDF5 1.12 references",
             path=path,
         )
+    source = LocalBytes(descriptor, path)
     for place, row in enumerate(rows):
-        data = os.pread(descriptor, size, offset + row * size)
+        data = source.read_at(offset + row * size, size)
         if len(data) != size:
             raise CorruptError(f"{path}: row {row} lies beyond the end of the file", path=path, row=row)
         image[place] = np.frombuffer(data, dtype="u1")

@@ -23,9 +23,10 @@ from colonnade.errors import ColonnadeError, ConflictError, UsageError
 from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import Message
 from colonnade.format.records import ChunkRecord
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 from colonnade.h5.user_attributes import Attributes
 from colonnade.model import FilterInfo, Finding, StoredType
+from colonnade.pager.sources import ByteSource
 from colonnade.sealed import Sealed
 from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.boxes import Box, Coordinates, Key, parse_box
@@ -69,7 +70,7 @@ class Coo(NamedTuple):
 class _State:
     """The description of a dataset, valid for one state of its file."""
 
-    source: Source
+    source: HDF5Source
     info: SparseInfo
     messages: list[Message]
     generation: int
@@ -144,7 +145,7 @@ def find_sparse(target: Target) -> list[str]:
     """The paths of all sparse arrays of a file."""
     file = opened(target)
 
-    def walk(source: Source) -> list[str]:
+    def walk(source: ByteSource) -> list[str]:
         return [path for path, _ in walk_datasets(*open_root(source))]
 
     try:
@@ -163,7 +164,7 @@ def verify_sparse(
     """
     file = opened(target)
 
-    def look(source: Source) -> list[Finding]:
+    def look(source: ByteSource) -> list[Finding]:
         based, root = open_root(source)
         found = walk_datasets(based, root) if name is None else [(name, find_object(based, root, name))]
         return [finding for path, messages in found for finding in verify(based, messages, path, progress, deep)]
@@ -374,7 +375,7 @@ class SparseArray(Sealed):
     def _consistent(self, read: Callable[[_State], Result]) -> Result:
         return self._file.consistent(lambda source: read(self._look(source)))
 
-    def _look(self, source: Source) -> _State:
+    def _look(self, source: ByteSource) -> _State:
         """The state of the dataset, described again if the file has changed."""
         if self._state is None or self._state.generation != self._file.generation:
             based, root = open_root(source)

@@ -29,7 +29,7 @@ from colonnade.format.datatype import decode_datatype, encode_datatype
 from colonnade.format.headers import ATTRIBUTE, ATTRIBUTE_INFO, SHARED, Message, follow_shared
 from colonnade.format.heap_set import decode_collection
 from colonnade.format.named_heap import NamedForm, read_named
-from colonnade.format.source import Fields, Source
+from colonnade.format.source import Fields, HDF5Source
 from colonnade.h5.user_attributes import check_attribute_name, encode_value, shown_value
 from colonnade.model import StoredType
 from colonnade.sparse.values import decode_values
@@ -39,13 +39,13 @@ _FORM = NamedForm("attribute", order_bytes=2, tree=8, before=0, behind=9)
 LARGEST = 65_000  # the largest message, in bytes, that a header holds
 
 
-def read_attributes(source: Source, messages: list[Message]) -> dict[str, Any]:
+def read_attributes(source: HDF5Source, messages: list[Message]) -> dict[str, Any]:
     """Name and value of every attribute, from the messages of an object header."""
     heap = FileHeap(source)
     return dict(_decode(source, data, flags, heap) for data, flags in _stored(source, messages))
 
 
-def _stored(source: Source, messages: list[Message]) -> Iterator[tuple[bytes, int]]:
+def _stored(source: HDF5Source, messages: list[Message]) -> Iterator[tuple[bytes, int]]:
     """The bytes and the message flags of each attribute."""
     for message in messages:
         if message.type == ATTRIBUTE:
@@ -65,7 +65,7 @@ class _Parts:
     raw: tuple[bytes, bytes, bytes, bytes]
 
 
-def _parts(source: Source, data: bytes, flags: int) -> _Parts:
+def _parts(source: HDF5Source, data: bytes, flags: int) -> _Parts:
     fields = source.as_fields(data, "an attribute")
     if flags & SHARED:
         raise UnsupportedError(
@@ -88,14 +88,14 @@ def _parts(source: Source, data: bytes, flags: int) -> _Parts:
     return _Parts(name, stored, shape, (text, kind, space, fields.take(count * stored.size)))
 
 
-def _decode(source: Source, data: bytes, flags: int, heap: FileHeap) -> tuple[str, Any]:
+def _decode(source: HDF5Source, data: bytes, flags: int, heap: FileHeap) -> tuple[str, Any]:
     parts = _parts(source, data, flags)
     if parts.shape is None:
         return parts.name, None
     return parts.name, _shown(decode_values(parts.raw[3], parts.type, heap), parts.type, parts.shape)
 
 
-def _type_bytes(source: Source, data: bytes, shared: bool) -> bytes:
+def _type_bytes(source: HDF5Source, data: bytes, shared: bool) -> bytes:
     if not shared:
         return data
     return follow_shared(source, source.as_fields(data, "the datatype of an attribute")).data
@@ -113,13 +113,13 @@ def _shown(values: Any, stored: StoredType, shape: tuple[int, ...]) -> Any:
     return values.reshape(*shape, *values.shape[1:])
 
 
-def portable_attributes(source: Source, messages: list[Message], path: str) -> tuple[bytes, ...]:
+def portable_attributes(source: HDF5Source, messages: list[Message], path: str) -> tuple[bytes, ...]:
     """Messages of all attributes for a copy in another file; variable-length strings become fixed-length."""
     heap = FileHeap(source)
     return tuple(_portable(source, data, flags, heap, path) for data, flags in _stored(source, messages))
 
 
-def _portable(source: Source, data: bytes, flags: int, heap: FileHeap, path: str) -> bytes:
+def _portable(source: HDF5Source, data: bytes, flags: int, heap: FileHeap, path: str) -> bytes:
     parts = _parts(source, data, flags)
     if holds_references(parts.type):
         raise UnsupportedError(
@@ -142,7 +142,7 @@ def holds_references(stored: StoredType) -> bool:
 class FileHeap:
     """The global heap of a file, which holds the variable-length values of attributes."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: HDF5Source) -> None:
         self._source = source
         self._known: dict[int, dict[int, memoryview]] = {}
 

@@ -20,7 +20,7 @@ from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
 from colonnade.format.records import ChunkRecord
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 from colonnade.sparse.attributes import changed, encode_attributes
 from colonnade.sparse.boxes import Coordinates
 from colonnade.sparse.chunk import Cells, SparseInfo, is_edge, is_inside, read_cells
@@ -105,7 +105,7 @@ def _checked_shape(given: Any, info: SparseInfo) -> tuple[int, ...]:
 
 
 def _cut(
-    source: Source, info: SparseInfo, new: SparseInfo, n_threads: int
+    source: HDF5Source, info: SparseInfo, new: SparseInfo, n_threads: int
 ) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
     """The chunks that change with the new shape; None for a chunk that becomes empty."""
     chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
@@ -229,7 +229,7 @@ def _fits(info: SparseInfo) -> bool:
 
 
 def _merged(
-    source: Source, info: SparseInfo, parts: Iterator[Part], merge: Merge, n_threads: int
+    source: HDF5Source, info: SparseInfo, parts: Iterator[Part], merge: Merge, n_threads: int
 ) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
     """The new version of each chunk; None for a chunk that becomes empty."""
     chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
@@ -246,7 +246,7 @@ def _merged(
     return in_order(work, parts, n_threads)
 
 
-def _old_cells(source: Source, info: SparseInfo, record: ChunkRecord | None) -> Cells:
+def _old_cells(source: HDF5Source, info: SparseInfo, record: ChunkRecord | None) -> Cells:
     """The cells of a chunk: values as stored, except that variable-length values are decoded."""
     dtype = value_dtype(info.type) if info.type.has_pointers else stored_dtype(info.type)
     if record is None:

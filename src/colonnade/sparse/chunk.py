@@ -22,7 +22,7 @@ from colonnade.format.dataspace import Dataspace
 from colonnade.format.heap_set import decode_heap_set
 from colonnade.format.layout import SKIP_EDGES, Layout
 from colonnade.format.records import ChunkRecord
-from colonnade.format.source import CHECKSUM, Fields, Source
+from colonnade.format.source import CHECKSUM, Fields, HDF5Source
 from colonnade.model import FilterInfo, StoredType
 from colonnade.sparse.selections import CellSelection, Places, decode_selection, find_places
 from colonnade.sparse.values import Values, decode_values
@@ -66,7 +66,7 @@ def is_edge(info: SparseInfo, record: ChunkRecord) -> bool:
     return any(start + size > limit for start, size, limit in ends)
 
 
-def check_record(source: Source, info: SparseInfo, record: ChunkRecord) -> None:
+def check_record(source: HDF5Source, info: SparseInfo, record: ChunkRecord) -> None:
     """Raise unless the chunk is within the file and its sections follow each other within the chunk."""
     bounds = record.bounds
     if any(start > stop for start, stop in pairwise(bounds)):
@@ -75,19 +75,19 @@ def check_record(source: Source, info: SparseInfo, record: ChunkRecord) -> None:
         raise _what(source, record, "").wrong(f"lies at byte {record.address}, beyond the end of the file")
 
 
-def _what(source: Source, record: ChunkRecord, part: str) -> Fields:
+def _what(source: HDF5Source, record: ChunkRecord, part: str) -> Fields:
     """Fields that name the chunk in errors."""
     return source.as_fields(b"", f"{part}chunk {record.grid} at byte {record.address}")
 
 
-def read_section(source: Source, info: SparseInfo, record: ChunkRecord, number: int) -> bytes:
+def read_section(source: HDF5Source, info: SparseInfo, record: ChunkRecord, number: int) -> bytes:
     """One section, unfiltered, with its checksum verified and removed."""
     start, stop = record.bounds[number], record.bounds[number + 1]
     stored = source.read(record.address + start, stop - start, f"section {number} of chunk {record.grid}")
     return decode_section(source, info, record, number, stored)
 
 
-def decode_section(source: Source, info: SparseInfo, record: ChunkRecord, number: int, stored: bytes) -> bytes:
+def decode_section(source: HDF5Source, info: SparseInfo, record: ChunkRecord, number: int, stored: bytes) -> bytes:
     """Undo the filters of a section, and verify and remove its checksum."""
     what = _what(source, record, f"section {number} of ")
     filters, size = info.pipelines[number], record.unfiltered[number]
@@ -126,14 +126,14 @@ def _undo(filters: tuple[FilterInfo, ...], stored: bytes, size: int, mask: int, 
     return made.tobytes()
 
 
-def read_selection(source: Source, info: SparseInfo, record: ChunkRecord) -> CellSelection:
+def read_selection(source: HDF5Source, info: SparseInfo, record: ChunkRecord) -> CellSelection:
     """The selection of the defined elements of a chunk, from its section 0."""
     what = _what(source, record, "section 0 of ")
     data = read_section(source, info, record, 0)
     return decode_selection(source.as_fields(data, what.what), info.layout.chunk)
 
 
-def count_values(source: Source, info: SparseInfo, record: ChunkRecord) -> int:
+def count_values(source: HDF5Source, info: SparseInfo, record: ChunkRecord) -> int:
     """The number of values in a chunk, from its record alone."""
     number = info.layout.values_section
     size = record.unfiltered[number]
@@ -146,7 +146,7 @@ def count_values(source: Source, info: SparseInfo, record: ChunkRecord) -> int:
     return count
 
 
-def read_cells(source: Source, info: SparseInfo, record: ChunkRecord, with_values: bool = True) -> Cells:
+def read_cells(source: HDF5Source, info: SparseInfo, record: ChunkRecord, with_values: bool = True) -> Cells:
     """The defined elements of a chunk; see the module docstring."""
     check_record(source, info, record)
     count = count_values(source, info, record)
@@ -170,7 +170,7 @@ def read_cells(source: Source, info: SparseInfo, record: ChunkRecord, with_value
     return Cells(places, values)
 
 
-def read_values(source: Source, info: SparseInfo, record: ChunkRecord) -> Values:
+def read_values(source: HDF5Source, info: SparseInfo, record: ChunkRecord) -> Values:
     """The values of a chunk, in the order of its selection."""
     layout, heap = info.layout, None
     if layout.heap_section is not None:

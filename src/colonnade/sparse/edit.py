@@ -39,10 +39,11 @@ from colonnade.format.headers import (
 from colonnade.format.layout import FILTERED_SINGLE, MAP_NUMBERS, Layout, encode_layout, record_tail, size_bytes
 from colonnade.format.pipelines import encode_pipelines
 from colonnade.format.records import ChunkRecord, RecordForm, Records, encode_records
-from colonnade.format.source import CHECKSUM, Source, with_checksum
+from colonnade.format.source import CHECKSUM, HDF5Source, with_checksum
 from colonnade.format.superblock import Superblock, read_superblock
 from colonnade.model import StoredType
 from colonnade.pager.journal import JournaledFile
+from colonnade.pager.sources import JournaledBytes
 from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.pack import Packed, Section
 from colonnade.sparse.spare import LEAST_ROOM, USUAL_ROOM, Spare, decode_spare, encode_note, encode_stamp
@@ -68,7 +69,7 @@ class Editor:
         self._end = stream.seek(0, 2)
         self._name = name
         self.block: Superblock
-        self.block, self.source = read_superblock(Source(name, self._end, stream.read_at))
+        self.block, self.source = read_superblock(JournaledBytes(stream, name))
         if (self.block.offset_size, self.block.length_size) != (8, 8):
             raise UnsupportedError(
                 f"cannot change {name}: its addresses have {self.block.offset_size} bytes, its lengths "
@@ -98,9 +99,9 @@ class Editor:
         self._stream.seek(at)
         self._stream.write(memoryview(data))
 
-    def renew(self) -> Source:
+    def renew(self) -> HDF5Source:
         """A source that includes everything written so far."""
-        self.source = replace(self.source, size=self._end)
+        self.source = replace(self.source, file=JournaledBytes(self._stream, self._name))
         return self.source
 
     def finish(self) -> None:
@@ -108,8 +109,7 @@ class Editor:
         base = self.source.base
         self._write(base + _END_AT[self.block.version], struct.pack("<Q", self._end))
         if self.block.version >= 2:
-            head = self._stream.read_at(base, _SUMMED_SUPERBLOCK)
-            self._write(base, with_checksum(head))
+            self.put(0, with_checksum(self.source.read(0, _SUMMED_SUPERBLOCK, "the superblock")))
 
 
 def put_dataset(editor: Editor, header: int, info: SparseInfo) -> None:
@@ -253,7 +253,7 @@ def put_records(editor: Editor, header: int, info: SparseInfo, records: Sequence
     put_messages(editor, header, replace(info, layout=_put_map(editor, info, records)))
 
 
-def _stored(source: Source, info: SparseInfo) -> Iterable[ChunkRecord]:
+def _stored(source: HDF5Source, info: SparseInfo) -> Iterable[ChunkRecord]:
     for records in ChunkMap(source, info.layout, info.space, info.filtered).read_all():
         yield from records
 

@@ -30,26 +30,27 @@ from colonnade.format.headers import (
 from colonnade.format.layout import VARIABLE, decode_layout, is_sectioned
 from colonnade.format.links import is_group, read_links
 from colonnade.format.pipelines import decode_pipelines
-from colonnade.format.source import Fields, Source
+from colonnade.format.source import Fields, HDF5Source
 from colonnade.format.superblock import read_superblock
 from colonnade.model import FilterInfo
+from colonnade.pager.sources import ByteSource
 from colonnade.sparse.chunk import SparseInfo
 
 _MOST_SOFT_LINKS = 32
 
 
-def open_root(source: Source) -> tuple[Source, int]:
-    """The source with the file's base address applied, and the address of the root group."""
-    block, based = read_superblock(source)
-    return based, block.root
+def open_root(file: ByteSource) -> tuple[HDF5Source, int]:
+    """The bytes of a file by address, and the address of its root group."""
+    block, source = read_superblock(file)
+    return source, block.root
 
 
-def find_object(source: Source, root: int, path: str) -> list[Message]:
+def find_object(source: HDF5Source, root: int, path: str) -> list[Message]:
     """The messages of the object at a path from the root group."""
     return read_messages(source, find_address(source, root, path))
 
 
-def find_address(source: Source, root: int, path: str) -> int:
+def find_address(source: HDF5Source, root: int, path: str) -> int:
     """The address of the object header at a path from the root group."""
     address, messages, done = root, read_messages(source, root), ""
     parts = [part for part in path.split("/") if part not in ("", ".")]
@@ -75,14 +76,14 @@ def find_address(source: Source, root: int, path: str) -> int:
     return address
 
 
-def _not_found(source: Source, path: str, name: str, done: str, known: list[str]) -> UsageError:
+def _not_found(source: HDF5Source, path: str, name: str, done: str, known: list[str]) -> UsageError:
     nearest = nearest_names(name, known)
     advice = f" Nearest: {', '.join(repr(one) for one in nearest)}." if nearest else ""
     text = f"no object {path!r} in {source.name}: {done or '/'} has no {name!r}.{advice}"
     return UsageError(text, name=name, where=source.name, nearest=nearest)
 
 
-def walk_datasets(source: Source, root: int) -> Iterator[tuple[str, list[Message]]]:
+def walk_datasets(source: HDF5Source, root: int) -> Iterator[tuple[str, list[Message]]]:
     """Path and messages of every sectioned dataset, sorted by name within each group."""
     seen = {root}
     groups = [("", root)]
@@ -105,7 +106,7 @@ def walk_datasets(source: Source, root: int) -> Iterator[tuple[str, list[Message
         groups.extend(reversed(inner))
 
 
-def describe(source: Source, messages: list[Message], name: str) -> SparseInfo:
+def describe(source: HDF5Source, messages: list[Message], name: str) -> SparseInfo:
     """The description of a sectioned dataset, from the messages of its header."""
     layout_message = find(messages, LAYOUT)
     if layout_message is None or not is_sectioned(layout_message.data):
@@ -146,14 +147,14 @@ def describe(source: Source, messages: list[Message], name: str) -> SparseInfo:
     return SparseInfo(name, space, stored, fill, layout, by_section, kept, others)
 
 
-def _open(source: Source, messages: list[Message], kind: int, what: str) -> Fields:
+def _open(source: HDF5Source, messages: list[Message], kind: int, what: str) -> Fields:
     message = find(messages, kind)
     if message is None:
         raise CorruptError(f"{source.name}: a dataset has no {what} message", path=source.name)
     return source.as_fields(message.data, f"{what} message at byte {message.at}")
 
 
-def _read_fill(source: Source, messages: list[Message]) -> bytes | None:
+def _read_fill(source: HDF5Source, messages: list[Message]) -> bytes | None:
     for kind, decode in ((FILL, decode_fill), (OLD_FILL, decode_old_fill)):
         message = find(messages, kind)
         if message is not None:
@@ -161,7 +162,7 @@ def _read_fill(source: Source, messages: list[Message]) -> bytes | None:
     return None
 
 
-def _read_pipelines(source: Source, messages: list[Message]) -> dict[int, tuple[FilterInfo, ...]]:
+def _read_pipelines(source: HDF5Source, messages: list[Message]) -> dict[int, tuple[FilterInfo, ...]]:
     for kind, version in ((PIPELINE, 3), (SECTION_PIPELINE, 1)):
         message = find(messages, kind)
         if message is not None:

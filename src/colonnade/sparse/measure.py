@@ -6,7 +6,7 @@ from math import prod
 
 from colonnade.dataclass import dataclass
 from colonnade.format.chunk_maps import ChunkMap
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 from colonnade.model import FilterInfo
 from colonnade.sparse.chunk import SparseInfo, check_record, count_values
 
@@ -40,7 +40,7 @@ class StoredSize:
     sections: tuple[SectionSize, ...]
 
 
-def measure(source: Source, info: SparseInfo) -> StoredSize:
+def measure(source: HDF5Source, info: SparseInfo) -> StoredSize:
     """The size of a dataset, from the chunk records alone: no chunk is read."""
     chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
     n_sections, n_chunks, n_values = info.layout.n_sections, 0, 0

@@ -16,8 +16,9 @@ from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import LAYOUT, Message, find, read_messages
 from colonnade.format.layout import MAP_NUMBERS, is_sectioned
 from colonnade.format.records import ChunkRecord
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 from colonnade.pager.journal import JournaledFile
+from colonnade.pager.sources import ByteSource
 from colonnade.sparse.attributes import holds_references, portable_attributes
 from colonnade.sparse.chunk import SparseInfo, check_record
 from colonnade.sparse.edit import Editor, empty_single, put_dataset, put_records
@@ -28,7 +29,7 @@ from colonnade.sparse.locate import describe, find_address, open_root
 class MovingArray:
     """A sparse array as it is in the source, and its description for the other file, without chunks."""
 
-    source: Source
+    source: HDF5Source
     old: SparseInfo
     new: SparseInfo
 
@@ -42,13 +43,13 @@ class MovingArray:
 class MovingArrays:
     """The sparse arrays of a file that were found so far, by header address."""
 
-    def __init__(self, read: Callable[[], Source]) -> None:
-        """read: returns the source. It is called when the first object is met; by then everything is committed."""
+    def __init__(self, read: Callable[[], ByteSource]) -> None:
+        """read: returns the file's bytes; called when the first object is met: by then everything is committed."""
         self._read = read
         self._known: dict[int, MovingArray] = {}
 
     @cached_property
-    def _source(self) -> Source:
+    def _source(self) -> HDF5Source:
         return open_root(self._read())[0]
 
     def meet(self, address: int, path: str) -> bool:
@@ -73,7 +74,7 @@ class MovingArrays:
         editor.finish()
 
 
-def _moving(source: Source, messages: list[Message], path: str) -> MovingArray:
+def _moving(source: HDF5Source, messages: list[Message], path: str) -> MovingArray:
     old = describe(source, messages, path)
     if holds_references(old.type):
         raise _refusal(path, "it holds references, which would be invalid in another file")

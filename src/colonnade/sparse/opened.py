@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from colonnade.errors import ColonnadeError, ConflictError, FormatError, UsageError
-from colonnade.format.source import Source, source_of_buffer, source_of_descriptor, source_of_stream
 from colonnade.h5.files import FileHandle, Mode, open_file, settle
 from colonnade.pager.journal import journal_path
 from colonnade.pager.locks import Wish, read_stamp
 from colonnade.pager.receipts import Receipts, file_state, load_receipts, save_receipts
 from colonnade.pager.recovery import check_whole
 from colonnade.pager.safe_files import open_existing
+from colonnade.pager.sources import BufferBytes, ByteSource, LocalBytes, StreamBytes
 
 Result = TypeVar("Result")
 Target = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
@@ -36,7 +36,7 @@ class OpenFile:
         self._path: Path | None = None
         self._descriptor = -1
         self._stamp: list[int] = []
-        self._source: Source | None = None
+        self._source: ByteSource | None = None
         self._closed = False
         if isinstance(target, (str, os.PathLike)):
             self._path = Path(target).resolve()
@@ -45,7 +45,7 @@ class OpenFile:
         else:
             self._source = _source_of(target)
             self.name = self._source.name
-            check_whole(self._source.read_at, self._source.size, self.name)
+            check_whole(self._source)
 
     def change(self, work: Callable[[FileHandle], None]) -> None:
         """Let `work` change the file, in one commit or not at all."""
@@ -57,7 +57,7 @@ class OpenFile:
             )
         change_path(self._path, "r+", work)
 
-    def consistent(self, read: Callable[[Source], Result]) -> Result:
+    def consistent(self, read: Callable[[ByteSource], Result]) -> Result:
         """The result of `read` on one state of the file; it is called again if a writer committed meanwhile."""
         with Wish(self._path) as wish:
             for _ in range(_MOST_READS):
@@ -73,7 +73,7 @@ class OpenFile:
                 wish.disturbed()
         raise ConflictError(f"{self.name} was changed again and again while it was read", path=self.name)
 
-    def refresh(self) -> Source:
+    def refresh(self) -> ByteSource:
         """The file as of the last commit."""
         if self._closed:
             raise UsageError(f"{self.name} is closed")
@@ -85,7 +85,7 @@ class OpenFile:
         if self._source is None or stamp != self._stamp:
             self._let_go()
             self._descriptor = open_existing(self._path)
-            self._stamp, self._source = stamp, source_of_descriptor(self._descriptor, self.name)
+            self._stamp, self._source = stamp, LocalBytes(self._descriptor, self.name)
             self.generation += 1
         return self._source
 
@@ -131,15 +131,15 @@ class OpenHandle:
         with self._change():
             work(self._handle)
 
-    def consistent(self, read: Callable[[Source], Result]) -> Result:
+    def consistent(self, read: Callable[[ByteSource], Result]) -> Result:
         """The result of `read`. There is no other writer, so it sees one state."""
         return read(self.refresh())
 
-    def refresh(self) -> Source:
+    def refresh(self) -> ByteSource:
         self._check_open()
-        size, read_at = self._handle.bytes_now()
+        source = self._handle.bytes_now()
         self._seen = self.generation
-        return Source(self.name, size, read_at)
+        return source
 
     def is_current(self) -> bool:
         """Whether nothing has been changed or rolled back since `refresh`."""
@@ -189,9 +189,9 @@ def _check_path(path: Path) -> None:
         raise FileNotFoundError(f"there is no file {str(path)!r}")
 
 
-def _source_of(target: Target) -> Source:
+def _source_of(target: Target) -> ByteSource:
     if isinstance(target, (bytes, bytearray, memoryview)):
-        return source_of_buffer(target)
+        return BufferBytes(target)
     if hasattr(target, "read") and hasattr(target, "seek"):
-        return source_of_stream(target, str(getattr(target, "name", "the file object")))
+        return StreamBytes(target, str(getattr(target, "name", "the file object")))
     raise UsageError(f"cannot open {type(target).__name__}: give a path, bytes, or a binary file object")

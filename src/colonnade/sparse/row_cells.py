@@ -13,7 +13,7 @@ import numpy as np
 from colonnade import kernels
 from colonnade.dataclass import dataclass
 from colonnade.format.records import ChunkRecord
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 from colonnade.sparse.boxes import Box
 from colonnade.sparse.chunk import (
     SparseInfo,
@@ -52,7 +52,7 @@ def suits_rows(info: SparseInfo, box: Box) -> bool:
     return len(box.ranges[0]) <= _MOST_ROWS and min(info.layout.chunk[0], info.space.shape[0]) <= _MOST_ROWS
 
 
-def read_rows(source: Source, info: SparseInfo, record: ChunkRecord, box: Box) -> RowCells:
+def read_rows(source: HDF5Source, info: SparseInfo, record: ChunkRecord, box: Box) -> RowCells:
     """The cells of one chunk that are in a box; column numbers are relative to the array."""
     check_record(source, info, record)
     start = origin(info, record)
@@ -84,7 +84,7 @@ def _points(selection: CellSelection, count: int, rows: int, columns: int, colum
 
 
 def _places(
-    source: Source, info: SparseInfo, record: ChunkRecord, rows: int, column: int
+    source: HDF5Source, info: SparseInfo, record: ChunkRecord, rows: int, column: int
 ) -> tuple[Ends, Minor, Values]:
     cells = read_cells(source, info, record)
     assert cells.values is not None  # requested

@@ -15,7 +15,7 @@ from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import LAYOUT, Message, find, read_messages
 from colonnade.format.layout import is_sectioned
 from colonnade.format.records import ChunkRecord
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 from colonnade.h5.links import hard_address
 from colonnade.h5.raw_bytes import raw_bytes
 from colonnade.sparse.attributes import read_attributes
@@ -33,7 +33,7 @@ READABLE = ("integer", "bitfield", "float", "boolean", "enum", "string", "opaque
 class SparseRows:
     """A one-dimensional sparse array in an open file."""
 
-    def __init__(self, source: Source, info: SparseInfo, messages: list[Message]) -> None:
+    def __init__(self, source: HDF5Source, info: SparseInfo, messages: list[Message]) -> None:
         self.info = info
         self._source = source
         self._messages = messages
@@ -124,7 +124,7 @@ def open_rows(group: Any, name: str) -> SparseRows | None:
     found = raw_bytes(group) if address is not None else None
     if address is None or found is None:
         return None
-    source, _root = open_root(Source(found.name, found.size, found.read_at))
+    source, _root = open_root(found)
     messages = read_messages(source, address)
     layout = find(messages, LAYOUT)
     if layout is None or not is_sectioned(layout.data):

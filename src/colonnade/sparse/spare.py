@@ -28,7 +28,7 @@ import struct
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 
 _MAGIC = b"COLONNADE SPARE1"
 _LEAD = len(_MAGIC) + 4
@@ -109,7 +109,7 @@ def encode_stamp(owner: int, size: int) -> bytes:
     return _STAMP + struct.pack("<QQ", owner, size)
 
 
-def decode_spare(source: Source, data: bytes, owner: int) -> Spare | None:
+def decode_spare(source: HDF5Source, data: bytes, owner: int) -> Spare | None:
     """The runs of the note in a message that have a valid stamp; None if the message is not a valid note."""
     if data[: len(_MAGIC)] != _MAGIC or len(data) < _LEAD:
         return None
@@ -125,11 +125,12 @@ def decode_spare(source: Source, data: bytes, owner: int) -> Spare | None:
     return _stamped(source, runs, owner)
 
 
-def _stamped(source: Source, runs: Sequence[tuple[int, int]], owner: int) -> Spare:
+def _stamped(source: HDF5Source, runs: Sequence[tuple[int, int]], owner: int) -> Spare:
     """The runs that begin with their stamp, which are the only trusted ones."""
     found = Spare()
-    for address, size in runs:
-        if source.read(address, _STAMP_BYTES, "free place") == encode_stamp(owner, size):
+    stamps = source.read_many([(address, _STAMP_BYTES) for address, _ in runs], "free space")
+    for (address, size), stamp in zip(runs, stamps, strict=True):
+        if stamp == encode_stamp(owner, size):
             found.give(address, size)
             found.stamped.add((address, size))
     return found

@@ -8,7 +8,7 @@ from colonnade.errors import FormatError, UnsupportedError
 from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import Message
 from colonnade.format.records import ChunkRecord
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 from colonnade.model import Breach, Finding, Rule, Severity
 from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.chunk import SparseInfo, check_record, count_values, read_cells
@@ -37,7 +37,7 @@ RULES: dict[str, Rule] = {
 
 
 def verify(
-    source: Source, messages: list[Message], name: str, advance: Advance | None = None, deep: bool = True
+    source: HDF5Source, messages: list[Message], name: str, advance: Advance | None = None, deep: bool = True
 ) -> list[Finding]:
     """The findings for a dataset, given the messages of its header; `advance` is called with the chunks checked.
 
@@ -50,7 +50,7 @@ def verify(
     return [*_verify_attributes(source, messages, name), *_verify_chunks(source, info, advance, deep)]
 
 
-def _verify_attributes(source: Source, messages: list[Message], name: str) -> Iterator[Finding]:
+def _verify_attributes(source: HDF5Source, messages: list[Message], name: str) -> Iterator[Finding]:
     try:
         read_attributes(source, messages)
     except FormatError as error:
@@ -59,7 +59,7 @@ def _verify_attributes(source: Source, messages: list[Message], name: str) -> It
         yield _finding("sparse.filter", "warning", name, error)
 
 
-def _verify_chunks(source: Source, info: SparseInfo, advance: Advance | None, deep: bool) -> Iterator[Finding]:
+def _verify_chunks(source: HDF5Source, info: SparseInfo, advance: Advance | None, deep: bool) -> Iterator[Finding]:
     seen: set[tuple[int, ...]] = set()
     spans: list[tuple[int, int, tuple[int, ...]]] = []
     unknown: set[str] = set()
@@ -80,7 +80,7 @@ def _verify_chunks(source: Source, info: SparseInfo, advance: Advance | None, de
     yield from _overlaps(info, spans)
 
 
-def _all_records(source: Source, info: SparseInfo) -> Iterator[ChunkRecord]:
+def _all_records(source: HDF5Source, info: SparseInfo) -> Iterator[ChunkRecord]:
     """All records, including those of chunks outside the dataset, which reading skips."""
     chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
     for records in chunk_map.read_all():
@@ -88,7 +88,7 @@ def _all_records(source: Source, info: SparseInfo) -> Iterator[ChunkRecord]:
 
 
 def _verify_chunk(
-    source: Source, info: SparseInfo, record: ChunkRecord, unknown: set[str], deep: bool
+    source: HDF5Source, info: SparseInfo, record: ChunkRecord, unknown: set[str], deep: bool
 ) -> Iterator[Finding]:
     shape = ChunkMap(source, info.layout, info.space, info.filtered).grid_shape
     if any(at >= limit for at, limit in zip(record.grid, shape, strict=True)):
