@@ -17,9 +17,10 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 import colonnade as cn
+from colonnade.edit import cell_streams, sparse_write
 from colonnade.edit.sparse_convert import convert
 from colonnade.errors import ColonnadeError, CorruptError, DataError, FormatError, UnsupportedError, UsageError
-from colonnade.sparse import bulk, find_sparse, streams, verify_sparse
+from colonnade.sparse import find_sparse, verify_sparse
 
 from .sparse_decoder import Decoder
 
@@ -40,8 +41,8 @@ def cells_of(path: Path, name: str = "m") -> dict[tuple[int, ...], bytes]:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks and memory so small that every path is taken."""
-    monkeypatch.setattr(streams, "BLOCK_CELLS", 50)
-    monkeypatch.setattr(bulk, "MOST_HELD", 300)
+    monkeypatch.setattr(cell_streams, "BLOCK_CELLS", 50)
+    monkeypatch.setattr(sparse_write, "MOST_HELD", 300)
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -16,13 +16,13 @@ from colonnade.converting.draft import CONVERTED_FROM, TableDraft
 from colonnade.converting.hep001 import draft_hep001
 from colonnade.converting.indexes import indexes_of
 from colonnade.dataclass import dataclass
+from colonnade.edit.sparse_copy import MovingArrays
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.copying import copy_file
 from colonnade.h5.links import address, children, is_shared, join_path, open_group
 from colonnade.layouts import BASIC_COLUMNS, DIRECTORY_GROUP, located
 from colonnade.model import Progress
-from colonnade.sparse.moving import MovingArrays
 from colonnade.sparse.opened import OpenFile
 from colonnade.table import File, Table
 from colonnade.table import open as open_file

@@ -15,15 +15,16 @@ from typing import Any, Literal
 import numpy as np
 
 from colonnade.dataclass import dataclass
+from colonnade.edit.cell_streams import CellStream, stream_of_array, stream_of_rows
 from colonnade.edit.matrix_market import is_matrix_market, read_matrix_market, write_matrix_market
+from colonnade.edit.sparse_write import write_sparse
 from colonnade.errors import FormatError, UsageError
 from colonnade.h5.compressed import By, CompressedMatrix, find_compressed, open_compressed, write_compressed
 from colonnade.h5.files import open_file
-from colonnade.sparse.array import SparseArray, find_sparse, open_sparse, write_sparse
-from colonnade.sparse.bulk import ordered
+from colonnade.sparse.array import SparseArray, find_sparse, open_sparse
 from colonnade.sparse.create import Filters
 from colonnade.sparse.opened import change_path
-from colonnade.sparse.streams import CellStream, stream_of_array, stream_of_rows
+from colonnade.sparse.selections import ordered
 
 Format = Literal["sectioned", "csr", "csc", "mtx"]
 FORMATS = ("sectioned", "csr", "csc", "mtx")

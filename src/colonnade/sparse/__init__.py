@@ -5,9 +5,8 @@
     pack, choose, objects           encode a chunk: cells to sections
     array, boxes, row_cells         the public class, and reading boxes of it
     create, change, edit, spare     create an array, change its elements, change the bytes of the file
-    streams, bulk, row_bands        write a whole matrix
     rows, draft                     sparse columns of tables
-    measure, verify, moving, fit    sizes, checks, copies for `repack`, conversion of given values
+    measure, verify, fit            sizes, checks, conversion of given values
 
 For each `decode_x` there is an `encode_x` that writes what it reads. Reading never goes through h5py, so it works where
 libhdf5 fails.
@@ -20,11 +19,9 @@ from colonnade.sparse.array import (
     find_sparse,
     open_sparse,
     verify_sparse,
-    write_sparse,
 )
 from colonnade.sparse.opened import OpenFile, OpenHandle
 
 __all__ = [
     "Coo", "OpenFile", "OpenHandle", "SparseArray", "create_sparse", "find_sparse", "open_sparse", "verify_sparse",
-    "write_sparse",
 ]  # fmt: skip

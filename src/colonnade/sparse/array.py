@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from math import prod
-from pathlib import Path
 from types import EllipsisType
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -24,13 +22,13 @@ from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import Message
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
+from colonnade.format.values import Values, decode_fill_value, value_dtype
 from colonnade.h5.user_attributes import Attributes
 from colonnade.model import FilterInfo, Finding, StoredType
 from colonnade.pager.sources import ByteSource
 from colonnade.sealed import Sealed
 from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.boxes import Box, Coordinates, Key, parse_box
-from colonnade.sparse.bulk import ordered, put_stream
 from colonnade.sparse.change import change_attributes, erase_cells, resize_array, write_cells
 from colonnade.sparse.chunk import (
     SparseInfo,
@@ -41,13 +39,12 @@ from colonnade.sparse.chunk import (
     origin,
     read_cells,
 )
-from colonnade.sparse.create import Change, Filters, WriteDialect, plan, put_new
+from colonnade.sparse.create import Filters, WriteDialect, put_new
 from colonnade.sparse.locate import describe, find_object, open_root, walk_datasets
 from colonnade.sparse.measure import StoredSize, measure
-from colonnade.sparse.opened import Opened, OpenHandle, Target, change_path, opened
+from colonnade.sparse.opened import Opened, OpenHandle, Target, change_of, opened
 from colonnade.sparse.row_cells import Ends, Minor, RowCells, join_rows, read_rows, suits_rows
-from colonnade.sparse.streams import CellStream, stream_of, usual_chunk
-from colonnade.sparse.values import Values, decode_fill_value, value_dtype
+from colonnade.sparse.selections import ordered
 from colonnade.sparse.verify import Advance, verify
 from colonnade.threads import default_threads, in_order
 
@@ -107,37 +104,7 @@ def create_sparse(
     attrs: attributes, each a number, a string, or an array of these.
     dense: for variable-length data, whether chunks store all their elements.
     """
-    put_new(_change_of(target), name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs, dense)
-    return open_sparse(target, name, n_threads=n_threads)
-
-
-def _change_of(target: str | os.PathLike[str] | OpenHandle) -> Change:
-    """The function that changes a file, new or existing."""
-    return target.change if isinstance(target, OpenHandle) else partial(change_path, Path(target), "a")
-
-
-def write_sparse(
-    target: str | os.PathLike[str] | OpenHandle, name: str, matrix: Any, *, dtype: Any = None,
-    chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
-    max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned",
-    attrs: Mapping[str, Any] | None = None, n_threads: int | None = None,
-) -> SparseArray:  # fmt: skip
-    """Create a sparse array with all cells of a matrix, in one commit and bounded memory.
-
-    matrix: a SciPy sparse array (explicit zeros are defined), a pydata one, (coordinates (n, rank), values, shape),
-    another sparse array, or a stream of cells. The other parameters are those of `create_sparse`.
-    chunks: by default as in `create_sparse`, except for CSR and CSC matrices: their chunks are whole rows or columns,
-    with about 50,000 cells per chunk.
-    """
-    stream = matrix if isinstance(matrix, CellStream) else stream_of(matrix)
-    kind = stream.dtype if dtype is None else dtype
-    rest = stream.fill if fill is None else fill
-    chunk = usual_chunk(stream) if chunks is None else chunks
-    info = plan(name, stream.shape, kind, chunk, rest, filters, max_shape, dialect, attrs)
-    if info.type.has_pointers:
-        raise UsageError("cannot write variable-length elements with write_sparse. Use create_sparse and write")
-    threads = default_threads() if n_threads is None else n_threads
-    put_stream(_change_of(target), info, stream, threads)
+    put_new(change_of(target), name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs, dense)
     return open_sparse(target, name, n_threads=n_threads)
 
 

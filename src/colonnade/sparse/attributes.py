@@ -30,9 +30,9 @@ from colonnade.format.headers import ATTRIBUTE, ATTRIBUTE_INFO, SHARED, Message,
 from colonnade.format.heap_set import decode_collection
 from colonnade.format.named_heap import NamedForm, read_named
 from colonnade.format.source import Fields, HDF5Source
+from colonnade.format.values import decode_values
 from colonnade.h5.user_attributes import check_attribute_name, encode_value, shown_value
 from colonnade.model import StoredType
-from colonnade.sparse.values import decode_values
 
 # A record: heap id, flags (1), order (4), hash (4).
 _FORM = NamedForm("attribute", order_bytes=2, tree=8, before=0, behind=9)

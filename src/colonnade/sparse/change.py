@@ -21,6 +21,7 @@ from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
+from colonnade.format.values import Values, stored_dtype, value_dtype
 from colonnade.sparse.attributes import changed, encode_attributes
 from colonnade.sparse.boxes import Coordinates
 from colonnade.sparse.chunk import Cells, SparseInfo, is_edge, is_inside, read_cells
@@ -32,7 +33,6 @@ from colonnade.sparse.objects import checked_objects, encode_cells
 from colonnade.sparse.opened import Opened
 from colonnade.sparse.pack import PackedChunk
 from colonnade.sparse.selections import Places
-from colonnade.sparse.values import Values, stored_dtype, value_dtype
 from colonnade.threads import in_order
 
 Part = tuple[tuple[int, ...], Places, Values | None]

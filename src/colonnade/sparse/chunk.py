@@ -23,9 +23,9 @@ from colonnade.format.heap_set import decode_heap_set
 from colonnade.format.layout import SKIP_EDGES, Layout
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import CHECKSUM, Fields, HDF5Source
+from colonnade.format.values import Values, decode_values
 from colonnade.model import FilterInfo, StoredType
 from colonnade.sparse.selections import CellSelection, Places, decode_selection, find_places
-from colonnade.sparse.values import Values, decode_values
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from colonnade.errors import UsageError
 from colonnade.filters.names import parse_filters
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.layout import LARGEST_CHUNK, MAP_NUMBERS, SPARSE, VARIABLE, Layout, MapKind
+from colonnade.format.values import stored_dtype
 from colonnade.h5.files import FileHandle
 from colonnade.h5.placeholders import make_placeholder
 from colonnade.model import FilterInfo, StoredType
@@ -21,15 +22,13 @@ from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.edit import Editor, empty_single, put_dataset
 from colonnade.sparse.fit import fitted
 from colonnade.sparse.objects import element_type
-from colonnade.sparse.values import stored_dtype
+from colonnade.sparse.opened import Change
 
 WriteDialect = Literal["sectioned", "structured", "prototype"]
 Filters = str | Mapping[int, str] | None
 _IDS = {"deflate": 1, "shuffle": 2, "fletcher32": 3, "zstd": 32015}
 _SELECTION_ITEM = 2  # bytes per number in most selections
 _USUAL_CHUNK = 1024
-Change = Callable[[Callable[[FileHandle], None]], None]
-"""Runs a function that changes a file, as one commit or as part of one."""
 DIALECTS = ("sectioned", "structured", "prototype")
 
 

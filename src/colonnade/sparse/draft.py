@@ -17,6 +17,7 @@ import numpy as np
 
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
+from colonnade.format.values import Values, stored_dtype
 from colonnade.h5.files import FileHandle
 from colonnade.h5.placeholders import make_placeholder
 from colonnade.sparse.attributes import changed, encode_attributes
@@ -26,7 +27,6 @@ from colonnade.sparse.create import edit
 from colonnade.sparse.edit import Editor, put_dataset, put_messages, retire
 from colonnade.sparse.locate import describe, find_address
 from colonnade.sparse.selections import Places
-from colonnade.sparse.values import Values, stored_dtype
 from colonnade.threads import default_threads
 
 MOST_HELD = 64 << 20  # bytes of rows that are kept in memory

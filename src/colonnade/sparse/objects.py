@@ -18,12 +18,12 @@ import numpy as np
 
 from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.format.heap_set import REFERENCE, encode_heap_set, encode_reference
+from colonnade.format.values import Values, stored_dtype
 from colonnade.h5.datatypes import stored_type_of
 from colonnade.model import StoredType
 from colonnade.sparse.chunk import Cells, SparseInfo
 from colonnade.sparse.fit import fitted
 from colonnade.sparse.pack import PackedChunk, encode_chunk, encode_sections
-from colonnade.sparse.values import Values, stored_dtype
 
 _BYTE = StoredType("opaque", 1, "none")
 TEXT = StoredType("text", REFERENCE, charset="utf-8", padding="terminated")

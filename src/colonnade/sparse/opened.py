@@ -21,6 +21,8 @@ from colonnade.pager.recovery import check_whole
 from colonnade.pager.sources import BufferBytes, ByteSource, StreamBytes
 
 Result = TypeVar("Result")
+Change = Callable[[Callable[[FileHandle], None]], None]
+"""Runs a function that changes a file, as one commit or as part of one."""
 Target = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
 
 
@@ -113,6 +115,11 @@ def change_path(path: Path, mode: Mode, work: Callable[[FileHandle], None]) -> N
         handle.close(keep=False)
         raise
     handle.close()
+
+
+def change_of(target: str | os.PathLike[str] | OpenHandle) -> Change:
+    """The function that changes a file, new or existing."""
+    return target.change if isinstance(target, OpenHandle) else partial(change_path, Path(target), "a")
 
 
 def _keep_receipts(path: Path, receipts: Receipts, status: os.stat_result) -> None:

@@ -14,6 +14,7 @@ from colonnade import kernels
 from colonnade.dataclass import dataclass
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
+from colonnade.format.values import Values
 from colonnade.sparse.boxes import Box
 from colonnade.sparse.chunk import (
     SparseInfo,
@@ -26,7 +27,6 @@ from colonnade.sparse.chunk import (
     read_values,
 )
 from colonnade.sparse.selections import CellSelection
-from colonnade.sparse.values import Values
 
 Ends = np.ndarray[Any, np.dtype[np.int64]]
 Minor = np.ndarray[Any, Any]  # int32 if that is enough, else int64

@@ -16,13 +16,13 @@ from colonnade.format.headers import LAYOUT, Message, find, read_messages
 from colonnade.format.layout import is_sectioned
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
+from colonnade.format.values import Values
 from colonnade.h5.links import hard_address
 from colonnade.h5.raw_bytes import raw_bytes
 from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.chunk import SparseInfo, origin, read_cells
 from colonnade.sparse.locate import describe, open_root
 from colonnade.sparse.selections import Places
-from colonnade.sparse.values import Values
 from colonnade.stored_dtypes import memory_dtype
 
 Missing = np.ndarray[Any, np.dtype[np.bool_]]

@@ -33,6 +33,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from colonnade import kernels
 from colonnade.dataclass import dataclass
 from colonnade.format.dataspace import Dataspace, decode_dataspace, encode_dataspace
 from colonnade.format.source import Fields
@@ -253,6 +254,16 @@ def _runs(starts: Places, size: Places, strides: Places) -> tuple[Places, Places
         runs += left % along * strides[axis]
         left //= along
     return runs, size[block, -1]
+
+
+def ordered(numbers: Places) -> Places | None:
+    """The permutation that sorts numbers, stable; None if they are sorted already."""
+    if (numbers[1:] >= numbers[:-1]).all():
+        return None
+    order = np.empty(len(numbers), dtype=np.int64)
+    narrow = numbers.astype(np.int32) if numbers.max() < 1 << 31 and numbers.min() >= 0 else numbers
+    kernels.argsort(narrow, order)
+    return order
 
 
 def encode_selection(selection: CellSelection) -> bytes:

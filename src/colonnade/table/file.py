@@ -407,7 +407,7 @@ class File(Sealed):
         the file (`file.h5` and objects obtained from it) are invalid afterwards.
         """
         from colonnade.edit.repack import NewStorage, repack
-        from colonnade.sparse.moving import MovingArrays
+        from colonnade.edit.sparse_copy import MovingArrays
         from colonnade.sparse.opened import OpenFile
 
         self._check_writable()

@@ -85,9 +85,11 @@ def write_sparse(
     by default those of `create_sparse`, but whole rows of a CSR matrix and whole columns of a CSC matrix, so that a
     chunk has about 50,000 cells.
     """
+    from colonnade.edit import sparse_write  # late: readers do not need it
+
     place = to_change(target, name)
     _warn_neighbours(target)
-    made = sparse.write_sparse(
+    made = sparse_write.write_sparse(
         *place, matrix, dtype=dtype, chunks=chunks, fill=fill, filters=filters, max_shape=max_shape,
         dialect=dialect, attrs=attrs, n_threads=n_threads,
     )  # fmt: skip

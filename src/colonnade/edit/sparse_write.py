@@ -7,31 +7,59 @@ memory limit go to a temporary file.
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import prod
 from typing import IO, Any
 
 import numpy as np
 
-from colonnade import kernels
-from colonnade.errors import DataError
+from colonnade.edit.cell_streams import Axis, Block, CellStream, stream_of, usual_chunk
+from colonnade.edit.row_bands import pack_rows, suits_rows
+from colonnade.errors import DataError, UsageError
 from colonnade.format.headers import read_messages
+from colonnade.format.values import Values, stored_dtype
 from colonnade.h5.files import FileHandle
 from colonnade.h5.placeholders import make_placeholder
+from colonnade.sparse.array import SparseArray, open_sparse
 from colonnade.sparse.change import Part, checked_values
 from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.create import Change, edit
+from colonnade.sparse.create import Filters, WriteDialect, edit, plan
 from colonnade.sparse.edit import Editor, put_batches, put_dataset
 from colonnade.sparse.locate import describe
+from colonnade.sparse.opened import Change, OpenHandle, change_of
 from colonnade.sparse.pack import Packed, encode_chunk
-from colonnade.sparse.row_bands import pack_rows, suits_rows
-from colonnade.sparse.streams import Axis, Block, CellStream
-from colonnade.sparse.values import Values, stored_dtype
-from colonnade.threads import in_order
+from colonnade.sparse.selections import ordered
+from colonnade.threads import default_threads, in_order
 
 MOST_HELD = 64 << 20  # bytes of cells that are kept in memory
+
+
+def write_sparse(
+    target: str | os.PathLike[str] | OpenHandle, name: str, matrix: Any, *, dtype: Any = None,
+    chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
+    max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned",
+    attrs: Mapping[str, Any] | None = None, n_threads: int | None = None,
+) -> SparseArray:  # fmt: skip
+    """Create a sparse array with all cells of a matrix, in one commit and bounded memory.
+
+    matrix: a SciPy sparse array (explicit zeros are defined), a pydata one, (coordinates (n, rank), values, shape),
+    another sparse array, or a stream of cells. The other parameters are those of `create_sparse`.
+    chunks: by default as in `create_sparse`, except for CSR and CSC matrices: their chunks are whole rows or columns,
+    with about 50,000 cells per chunk.
+    """
+    stream = matrix if isinstance(matrix, CellStream) else stream_of(matrix)
+    kind = stream.dtype if dtype is None else dtype
+    rest = stream.fill if fill is None else fill
+    chunk = usual_chunk(stream) if chunks is None else chunks
+    info = plan(name, stream.shape, kind, chunk, rest, filters, max_shape, dialect, attrs)
+    if info.type.has_pointers:
+        raise UsageError("cannot write variable-length elements with write_sparse. Use create_sparse and write")
+    threads = default_threads() if n_threads is None else n_threads
+    put_stream(change_of(target), info, stream, threads)
+    return open_sparse(target, name, n_threads=n_threads)
 
 
 def put_stream(change: Change, info: SparseInfo, stream: CellStream, n_threads: int) -> None:
@@ -162,16 +190,6 @@ class _Held:
         values = np.frombuffer(self._spool.read(self._dtype.itemsize * count), dtype=self._dtype)
         self._n_bytes += sum(one.nbytes for one in axes) + values.nbytes
         return axes, values
-
-
-def ordered(numbers: Axis) -> Axis | None:
-    """The permutation that sorts numbers, stable; None if they are sorted already."""
-    if (numbers[1:] >= numbers[:-1]).all():
-        return None
-    order = np.empty(len(numbers), dtype=np.int64)
-    narrow = numbers.astype(np.int32) if numbers.max() < 1 << 31 and numbers.min() >= 0 else numbers
-    kernels.argsort(narrow, order)
-    return order
 
 
 def split_chunks(info: SparseInfo, axes: tuple[Axis, ...], values: Values) -> Iterator[Part]:

@@ -1,6 +1,6 @@
 """Streams of cells of a whole array, in blocks: they separate the source of the cells from writing them.
 
-Sources here are SciPy matrices, coordinates and other sparse arrays; `edit.matrix_market` and `h5.compressed` add more.
+Sources here are SciPy matrices, coordinates and other sparse arrays; `edit.matrix_market` and `edit.sparse_convert` add more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
-from colonnade.sparse.values import Values
+from colonnade.format.values import Values
 
 if TYPE_CHECKING:
     from colonnade.sparse.array import SparseArray

@@ -15,13 +15,13 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.dataclass import dataclass
+from colonnade.edit.cell_streams import Axis, Block, RowSource, expand_rows, narrow_minor
 from colonnade.format.source import CHECKSUM
+from colonnade.format.values import Values
 from colonnade.sparse.change import checked_values
 from colonnade.sparse.chunk import SparseInfo
 from colonnade.sparse.pack import Packed, Section, is_thorough, pack_sections
 from colonnade.sparse.selections import points_head, points_width
-from colonnade.sparse.streams import Axis, Block, RowSource, expand_rows, narrow_minor
-from colonnade.sparse.values import Values
 from colonnade.threads import in_order
 
 Room = np.ndarray[Any, np.dtype[np.uint8]]
