@@ -8,7 +8,7 @@ import sys
 import pytest
 from tools import architecture
 
-TOO_LARGE = {"cli": 25, "columns": 34, "h5": 34, "layouts/artifactdb": 22, "sparse": 21}
+TOO_LARGE = {"cli": 25, "columns": 34, "h5": 34, "layouts/artifactdb": 22}
 TOO_DEEP = {
     "cli": 7,
     "columns": 8,
@@ -16,7 +16,6 @@ TOO_DEEP = {
     "layouts/anndata": 7,
     "layouts/artifactdb": 8,
     "query": 7,
-    "sparse": 8,
 }
 
 

@@ -14,11 +14,12 @@ import pytest
 import colonnade as cn
 from colonnade.errors import ConflictError, CorruptError, DataError, UnsupportedError, UsageError
 from colonnade.format.headers import ATTRIBUTE, Message, read_messages
+from colonnade.format.links import find_address
 from colonnade.format.source import with_checksum
+from colonnade.format.superblock import open_root
 from colonnade.pager.sources import BufferBytes
 from colonnade.sparse import verify_sparse
 from colonnade.sparse.attributes import portable_attributes, read_attributes
-from colonnade.sparse.locate import find_address, open_root
 
 from .sparse_decoder import Decoder
 

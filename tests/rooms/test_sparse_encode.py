@@ -28,10 +28,9 @@ from colonnade.format.links import Link, decode_link, encode_link
 from colonnade.format.source import Fields, HDF5Source
 from colonnade.model import FilterInfo, StoredField, StoredType
 from colonnade.pager.sources import BufferBytes
-from colonnade.sparse.choose import choose_selections
-from colonnade.sparse.chunk import SparseInfo, read_cells
-from colonnade.sparse.pack import encode_chunk
-from colonnade.sparse.selections import decode_selection, encode_selection, find_places
+from colonnade.sparse.chunk import encode_chunk, read_cells
+from colonnade.sparse.info import SparseInfo
+from colonnade.sparse.selections import choose_selections, decode_selection, encode_selection, find_places
 
 Rows = np.ndarray[Any, np.dtype[np.uint8]]
 

@@ -14,9 +14,10 @@ from h5py import h5s, h5t
 
 import colonnade as cn
 from colonnade.errors import UnsupportedError
+from colonnade.format.links import find_address
+from colonnade.format.superblock import open_root
 from colonnade.pager.sources import BufferBytes
 from colonnade.sparse import find_sparse, verify_sparse
-from colonnade.sparse.locate import find_address, open_root
 
 from .sparse_decoder import Decoder
 from .test_cli import call

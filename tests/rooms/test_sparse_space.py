@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import colonnade as cn
+from colonnade.format.links import find_address
 from colonnade.format.source import HDF5Source, with_checksum
 from colonnade.format.superblock import read_superblock
 from colonnade.pager.sources import BufferBytes
 from colonnade.sparse import edit, verify_sparse
-from colonnade.sparse.locate import find_address
 from colonnade.sparse.spare import MOST_RUNS, Spare, decode_spare, encode_note, encode_stamp
 
 from .sparse_decoder import Decoder

@@ -20,7 +20,8 @@ from colonnade.edit.sparse_convert import convert
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.filters.names import filters_text
 from colonnade.sparse import SparseArray, find_sparse, open_sparse, verify_sparse
-from colonnade.sparse.boxes import Coordinates, Key
+from colonnade.sparse.boxes import Key
+from colonnade.sparse.selections import Coordinates
 from colonnade.table.show import size_text
 
 Run = tuple[list[int], list[int], slice]

@@ -18,10 +18,10 @@ from colonnade.dataclass import dataclass
 from colonnade.edit.cell_streams import Axis, Block, RowSource, expand_rows, narrow_minor
 from colonnade.format.source import CHECKSUM
 from colonnade.format.values import Values
-from colonnade.sparse.change import checked_values
-from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.pack import Packed, Section, is_thorough, pack_sections
+from colonnade.sparse.chunk import Packed, Section, is_thorough, pack_sections
+from colonnade.sparse.info import SparseInfo
 from colonnade.sparse.selections import points_head, points_width
+from colonnade.sparse.values import checked_values
 from colonnade.threads import in_order
 
 Room = np.ndarray[Any, np.dtype[np.uint8]]
@@ -85,7 +85,7 @@ def _batches(info: SparseInfo, rows: RowSource) -> Iterator[list[_Band]]:
         if start == stop:
             continue
         minor, values = rows.read(start, stop)
-        batch.append(_Band(first, ends - start, narrow_minor(minor), checked_values(values, info, len(minor))))
+        batch.append(_Band(first, ends - start, narrow_minor(minor), checked_values(values, info.type, len(minor))))
         if len(batch) * n_bands >= _AT_ONCE:
             yield batch
             batch = []

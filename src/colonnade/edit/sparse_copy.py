@@ -15,14 +15,15 @@ from colonnade.errors import FormatError, UnsupportedError
 from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import LAYOUT, Message, find, read_messages
 from colonnade.format.layout import MAP_NUMBERS, is_sectioned
+from colonnade.format.links import find_address
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
+from colonnade.format.superblock import open_root
 from colonnade.pager.journal import JournaledFile
 from colonnade.pager.sources import ByteSource
 from colonnade.sparse.attributes import holds_references, portable_attributes
-from colonnade.sparse.chunk import SparseInfo, check_record
 from colonnade.sparse.edit import Editor, empty_single, put_dataset, put_records
-from colonnade.sparse.locate import describe, find_address, open_root
+from colonnade.sparse.info import SparseInfo, check_record, describe
 
 
 @dataclass(frozen=True)

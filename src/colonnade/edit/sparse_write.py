@@ -24,14 +24,14 @@ from colonnade.format.values import Values, stored_dtype
 from colonnade.h5.files import FileHandle
 from colonnade.h5.placeholders import make_placeholder
 from colonnade.sparse.array import SparseArray, open_sparse
-from colonnade.sparse.change import Part, checked_values
-from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.create import Filters, WriteDialect, edit, plan
-from colonnade.sparse.edit import Editor, put_batches, put_dataset
-from colonnade.sparse.locate import describe
+from colonnade.sparse.change import Part
+from colonnade.sparse.chunk import Packed, encode_chunk
+from colonnade.sparse.create import Filters, WriteDialect, plan
+from colonnade.sparse.edit import Editor, edit_file, put_batches, put_dataset
+from colonnade.sparse.info import SparseInfo, describe
 from colonnade.sparse.opened import Change, OpenHandle, change_of
-from colonnade.sparse.pack import Packed, encode_chunk
 from colonnade.sparse.selections import ordered
+from colonnade.sparse.values import checked_values
 from colonnade.threads import default_threads, in_order
 
 MOST_HELD = 64 << 20  # bytes of cells that are kept in memory
@@ -74,7 +74,7 @@ def put_stream(change: Change, info: SparseInfo, stream: CellStream, n_threads: 
             made = describe(source, read_messages(source, header), info.name)
             put_batches(editor, header, made, _packed(made, stream, n_threads))
 
-        edit(handle, fill)
+        edit_file(handle, fill)
 
     change(work)
 
@@ -111,7 +111,7 @@ def _bands(info: SparseInfo, stream: CellStream) -> Iterator[Block]:
         held = _Held(spool, axis, size, len(info.space.shape), stored_dtype(info.type))
         for axes, values in stream.blocks(info.layout.chunk):
             _check_inside(axes, info)
-            held.add(axes, checked_values(values, info, len(axes[0])))
+            held.add(axes, checked_values(values, info.type, len(axes[0])))
             if stream.axis is not None and len(axes[axis]):
                 yield from held.take(int(axes[axis].max()) // size)
             held.spill(MOST_HELD)

@@ -1,4 +1,4 @@
-"""Links of groups, in the three ways HDF5 stores them: in the header, in symbol tables, in a heap.
+"""Links of groups, in the three ways HDF5 stores them: in the header, in symbol tables, in a heap; objects by path.
 
 | message 0x06, link | bytes | | message 0x02, link info | bytes |
 | --- | --- | --- | --- | --- |
@@ -19,12 +19,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from colonnade.dataclass import dataclass
+from colonnade.errors import FormatError, UnsupportedError, UsageError, nearest_names
 from colonnade.format import symbol_tables
-from colonnade.format.headers import LINK, LINK_INFO, SYMBOL_TABLE, Message, find
-from colonnade.format.named_heap import NamedForm, read_named
+from colonnade.format.fractal_heap import NamedForm, read_named
+from colonnade.format.headers import LINK, LINK_INFO, SYMBOL_TABLE, Message, find, read_messages
 from colonnade.format.source import Fields, HDF5Source
 
 _HARD, _SOFT = 0, 1
+_MOST_SOFT_LINKS = 32
 _FORM = NamedForm("link", order_bytes=8, tree=5, before=4, behind=0)  # a record: hash (4), heap id
 
 
@@ -83,3 +85,41 @@ def encode_link(name: str, address: int) -> bytes:
 
 def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
+
+
+def find_object(source: HDF5Source, root: int, path: str) -> list[Message]:
+    """The messages of the object at a path from the root group."""
+    return read_messages(source, find_address(source, root, path))
+
+
+def find_address(source: HDF5Source, root: int, path: str) -> int:
+    """The address of the object header at a path from the root group."""
+    address, messages, done = root, read_messages(source, root), ""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    n_soft = 0
+    while parts:
+        name = parts.pop(0)
+        links = {link.name: link for link in read_links(source, messages)} if is_group(messages) else {}
+        link = links.get(name)
+        if link is None:
+            raise _not_found(source, path, name, done, list(links))
+        if link.target is not None:
+            n_soft += 1
+            if n_soft > _MOST_SOFT_LINKS:
+                raise FormatError(f"{source.name}: {path} leads through a cycle of soft links", path=source.name)
+            parts = [part for part in link.target.split("/") if part not in ("", ".")] + parts
+            if link.target.startswith("/"):
+                address, done, messages = root, "", read_messages(source, root)
+            continue
+        if link.address is None:
+            raise UnsupportedError(f"{source.name}: {done}/{name} is a link out of the file", path=source.name)
+        address, done = link.address, f"{done}/{name}"
+        messages = read_messages(source, address) if parts else messages
+    return address
+
+
+def _not_found(source: HDF5Source, path: str, name: str, done: str, known: list[str]) -> UsageError:
+    nearest = nearest_names(name, known)
+    advice = f" Nearest: {', '.join(repr(one) for one in nearest)}." if nearest else ""
+    text = f"no object {path!r} in {source.name}: {done or '/'} has no {name!r}.{advice}"
+    return UsageError(text, name=name, where=source.name, nearest=nearest)

@@ -84,3 +84,9 @@ def decode_superblock(fields: Fields) -> Superblock:
         fields.take(2 * offset_size)
     root = fields.number(offset_size)
     return Superblock(version, offset_size, length_size, base, end, root)
+
+
+def open_root(file: ByteSource) -> tuple[HDF5Source, int]:
+    """The bytes of a file by address, and the address of its root group."""
+    block, source = read_superblock(file)
+    return source, block.root

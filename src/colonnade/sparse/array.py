@@ -20,31 +20,25 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
 from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import Message
+from colonnade.format.links import find_object
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
+from colonnade.format.superblock import open_root
 from colonnade.format.values import Values, decode_fill_value, value_dtype
 from colonnade.h5.user_attributes import Attributes
 from colonnade.model import FilterInfo, Finding, StoredType
 from colonnade.pager.sources import ByteSource
 from colonnade.sealed import Sealed
 from colonnade.sparse.attributes import read_attributes
-from colonnade.sparse.boxes import Box, Coordinates, Key, parse_box
+from colonnade.sparse.boxes import Box, Key, parse_box
 from colonnade.sparse.change import change_attributes, erase_cells, resize_array, write_cells
-from colonnade.sparse.chunk import (
-    SparseInfo,
-    check_record,
-    coordinates,
-    count_values,
-    is_edge,
-    origin,
-    read_cells,
-)
+from colonnade.sparse.chunk import read_cells
 from colonnade.sparse.create import Filters, WriteDialect, put_new
-from colonnade.sparse.locate import describe, find_object, open_root, walk_datasets
+from colonnade.sparse.info import SparseInfo, check_record, count_values, describe, is_edge, origin, walk_datasets
 from colonnade.sparse.measure import StoredSize, measure
 from colonnade.sparse.opened import Opened, OpenHandle, Target, change_of, opened
 from colonnade.sparse.row_cells import Ends, Minor, RowCells, join_rows, read_rows, suits_rows
-from colonnade.sparse.selections import ordered
+from colonnade.sparse.selections import Coordinates, coordinates, ordered
 from colonnade.sparse.verify import Advance, verify
 from colonnade.threads import default_threads, in_order
 

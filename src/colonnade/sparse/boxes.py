@@ -10,10 +10,10 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
+from colonnade.sparse.selections import Coordinates
 
 Part = slice | SupportsIndex | EllipsisType
 Key = Part | tuple[Part, ...] | None
-Coordinates = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)

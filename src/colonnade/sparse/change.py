@@ -19,20 +19,17 @@ from colonnade.errors import DataError, UsageError
 from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
+from colonnade.format.links import find_address
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
 from colonnade.format.values import Values, stored_dtype, value_dtype
 from colonnade.sparse.attributes import changed, encode_attributes
-from colonnade.sparse.boxes import Coordinates
-from colonnade.sparse.chunk import Cells, SparseInfo, is_edge, is_inside, read_cells
-from colonnade.sparse.create import edit
-from colonnade.sparse.edit import Editor, put_chunks, put_messages
-from colonnade.sparse.fit import fitted
-from colonnade.sparse.locate import describe, find_address
-from colonnade.sparse.objects import checked_objects, encode_cells
+from colonnade.sparse.chunk import Cells, PackedChunk, encode_cells, is_inside, read_cells
+from colonnade.sparse.edit import Editor, edit_file, put_chunks, put_messages
+from colonnade.sparse.info import SparseInfo, describe, is_edge
 from colonnade.sparse.opened import Opened
-from colonnade.sparse.pack import PackedChunk
-from colonnade.sparse.selections import Places
+from colonnade.sparse.selections import Coordinates, Places
+from colonnade.sparse.values import checked_values
 from colonnade.threads import in_order
 
 Part = tuple[tuple[int, ...], Places, Values | None]
@@ -129,7 +126,7 @@ def _change(
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
         check(info)
         places = _checked_coords(coords, info)
-        given = None if values is None else checked_values(values, info, len(places))
+        given = None if values is None else checked_values(values, info.type, len(places))
         put_chunks(editor, header, info, _merged(editor.source, info, _by_chunk(info, places, given), merge, n_threads))
 
     _edit_array(file, name, work)
@@ -147,7 +144,7 @@ def _edit_array(
             raise UsageError(f"cannot write {name}: its type {info.type} is not supported for writing")
         work(editor, header, info)
 
-    file.change(lambda handle: edit(handle, change))
+    file.change(lambda handle: edit_file(handle, change))
 
 
 def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:
@@ -169,27 +166,6 @@ def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:
     if len(outside):
         row = int(outside[0])
         raise DataError(f"{made[row].tolist()} lies outside the array, which has shape {info.space.shape}", row=row)
-    return made
-
-
-def checked_values(given: Any, info: SparseInfo, count: int) -> Values:
-    """`count` values in the type of the array; raises for a value that the type cannot hold."""
-    if info.type.has_pointers:
-        return checked_objects(given, info.type, count)
-    dtype = stored_dtype(info.type)
-    values = np.asarray(given)
-    if values.shape[:1] != (count,):
-        raise DataError(f"there are {count} coordinates and values of shape {values.shape}")
-    if values.dtype == dtype.base or not count:
-        return np.ascontiguousarray(values, dtype=dtype.base)
-    try:
-        made, unfit = fitted(values, dtype.base)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"cannot convert values of {values.dtype} to {info.type}: {error}") from error
-    wrong = np.flatnonzero(unfit.reshape(count, -1).any(axis=1))
-    if len(wrong):
-        row = int(wrong[0])
-        raise DataError(f"value {values[row]!r} of row {row} does not fit into {info.type}", row=row, value=values[row])
     return made
 
 

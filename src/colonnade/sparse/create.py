@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any, Literal
@@ -18,11 +18,10 @@ from colonnade.h5.files import FileHandle
 from colonnade.h5.placeholders import make_placeholder
 from colonnade.model import FilterInfo, StoredType
 from colonnade.sparse.attributes import encode_attributes
-from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.edit import Editor, empty_single, put_dataset
-from colonnade.sparse.fit import fitted
-from colonnade.sparse.objects import element_type
+from colonnade.sparse.edit import edit_file, empty_single, put_dataset
+from colonnade.sparse.info import SparseInfo
 from colonnade.sparse.opened import Change
+from colonnade.sparse.values import element_type, fitted
 
 WriteDialect = Literal["sectioned", "structured", "prototype"]
 Filters = str | Mapping[int, str] | None
@@ -42,20 +41,9 @@ def put_new(
 
     def work(handle: FileHandle) -> None:
         header = make_placeholder(handle.root, name)
-        edit(handle, lambda editor: put_dataset(editor, header, info))
+        edit_file(handle, lambda editor: put_dataset(editor, header, info))
 
     change(work)
-
-
-def edit(handle: FileHandle, work: Callable[[Editor], None]) -> None:
-    """Change the bytes of a file that is open for changes."""
-
-    def change(stream: Any) -> None:
-        editor = Editor(stream, handle.name)
-        work(editor)
-        editor.finish()
-
-    handle.change_bytes(change)
 
 
 def plan(

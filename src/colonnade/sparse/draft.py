@@ -17,15 +17,14 @@ import numpy as np
 
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
+from colonnade.format.links import find_address
 from colonnade.format.values import Values, stored_dtype
 from colonnade.h5.files import FileHandle
 from colonnade.h5.placeholders import make_placeholder
 from colonnade.sparse.attributes import changed, encode_attributes
 from colonnade.sparse.change import Part, change_rows
-from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.create import edit
-from colonnade.sparse.edit import Editor, put_dataset, put_messages, retire
-from colonnade.sparse.locate import describe, find_address
+from colonnade.sparse.edit import Editor, edit_file, put_dataset, put_messages, retire
+from colonnade.sparse.info import SparseInfo, describe
 from colonnade.sparse.selections import Places
 from colonnade.threads import default_threads
 
@@ -144,7 +143,7 @@ def put_drafts(handle: FileHandle, drafts: Sequence[tuple[str, SparseDraft]]) ->
             _put(editor, path, draft, headers.get(path))
             draft.close()
 
-    edit(handle, work)
+    edit_file(handle, work)
 
 
 def _put(editor: Editor, path: str, draft: SparseDraft, header: int | None) -> None:
@@ -169,7 +168,7 @@ def retire_arrays(handle: FileHandle, paths: Sequence[str]) -> None:
             retire(editor, find_address(editor.source, editor.block.root, path))
 
     if paths:
-        edit(handle, work)
+        edit_file(handle, work)
 
 
 def set_texts_of(handle: FileHandle, path: str, texts: Mapping[str, Any]) -> None:
@@ -183,4 +182,4 @@ def set_texts_of(handle: FileHandle, path: str, texts: Mapping[str, Any]) -> Non
         kept = changed(info.attributes, new, without, editor.source.name)
         put_messages(editor, header, replace(info, attributes=kept))
 
-    edit(handle, work)
+    edit_file(handle, work)

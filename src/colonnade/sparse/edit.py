@@ -41,11 +41,12 @@ from colonnade.format.pipelines import encode_pipelines
 from colonnade.format.records import ChunkRecord, RecordForm, Records, encode_records
 from colonnade.format.source import CHECKSUM, HDF5Source, with_checksum
 from colonnade.format.superblock import Superblock, read_superblock
+from colonnade.h5.files import FileHandle
 from colonnade.model import StoredType
 from colonnade.pager.journal import JournaledFile
 from colonnade.pager.sources import JournaledBytes
-from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.pack import Packed, Section
+from colonnade.sparse.chunk import Packed, Section
+from colonnade.sparse.info import SparseInfo
 from colonnade.sparse.spare import LEAST_ROOM, USUAL_ROOM, Spare, decode_spare, encode_note, encode_stamp
 
 _CONSTANT = 1  # flag of messages that never change
@@ -110,6 +111,17 @@ class Editor:
         self._write(base + _END_AT[self.block.version], struct.pack("<Q", self._end))
         if self.block.version >= 2:
             self.put(0, with_checksum(self.source.read(0, _SUMMED_SUPERBLOCK, "the superblock")))
+
+
+def edit_file(handle: FileHandle, work: Callable[[Editor], None]) -> None:
+    """Change the bytes of a file that is open for changes."""
+
+    def change(stream: JournaledFile) -> None:
+        editor = Editor(stream, handle.name)
+        work(editor)
+        editor.finish()
+
+    handle.change_bytes(change)
 
 
 def put_dataset(editor: Editor, header: int, info: SparseInfo) -> None:

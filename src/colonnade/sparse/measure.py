@@ -8,7 +8,7 @@ from colonnade.dataclass import dataclass
 from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.source import HDF5Source
 from colonnade.model import FilterInfo
-from colonnade.sparse.chunk import SparseInfo, check_record, count_values
+from colonnade.sparse.info import SparseInfo, check_record, count_values
 
 _NAMES = {True: ("selection", "values", "heap"), False: ("values", "heap")}
 

@@ -16,17 +16,9 @@ from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
 from colonnade.format.values import Values
 from colonnade.sparse.boxes import Box
-from colonnade.sparse.chunk import (
-    SparseInfo,
-    check_record,
-    coordinates,
-    count_values,
-    origin,
-    read_cells,
-    read_selection,
-    read_values,
-)
-from colonnade.sparse.selections import CellSelection
+from colonnade.sparse.chunk import read_cells, read_selection, read_values
+from colonnade.sparse.info import SparseInfo, check_record, count_values, origin
+from colonnade.sparse.selections import CellSelection, coordinates
 
 Ends = np.ndarray[Any, np.dtype[np.int64]]
 Minor = np.ndarray[Any, Any]  # int32 if that is enough, else int64

@@ -16,12 +16,13 @@ from colonnade.format.headers import LAYOUT, Message, find, read_messages
 from colonnade.format.layout import is_sectioned
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
+from colonnade.format.superblock import open_root
 from colonnade.format.values import Values
 from colonnade.h5.links import hard_address
 from colonnade.h5.raw_bytes import raw_bytes
 from colonnade.sparse.attributes import read_attributes
-from colonnade.sparse.chunk import SparseInfo, origin, read_cells
-from colonnade.sparse.locate import describe, open_root
+from colonnade.sparse.chunk import read_cells
+from colonnade.sparse.info import SparseInfo, describe, origin
 from colonnade.sparse.selections import Places
 from colonnade.stored_dtypes import memory_dtype
 

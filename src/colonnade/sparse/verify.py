@@ -11,8 +11,8 @@ from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
 from colonnade.model import Breach, Finding, Rule, Severity
 from colonnade.sparse.attributes import read_attributes
-from colonnade.sparse.chunk import SparseInfo, check_record, count_values, read_cells
-from colonnade.sparse.locate import describe
+from colonnade.sparse.chunk import read_cells
+from colonnade.sparse.info import SparseInfo, check_record, count_values, describe
 
 Advance = Callable[[int], None]
 _AGAIN = "Write the array again from its source; what other chunks hold can be read with colonnade.open_sparse."
