@@ -12,7 +12,7 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t
 
 import colonnade as cn
-from colonnade.edit.sparse_convert import convert
+from colonnade.converting.sparse_matrices import convert
 from colonnade.errors import ColonnadeError, CorruptError, FormatError, UnsupportedError
 from colonnade.h5.nodes import read_array
 from colonnade.h5.parts import read_cells

@@ -17,8 +17,8 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 import colonnade as cn
+from colonnade.converting.sparse_matrices import convert
 from colonnade.edit import cell_streams, sparse_write
-from colonnade.edit.sparse_convert import convert
 from colonnade.errors import ColonnadeError, CorruptError, DataError, FormatError, UnsupportedError, UsageError
 from colonnade.sparse import find_sparse, verify_sparse
 

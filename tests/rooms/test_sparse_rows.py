@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import colonnade as cn
+from colonnade.converting.sparse_matrices import convert
 from colonnade.edit import sparse_write
 from colonnade.edit.cell_streams import CHUNK_CELLS, stream_of, usual_chunk
-from colonnade.edit.sparse_convert import convert
 from colonnade.errors import DataError
 from colonnade.pager.disk import Disk
 from colonnade.pager.journal import JournaledFile

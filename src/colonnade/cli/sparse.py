@@ -16,7 +16,7 @@ from colonnade.cli.answer import FINDINGS, FINE, Facts, NoTables, print_json, pr
 from colonnade.cli.progress import waiting
 from colonnade.cli.text import cell, new_grid, open_console, plural
 from colonnade.cli.values import plain_value
-from colonnade.edit.sparse_convert import convert
+from colonnade.converting.sparse_matrices import convert
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.filters.names import filters_text
 from colonnade.sparse import SparseArray, find_sparse, open_sparse, verify_sparse

@@ -1,6 +1,6 @@
 """Streams of cells of a whole array, in blocks: they separate the source of the cells from writing them.
 
-Sources here are SciPy matrices, coordinates and other sparse arrays; `matrix_market` and `sparse_convert` add more.
+Sources here are SciPy matrices, coordinates and other sparse arrays; `matrix_market` and `converting` add more.
 """
 
 from __future__ import annotations
