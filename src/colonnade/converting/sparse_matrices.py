@@ -14,13 +14,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from colonnade.anndata.read import open_matrix
+from colonnade.anndata.sparse_matrix import SparseMatrix
 from colonnade.dataclass import dataclass
 from colonnade.edit.cell_streams import CellStream, stream_of_array, stream_of_rows
 from colonnade.edit.matrix_market import is_matrix_market, read_matrix_market, write_matrix_market
 from colonnade.edit.sparse_write import write_sparse
 from colonnade.errors import FormatError, UsageError
-from colonnade.h5.compressed import By, CompressedMatrix, find_compressed, open_compressed, write_compressed
-from colonnade.h5.files import open_file
+from colonnade.h5.damage import told_of_damage
+from colonnade.h5.files import FileHandle, open_file
+from colonnade.h5.nodes import Array, find_member, kind_of, member_names, path_of, place_of
 from colonnade.sparse.array import SparseArray, find_sparse, open_sparse
 from colonnade.sparse.create import Filters
 from colonnade.sparse.opened import change_path
@@ -30,6 +33,8 @@ Format = Literal["sectioned", "csr", "csc", "mtx"]
 FORMATS = ("sectioned", "csr", "csc", "mtx")
 ENDINGS = (".h5", ".hdf5", ".hdf", ".he5", ".h5ad", ".h5mu", ".loom", ".nc", ".nxs")
 _BAND = 1024
+_VERSION = "0.1.0"
+_MOST_NARROW = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ def _is_hdf5_name(target: str) -> bool:
 
 
 @contextmanager
-def _opened(source: str, name: str | None) -> Iterator[SparseArray | CompressedMatrix | CellStream]:
+def _opened(source: str, name: str | None) -> Iterator[SparseArray | SparseMatrix | CellStream]:
     if is_matrix_market(source):
         if name is not None:
             raise UsageError(f"{source} holds one matrix without a name")
@@ -98,15 +103,45 @@ def _opened(source: str, name: str | None) -> Iterator[SparseArray | CompressedM
     handle = open_file(source)
     try:
         sectioned = find_sparse(source)
-        names = [*sectioned, *find_compressed(handle)]
+        names = [*sectioned, *_find_matrices(handle)]
         where = _chosen(source, name, names)
         if where in sectioned:
             with open_sparse(source, where) as array:
                 yield array
         else:
-            yield open_compressed(handle, where)
+            yield _open_matrix(handle, where)
     finally:
         handle.close()
+
+
+def _find_matrices(handle: FileHandle) -> list[str]:
+    """The paths of all groups of data, indices and indptr, each under one name; a cycle of groups is followed once."""
+    paths: list[str] = []
+    pending, seen = [handle.h5], {place_of(handle.h5)}
+    while pending:
+        group = pending.pop()
+        for node in (find_member(group, name) for name in member_names(group)):
+            if node is not None and kind_of(node) == "group" and place_of(node) not in seen:
+                seen.add(place_of(node))
+                paths.append(path_of(node)) if _is_matrix(node) else pending.append(node)
+    return sorted(paths)
+
+
+def _is_matrix(group: Any) -> bool:
+    nodes = (find_member(group, part) for part in ("data", "indices", "indptr"))
+    return all(node is not None and kind_of(node) == "dataset" for node in nodes)
+
+
+def _open_matrix(handle: FileHandle, path: str) -> SparseMatrix:
+    """The matrix at a path, found by hard links only."""
+    node = handle.h5
+    for name in path.split("/"):
+        if name and node is not None:
+            node = find_member(node, name) if kind_of(node) == "group" else None
+    if node is None or kind_of(node) != "group" or not _is_matrix(node):
+        raise UsageError(f"{path} of {handle.name} is not a group of data, indices and indptr", name=path)
+    with told_of_damage(handle.name):
+        return open_matrix(node)
 
 
 def _chosen(source: str, name: str | None, names: list[str]) -> str:
@@ -119,14 +154,22 @@ def _chosen(source: str, name: str | None, names: list[str]) -> str:
     return names[0]
 
 
-def _stream(found: CompressedMatrix | CellStream) -> CellStream:
+def _stream(found: SparseMatrix | CellStream) -> CellStream:
     if isinstance(found, CellStream):
         return found
-    return stream_of_rows(found.shape, found.dtype, found.ends, found.read, 0 if found.by == "csr" else 1)
+    matrix, major = found, 0 if found.format == "csr" else 1
+
+    def read(start: int, stop: int) -> tuple[Array, Array]:
+        with told_of_damage(matrix.path):
+            return matrix.stored_elements(start, stop)
+
+    with told_of_damage(matrix.path):
+        starts = matrix.starts()
+    return stream_of_rows(matrix.shape, matrix.dtype, starts, read, major)
 
 
 @contextmanager
-def _sorted(found: SparseArray | CompressedMatrix | CellStream, n_threads: int | None) -> Iterator[SparseArray]:
+def _sorted(found: SparseArray | SparseMatrix | CellStream, n_threads: int | None) -> Iterator[SparseArray]:
     """A sparse array of these cells that can be read in any order; temporary unless they are in one already."""
     if isinstance(found, SparseArray):
         yield found
@@ -145,11 +188,10 @@ def _export(array: SparseArray, source: str, target: str, wanted: str, place: st
     if wanted == "mtx":
         write_matrix_market(target, stream_of_array(array), count)
         return Converted(source, target, wanted, array.shape, count)
-    by: By = "csr" if wanted == "csr" else "csc"
     shape = array.shape[0], array.shape[1]
     work = partial(
-        write_compressed, name=place, shape=shape, by=by, dtype=array.dtype, n_values=count,
-        bands=_bands(array, 0 if by == "csr" else 1), filters=filters,
+        _write_matrix, name=place, shape=shape, by=wanted, dtype=array.dtype, n_values=count,
+        bands=_bands(array, 0 if wanted == "csr" else 1), filters=filters,
     )  # fmt: skip
     change_path(Path(target), "a", work)
     return Converted(source, f"{target}:/{place.strip('/')}", wanted, array.shape, count)
@@ -167,3 +209,30 @@ def _bands(array: SparseArray, major: int) -> Iterator[tuple[Any, Any, Any]]:
         if order is not None:
             minor, values = minor[order], values[order]
         yield np.bincount(rows, minlength=stop - start), minor, values
+
+
+def _write_matrix(
+    handle: FileHandle, name: str, shape: tuple[int, int], by: str, dtype: np.dtype[Any], n_values: int,
+    bands: Iterator[tuple[Array, Array, Array]], filters: str | None,
+) -> None:  # fmt: skip
+    """Write a group as AnnData does; `bands` gives lengths, minor coordinates and values of some rows.
+
+    filters: None, "gzip" or "lzf", as AnnData and h5py name them.
+    """
+    if name in handle.h5:
+        raise UsageError(f"{name} is already in {handle.name}", name=name)
+    group = handle.h5.create_group(name)
+    group.attrs["encoding-type"], group.attrs["encoding-version"] = f"{by}_matrix", _VERSION
+    group.attrs["shape"] = np.array(shape, dtype=np.int64)
+    narrow = np.dtype("<i4") if max(n_values, *shape) <= _MOST_NARROW else np.dtype("<i8")
+    chunks = (min(max(n_values, 1), 1 << 16),) if filters else None
+    data = group.create_dataset("data", (n_values,), dtype, chunks=chunks, compression=filters)
+    indices = group.create_dataset("indices", (n_values,), narrow, chunks=chunks, compression=filters)
+    n_rows = shape[0 if by == "csr" else 1]
+    ends, row, at = np.zeros(n_rows + 1, dtype=narrow), 0, 0
+    for lengths, minor, values in bands:
+        stop = at + len(values)
+        data[at:stop], indices[at:stop] = values, minor.astype(narrow)
+        ends[row + 1 : row + 1 + len(lengths)] = at + np.cumsum(lengths)
+        row, at = row + len(lengths), stop
+    group.create_dataset("indptr", data=ends)
