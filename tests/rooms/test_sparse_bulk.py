@@ -42,7 +42,7 @@ def cells_of(path: Path, name: str = "m") -> dict[tuple[int, ...], bytes]:
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks and memory so small that every path is taken."""
     monkeypatch.setattr(cell_streams, "BLOCK_CELLS", 50)
-    monkeypatch.setattr(sparse_write, "MOST_HELD", 300)
+    monkeypatch.setattr(sparse_write, "MOST_CELL_BYTES", 300)
 
 
 @pytest.mark.usefixtures("small_blocks")

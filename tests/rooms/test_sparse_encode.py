@@ -23,7 +23,7 @@ from colonnade.format.fill import decode_fill, encode_fill
 from colonnade.format.fixed_array import FixedArrayHeader, encode_fixed_array
 from colonnade.format.headers import encode_header, read_messages
 from colonnade.format.heap_set import decode_heap_set, encode_heap_set, encode_reference
-from colonnade.format.layout import Layout
+from colonnade.format.layout import StorageLayout
 from colonnade.format.links import Link, decode_link, encode_link
 from colonnade.format.source import Fields, HDF5Source
 from colonnade.model import FilterInfo, StoredField, StoredType
@@ -262,7 +262,7 @@ SHUFFLE = FilterInfo(2, "shuffle", (2,), False)
 @pytest.mark.parametrize("density", [0.0, 0.01, 0.4, 1.0])
 def test_chunks_both_ways(density: float, pipelines: Any) -> None:
     generator = np.random.default_rng(3)
-    layout = Layout("sectioned", 1, 0, (30, 40), 4, 2, (0,), "fixed array", (10,), b"", None)
+    layout = StorageLayout("sectioned", 1, 0, (30, 40), 4, 2, (0,), "fixed array", (10,), b"", None)
     info = SparseInfo("x", Dataspace((300, 400), (300, 400)), INT32, None, layout, pipelines)
     places = np.flatnonzero(generator.random((30, 40)) < density)
     values = generator.integers(-9, 9, len(places)).astype("<i4")

@@ -29,16 +29,16 @@ from colonnade.sparse.create import Filters
 from colonnade.sparse.opened import change_path
 from colonnade.sparse.selections import ordered
 
-Format = Literal["sectioned", "csr", "csc", "mtx"]
-FORMATS = ("sectioned", "csr", "csc", "mtx")
-ENDINGS = (".h5", ".hdf5", ".hdf", ".he5", ".h5ad", ".h5mu", ".loom", ".nc", ".nxs")
+MatrixFormat = Literal["sectioned", "csr", "csc", "mtx"]
+_FORMATS = ("sectioned", "csr", "csc", "mtx")
+_ENDINGS = (".h5", ".hdf5", ".hdf", ".he5", ".h5ad", ".h5mu", ".loom", ".nc", ".nxs")
 _BAND = 1024
 _VERSION = "0.1.0"
 _MOST_NARROW = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Converted:
+class ConvertedMatrix:
     """What was written, and where."""
 
     source: str
@@ -51,7 +51,7 @@ class Converted:
 def convert(
     source: str, target: str, *, name: str | None = None, new_name: str | None = None, format: str | None = None,  # noqa: A002
     chunks: Sequence[int] | None = None, filters: Filters = None, n_threads: int | None = None,
-) -> Converted:  # fmt: skip
+) -> ConvertedMatrix:  # fmt: skip
     """Write the sparse matrix of one file into another, new or existing.
 
     name, new_name: the array or group in HDF5 files; by default the only one, and "matrix" or "X".
@@ -66,7 +66,7 @@ def convert(
         if wanted == "sectioned":
             given = found if isinstance(found, SparseArray) else _stream(found)
             with write_sparse(target, place, given, chunks=chunks, filters=filters, n_threads=n_threads) as made:
-                return Converted(source, f"{target}:{made.name}", wanted, made.shape, made.n_defined)
+                return ConvertedMatrix(source, f"{target}:{made.name}", wanted, made.shape, made.n_defined)
         if chunks is not None or (filters is not None and (wanted == "mtx" or filters not in ("gzip", "lzf"))):
             raise UsageError("chunks are for sectioned arrays; filters of csr and csc groups are 'gzip' or 'lzf'")
         with _sorted(found, n_threads) as array:
@@ -75,12 +75,12 @@ def convert(
 
 def _format(target: str, format: str | None) -> str:  # noqa: A002
     guess = "mtx" if is_matrix_market(target) else "csr" if target.lower().endswith(".h5ad") else "sectioned"
-    if format is not None and format not in FORMATS:
-        raise UsageError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+    if format is not None and format not in _FORMATS:
+        raise UsageError(f"format must be one of {', '.join(_FORMATS)}, not {format!r}")
     if format is None and guess != "mtx" and not _is_hdf5_name(target):
         raise UsageError(
             f"cannot choose a format from the name {target}: it ends neither with .mtx nor with "
-            f"{', '.join(ENDINGS)}. Choose another name, or give a format"
+            f"{', '.join(_ENDINGS)}. Choose another name, or give a format"
         )
     if (format == "mtx") != (guess == "mtx") and format is not None:
         raise UsageError(f"{target}: names of Matrix Market files, and only theirs, end with .mtx or .mtx.gz")
@@ -90,7 +90,7 @@ def _format(target: str, format: str | None) -> str:  # noqa: A002
 def _is_hdf5_name(target: str) -> bool:
     """Whether a file of this name may be HDF5. An existing file is checked when it is opened."""
     place = Path(target)
-    return place.suffix.lower() in ENDINGS or place.exists()
+    return place.suffix.lower() in _ENDINGS or place.exists()
 
 
 @contextmanager
@@ -181,20 +181,20 @@ def _sorted(found: SparseArray | SparseMatrix | CellStream, n_threads: int | Non
         yield array
 
 
-def _export(array: SparseArray, source: str, target: str, wanted: str, place: str, filters: Any) -> Converted:
+def _export(array: SparseArray, source: str, target: str, wanted: str, place: str, filters: Any) -> ConvertedMatrix:
     if array.ndim != 2 or array.dtype.kind not in "biufc" or array.fill != 0:
         raise UsageError(f"cannot write {array.name} as {wanted}: it is not a matrix of numbers with fill 0")
     count = array.n_defined
     if wanted == "mtx":
         write_matrix_market(target, stream_of_array(array), count)
-        return Converted(source, target, wanted, array.shape, count)
+        return ConvertedMatrix(source, target, wanted, array.shape, count)
     shape = array.shape[0], array.shape[1]
     work = partial(
         _write_matrix, name=place, shape=shape, by=wanted, dtype=array.dtype, n_values=count,
         bands=_bands(array, 0 if wanted == "csr" else 1), filters=filters,
     )  # fmt: skip
     change_path(Path(target), "a", work)
-    return Converted(source, f"{target}:/{place.strip('/')}", wanted, array.shape, count)
+    return ConvertedMatrix(source, f"{target}:/{place.strip('/')}", wanted, array.shape, count)
 
 
 def _bands(array: SparseArray, major: int) -> Iterator[tuple[Any, Any, Any]]:

@@ -24,17 +24,17 @@ from colonnade.format.values import Values, stored_dtype
 from colonnade.h5.files import FileHandle
 from colonnade.h5.placeholders import make_placeholder
 from colonnade.sparse.array import SparseArray, open_sparse
-from colonnade.sparse.change import Part
+from colonnade.sparse.change import ChunkChange
 from colonnade.sparse.chunk import Packed, encode_chunk
 from colonnade.sparse.create import Filters, WriteDialect, plan
 from colonnade.sparse.edit import Editor, edit_file, put_batches, put_dataset
 from colonnade.sparse.info import SparseInfo, describe
-from colonnade.sparse.opened import Change, OpenHandle, change_of
+from colonnade.sparse.opened import FileChanger, OpenHandle, change_of
 from colonnade.sparse.selections import ordered
 from colonnade.sparse.values import checked_values
 from colonnade.threads import default_threads, in_order
 
-MOST_HELD = 64 << 20  # bytes of cells that are kept in memory
+MOST_CELL_BYTES = 64 << 20  # bytes of cells that are kept in memory
 
 
 def write_sparse(
@@ -62,7 +62,7 @@ def write_sparse(
     return open_sparse(target, name, n_threads=n_threads)
 
 
-def put_stream(change: Change, info: SparseInfo, stream: CellStream, n_threads: int) -> None:
+def put_stream(change: FileChanger, info: SparseInfo, stream: CellStream, n_threads: int) -> None:
     """Create a sparse array with all cells of a stream, in one commit."""
 
     def work(handle: FileHandle) -> None:
@@ -86,7 +86,7 @@ def _packed(info: SparseInfo, stream: CellStream, n_threads: int) -> Iterator[li
     if lines is not None and suits_rows(info):
         return pack_rows(info, lines, _pack_sorted, n_threads)
 
-    def work(part: Part) -> Packed:
+    def work(part: ChunkChange) -> Packed:
         grid, places, values = part
         assert values is not None  # streams have values
         return grid, encode_chunk(info, places, values.tobytes())
@@ -108,13 +108,13 @@ def _bands(info: SparseInfo, stream: CellStream) -> Iterator[Block]:
     axis = stream.axis or 0
     size = info.layout.chunk[axis]
     with tempfile.TemporaryFile() as spool:
-        held = _Held(spool, axis, size, len(info.space.shape), stored_dtype(info.type))
+        held = _BandBuffer(spool, axis, size, len(info.space.shape), stored_dtype(info.type))
         for axes, values in stream.blocks(info.layout.chunk):
             _check_inside(axes, info)
             held.add(axes, checked_values(values, info.type, len(axes[0])))
             if stream.axis is not None and len(axes[axis]):
                 yield from held.take(int(axes[axis].max()) // size)
-            held.spill(MOST_HELD)
+            held.spill(MOST_CELL_BYTES)
         yield from held.take(None)
 
 
@@ -128,7 +128,7 @@ def _check_inside(axes: tuple[Axis, ...], info: SparseInfo) -> None:
             )
 
 
-class _Held:
+class _BandBuffer:
     """Cells of incomplete bands, in memory or in a temporary file."""
 
     def __init__(self, spool: IO[bytes], axis: int, size: int, rank: int, dtype: np.dtype[Any]) -> None:
@@ -192,7 +192,7 @@ class _Held:
         return axes, values
 
 
-def split_chunks(info: SparseInfo, axes: tuple[Axis, ...], values: Values) -> Iterator[Part]:
+def split_chunks(info: SparseInfo, axes: tuple[Axis, ...], values: Values) -> Iterator[ChunkChange]:
     """The cells of each chunk: its grid index, ascending positions in it, values. Raises for duplicates."""
     chunk = info.layout.chunk
     grids = [one // size for one, size in zip(axes, chunk, strict=True)]

@@ -20,9 +20,9 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.format import extensible_array, fixed_array
-from colonnade.format.btree2 import Bound, read_records, read_tree_header
+from colonnade.format.btree2 import RecordBound, read_records, read_tree_header
 from colonnade.format.dataspace import Dataspace
-from colonnade.format.layout import Layout, size_bytes
+from colonnade.format.layout import StorageLayout, size_bytes
 from colonnade.format.records import NOWHERE, Grid, RecordForm, Records, decode_records, form_of
 from colonnade.format.source import HDF5Source
 
@@ -36,7 +36,7 @@ class ChunkMap:
     """The chunk map of one dataset. `filtered`: whether records have filter fields."""
 
     source: HDF5Source
-    layout: Layout
+    layout: StorageLayout
     space: Dataspace
     filtered: bool
 
@@ -122,7 +122,7 @@ class ChunkMap:
         form = form_of(self.source, header.record_size, len(low), self.layout.n_sections, self.filtered, what)
         at = form.offset_size + form.size_bytes
 
-        def keep(left: Bound, right: Bound) -> bool:
+        def keep(left: RecordBound, right: RecordBound) -> bool:
             """Whether a node can hold records of the window: records are sorted by their first coordinate first."""
             after = left is None or int.from_bytes(left[at : at + 8], "little") < high[0]
             return after and (right is None or int.from_bytes(right[at : at + 8], "little") >= low[0])

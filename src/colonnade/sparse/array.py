@@ -30,20 +30,20 @@ from colonnade.model import FilterInfo, Finding, StoredType
 from colonnade.pager.sources import ByteSource
 from colonnade.sealed import Sealed
 from colonnade.sparse.attributes import read_attributes
-from colonnade.sparse.boxes import Box, Key, parse_box
+from colonnade.sparse.boxes import ArrayBox, BoxKey, parse_box
 from colonnade.sparse.change import change_attributes, erase_cells, resize_array, write_cells
 from colonnade.sparse.chunk import read_cells
 from colonnade.sparse.create import Filters, WriteDialect, put_new
 from colonnade.sparse.info import SparseInfo, check_record, count_values, describe, is_edge, origin, walk_datasets
 from colonnade.sparse.measure import StoredSize, measure
-from colonnade.sparse.opened import Opened, OpenHandle, Target, change_of, opened
+from colonnade.sparse.opened import AnyOpenFile, OpenHandle, SparseTarget, change_of, opened
 from colonnade.sparse.row_cells import Ends, Minor, RowCells, join_rows, read_rows, suits_rows
 from colonnade.sparse.selections import Coordinates, coordinates, ordered
 from colonnade.sparse.verify import Advance, verify
 from colonnade.threads import default_threads, in_order
 
 Result = TypeVar("Result")
-Format = Literal["csr", "csc", "coo"]
+ScipyFormat = Literal["csr", "csc", "coo"]
 _MOST_PLACES = 1 << 62
 _SUMMABLE = ("integer", "float", "boolean", "complex")  # types that SciPy's matrices can hold
 
@@ -71,7 +71,7 @@ class _State:
         return ChunkMap(self.source, self.info.layout, self.info.space, self.info.filtered)
 
 
-def open_sparse(target: Target, name: str, *, n_threads: int | None = None) -> SparseArray:
+def open_sparse(target: SparseTarget, name: str, *, n_threads: int | None = None) -> SparseArray:
     """Open the sparse array at path `name` of an HDF5 file: a file's path, its bytes, or a binary file object.
 
     n_threads: the number of threads that decode chunks; the number of cores by default.
@@ -102,7 +102,7 @@ def create_sparse(
     return open_sparse(target, name, n_threads=n_threads)
 
 
-def find_sparse(target: Target) -> list[str]:
+def find_sparse(target: SparseTarget) -> list[str]:
     """The paths of all sparse arrays of a file."""
     file = opened(target)
 
@@ -117,7 +117,7 @@ def find_sparse(target: Target) -> list[str]:
 
 
 def verify_sparse(
-    target: Target, name: str | None = None, progress: Advance | None = None, *, deep: bool = True
+    target: SparseTarget, name: str | None = None, progress: Advance | None = None, *, deep: bool = True
 ) -> list[Finding]:
     """Check one sparse array, or all of a file, and return the findings; `progress` is called with the chunks checked.
 
@@ -140,7 +140,7 @@ def verify_sparse(
 class SparseArray(Sealed):
     """An array in which only some elements are defined; the others read as the fill."""
 
-    def __init__(self, file: Opened, name: str, n_threads: int) -> None:
+    def __init__(self, file: AnyOpenFile, name: str, n_threads: int) -> None:
         self._file = file
         self._n_threads = n_threads
         self._state: _State | None = None
@@ -236,21 +236,21 @@ class SparseArray(Sealed):
 
     # -- elements --
 
-    def __getitem__(self, key: Key) -> Any:
+    def __getitem__(self, key: BoxKey) -> Any:
         """A dense box; undefined elements are the fill. An integer drops its dimension, slices may have steps."""
         if key is None:
             raise UsageError("cannot add a dimension with None: a box has at most as many dimensions as the array")
         return self._consistent(lambda state: self._dense(state, parse_box(key, state.info.space.shape)))
 
-    def cells(self, box: Key = None) -> tuple[Coordinates, Values]:
+    def cells(self, box: BoxKey = None) -> tuple[Coordinates, Values]:
         """The defined elements of a box in row-major order: coordinates in the array (n, rank), values (n, ...)."""
         return self._consistent(lambda state: self._cells(state, parse_box(box, state.info.space.shape)))
 
-    def defined(self, box: Key = None) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def defined(self, box: BoxKey = None) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """A mask of the defined elements of a box, in the box's shape; values are not read."""
         return self._consistent(lambda state: self._defined(state, parse_box(box, state.info.space.shape)))
 
-    def iter_cells(self, box: Key = None) -> Iterator[tuple[Coordinates, Values]]:
+    def iter_cells(self, box: BoxKey = None) -> Iterator[tuple[Coordinates, Values]]:
         """Coordinates and values of the defined elements of a box, one chunk at a time, in the memory of a few chunks.
 
         Raises a ConflictError if another writer commits to the file during the iteration.
@@ -262,7 +262,7 @@ class SparseArray(Sealed):
             if values is not None and len(coords):
                 yield coords, values
 
-    def iter_defined(self, box: Key = None) -> Iterator[Coordinates]:
+    def iter_defined(self, box: BoxKey = None) -> Iterator[Coordinates]:
         """Coordinates of the defined elements of a box, one chunk at a time; values are not read."""
         state = self._consistent(lambda state: state)
         chunks = self._chunks(state, parse_box(box, state.info.space.shape), with_values=False)
@@ -270,7 +270,7 @@ class SparseArray(Sealed):
             if len(found[0]):
                 yield found[0]
 
-    def to_coo(self, box: Key = None) -> Coo:
+    def to_coo(self, box: BoxKey = None) -> Coo:
         """Coordinates (rank, n), values, shape and fill of a box; coordinates are relative to the box."""
 
         def read(state: _State) -> Coo:
@@ -282,7 +282,7 @@ class SparseArray(Sealed):
 
         return self._consistent(read)
 
-    def to_scipy(self, format: Format = "csr", box: Key = None) -> Any:  # noqa: A002 - SciPy's own word
+    def to_scipy(self, format: ScipyFormat = "csr", box: BoxKey = None) -> Any:  # noqa: A002 - SciPy's own word
         """A box as a SciPy sparse array. One dimension is always "coo"; more than two are not supported."""
         if format not in ("csr", "csc", "coo"):
             raise UsageError(f"format must be 'csr', 'csc' or 'coo', not {format!r}")
@@ -358,7 +358,7 @@ class SparseArray(Sealed):
         if not self._file.is_current():
             raise ConflictError(f"{self._file.name} was changed while it was read", path=self._file.name)
 
-    def _chunks(self, state: _State, box: Box, with_values: bool) -> Iterator[tuple[Coordinates, Values | None]]:
+    def _chunks(self, state: _State, box: ArrayBox, with_values: bool) -> Iterator[tuple[Coordinates, Values | None]]:
         """Coordinates and values of the defined elements of a box, chunk by chunk."""
 
         def work(record: ChunkRecord) -> tuple[Coordinates, Values | None]:
@@ -366,7 +366,7 @@ class SparseArray(Sealed):
 
         return in_order(work, _records(state, box), self._n_threads)
 
-    def _cells(self, state: _State, box: Box) -> tuple[Coordinates, Values]:
+    def _cells(self, state: _State, box: ArrayBox) -> tuple[Coordinates, Values]:
         if suits_rows(state.info, box):
             ends, minor, values = self._rows(state, box)
             coords = np.empty((len(minor), 2), dtype=np.int64)
@@ -379,7 +379,7 @@ class SparseArray(Sealed):
         order = _row_major(coords, state.info.space.shape)
         return (coords, values) if order is None else (coords[order], values[order])
 
-    def _rows(self, state: _State, box: Box) -> tuple[Ends, Minor, Values]:
+    def _rows(self, state: _State, box: ArrayBox) -> tuple[Ends, Minor, Values]:
         """The defined elements of a box by rows; column numbers are relative to the array."""
 
         def work(record: ChunkRecord) -> RowCells:
@@ -388,7 +388,7 @@ class SparseArray(Sealed):
         parts = list(in_order(work, _records(state, box), self._n_threads))
         return join_rows(parts, box, _no_values(state))
 
-    def _csr(self, state: _State, key: Key) -> tuple[tuple[Values, Minor, Minor], tuple[int, int]] | None:
+    def _csr(self, state: _State, key: BoxKey) -> tuple[tuple[Values, Minor, Minor], tuple[int, int]] | None:
         """Values, indices and indptr of a box for SciPy's CSR; None if the box cannot be read by rows."""
         box, info = parse_box(key, state.info.space.shape), state.info
         if info.type.kind not in _SUMMABLE or any(info.fill or b"") or not suits_rows(info, box):
@@ -399,7 +399,7 @@ class SparseArray(Sealed):
         kind = np.int32 if max(len(minor), *box.shape) < 1 << 31 else np.int64
         return (native, minor.astype(kind, copy=False), ends.astype(kind)), (box.shape[0], box.shape[1])
 
-    def _dense(self, state: _State, box: Box) -> Any:
+    def _dense(self, state: _State, box: ArrayBox) -> Any:
         empty = _no_values(state)
         made = np.empty((prod(box.shape), *empty.shape[1:]), dtype=empty.dtype)
         made[...] = _fill_items(state, empty)
@@ -408,18 +408,18 @@ class SparseArray(Sealed):
         dense = made.reshape((*box.kept_shape, *empty.shape[1:]))
         return dense if dense.ndim else dense[()]
 
-    def _defined(self, state: _State, box: Box) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def _defined(self, state: _State, box: ArrayBox) -> np.ndarray[Any, np.dtype[np.bool_]]:
         made = np.zeros(prod(box.shape), dtype=bool)
         for coords, _ in self._chunks(state, box, False):
             made[_linear(box.inner(coords), box.shape)] = True
         return made.reshape(box.kept_shape)
 
 
-def _whole(state: _State) -> Box:
+def _whole(state: _State) -> ArrayBox:
     return parse_box(None, state.info.space.shape)
 
 
-def _records(state: _State, box: Box) -> Iterator[ChunkRecord]:
+def _records(state: _State, box: ArrayBox) -> Iterator[ChunkRecord]:
     """Records of the stored chunks that overlap a box."""
     chunk = state.info.layout.chunk
     low = tuple(at // size for at, size in zip(box.low, chunk, strict=True))
@@ -429,7 +429,9 @@ def _records(state: _State, box: Box) -> Iterator[ChunkRecord]:
     return chain.from_iterable(state.chunk_map.read(low, high))
 
 
-def _chunk_cells(state: _State, record: ChunkRecord, box: Box, with_values: bool) -> tuple[Coordinates, Values | None]:
+def _chunk_cells(
+    state: _State, record: ChunkRecord, box: ArrayBox, with_values: bool
+) -> tuple[Coordinates, Values | None]:
     """The defined elements of one chunk that are in a box."""
     info = state.info
     cells = read_cells(state.source, info, record, with_values)

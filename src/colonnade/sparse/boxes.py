@@ -12,12 +12,12 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.sparse.selections import Coordinates
 
-Part = slice | SupportsIndex | EllipsisType
-Key = Part | tuple[Part, ...] | None
+AxisKey = slice | SupportsIndex | EllipsisType
+BoxKey = AxisKey | tuple[AxisKey, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class ArrayBox:
     """One range per dimension; `dropped` lists the dimensions that were indexed by an integer."""
 
     ranges: tuple[range, ...]
@@ -64,7 +64,7 @@ class Box:
         return moved if self.is_plain else moved // np.array([one.step for one in self.ranges], dtype=np.int64)
 
 
-def parse_box(key: Key, shape: tuple[int, ...]) -> Box:
+def parse_box(key: BoxKey, shape: tuple[int, ...]) -> ArrayBox:
     """Parse a NumPy-like key of integers and slices. None selects everything, and so do omitted dimensions."""
     parts: list[Any] = list(key) if isinstance(key, tuple) else [] if key is None else [key]
     if parts.count(Ellipsis) > 1:
@@ -77,7 +77,7 @@ def parse_box(key: Key, shape: tuple[int, ...]) -> Box:
     parts += [slice(None)] * (len(shape) - len(parts))
     found = [_parse_part(part, size, axis) for axis, (part, size) in enumerate(zip(parts, shape, strict=True))]
     dropped = tuple(axis for axis, part in enumerate(parts) if not isinstance(part, slice))
-    return Box(tuple(found), dropped)
+    return ArrayBox(tuple(found), dropped)
 
 
 def _parse_part(part: Any, size: int, axis: int) -> range:

@@ -27,21 +27,21 @@ from colonnade.sparse.attributes import changed, encode_attributes
 from colonnade.sparse.chunk import Cells, PackedChunk, encode_cells, is_inside, read_cells
 from colonnade.sparse.edit import Editor, edit_file, put_chunks, put_messages
 from colonnade.sparse.info import SparseInfo, describe, is_edge
-from colonnade.sparse.opened import Opened
-from colonnade.sparse.selections import Coordinates, Places
+from colonnade.sparse.opened import AnyOpenFile
+from colonnade.sparse.selections import Coordinates, Positions
 from colonnade.sparse.values import checked_values
 from colonnade.threads import in_order
 
-Part = tuple[tuple[int, ...], Places, Values | None]
-Merge = Callable[[Cells, Places, Values | None], Cells]
+ChunkChange = tuple[tuple[int, ...], Positions, Values | None]
+Merge = Callable[[Cells, Positions, Values | None], Cells]
 
 
-def write_cells(file: Opened, name: str, coords: Any, values: Any, n_threads: int) -> None:
+def write_cells(file: AnyOpenFile, name: str, coords: Any, values: Any, n_threads: int) -> None:
     """Define these elements, or replace the values of defined ones."""
     _change(file, name, coords, values, _overlay, n_threads)
 
 
-def erase_cells(file: Opened, name: str, coords: Any, n_threads: int) -> None:
+def erase_cells(file: AnyOpenFile, name: str, coords: Any, n_threads: int) -> None:
     """Make these elements undefined; elements that are undefined already are ignored."""
 
     def refuse(info: SparseInfo) -> None:
@@ -51,7 +51,7 @@ def erase_cells(file: Opened, name: str, coords: Any, n_threads: int) -> None:
     _change(file, name, coords, None, _without, n_threads, refuse)
 
 
-def resize_array(file: Opened, name: str, shape: Any, n_threads: int) -> None:
+def resize_array(file: AnyOpenFile, name: str, shape: Any, n_threads: int) -> None:
     """Change the shape of the array: elements outside are erased, new elements are undefined, empty chunks removed."""
 
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
@@ -62,7 +62,7 @@ def resize_array(file: Opened, name: str, shape: Any, n_threads: int) -> None:
 
 
 def change_rows(
-    editor: Editor, header: int, info: SparseInfo, n_rows: int, parts: Iterator[Part], n_threads: int
+    editor: Editor, header: int, info: SparseInfo, n_rows: int, parts: Iterator[ChunkChange], n_threads: int
 ) -> None:
     """Change the length of a one-dimensional array and the values of rows; parts without values are erased."""
     new = replace(info, space=Dataspace((n_rows,), info.space.max_shape))
@@ -72,11 +72,11 @@ def change_rows(
         put_chunks(editor, header, new, _merged(editor.source, new, parts, _overlay_or_erase, n_threads))
 
 
-def _overlay_or_erase(old: Cells, places: Places, values: Values | None) -> Cells:
+def _overlay_or_erase(old: Cells, places: Positions, values: Values | None) -> Cells:
     return _without(old, places, values) if values is None else _overlay(old, places, values)
 
 
-def change_attributes(file: Opened, name: str, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
+def change_attributes(file: AnyOpenFile, name: str, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
     """Set the attributes in `new`, and remove those in `without`."""
     messages = encode_attributes(new)
 
@@ -120,7 +120,7 @@ def _cut(
 
 
 def _change(
-    file: Opened, name: str, coords: Any, values: Any, merge: Merge, n_threads: int,
+    file: AnyOpenFile, name: str, coords: Any, values: Any, merge: Merge, n_threads: int,
     check: Callable[[SparseInfo], None] = lambda info: None,
 ) -> None:  # fmt: skip
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
@@ -133,7 +133,7 @@ def _change(
 
 
 def _edit_array(
-    file: Opened, name: str, work: Callable[[Editor, int, SparseInfo], None], with_elements: bool = True
+    file: AnyOpenFile, name: str, work: Callable[[Editor, int, SparseInfo], None], with_elements: bool = True
 ) -> None:
     """Change an array in one commit."""
 
@@ -169,7 +169,7 @@ def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:
     return made
 
 
-def _by_chunk(info: SparseInfo, coords: Coordinates, values: Values | None) -> Iterator[Part]:
+def _by_chunk(info: SparseInfo, coords: Coordinates, values: Values | None) -> Iterator[ChunkChange]:
     """The cells of each chunk: its grid index, ascending positions in it, values. Raises for duplicates."""
     numbers, places = _numbered(info, coords)
     order = np.argsort(numbers * info.layout.chunk_elements + places) if _fits(info) else np.lexsort((places, numbers))
@@ -186,7 +186,7 @@ def _by_chunk(info: SparseInfo, coords: Coordinates, values: Values | None) -> I
             yield tuple(grid.tolist()), places[start:stop], part
 
 
-def _numbered(info: SparseInfo, coords: Coordinates) -> tuple[Places, Places]:
+def _numbered(info: SparseInfo, coords: Coordinates) -> tuple[Positions, Positions]:
     """The row-major number of each element's chunk in the chunk grid, and its position in the chunk."""
     numbers, places = np.zeros((2, len(coords)), dtype=np.int64)
     for axis, (size, chunk) in enumerate(zip(info.space.shape, info.layout.chunk, strict=True)):
@@ -205,13 +205,13 @@ def _fits(info: SparseInfo) -> bool:
 
 
 def _merged(
-    source: HDF5Source, info: SparseInfo, parts: Iterator[Part], merge: Merge, n_threads: int
+    source: HDF5Source, info: SparseInfo, parts: Iterator[ChunkChange], merge: Merge, n_threads: int
 ) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
     """The new version of each chunk; None for a chunk that becomes empty."""
     chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
     stored = {record.grid: record for records in chunk_map.read_all() for record in records}
 
-    def work(part: Part) -> tuple[tuple[int, ...], PackedChunk | None]:
+    def work(part: ChunkChange) -> tuple[tuple[int, ...], PackedChunk | None]:
         grid, places, values = part
         cells = merge(_old_cells(source, info, stored.get(grid)), places, values)
         assert cells.values is not None  # read with values
@@ -232,7 +232,7 @@ def _old_cells(source: HDF5Source, info: SparseInfo, record: ChunkRecord | None)
     return Cells(found.places, found.values.astype(dtype.base) if info.type.kind == "boolean" else found.values)
 
 
-def _overlay(old: Cells, places: Places, values: Values | None) -> Cells:
+def _overlay(old: Cells, places: Positions, values: Values | None) -> Cells:
     """The union of old and new cells; new values win."""
     assert old.values is not None and values is not None
     if not len(old.places):
@@ -245,7 +245,7 @@ def _overlay(old: Cells, places: Places, values: Values | None) -> Cells:
     return Cells(joined[order], made[order])
 
 
-def _without(old: Cells, places: Places, values: Values | None) -> Cells:
+def _without(old: Cells, places: Positions, values: Values | None) -> Cells:
     """The old cells without those at these positions."""
     assert old.values is not None
     keep = ~np.isin(old.places, places, assume_unique=True)

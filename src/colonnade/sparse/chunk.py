@@ -31,7 +31,7 @@ from colonnade.model import FilterInfo
 from colonnade.sparse.info import SparseInfo, check_record, chunk_fields, count_values, is_edge, origin
 from colonnade.sparse.selections import (
     CellSelection,
-    Places,
+    Positions,
     choose_selections,
     coordinates,
     decode_selection,
@@ -49,7 +49,7 @@ Section = bytes | memoryview
 class Cells:
     """Defined elements of one chunk: their ascending positions in it, and their values (None if not requested)."""
 
-    places: Places
+    places: Positions
     values: Values | None
 
 
@@ -139,12 +139,12 @@ def read_values(source: HDF5Source, info: SparseInfo, record: ChunkRecord) -> Va
     return decode_values(read_section(source, info, record, layout.values_section), info.type, heap)
 
 
-def _check_inside(info: SparseInfo, record: ChunkRecord, places: Places, what: Fields) -> None:
+def _check_inside(info: SparseInfo, record: ChunkRecord, places: Positions, what: Fields) -> None:
     if is_edge(info, record) and not is_inside(info, record, places).all():
         raise what.wrong(f"selects elements outside the dataset, which has shape {info.space.shape}")
 
 
-def is_inside(info: SparseInfo, record: ChunkRecord, places: Places) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def is_inside(info: SparseInfo, record: ChunkRecord, places: Positions) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """A mask of the positions that are inside the dataset."""
     limits = np.array(info.space.shape) - origin(info, record)
     inside: np.ndarray[Any, np.dtype[np.bool_]] = np.all(coordinates(places, info.layout.chunk) < limits, axis=1)
@@ -180,7 +180,7 @@ Packed = tuple[tuple[int, ...], PackedChunk | None]
 """The grid index of a chunk, and its new content; None removes it."""
 
 
-def encode_chunk(info: SparseInfo, places: Places, values: bytes, heap: bytes | None = None) -> PackedChunk:
+def encode_chunk(info: SparseInfo, places: Positions, values: bytes, heap: bytes | None = None) -> PackedChunk:
     """A sparse chunk from ascending positions, the bytes of their values, and the bytes of the heap, if any."""
     forms = choose_selections(places, info.layout.chunk, is_thorough(info.pipelines[0]))
     if not is_thorough(info.pipelines[0]):

@@ -12,7 +12,7 @@ import numpy as np
 from colonnade.errors import UsageError
 from colonnade.filters.names import parse_filters
 from colonnade.format.dataspace import Dataspace
-from colonnade.format.layout import LARGEST_CHUNK, MAP_NUMBERS, SPARSE, VARIABLE, Layout, MapKind
+from colonnade.format.layout import LARGEST_CHUNK, MAP_NUMBERS, SPARSE, VARIABLE, MapKind, StorageLayout
 from colonnade.format.values import stored_dtype
 from colonnade.h5.files import FileHandle
 from colonnade.h5.placeholders import make_placeholder
@@ -20,7 +20,7 @@ from colonnade.model import FilterInfo, StoredType
 from colonnade.sparse.attributes import encode_attributes
 from colonnade.sparse.edit import edit_file, empty_single, put_dataset
 from colonnade.sparse.info import SparseInfo
-from colonnade.sparse.opened import Change
+from colonnade.sparse.opened import FileChanger
 from colonnade.sparse.values import element_type, fitted
 
 WriteDialect = Literal["sectioned", "structured", "prototype"]
@@ -32,7 +32,7 @@ DIALECTS = ("sectioned", "structured", "prototype")
 
 
 def put_new(
-    change: Change, name: str, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None, fill: Any,
+    change: FileChanger, name: str, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None, fill: Any,
     filters: Filters, max_shape: Sequence[int | None] | None, dialect: WriteDialect, attrs: Mapping[str, Any] | None,
     dense: bool,
 ) -> None:  # fmt: skip
@@ -79,7 +79,9 @@ def plan(
         raise UsageError(f"an array of {stored} cannot have a fill: undefined elements read as empty")
     kind = choose_map(space, chunk)
     number, n_sections, checksummed = _composition(stored, dense, dialect)
-    layout = Layout(dialect, number, 0, chunk, stored.size, n_sections, checksummed, kind, MAP_NUMBERS[kind], b"", None)
+    layout = StorageLayout(
+        dialect, number, 0, chunk, stored.size, n_sections, checksummed, kind, MAP_NUMBERS[kind], b"", None
+    )
     info = SparseInfo(
         "/" + name.strip("/"), space, stored, _fill_bytes(fill, stored), layout,
         _pipelines(filters, stored, dense),

@@ -36,7 +36,7 @@ from colonnade.format.headers import (
     PIPELINE,
     encode_header,
 )
-from colonnade.format.layout import FILTERED_SINGLE, MAP_NUMBERS, Layout, encode_layout, record_tail, size_bytes
+from colonnade.format.layout import FILTERED_SINGLE, MAP_NUMBERS, StorageLayout, encode_layout, record_tail, size_bytes
 from colonnade.format.pipelines import encode_pipelines
 from colonnade.format.records import ChunkRecord, RecordForm, Records, encode_records
 from colonnade.format.source import CHECKSUM, HDF5Source, with_checksum
@@ -330,7 +330,9 @@ def empty_single(info: SparseInfo) -> tuple[int, bytes]:
     return flags, bytes(form.size_bytes + record_tail(form.n_sections, form.filtered))
 
 
-def _put_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], spare: Spare | None = None) -> Layout:
+def _put_map(
+    editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], spare: Spare | None = None
+) -> StorageLayout:
     """Write the chunk map of these records, and return the layout that points to it."""
     info = replace(info, layout=_suiting_layout(info, records))
     layout, form = info.layout, record_form(info)
@@ -349,7 +351,7 @@ def _put_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], s
     return replace(layout, address=_put(editor, Spare() if spare is None else spare, _encode_map(info, records)))
 
 
-def _suiting_layout(info: SparseInfo, records: Sequence[ChunkRecord]) -> Layout:
+def _suiting_layout(info: SparseInfo, records: Sequence[ChunkRecord]) -> StorageLayout:
     """The layout, with a B-tree instead of an array that would be mostly empty: a B-tree only has stored chunks.
 
     A fixed array has a slot for every possible chunk, an extensible array for every chunk up to the last stored one.

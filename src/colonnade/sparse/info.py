@@ -25,7 +25,7 @@ from colonnade.format.headers import (
     find,
     read_messages,
 )
-from colonnade.format.layout import VARIABLE, Layout, decode_layout, is_sectioned
+from colonnade.format.layout import VARIABLE, StorageLayout, decode_layout, is_sectioned
 from colonnade.format.links import is_group, read_links
 from colonnade.format.pipelines import decode_pipelines
 from colonnade.format.records import ChunkRecord
@@ -41,7 +41,7 @@ class SparseInfo:
     space: Dataspace
     type: StoredType
     fill: bytes | None
-    layout: Layout
+    layout: StorageLayout
     pipelines: tuple[tuple[FilterInfo, ...], ...]
     attributes: tuple[bytes, ...] = ()  # messages of attributes stored in the header
     others: tuple[tuple[int, bytes], ...] = ()  # messages that are copied unchanged: comment, modification time

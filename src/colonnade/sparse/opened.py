@@ -21,15 +21,15 @@ from colonnade.pager.recovery import check_whole
 from colonnade.pager.sources import BufferBytes, ByteSource, StreamBytes
 
 Result = TypeVar("Result")
-Change = Callable[[Callable[[FileHandle], None]], None]
+FileChanger = Callable[[Callable[[FileHandle], None]], None]
 """Runs a function that changes a file, as one commit or as part of one."""
-Target = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
+SparseTarget = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
 
 
 class OpenFile(CommittedFile):
     """A path, a buffer or a binary file object to read from; the file at a path can be changed."""
 
-    def __init__(self, target: Target, read_only: bool = False) -> None:
+    def __init__(self, target: SparseTarget, read_only: bool = False) -> None:
         self._read_only = read_only
         if isinstance(target, (str, os.PathLike)):
             path = Path(target).resolve()
@@ -98,7 +98,7 @@ class OpenHandle:
             raise UsageError(f"{self.name} is closed")
 
 
-Opened = OpenFile | OpenHandle
+AnyOpenFile = OpenFile | OpenHandle
 
 
 def change_path(path: Path, mode: Mode, work: Callable[[FileHandle], None]) -> None:
@@ -117,7 +117,7 @@ def change_path(path: Path, mode: Mode, work: Callable[[FileHandle], None]) -> N
     handle.close()
 
 
-def change_of(target: str | os.PathLike[str] | OpenHandle) -> Change:
+def change_of(target: str | os.PathLike[str] | OpenHandle) -> FileChanger:
     """The function that changes a file, new or existing."""
     return target.change if isinstance(target, OpenHandle) else partial(change_path, Path(target), "a")
 
@@ -126,7 +126,7 @@ def _keep_receipts(path: Path, receipts: Receipts, status: os.stat_result) -> No
     save_receipts(path, receipts, file_state(status))
 
 
-def opened(target: Target | Opened) -> Opened:
+def opened(target: SparseTarget | AnyOpenFile) -> AnyOpenFile:
     return target if isinstance(target, (OpenFile, OpenHandle)) else OpenFile(target)
 
 
@@ -137,7 +137,7 @@ def _check_path(path: Path) -> None:
         raise FileNotFoundError(f"there is no file {str(path)!r}")
 
 
-def _source_of(target: Target) -> ByteSource:
+def _source_of(target: SparseTarget) -> ByteSource:
     if isinstance(target, (bytes, bytearray, memoryview)):
         return BufferBytes(target)
     if hasattr(target, "read") and hasattr(target, "seek"):

@@ -15,7 +15,7 @@ from colonnade.dataclass import dataclass
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
 from colonnade.format.values import Values
-from colonnade.sparse.boxes import Box
+from colonnade.sparse.boxes import ArrayBox
 from colonnade.sparse.chunk import read_cells, read_selection, read_values
 from colonnade.sparse.info import SparseInfo, check_record, count_values, origin
 from colonnade.sparse.selections import CellSelection, coordinates
@@ -37,14 +37,14 @@ class RowCells:
     values: Values
 
 
-def suits_rows(info: SparseInfo, box: Box) -> bool:
+def suits_rows(info: SparseInfo, box: ArrayBox) -> bool:
     """Whether a box can be read by rows: it is of a matrix, without steps, and has not too many rows."""
     if len(info.space.shape) != 2 or not box.is_plain or not info.layout.is_sparse:
         return False
     return len(box.ranges[0]) <= _MOST_ROWS and min(info.layout.chunk[0], info.space.shape[0]) <= _MOST_ROWS
 
 
-def read_rows(source: HDF5Source, info: SparseInfo, record: ChunkRecord, box: Box) -> RowCells:
+def read_rows(source: HDF5Source, info: SparseInfo, record: ChunkRecord, box: ArrayBox) -> RowCells:
     """The cells of one chunk that are in a box; column numbers are relative to the array."""
     check_record(source, info, record)
     start = origin(info, record)
@@ -85,13 +85,13 @@ def _places(
     return ends, coords[:, 1] + column, cells.values
 
 
-def _cut_columns(ends: Ends, minor: Minor, values: Values, box: Box) -> tuple[Ends, Minor, Values]:
+def _cut_columns(ends: Ends, minor: Minor, values: Values, box: ArrayBox) -> tuple[Ends, Minor, Values]:
     inside = (minor >= box.low[1]) & (minor < box.high[1])
     before = np.concatenate(([0], np.cumsum(inside)))
     return before[ends], minor[inside], values[inside]
 
 
-def join_rows(parts: Sequence[RowCells], box: Box, empty: Values) -> tuple[Ends, Minor, Values]:
+def join_rows(parts: Sequence[RowCells], box: ArrayBox, empty: Values) -> tuple[Ends, Minor, Values]:
     """Merge the cells of all chunks: row offsets, columns relative to the array, and values."""
     lengths = np.zeros(len(box.ranges[0]), dtype=np.int64)
     for part in parts:

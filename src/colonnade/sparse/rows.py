@@ -23,10 +23,10 @@ from colonnade.h5.raw_bytes import raw_bytes
 from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.chunk import read_cells
 from colonnade.sparse.info import SparseInfo, describe, origin
-from colonnade.sparse.selections import Places
+from colonnade.sparse.selections import Positions
 from colonnade.stored_dtypes import memory_dtype
 
-Missing = np.ndarray[Any, np.dtype[np.bool_]]
+MissingRows = np.ndarray[Any, np.dtype[np.bool_]]
 READABLE = ("integer", "bitfield", "float", "boolean", "enum", "string", "opaque", "complex")
 """Kinds of types whose elements can be read into memory form."""
 
@@ -51,7 +51,7 @@ class SparseRows:
     def attributes(self) -> dict[str, Any]:
         return read_attributes(self._source, self._messages)
 
-    def read(self, start: int, count: int) -> tuple[Values, Missing]:
+    def read(self, start: int, count: int) -> tuple[Values, MissingRows]:
         """The elements of `count` rows from `start`, and a mask of missing rows, whose elements are zeros."""
         image, missing = self._blank(count)
         for first, places, values in self._chunks(start, start + count):
@@ -60,7 +60,7 @@ class SparseRows:
             image[at], missing[at] = values[low:high].astype(image.dtype), False
         return image, missing
 
-    def take(self, rows: Places) -> tuple[Values, Missing]:
+    def take(self, rows: Positions) -> tuple[Values, MissingRows]:
         """The elements of these rows, given in increasing order, and a mask of missing rows."""
         image, missing = self._blank(len(rows))
         if not len(rows):
@@ -75,14 +75,14 @@ class SparseRows:
             missing[low:high][found] = False
         return image, missing
 
-    def _blank(self, count: int) -> tuple[Values, Missing]:
+    def _blank(self, count: int) -> tuple[Values, MissingRows]:
         """`count` missing rows: zeros, or the first member of an enum, which may have no member 0."""
         image = np.zeros(count, dtype=memory_dtype(self.info.type))
         if self.info.type.kind == "enum" and self.info.type.members:
             image[:] = self.info.type.members[0][1]
         return image, np.ones(count, dtype=bool)
 
-    def _chunks(self, start: int, stop: int, rows: Places | None = None) -> Iterator[tuple[int, Places, Values]]:
+    def _chunks(self, start: int, stop: int, rows: Positions | None = None) -> Iterator[tuple[int, Positions, Values]]:
         """First row, positions and values of each stored chunk in a range; with `rows`, only chunks that hold one."""
         if stop <= start:
             return

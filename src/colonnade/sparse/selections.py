@@ -42,12 +42,12 @@ from colonnade.dataclass import dataclass
 from colonnade.format.dataspace import Dataspace, decode_dataspace, encode_dataspace
 from colonnade.format.source import Fields
 
-Places = np.ndarray[Any, np.dtype[np.int64]]
+Positions = np.ndarray[Any, np.dtype[np.int64]]
 """Row-major positions in a chunk."""
 Coordinates = np.ndarray[Any, np.dtype[np.int64]]
 """One row per element, one column per dimension."""
-Numbers = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]
-Kind = Literal["none", "all", "points", "blocks", "regular"]
+SelectionNumbers = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]
+SelectionKind = Literal["none", "all", "points", "blocks", "regular"]
 _NONE, _POINTS, _BLOCKS, _ALL = 0, 1, 2, 3
 _WIDTHS = (2, 4, 8)
 _REGULAR = 1
@@ -65,9 +65,9 @@ class CellSelection:
     """
 
     shape: tuple[int, ...]
-    kind: Kind
+    kind: SelectionKind
     version: int
-    numbers: Numbers
+    numbers: SelectionNumbers
 
     @property
     def is_ordered(self) -> bool:
@@ -111,7 +111,7 @@ def _take_rank(fields: Fields, shape: tuple[int, ...]) -> None:
         raise fields.wrong(f"has a selection of rank {rank} in a chunk of rank {len(shape)}")
 
 
-def _take_array(fields: Fields, count: int, width: int) -> Numbers:
+def _take_array(fields: Fields, count: int, width: int) -> SelectionNumbers:
     """`count` numbers of `width` bytes; the bytes are checked to exist before an array is allocated."""
     return np.frombuffer(fields.take(count * width), dtype=f"<u{width}")
 
@@ -178,11 +178,11 @@ def count_cells(selection: CellSelection) -> int:
     return int(sizes.prod(axis=1).sum())
 
 
-def _is_inside(coords: Numbers, shape: tuple[int, ...]) -> bool:
+def _is_inside(coords: SelectionNumbers, shape: tuple[int, ...]) -> bool:
     return all(not len(coords) or int(coords[:, axis].max()) < size for axis, size in enumerate(shape))
 
 
-def _linear(coords: Numbers, shape: tuple[int, ...]) -> Places:
+def _linear(coords: SelectionNumbers, shape: tuple[int, ...]) -> Positions:
     """Coordinates to row-major positions."""
     places = coords[:, 0].astype(np.int64)
     for axis in range(1, len(shape)):
@@ -191,7 +191,7 @@ def _linear(coords: Numbers, shape: tuple[int, ...]) -> Places:
     return places
 
 
-def find_places(selection: CellSelection, n_values: int, fields: Fields) -> Places:
+def find_places(selection: CellSelection, n_values: int, fields: Fields) -> Positions:
     """The positions of the selected elements, in the order of their values. Their number must be `n_values`."""
     count = count_cells(selection)
     if count != n_values:
@@ -207,12 +207,12 @@ def find_places(selection: CellSelection, n_values: int, fields: Fields) -> Plac
     return _places_of_blocks(selection, fields)
 
 
-def _strides(shape: tuple[int, ...]) -> Places:
+def _strides(shape: tuple[int, ...]) -> Positions:
     """The distance between neighbours along each dimension, in elements."""
     return np.array([prod(shape[axis + 1 :]) for axis in range(len(shape))], dtype=np.int64)
 
 
-def _places_of_points(selection: CellSelection, fields: Fields) -> Places:
+def _places_of_points(selection: CellSelection, fields: Fields) -> Positions:
     if not _is_inside(selection.numbers, selection.shape):
         raise fields.wrong("has a point outside the chunk")
     places = _linear(selection.numbers, selection.shape)
@@ -222,7 +222,7 @@ def _places_of_points(selection: CellSelection, fields: Fields) -> Places:
     return places
 
 
-def _places_of_regular(selection: CellSelection, fields: Fields) -> Places:
+def _places_of_regular(selection: CellSelection, fields: Fields) -> Positions:
     places = np.zeros(1, dtype=np.int64)
     rows = zip(selection.numbers.tolist(), selection.shape, _strides(selection.shape).tolist(), strict=True)
     for (start, stride, count, block), size, step in rows:
@@ -235,7 +235,7 @@ def _places_of_regular(selection: CellSelection, fields: Fields) -> Places:
     return places
 
 
-def _places_of_blocks(selection: CellSelection, fields: Fields) -> Places:
+def _places_of_blocks(selection: CellSelection, fields: Fields) -> Positions:
     """The positions in blocks: blocks are split into runs along the last dimension, which are sorted and expanded."""
     first, last = selection.numbers[:, 0], selection.numbers[:, 1]
     starts = _linear(first, selection.shape)
@@ -253,7 +253,7 @@ def _places_of_blocks(selection: CellSelection, fields: Fields) -> Places:
     return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0, dtype=np.int64)
 
 
-def _runs(starts: Places, size: Places, strides: Places) -> tuple[Places, Places]:
+def _runs(starts: Positions, size: Positions, strides: Positions) -> tuple[Positions, Positions]:
     """The starts and lengths of the runs of each block."""
     counts = size[:, :-1].prod(axis=1)
     block = np.repeat(np.arange(len(starts)), counts)
@@ -266,7 +266,7 @@ def _runs(starts: Places, size: Places, strides: Places) -> tuple[Places, Places
     return runs, size[block, -1]
 
 
-def ordered(numbers: Places) -> Places | None:
+def ordered(numbers: Positions) -> Positions | None:
     """The permutation that sorts numbers, stable; None if they are sorted already."""
     if (numbers[1:] >= numbers[:-1]).all():
         return None
@@ -322,7 +322,7 @@ def width_for(selection: CellSelection) -> int:
     return points_width(greatest)
 
 
-def coordinates(places: Places, chunk: tuple[int, ...]) -> Coordinates:
+def coordinates(places: Positions, chunk: tuple[int, ...]) -> Coordinates:
     """The coordinates in the chunk of these positions, one row each."""
     found = np.empty((len(places), len(chunk)), dtype=np.int64)
     left = places
@@ -337,7 +337,7 @@ def coordinates(places: Places, chunk: tuple[int, ...]) -> Coordinates:
 # -- choosing a selection --
 
 
-def choose_selections(places: Places, shape: tuple[int, ...], filtered: bool = False) -> list[CellSelection]:
+def choose_selections(places: Positions, shape: tuple[int, ...], filtered: bool = False) -> list[CellSelection]:
     """Every form worth trying, ordered by size without filters, smallest first.
 
     filtered: the selection will be filtered. Filters compress uniform runs better than runs mixed with a few blocks of
@@ -365,13 +365,13 @@ def choose_selections(places: Places, shape: tuple[int, ...], filtered: bool = F
     return sorted(found, key=lambda one: one.numbers.size * width_for(one))
 
 
-def _runs_of_places(places: Places, width: int) -> tuple[Places, Places]:
+def _runs_of_places(places: Positions, width: int) -> tuple[Positions, Positions]:
     """First and last positions of runs of adjacent elements along the last dimension."""
     begins = np.append(True, (places[1:] != places[:-1] + 1) | (places[1:] % width == 0))
     return places[begins], places[np.append(begins[1:], True)]
 
 
-def _grow_plane(places: Places, shape: tuple[int, ...]) -> tuple[Coordinates, Coordinates]:
+def _grow_plane(places: Positions, shape: tuple[int, ...]) -> tuple[Coordinates, Coordinates]:
     """First and last corners of blocks, as in `_grow`, for one or two dimensions."""
     first, last = np.empty((2, len(places)), dtype=np.int64)
     count = kernels.grow_blocks(places, shape[-1], first, last)
@@ -412,7 +412,7 @@ def _grow_along(
     return first[begins], last[ends]
 
 
-def _order(coords: Coordinates, shape: tuple[int, ...], axes: tuple[int, ...]) -> Places | None:
+def _order(coords: Coordinates, shape: tuple[int, ...], axes: tuple[int, ...]) -> Positions | None:
     """The permutation that sorts coordinates by these dimensions, the first slowest; None if sorted already."""
     key = coords[:, axes[0]].copy()
     for axis in axes[1:]:

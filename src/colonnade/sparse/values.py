@@ -38,8 +38,8 @@ from colonnade.model import StoredType
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 _BYTE = StoredType("opaque", 1, "none")
-TEXT = StoredType("text", REFERENCE, charset="utf-8", padding="terminated")
-BINARY = StoredType("binary", REFERENCE, "none", base=_BYTE)
+_TEXT = StoredType("text", REFERENCE, charset="utf-8", padding="terminated")
+_BINARY = StoredType("binary", REFERENCE, "none", base=_BYTE)
 
 
 def checked_values(given: Any, stored: StoredType, count: int) -> Values:
@@ -129,12 +129,12 @@ def element_type(dtype: Any) -> StoredType:
     if isinstance(dtype, StoredType):
         return dtype
     if dtype is str or dtype is bytes:
-        return TEXT if dtype is str else BINARY
+        return _TEXT if dtype is str else _BINARY
     stored = stored_type_of(np.dtype(dtype))
     if stored.kind == "text":
         return StoredType("text", REFERENCE, charset=stored.charset, padding="terminated")
     if stored.kind == "binary":
-        return BINARY
+        return _BINARY
     if stored.kind == "sequence" and not stored.item.has_pointers and "reference" not in stored.item.kind:
         return StoredType("sequence", REFERENCE, "none", base=stored.item)
     if stored.has_pointers or stored.kind == "unknown" or "reference" in stored.kind:

@@ -1,4 +1,4 @@
-"""Check every length, offset, checksum and order of a sectioned dataset; problems are findings of `RULES`."""
+"""Check every length, offset, checksum and order of a sectioned dataset; problems are findings of `SPARSE_RULES`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from colonnade.sparse.info import SparseInfo, check_record, count_values, descri
 
 Advance = Callable[[int], None]
 _AGAIN = "Write the array again from its source; what other chunks hold can be read with colonnade.open_sparse."
-RULES: dict[str, Rule] = {
+SPARSE_RULES: dict[str, Rule] = {
     rule.id: rule
     for rule in (
         Rule("sparse.header", "", "The messages of a sectioned dataset make sense together.", _AGAIN),
@@ -120,4 +120,4 @@ def _overlaps(info: SparseInfo, spans: list[tuple[int, int, tuple[int, ...]]]) -
 
 
 def _finding(rule: str, severity: Severity, path: str, what: object) -> Finding:
-    return RULES[rule].finding(Breach(severity, path, str(what)))
+    return SPARSE_RULES[rule].finding(Breach(severity, path, str(what)))
