@@ -59,18 +59,18 @@ def convert(
     chunks, filters: of a sectioned array. filters of "csr" and "csc": "gzip" or "lzf".
     """
     wanted = _format(target, format)
-    place = new_name or ("X" if wanted in ("csr", "csc") else "matrix")
+    path = new_name or ("X" if wanted in ("csr", "csc") else "matrix")
     if Path(source).resolve() == Path(target).resolve():
         raise UsageError("source and target are the same file: write into another")
-    with _opened(source, name) as found:
+    with _opened(source, name) as matrix:
         if wanted == "sectioned":
-            given = found if isinstance(found, SparseArray) else _stream(found)
-            with write_sparse(target, place, given, chunks=chunks, filters=filters, n_threads=n_threads) as made:
-                return ConvertedMatrix(source, f"{target}:{made.name}", wanted, made.shape, made.n_defined)
+            given = matrix if isinstance(matrix, SparseArray) else _stream(matrix)
+            with write_sparse(target, path, given, chunks=chunks, filters=filters, n_threads=n_threads) as array:
+                return ConvertedMatrix(source, f"{target}:{array.name}", wanted, array.shape, array.n_defined)
         if chunks is not None or (filters is not None and (wanted == "mtx" or filters not in ("gzip", "lzf"))):
             raise UsageError("chunks are for sectioned arrays; filters of csr and csc groups are 'gzip' or 'lzf'")
-        with _sorted(found, n_threads) as array:
-            return _export(array, source, target, wanted, place, filters)
+        with _sorted(matrix, n_threads) as array:
+            return _export(array, source, target, wanted, path, filters)
 
 
 def _format(target: str, format: str | None) -> str:  # noqa: A002
@@ -89,8 +89,8 @@ def _format(target: str, format: str | None) -> str:  # noqa: A002
 
 def _is_hdf5_name(target: str) -> bool:
     """Whether a file of this name may be HDF5. An existing file is checked when it is opened."""
-    place = Path(target)
-    return place.suffix.lower() in _ENDINGS or place.exists()
+    path = Path(target)
+    return path.suffix.lower() in _ENDINGS or path.exists()
 
 
 @contextmanager
@@ -154,10 +154,10 @@ def _chosen(source: str, name: str | None, names: list[str]) -> str:
     return names[0]
 
 
-def _stream(found: SparseMatrix | CellStream) -> CellStream:
-    if isinstance(found, CellStream):
-        return found
-    matrix, major = found, 0 if found.format == "csr" else 1
+def _stream(given: SparseMatrix | CellStream) -> CellStream:
+    if isinstance(given, CellStream):
+        return given
+    matrix, major = given, 0 if given.format == "csr" else 1
 
     def read(start: int, stop: int) -> tuple[Array, Array]:
         with told_of_damage(matrix.path):
@@ -169,19 +169,19 @@ def _stream(found: SparseMatrix | CellStream) -> CellStream:
 
 
 @contextmanager
-def _sorted(found: SparseArray | SparseMatrix | CellStream, n_threads: int | None) -> Iterator[SparseArray]:
+def _sorted(given: SparseArray | SparseMatrix | CellStream, n_threads: int | None) -> Iterator[SparseArray]:
     """A sparse array of these cells that can be read in any order; temporary unless they are in one already."""
-    if isinstance(found, SparseArray):
-        yield found
+    if isinstance(given, SparseArray):
+        yield given
         return
     with (
         tempfile.TemporaryDirectory(prefix="colonnade-") as folder,
-        write_sparse(Path(folder) / "sorted.h5", "matrix", _stream(found), n_threads=n_threads) as array,
+        write_sparse(Path(folder) / "sorted.h5", "matrix", _stream(given), n_threads=n_threads) as array,
     ):
         yield array
 
 
-def _export(array: SparseArray, source: str, target: str, wanted: str, place: str, filters: Any) -> ConvertedMatrix:
+def _export(array: SparseArray, source: str, target: str, wanted: str, path: str, filters: Any) -> ConvertedMatrix:
     if array.ndim != 2 or array.dtype.kind not in "biufc" or array.fill != 0:
         raise UsageError(f"cannot write {array.name} as {wanted}: it is not a matrix of numbers with fill 0")
     count = array.n_defined
@@ -190,11 +190,11 @@ def _export(array: SparseArray, source: str, target: str, wanted: str, place: st
         return ConvertedMatrix(source, target, wanted, array.shape, count)
     shape = array.shape[0], array.shape[1]
     work = partial(
-        _write_matrix, name=place, shape=shape, by=wanted, dtype=array.dtype, n_values=count,
+        _write_matrix, name=path, shape=shape, by=wanted, dtype=array.dtype, n_values=count,
         bands=_bands(array, 0 if wanted == "csr" else 1), filters=filters,
     )  # fmt: skip
     change_path(Path(target), "a", work)
-    return ConvertedMatrix(source, f"{target}:/{place.strip('/')}", wanted, array.shape, count)
+    return ConvertedMatrix(source, f"{target}:/{path.strip('/')}", wanted, array.shape, count)
 
 
 def _bands(array: SparseArray, major: int) -> Iterator[tuple[Any, Any, Any]]:

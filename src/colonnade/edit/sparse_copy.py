@@ -12,7 +12,6 @@ from functools import cached_property
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
-from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import LAYOUT, Message, find, read_messages
 from colonnade.format.layout import MAP_NUMBERS, is_sectioned
 from colonnade.format.links import find_address
@@ -36,7 +35,7 @@ class MovingArray:
 
     def records(self) -> Iterator[ChunkRecord]:
         """The chunks inside the array; chunks outside its shape are not copied."""
-        chunk_map = ChunkMap(self.source, self.old.layout, self.old.space, self.old.filtered)
+        chunk_map = self.old.chunk_map(self.source)
         for records in chunk_map.read((0,) * len(self.old.space.shape), chunk_map.grid_shape):
             yield from records
 
@@ -104,4 +103,4 @@ def _put(editor: Editor, header: int, array: MovingArray) -> None:
         data = array.source.read(record.address, record.size, f"chunk {record.grid}")
         moved.append(replace(record, address=editor.append(lambda _, data=data: data)))  # type: ignore[misc]
     editor.renew()
-    put_records(editor, header, array.new, sorted(moved, key=lambda one: one.grid))
+    put_records(editor, header, array.new, sorted(moved, key=lambda record: record.grid))

@@ -132,11 +132,11 @@ class GlobalHeap:
             data = self._source.read(address, head.number(8), "global heap collection")
             what = self._source.as_fields(b"", f"the global heap at byte {address}")
             self._known[address] = decode_collection(memoryview(data), what)
-        found = self._known[address].get(index)
-        if found is None or len(found) < count * item_size:
+        stored = self._known[address].get(index)
+        if stored is None or len(stored) < count * item_size:
             what = self._source.as_fields(b"", f"global heap collection at byte {address}")
             raise what.wrong(f"has no object {index} of {count * item_size} bytes")
-        return count, found[: count * item_size]
+        return count, stored[: count * item_size]
 
 
 def name_of(data: bytes, source_name: str) -> str:

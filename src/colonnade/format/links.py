@@ -120,6 +120,6 @@ def find_address(source: HDF5Source, root: int, path: str) -> int:
 
 def _not_found(source: HDF5Source, path: str, name: str, done: str, known: list[str]) -> UsageError:
     nearest = nearest_names(name, known)
-    advice = f" Nearest: {', '.join(repr(one) for one in nearest)}." if nearest else ""
+    advice = f" Nearest: {', '.join(repr(other) for other in nearest)}." if nearest else ""
     text = f"no object {path!r} in {source.name}: {done or '/'} has no {name!r}.{advice}"
     return UsageError(text, name=name, where=source.name, nearest=nearest)

@@ -79,18 +79,18 @@ def _follow(rows: Values, stored: StoredType, heap: Heap) -> Values:
         return decode_values(np.ascontiguousarray(rows).data.cast("B") if rows.size else b"", stored, None)
     if stored.kind == "array":
         parts = np.ascontiguousarray(rows).reshape(-1, stored.item.size)
-        found = _follow(parts, stored.item, heap)
-        return found.reshape(len(rows), *stored.dims, *found.shape[1:])
-    made = np.empty(len(rows), dtype=value_dtype(stored))
+        items = _follow(parts, stored.item, heap)
+        return items.reshape(len(rows), *stored.dims, *items.shape[1:])
+    values = np.empty(len(rows), dtype=value_dtype(stored))
     if stored.kind == "compound":
         for field in stored.fields:
-            made[field.name] = _follow(rows[:, field.offset : field.offset + field.type.size], field.type, heap)
-        return made
+            values[field.name] = _follow(rows[:, field.offset : field.offset + field.type.size], field.type, heap)
+        return values
     item_size = 1 if stored.kind in ("text", "binary") else stored.item.size
-    for place, row in enumerate(rows):
+    for row_number, row in enumerate(rows):
         count, data = heap.read(row[:REFERENCE].tobytes(), item_size)
-        made[place] = _object(count, data, stored, heap)
-    return made
+        values[row_number] = _object(count, data, stored, heap)
+    return values
 
 
 def _object(count: int, data: memoryview, stored: StoredType, heap: Heap) -> object:

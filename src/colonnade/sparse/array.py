@@ -68,7 +68,7 @@ class _State:
 
     @property
     def chunk_map(self) -> ChunkMap:
-        return ChunkMap(self.source, self.info.layout, self.info.space, self.info.filtered)
+        return self.info.chunk_map(self.source)
 
 
 def open_sparse(target: SparseTarget, name: str, *, n_threads: int | None = None) -> SparseArray:
@@ -127,8 +127,8 @@ def verify_sparse(
 
     def look(source: ByteSource) -> list[Finding]:
         based, root = open_root(source)
-        found = walk_datasets(based, root) if name is None else [(name, find_object(based, root, name))]
-        return [finding for path, messages in found for finding in verify(based, messages, path, progress, deep)]
+        datasets = walk_datasets(based, root) if name is None else [(name, find_object(based, root, name))]
+        return [finding for path, messages in datasets for finding in verify(based, messages, path, progress, deep)]
 
     try:
         return file.consistent(look)
@@ -257,8 +257,8 @@ class SparseArray(Sealed):
         """
         state = self._consistent(lambda state: state)
         chunks = self._chunks(state, parse_box(box, state.info.space.shape), with_values=True)
-        while (found := self._next(chunks)) is not None:
-            coords, values = found
+        while (cells := self._next(chunks)) is not None:
+            coords, values = cells
             if values is not None and len(coords):
                 yield coords, values
 
@@ -266,9 +266,9 @@ class SparseArray(Sealed):
         """Coordinates of the defined elements of a box, one chunk at a time; values are not read."""
         state = self._consistent(lambda state: state)
         chunks = self._chunks(state, parse_box(box, state.info.space.shape), with_values=False)
-        while (found := self._next(chunks)) is not None:
-            if len(found[0]):
-                yield found[0]
+        while (cells := self._next(chunks)) is not None:
+            if len(cells[0]):
+                yield cells[0]
 
     def to_coo(self, box: BoxKey = None) -> Coo:
         """Coordinates (rank, n), values, shape and fill of a box; coordinates are relative to the box."""
@@ -293,16 +293,16 @@ class SparseArray(Sealed):
         rows = self._consistent(lambda state: self._csr(state, box)) if format == "csr" else None
         if rows is not None:
             return sparse.csr_array(rows[0], shape=rows[1])
-        found = self.to_coo(box)
-        if len(found.shape) > 2 or found.data.ndim > 1:
-            raise UsageError(f"SciPy has no sparse array for {len(found.shape)} dimensions: use to_coo")
-        if found.fill_value is None or found.data.dtype.kind not in "biufc" or found.fill_value != 0:
+        coo = self.to_coo(box)
+        if len(coo.shape) > 2 or coo.data.ndim > 1:
+            raise UsageError(f"SciPy has no sparse array for {len(coo.shape)} dimensions: use to_coo")
+        if coo.fill_value is None or coo.data.dtype.kind not in "biufc" or coo.fill_value != 0:
             raise UsageError(
-                f"SciPy's sparse arrays hold numbers and are 0 elsewhere, not {found.fill_value!r}: use to_coo"
+                f"SciPy's sparse arrays hold numbers and are 0 elsewhere, not {coo.fill_value!r}: use to_coo"
             )
-        native = found.data.astype(found.data.dtype.newbyteorder("="), copy=False)
-        made = sparse.coo_array((native, tuple(found.coords)), shape=found.shape)
-        return made.asformat(format) if len(found.shape) == 2 else made
+        native = coo.data.astype(coo.data.dtype.newbyteorder("="), copy=False)
+        matrix = sparse.coo_array((native, tuple(coo.coords)), shape=coo.shape)
+        return matrix.asformat(format) if len(coo.shape) == 2 else matrix
 
     # -- changes, one commit each --
 
@@ -347,12 +347,12 @@ class SparseArray(Sealed):
     def _next(self, chunks: Iterator[Result]) -> Result | None:
         """The next result of an iteration over chunks, None at the end; raises if the file has changed meanwhile."""
         try:
-            found = next(chunks, None)
+            result = next(chunks, None)
         except ColonnadeError:
             self._require_current()
             raise
         self._require_current()
-        return found
+        return result
 
     def _require_current(self) -> None:
         if not self._file.is_current():
@@ -401,18 +401,18 @@ class SparseArray(Sealed):
 
     def _dense(self, state: _State, box: ArrayBox) -> Any:
         empty = _no_values(state)
-        made = np.empty((prod(box.shape), *empty.shape[1:]), dtype=empty.dtype)
-        made[...] = _fill_items(state, empty)
+        elements = np.empty((prod(box.shape), *empty.shape[1:]), dtype=empty.dtype)
+        elements[...] = _fill_items(state, empty)
         for coords, values in self._chunks(state, box, True):
-            made[_linear(box.inner(coords), box.shape)] = values
-        dense = made.reshape((*box.kept_shape, *empty.shape[1:]))
+            elements[_linear(box.inner(coords), box.shape)] = values
+        dense = elements.reshape((*box.kept_shape, *empty.shape[1:]))
         return dense if dense.ndim else dense[()]
 
     def _defined(self, state: _State, box: ArrayBox) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        made = np.zeros(prod(box.shape), dtype=bool)
+        mask = np.zeros(prod(box.shape), dtype=bool)
         for coords, _ in self._chunks(state, box, False):
-            made[_linear(box.inner(coords), box.shape)] = True
-        return made.reshape(box.kept_shape)
+            mask[_linear(box.inner(coords), box.shape)] = True
+        return mask.reshape(box.kept_shape)
 
 
 def _whole(state: _State) -> ArrayBox:
@@ -467,12 +467,12 @@ def _no_values(state: _State) -> Values:
 
 def _joined(parts: list[Values], like: Values) -> Values:
     """Concatenate arrays into exactly the dtype of `like`: np.concatenate would change byte order and offsets."""
-    made = np.empty((sum(len(part) for part in parts), *like.shape[1:]), dtype=like.dtype)
+    joined = np.empty((sum(len(part) for part in parts), *like.shape[1:]), dtype=like.dtype)
     at = 0
     for part in parts:
-        made[at : at + len(part)] = part
+        joined[at : at + len(part)] = part
         at += len(part)
-    return made
+    return joined
 
 
 def _fill_items(state: _State, empty: Values) -> Any:

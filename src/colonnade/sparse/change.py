@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from colonnade.errors import DataError, UsageError
-from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
 from colonnade.format.links import find_address
@@ -105,7 +104,7 @@ def _cut(
     source: HDF5Source, info: SparseInfo, new: SparseInfo, n_threads: int
 ) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
     """The chunks that change with the new shape; None for a chunk that becomes empty."""
-    chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
+    chunk_map = info.chunk_map(source)
     edges = (record for records in chunk_map.read_all() for record in records if is_edge(new, record))
 
     def work(record: ChunkRecord) -> tuple[tuple[int, ...], PackedChunk | None]:
@@ -161,12 +160,12 @@ def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:
         )
     if coords.dtype.kind == "u" and coords.max() >= 1 << 62:
         raise DataError(f"coordinates lie outside the array, which has shape {info.space.shape}")
-    made: Coordinates = coords.astype(np.int64)
-    outside = np.flatnonzero(((made < 0) | (made >= np.array(info.space.shape))).any(axis=1))
+    checked: Coordinates = coords.astype(np.int64)
+    outside = np.flatnonzero(((checked < 0) | (checked >= np.array(info.space.shape))).any(axis=1))
     if len(outside):
         row = int(outside[0])
-        raise DataError(f"{made[row].tolist()} lies outside the array, which has shape {info.space.shape}", row=row)
-    return made
+        raise DataError(f"{checked[row].tolist()} lies outside the array, which has shape {info.space.shape}", row=row)
+    return checked
 
 
 def _by_chunk(info: SparseInfo, coords: Coordinates, values: Values | None) -> Iterator[ChunkChange]:
@@ -208,7 +207,7 @@ def _merged(
     source: HDF5Source, info: SparseInfo, parts: Iterator[ChunkChange], merge: Merge, n_threads: int
 ) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
     """The new version of each chunk; None for a chunk that becomes empty."""
-    chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
+    chunk_map = info.chunk_map(source)
     stored = {record.grid: record for records in chunk_map.read_all() for record in records}
 
     def work(part: ChunkChange) -> tuple[tuple[int, ...], PackedChunk | None]:
@@ -227,9 +226,9 @@ def _old_cells(source: HDF5Source, info: SparseInfo, record: ChunkRecord | None)
     dtype = value_dtype(info.type) if info.type.has_pointers else stored_dtype(info.type)
     if record is None:
         return Cells(np.empty(0, dtype=np.int64), np.empty(0, dtype=dtype))
-    found = read_cells(source, info, record)
-    assert found.values is not None  # requested
-    return Cells(found.places, found.values.astype(dtype.base) if info.type.kind == "boolean" else found.values)
+    cells = read_cells(source, info, record)
+    assert cells.values is not None  # requested
+    return Cells(cells.places, cells.values.astype(dtype.base) if info.type.kind == "boolean" else cells.values)
 
 
 def _overlay(old: Cells, places: Positions, values: Values | None) -> Cells:
@@ -239,10 +238,10 @@ def _overlay(old: Cells, places: Positions, values: Values | None) -> Cells:
         return Cells(places, values)
     keep = ~np.isin(old.places, places, assume_unique=True)
     joined = np.concatenate((old.places[keep], places))
-    made = np.empty((len(joined), *old.values.shape[1:]), dtype=old.values.dtype)
-    made[: keep.sum()], made[keep.sum() :] = old.values[keep], values
+    new_values = np.empty((len(joined), *old.values.shape[1:]), dtype=old.values.dtype)
+    new_values[: keep.sum()], new_values[keep.sum() :] = old.values[keep], values
     order = np.argsort(joined, kind="stable")
-    return Cells(joined[order], made[order])
+    return Cells(joined[order], new_values[order])
 
 
 def _without(old: Cells, places: Positions, values: Values | None) -> Cells:

@@ -84,19 +84,19 @@ def _pipeline(filters: tuple[FilterInfo, ...], size: int) -> Pipeline:
 
 
 def _undo(filters: tuple[FilterInfo, ...], stored: bytes, size: int, mask: int, what: Fields) -> bytes:
-    unknown = [step.name for place, step in enumerate(filters) if step.id not in UNDO and not mask >> place & 1]
+    unknown = [step.name for number, step in enumerate(filters) if step.id not in UNDO and not mask >> number & 1]
     pipeline = _pipeline(filters, size)
     if unknown or (not pipeline.is_known and not mask):
         text = f"filter {unknown[0]}" if unknown else f"these filters on {size} bytes"
         raise UnsupportedError(
             f"{what.name}: {what.what} has {text}, which cannot be undone here", feature=text, path=what.name
         )
-    made = np.empty(size, dtype=np.uint8)
+    data = np.empty(size, dtype=np.uint8)
     try:
-        pipeline.undo(stored, mask, made)
+        pipeline.undo(stored, mask, data)
     except ValueError as error:
         raise what.wrong(f"cannot be unpacked: {error}") from error
-    return made.tobytes()
+    return data.tobytes()
 
 
 def read_selection(source: HDF5Source, info: SparseInfo, record: ChunkRecord) -> CellSelection:
@@ -185,11 +185,11 @@ def encode_chunk(info: SparseInfo, places: Positions, values: bytes, heap: bytes
     forms = choose_selections(places, info.layout.chunk, is_thorough(info.pipelines[0]))
     if not is_thorough(info.pipelines[0]):
         forms = forms[:1]
-    tried = [_summed(info, 0, encode_selection(one)) for one in forms]
+    tried = [_summed(info, 0, encode_selection(form)) for form in forms]
     if len(tried) > 1:
-        tried.sort(key=lambda one: len(_filter(info, 0, one)[0]))
+        tried.sort(key=lambda section: len(_filter(info, 0, section)[0]))
     rest = [values] if heap is None else [values, heap]
-    return pack_sections(info, [tried[0], *(_summed(info, number, one) for number, one in enumerate(rest, 1))])
+    return pack_sections(info, [tried[0], *(_summed(info, number, data) for number, data in enumerate(rest, 1))])
 
 
 def encode_sections(info: SparseInfo, sections: Sequence[bytes]) -> PackedChunk:
@@ -199,10 +199,11 @@ def encode_sections(info: SparseInfo, sections: Sequence[bytes]) -> PackedChunk:
 
 def pack_sections(info: SparseInfo, sections: Sequence[Section]) -> PackedChunk:
     """A chunk of these sections, which already include their checksums."""
-    parts = [_filter(info, number, one) for number, one in enumerate(sections)]
+    parts = [_filter(info, number, section) for number, section in enumerate(sections)]
     bounds = accumulate((len(data) for data, _ in parts), initial=0)
     masks = tuple(mask for _, mask in parts)
-    return PackedChunk(tuple(data for data, _ in parts), tuple(bounds), tuple(len(one) for one in sections), masks)
+    unfiltered = tuple(len(section) for section in sections)
+    return PackedChunk(tuple(data for data, _ in parts), tuple(bounds), unfiltered, masks)
 
 
 def is_thorough(filters: tuple[FilterInfo, ...]) -> bool:

@@ -65,7 +65,7 @@ def plan(
         _sizes(chunks, "chunks", 1) if chunks is not None else tuple(min(max(size, 1), _USUAL_CHUNK) for size in sizes)
     )
     if len(chunk) != len(sizes) or any(
-        limit is not None and one > max(limit, 1) for one, limit in zip(chunk, limits, strict=True)
+        limit is not None and size > max(limit, 1) for size, limit in zip(chunk, limits, strict=True)
     ):
         raise UsageError(f"chunks {chunk} do not fit an array of shape {sizes} and max_shape {limits}")
     stored = element_type(dtype)
@@ -127,12 +127,12 @@ def _fill_bytes(fill: Any, stored: StoredType) -> bytes | None:
     try:
         if dtype.kind not in "iufc":
             return np.array([fill], dtype=dtype).tobytes()[: stored.size]
-        made, unfit = fitted(np.asarray([fill]), dtype)
+        converted, unfit = fitted(np.asarray([fill]), dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"fill {fill!r} is not {stored}: {error}") from error
-    if made.shape != (1,) or unfit.any():
+    if converted.shape != (1,) or unfit.any():
         raise UsageError(f"fill {fill!r} does not fit into {stored}")
-    return made.tobytes()
+    return converted.tobytes()
 
 
 def _pipelines(filters: Filters, stored: StoredType, dense: bool) -> tuple[tuple[FilterInfo, ...], ...]:

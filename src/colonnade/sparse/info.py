@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError, UsageError
+from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.dataspace import Dataspace, decode_dataspace
 from colonnade.format.datatype import decode_datatype
 from colonnade.format.fill import decode_fill, decode_old_fill
@@ -51,6 +52,10 @@ class SparseInfo:
         """Whether chunk records have filter fields: they do for all chunks as soon as one section has filters."""
         return any(self.pipelines)
 
+    def chunk_map(self, source: HDF5Source) -> ChunkMap:
+        """The chunk map, which is read from the file as it is used."""
+        return ChunkMap(source, self.layout, self.space, self.filtered)
+
 
 def walk_datasets(source: HDF5Source, root: int) -> Iterator[tuple[str, list[Message]]]:
     """Path and messages of every sectioned dataset, sorted by name within each group."""
@@ -58,20 +63,20 @@ def walk_datasets(source: HDF5Source, root: int) -> Iterator[tuple[str, list[Mes
     groups = [("", root)]
     while groups:
         path, address = groups.pop()
-        found = []
+        objects = []
         for link in read_links(source, read_messages(source, address)):
             if link.address is None or link.address in seen:
                 continue
             seen.add(link.address)
-            found.append((f"{path}/{link.name}", link.address))
+            objects.append((f"{path}/{link.name}", link.address))
         inner = []
-        for name, place in sorted(found):
-            messages = read_messages(source, place)
+        for name, header in sorted(objects):
+            messages = read_messages(source, header)
             layout = find(messages, LAYOUT)
             if layout is not None and is_sectioned(layout.data):
                 yield name, messages
             elif is_group(messages):
-                inner.append((name, place))
+                inner.append((name, header))
         groups.extend(reversed(inner))
 
 

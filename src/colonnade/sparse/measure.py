@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 
 from colonnade.dataclass import dataclass
-from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.source import HDF5Source
 from colonnade.model import FilterInfo
 from colonnade.sparse.info import SparseInfo, check_record, count_values
@@ -42,7 +41,7 @@ class StoredSize:
 
 def measure(source: HDF5Source, info: SparseInfo) -> StoredSize:
     """The size of a dataset, from the chunk records alone: no chunk is read."""
-    chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
+    chunk_map = info.chunk_map(source)
     n_sections, n_chunks, n_values = info.layout.n_sections, 0, 0
     stored, unfiltered = [0] * n_sections, [0] * n_sections
     shape = chunk_map.grid_shape

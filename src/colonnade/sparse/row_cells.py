@@ -51,11 +51,11 @@ def read_rows(source: HDF5Source, info: SparseInfo, record: ChunkRecord, box: Ar
     rows, columns = (
         min(size, limit - at) for at, size, limit in zip(start, info.layout.chunk, info.space.shape, strict=True)
     )
-    found = _points(read_selection(source, info, record), count_values(source, info, record), rows, columns, start[1])
-    if found is None:
+    points = _points(read_selection(source, info, record), count_values(source, info, record), rows, columns, start[1])
+    if points is None:
         ends, minor, values = _places(source, info, record, rows, start[1])
     else:
-        (ends, minor), values = found, read_values(source, info, record)
+        (ends, minor), values = points, read_values(source, info, record)
     low, high = max(box.low[0] - start[0], 0), min(box.high[0] - start[0], rows)
     if (low, high) != (0, rows):
         part = slice(int(ends[low]), int(ends[high]))
@@ -101,7 +101,7 @@ def join_rows(parts: Sequence[RowCells], box: ArrayBox, empty: Values) -> tuple[
     minor = np.empty(int(ends[-1]), dtype=np.int32 if narrow else np.int64)
     values = np.empty((len(minor), *empty.shape[1:]), dtype=empty.dtype)
     at = ends[:-1].copy()
-    for part in sorted(parts, key=lambda one: one.column):
+    for part in sorted(parts, key=lambda part: part.column):
         rows = slice(part.first, part.first + len(part.ends) - 1)
         counts = np.diff(part.ends)
         _copy(part.minor.astype(minor.dtype, copy=False), part.ends, at[rows], counts, minor)
@@ -115,8 +115,8 @@ def _copy(source: Values, ends: Ends, places: Ends, counts: Ends, out: Values) -
     if not len(source):
         return
     if source.dtype.hasobject:
-        for start, place, count in zip(ends.tolist(), places.tolist(), counts.tolist(), strict=False):
-            out[place : place + count] = source[start : start + count]
+        for start, target, count in zip(ends.tolist(), places.tolist(), counts.tolist(), strict=False):
+            out[target : target + count] = source[start : start + count]
         return
     given = np.ascontiguousarray(source)
     size = given.nbytes // len(given)

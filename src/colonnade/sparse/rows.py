@@ -69,10 +69,10 @@ class SparseRows:
             low, high = np.searchsorted(rows, [first, first + self.info.layout.chunk[0]])
             wanted = rows[low:high] - first
             at = np.searchsorted(places, wanted)
-            found = at < len(places)
-            found[found] = places[at[found]] == wanted[found]
-            image[low:high][found] = values[at[found]].astype(image.dtype)
-            missing[low:high][found] = False
+            defined = at < len(places)
+            defined[defined] = places[at[defined]] == wanted[defined]
+            image[low:high][defined] = values[at[defined]].astype(image.dtype)
+            missing[low:high][defined] = False
         return image, missing
 
     def _blank(self, count: int) -> tuple[Values, MissingRows]:
@@ -98,7 +98,7 @@ class SparseRows:
 
     @property
     def _map(self) -> ChunkMap:
-        return ChunkMap(self._source, self.info.layout, self.info.space, self.info.filtered)
+        return self.info.chunk_map(self._source)
 
     def _records(self) -> Iterator[ChunkRecord]:
         for records in self._map.read((0,), (-(-self.info.space.shape[0] // self.info.layout.chunk[0]),)):
@@ -122,10 +122,10 @@ def open_rows(group: Any, name: str) -> SparseRows | None:
     Raises a FormatError or an UnsupportedError for an invalid sectioned dataset.
     """
     address = hard_address(group, name)
-    found = raw_bytes(group) if address is not None else None
-    if address is None or found is None:
+    file = raw_bytes(group) if address is not None else None
+    if address is None or file is None:
         return None
-    source, _root = open_root(found)
+    source, _root = open_root(file)
     messages = read_messages(source, address)
     layout = find(messages, LAYOUT)
     if layout is None or not is_sectioned(layout.data):

@@ -86,16 +86,16 @@ def decode_selection(fields: Fields, chunk: tuple[int, ...]) -> CellSelection:
     if kind in (_NONE, _ALL) and version == 1:
         if any(fields.take(8)):
             raise fields.wrong("has a body where none is allowed")
-        found = CellSelection(shape, "none" if kind == _NONE else "all", version, np.empty(0, dtype=np.uint64))
+        selection = CellSelection(shape, "none" if kind == _NONE else "all", version, np.empty(0, dtype=np.uint64))
     elif kind == _POINTS and version in (1, 2):
-        found = _decode_points(fields, shape, version)
+        selection = _decode_points(fields, shape, version)
     elif kind == _BLOCKS and version in (1, 2, 3):
-        found = _decode_blocks(fields, shape, version)
+        selection = _decode_blocks(fields, shape, version)
     else:
         raise fields.wrong(f"has a selection of type {kind} in version {version}, which is not known")
     if fields.left:
         raise fields.wrong(f"has {fields.left} bytes after its selection")
-    return found
+    return selection
 
 
 def _take_width(fields: Fields) -> int:
@@ -324,14 +324,14 @@ def width_for(selection: CellSelection) -> int:
 
 def coordinates(places: Positions, chunk: tuple[int, ...]) -> Coordinates:
     """The coordinates in the chunk of these positions, one row each."""
-    found = np.empty((len(places), len(chunk)), dtype=np.int64)
+    coords = np.empty((len(places), len(chunk)), dtype=np.int64)
     left = places
     for axis in range(len(chunk) - 1, 0, -1):
         up = left // chunk[axis]  # faster than np.divmod, which is not vectorized
-        found[:, axis] = left - up * chunk[axis]
+        coords[:, axis] = left - up * chunk[axis]
         left = up
-    found[:, 0] = left
-    return found
+    coords[:, 0] = left
+    return coords
 
 
 # -- choosing a selection --
@@ -360,9 +360,9 @@ def choose_selections(places: Positions, shape: tuple[int, ...], filtered: bool 
         if len(starts) < _WORTH_BLOCKS * len(first):
             first, last = coordinates(starts, shape), coordinates(stops, shape)
     blocks = np.stack((first, last), axis=1).astype(np.uint64)
-    found = [CellSelection(shape, "blocks", _WRITTEN_VERSION, blocks)]
-    found.append(points)
-    return sorted(found, key=lambda one: one.numbers.size * width_for(one))
+    forms = [CellSelection(shape, "blocks", _WRITTEN_VERSION, blocks)]
+    forms.append(points)
+    return sorted(forms, key=lambda form: form.numbers.size * width_for(form))
 
 
 def _runs_of_places(places: Positions, width: int) -> tuple[Positions, Positions]:
@@ -398,7 +398,7 @@ def _grow_along(
 
     Blocks do not overlap, so sorting them by first corner, with this dimension last, makes such blocks neighbours.
     """
-    others = tuple(one for one in range(len(shape)) if one != axis)
+    others = tuple(other for other in range(len(shape)) if other != axis)
     order = _order(first, shape, (*others, axis))
     if order is not None:
         first, last = first[order], last[order]

@@ -65,10 +65,10 @@ class Spare:
 
     def take(self, size: int) -> int | None:
         """Allocate `size` bytes from the smallest run that has them, and return the address; None if there is none."""
-        place = bisect_left(self._by_size, (size, 0))
-        if place == len(self._by_size) or size <= 0:
+        number = bisect_left(self._by_size, (size, 0))
+        if number == len(self._by_size) or size <= 0:
             return None
-        length, address = self._by_size[place]
+        length, address = self._by_size[number]
         at = bisect_left(self.runs, (address, length))
         self.stamped.discard(self._remove(at))
         if length > size:
@@ -127,10 +127,10 @@ def decode_spare(source: HDF5Source, data: bytes, owner: int) -> Spare | None:
 
 def _stamped(source: HDF5Source, runs: Sequence[tuple[int, int]], owner: int) -> Spare:
     """The runs that begin with their stamp, which are the only trusted ones."""
-    found = Spare()
+    spare = Spare()
     stamps = source.read_many([(address, _STAMP_BYTES) for address, _ in runs], "free space")
     for (address, size), stamp in zip(runs, stamps, strict=True):
         if stamp == encode_stamp(owner, size):
-            found.give(address, size)
-            found.stamped.add((address, size))
-    return found
+            spare.give(address, size)
+            spare.stamped.add((address, size))
+    return spare

@@ -53,14 +53,14 @@ def checked_values(given: Any, stored: StoredType, count: int) -> Values:
     if values.dtype == dtype.base or not count:
         return np.ascontiguousarray(values, dtype=dtype.base)
     try:
-        made, unfit = fitted(values, dtype.base)
+        converted, unfit = fitted(values, dtype.base)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"cannot convert values of {values.dtype} to {stored}: {error}") from error
     wrong = np.flatnonzero(unfit.reshape(count, -1).any(axis=1))
     if len(wrong):
         row = int(wrong[0])
         raise DataError(f"value {values[row]!r} of row {row} does not fit into {stored}", row=row, value=values[row])
-    return made
+    return converted
 
 
 def fitted(given: Values, dtype: np.dtype[Any]) -> tuple[Values, Flags]:
@@ -68,57 +68,57 @@ def fitted(given: Values, dtype: np.dtype[Any]) -> tuple[Values, Flags]:
     values = given if dtype.kind == "V" else _plain(given)
     with np.errstate(all="ignore"):
         if values.dtype.kind == "c" and dtype.kind in "iuf":
-            made, wrong = fitted(values.real, dtype)
-            return made, wrong | ~(values.imag == 0)
-        made = values.astype(dtype)
-        return made, _misfits(values, made)
+            converted, wrong = fitted(values.real, dtype)
+            return converted, wrong | ~(values.imag == 0)
+        converted = values.astype(dtype)
+        return converted, _misfits(values, converted)
 
 
 def _plain(values: Values) -> Values:
     """An array of Python objects in the dtype that NumPy would choose for a list of them."""
     if values.dtype.kind != "O":
         return values
-    made = np.asarray(values.tolist())
-    return made if made.shape == values.shape else values
+    converted = np.asarray(values.tolist())
+    return converted if converted.shape == values.shape else values
 
 
-def _misfits(values: Values, made: Values) -> Flags:
-    if values.dtype.names and made.dtype.names:
+def _misfits(values: Values, converted: Values) -> Flags:
+    if values.dtype.names and converted.dtype.names:
         wrong = np.zeros(values.shape, dtype=bool)
-        for old, new in zip(values.dtype.names, made.dtype.names, strict=True):
-            inner = fitted(values[old], made[new].dtype)[1]
+        for old, new in zip(values.dtype.names, converted.dtype.names, strict=True):
+            inner = fitted(values[old], converted[new].dtype)[1]
             wrong |= inner.any(axis=tuple(range(values.ndim, inner.ndim)))
         return wrong
-    source, target = values.dtype.kind, made.dtype.kind
+    source, target = values.dtype.kind, converted.dtype.kind
     if source in "biu" and target in "iu":
-        return _flags((made.astype(values.dtype) != values) | ((made < 0) != (values < 0)))
+        return _flags((converted.astype(values.dtype) != values) | ((converted < 0) != (values < 0)))
     if source in "biu" and target in "fc":
-        return _rounded(values, made.real.astype(np.float64))
+        return _rounded(values, converted.real.astype(np.float64))
     if source == "f" and target in "iu":
-        return _no_whole(values, made)
+        return _no_whole(values, converted)
     if source in "fc" and target in "fc":
-        return _flags(np.isfinite(values) & ~np.isfinite(made))
-    back = made.astype(values.dtype)
+        return _flags(np.isfinite(values) & ~np.isfinite(converted))
+    back = converted.astype(values.dtype)
     return _flags(back != values) if source in "biufcSUO" else np.zeros(values.shape, dtype=bool)
 
 
-def _rounded(values: Values, made: Values) -> Flags:
+def _rounded(values: Values, converted: Values) -> Flags:
     """A mask of the integers that were rounded by the conversion to float."""
     beyond = 2.0 ** (8 * values.dtype.itemsize - (values.dtype.kind == "i")) if values.dtype.kind != "b" else 2.0
-    inside = np.isfinite(made) & (made < beyond)
-    return _flags(~inside | (np.where(inside, made, 0).astype(values.dtype) != values))
+    inside = np.isfinite(converted) & (converted < beyond)
+    return _flags(~inside | (np.where(inside, converted, 0).astype(values.dtype) != values))
 
 
-def _no_whole(values: Values, made: Values) -> Flags:
+def _no_whole(values: Values, converted: Values) -> Flags:
     """A mask of the floats that are not integers in the range of the new type."""
     wide = values.astype(np.promote_types(values.dtype, np.float64))
-    limits = np.iinfo(made.dtype)
+    limits = np.iinfo(converted.dtype)
     inside = (wide >= float(limits.min)) & (wide < 2.0 ** int(limits.max).bit_length())
-    return _flags(~inside | (made.astype(wide.dtype) != wide))
+    return _flags(~inside | (converted.astype(wide.dtype) != wide))
 
 
-def _flags(found: Any) -> Flags:
-    return np.asarray(found, dtype=bool)
+def _flags(mask: Any) -> Flags:
+    return np.asarray(mask, dtype=bool)
 
 
 # -- values of variable length --
@@ -148,13 +148,13 @@ def checked_objects(given: Any, stored: StoredType, count: int) -> Values:
     if len(values) != count:
         raise DataError(f"there are {count} coordinates and {len(values)} values")
     check = _CHECKS[stored.kind]
-    made = np.empty(count, dtype=object)
+    objects = np.empty(count, dtype=object)
     for row, value in enumerate(values):
         try:
-            made[row] = check(value, stored)
+            objects[row] = check(value, stored)
         except (TypeError, ValueError, OverflowError) as error:
             raise DataError(f"value {value!r} of row {row} is not {stored}: {error}", row=row, value=value) from error
-    return made
+    return objects
 
 
 def _text(value: Any, stored: StoredType) -> str:
@@ -179,10 +179,10 @@ def _sequence(value: Any, stored: StoredType) -> Values:
     dtype = stored_dtype(stored.item)
     if items.ndim != 1 and not (items.ndim == 1 + len(dtype.shape)):
         raise ValueError(f"it has {items.ndim} dimensions")
-    made, unfit = fitted(items, dtype.base)
+    converted, unfit = fitted(items, dtype.base)
     if unfit.any():
         raise ValueError("an item does not fit")
-    return made
+    return converted
 
 
 _CHECKS: dict[str, Callable[[Any, StoredType], Any]] = {"text": _text, "binary": _binary, "sequence": _sequence}
@@ -196,9 +196,9 @@ def encode_objects(values: Values, stored: StoredType) -> tuple[np.ndarray[Any, 
         np.ascontiguousarray(value, dtype=stored_dtype(stored.item).base).tobytes() for value in values
     ]  # fmt: skip
     item_size = stored.item.size if stored.kind == "sequence" else 1
-    heap, places = encode_heap_set(objects)
+    heap, positions = encode_heap_set(objects)
     rows = b"".join(
-        encode_reference(len(data) // item_size, place) for data, place in zip(objects, places, strict=True)
+        encode_reference(len(data) // item_size, position) for data, position in zip(objects, positions, strict=True)
     )
     return np.frombuffer(rows, dtype=np.uint8).reshape(-1, REFERENCE), heap
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from colonnade.errors import FormatError, UnsupportedError
-from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import Message
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
@@ -65,7 +64,7 @@ def _verify_chunks(source: HDF5Source, info: SparseInfo, advance: Advance | None
     unknown: set[str] = set()
     n_done = 0
     try:
-        ChunkMap(source, info.layout, info.space, info.filtered).check_order()
+        info.chunk_map(source).check_order()
         for record in _all_records(source, info):
             n_done += 1
             if advance is not None:
@@ -82,7 +81,7 @@ def _verify_chunks(source: HDF5Source, info: SparseInfo, advance: Advance | None
 
 def _all_records(source: HDF5Source, info: SparseInfo) -> Iterator[ChunkRecord]:
     """All records, including those of chunks outside the dataset, which reading skips."""
-    chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
+    chunk_map = info.chunk_map(source)
     for records in chunk_map.read_all():
         yield from records
 
@@ -90,7 +89,7 @@ def _all_records(source: HDF5Source, info: SparseInfo) -> Iterator[ChunkRecord]:
 def _verify_chunk(
     source: HDF5Source, info: SparseInfo, record: ChunkRecord, unknown: set[str], deep: bool
 ) -> Iterator[Finding]:
-    shape = ChunkMap(source, info.layout, info.space, info.filtered).grid_shape
+    shape = info.chunk_map(source).grid_shape
     if any(at >= limit for at, limit in zip(record.grid, shape, strict=True)):
         yield _finding("sparse.map", "error", info.name, f"chunk {record.grid} lies outside the dataset")
         return
