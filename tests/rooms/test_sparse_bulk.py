@@ -172,6 +172,14 @@ def test_from_anndata_and_back(tmp_path: Path, by: str) -> None:
         check_group(target, "deep/Y", given, back)
 
 
+def test_a_complex_matrix_from_anndata(tmp_path: Path) -> None:
+    given = matrix(dtype="f8").tocsr() * (1 + 2j)
+    anndata_group(tmp_path / "a.h5ad", "X", given, **{"encoding-type": "csr_matrix", "shape": given.shape})
+    convert(str(tmp_path / "a.h5ad"), str(tmp_path / "b.h5"))
+    with cn.open_sparse(tmp_path / "b.h5", "matrix") as array:
+        assert array.dtype == np.complex128 and (array.to_scipy() != given).nnz == 0
+
+
 def check_group(path: Path, name: str, expected: Any, by: str) -> None:
     with h5py.File(path) as file:
         group = file[name]

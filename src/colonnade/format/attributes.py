@@ -1,4 +1,4 @@
-"""Attributes in object headers and in heaps (format spec. IV.A.2.m, v).
+"""Attribute messages (format specification IV.A.2.m), and attributes in a heap (IV.A.2.v).
 
 | message 0x0C, version 3 | bytes | | versions 1 and 2 | | message 0x15, attribute info | bytes |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -8,9 +8,6 @@
 | character set | 1 | | | | fractal heap | O |
 | name with NUL, datatype, dataspace | | | | | B-tree by name | O |
 | elements | | | | | B-tree by order, if flags bit 1 | O |
-
-Written: version 3 in the header, fixed-length strings. Read: also variable-length strings, whose bytes are in the
-file's global heap, and attributes in a fractal heap (dense storage, used when there are many).
 """
 
 from __future__ import annotations
@@ -18,11 +15,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UnsupportedError
 from colonnade.format.dataspace import decode_extent, encode_extent
 from colonnade.format.datatype import decode_datatype, encode_datatype
@@ -38,14 +34,18 @@ LARGEST = 65_000  # the largest message, in bytes, that a header holds
 _FORM = NamedForm("attribute", order_bytes=2, tree=8, before=0, behind=9)
 
 
-def read_attributes(source: HDF5Source, messages: list[Message]) -> dict[str, Any]:
-    """Name and value of every attribute, from the messages of an object header."""
-    heap = GlobalHeap(source)
-    return dict(decode_attribute(source, data, flags, heap) for data, flags in stored_attributes(source, messages))
+class AttributeMessage(NamedTuple):
+    """An attribute cut into its parts, none of which is decoded; `elements` is all that follows the dataspace."""
+
+    name: bytes  # with NUL
+    is_type_shared: bool
+    datatype: bytes
+    dataspace: bytes
+    elements: bytes
 
 
-def stored_attributes(source: HDF5Source, messages: list[Message]) -> Iterator[tuple[bytes, int]]:
-    """The bytes and the message flags of each attribute."""
+def iter_attributes(source: HDF5Source, messages: list[Message]) -> Iterator[tuple[bytes, int]]:
+    """The bytes and the message flags of each attribute, in the header or in a heap."""
     for message in messages:
         if message.type == ATTRIBUTE:
             yield message.data, message.flags
@@ -54,46 +54,71 @@ def stored_attributes(source: HDF5Source, messages: list[Message]) -> Iterator[t
                 yield data, tail[0]
 
 
-@dataclass(frozen=True)
-class StoredAttribute:
-    """A parsed attribute. raw: name with NUL, datatype, dataspace, elements; shape is None for a null dataspace."""
+def decode_attribute(fields: Fields) -> AttributeMessage:
+    """See the table at the top of this file."""
+    version = fields.version(1, 2, 3)
+    is_shared = bool(fields.number(1) & 1) and version > 1
+    sizes = fields.numbers(3, 2)
+    fields.take(1 if version == 3 else 0)
+    name, kind, space = (fields.take(-(-size // 8) * 8 if version == 1 else size)[:size] for size in sizes)
+    return AttributeMessage(name, is_shared, kind, space, bytes(fields.rest()))
+
+
+def attribute_name(attribute: AttributeMessage) -> str:
+    """The name of an attribute."""
+    return attribute.name.split(b"\0")[0].decode("utf-8", "surrogateescape")
+
+
+def encode_attribute_message(attribute: AttributeMessage) -> bytes:
+    """A message of version 3."""
+    sizes = [len(part) for part in (attribute.name, attribute.datatype, attribute.dataspace)]
+    head = struct.pack("<BBHHHB", 3, 0, *sizes, 1)
+    return head + attribute.name + attribute.datatype + attribute.dataspace + attribute.elements
+
+
+# -- values --
+
+
+class StoredAttribute(NamedTuple):
+    """An attribute with its decoded type and shape; the shape is None for a null dataspace."""
 
     name: str
     type: StoredType
     shape: tuple[int, ...] | None
-    raw: tuple[bytes, bytes, bytes, bytes]
+    message: AttributeMessage
+
+    def value(self, heap: GlobalHeap) -> Any:
+        """The value as NumPy has it; `heap` holds what is of variable length."""
+        if self.shape is None:
+            return None
+        return _shown(decode_values(self.message.elements, self.type, heap), self.type, self.shape)
+
+
+def read_attributes(source: HDF5Source, messages: list[Message]) -> dict[str, Any]:
+    """Name and value of every attribute, from the messages of an object header."""
+    heap = GlobalHeap(source)
+    parsed = (parse_attribute(source, data, flags) for data, flags in iter_attributes(source, messages))
+    return {attribute.name: attribute.value(heap) for attribute in parsed}
 
 
 def parse_attribute(source: HDF5Source, data: bytes, flags: int) -> StoredAttribute:
-    """The parts of an attribute, from its message; see the table at the top of this file."""
-    fields = source.as_fields(data, "an attribute")
+    """An attribute with its type and shape, from its message; its elements are cut to what the shape says."""
     if flags & SHARED:
         raise UnsupportedError(
             f"{source.name}: cannot read an attribute in the file's heap of shared messages",
             feature="shared attribute",
         )
-    version = fields.version(1, 2, 3)
-    shared = bool(fields.number(1) & 1) and version > 1
-    sizes = [fields.number(2) for _ in range(3)]
-    fields.take(1 if version == 3 else 0)
-    text, kind, space = (fields.take(-(-size // 8) * 8 if version == 1 else size)[:size] for size in sizes)
-    name = text.split(b"\0")[0].decode("utf-8", "surrogateescape")
-    fields.what = f"attribute {name!r}"
-    kind = _type_bytes(source, kind, shared)
-    stored = decode_datatype(source.as_fields(kind, fields.what))
-    shape = decode_extent(source.as_fields(space, fields.what), source.length_size)
+    message = decode_attribute(source.as_fields(data, "an attribute"))
+    name = attribute_name(message)
+    kind = _type_bytes(source, message.datatype, message.is_type_shared)
+    stored = decode_datatype(source.as_fields(kind, f"attribute {name!r}"))
+    shape = decode_extent(source.as_fields(message.dataspace, f"attribute {name!r}"), source.length_size)
+    elements = source.as_fields(message.elements, f"attribute {name!r}")
     count = 0 if shape is None else prod(shape)
-    if count > fields.left:  # checked before the count is multiplied or trusted
-        raise fields.wrong(f"claims {count} elements in {fields.left} bytes")
-    return StoredAttribute(name, stored, shape, (text, kind, space, fields.take(count * stored.size)))
-
-
-def decode_attribute(source: HDF5Source, data: bytes, flags: int, heap: GlobalHeap) -> tuple[str, Any]:
-    """The name and the value of an attribute; None for a null dataspace."""
-    parts = parse_attribute(source, data, flags)
-    if parts.shape is None:
-        return parts.name, None
-    return parts.name, _shown(decode_values(parts.raw[3], parts.type, heap), parts.type, parts.shape)
+    if count > elements.left:  # checked before the count is multiplied or trusted
+        raise elements.wrong(f"claims {count} elements in {elements.left} bytes")
+    whole = message._replace(is_type_shared=False, datatype=kind, elements=elements.take(count * stored.size))
+    return StoredAttribute(name, stored, shape, whole)
 
 
 def _type_bytes(source: HDF5Source, data: bytes, shared: bool) -> bytes:
@@ -139,24 +164,10 @@ class GlobalHeap:
         return count, stored[: count * item_size]
 
 
-def name_of(data: bytes, source_name: str) -> str:
-    """The name of an attribute, from its message."""
-    fields = Fields(data, "an attribute", source_name)
-    version = fields.version(1, 2, 3)
-    fields.take(1)
-    size = fields.number(2)
-    fields.take(5 if version == 3 else 4)
-    return fields.take(size).split(b"\0")[0].decode("utf-8", "surrogateescape")
-
-
 def encode_attribute(name: str, stored: StoredType, shape: tuple[int, ...], data: bytes) -> bytes:
     """A message of version 3; `data` are the elements. Raises a DataError if a header cannot hold it."""
-    text, kind, space = name.encode("utf-8", "surrogateescape") + b"\0", encode_datatype(stored), encode_extent(shape)
-    if len(text) + len(kind) + len(space) + len(data) > LARGEST:
+    text = name.encode("utf-8", "surrogateescape") + b"\0"
+    message = AttributeMessage(text, False, encode_datatype(stored), encode_extent(shape), data)
+    if sum(len(part) for part in (text, message.datatype, message.dataspace, data)) > LARGEST:
         raise DataError(f"attribute {name!r} has {len(data):,} bytes; a header holds at most {LARGEST:,}")
-    return join_attribute(text, kind, space, data)
-
-
-def join_attribute(text: bytes, kind: bytes, space: bytes, data: bytes) -> bytes:
-    """A message of version 3 from its parts: name with NUL, datatype, dataspace, elements."""
-    return struct.pack("<BBHHHB", 3, 0, len(text), len(kind), len(space), 1) + text + kind + space + data
+    return encode_attribute_message(message)

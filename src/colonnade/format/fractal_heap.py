@@ -13,6 +13,9 @@ the space.
 | | | | offset in the space | ceil(bits / 8) | | offset in the space | ceil(bits / 8) |
 | | | | checksum, if header flags bit 1 | 4 | | addresses, row by row | O each |
 | | | | objects (offsets include the fields above) | | | checksum | 4 |
+
+Links and attributes in a heap are found by a B-tree of their names. An info message points to both: version 0, flags,
+the largest creation order if flags bit 0, heap, B-tree by name.
 """
 
 from __future__ import annotations
@@ -184,9 +187,6 @@ def _entry(header: HeapHeader, place: int) -> tuple[int, int, int]:
     return row, column, first + column * size
 
 
-# -- named objects: links of large groups, many attributes --
-
-
 @dataclass(frozen=True, slots=True)
 class NamedForm:
     """How one kind is stored: bytes of its largest order, type of its B-tree, bytes before and after an id there."""
@@ -199,10 +199,7 @@ class NamedForm:
 
 
 def read_named(source: HDF5Source, message: Message, form: NamedForm) -> Iterator[tuple[bytes, bytes]]:
-    """The bytes of each object in the heap that an info message points to, and the bytes after the id in its record.
-
-    The message: version 0, flags, the largest creation order if flags bit 0, heap, B-tree by name.
-    """
+    """The bytes of each object in the heap, and the bytes after the id in its record."""
     fields = source.as_fields(message.data, f"{form.title} info message at byte {message.at}")
     fields.version(0)
     flags = fields.number(1)

@@ -9,9 +9,18 @@ import numpy as np
 
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.format import attributes
-from colonnade.format.attributes import GlobalHeap, decode_attribute, encode_attribute, join_attribute, parse_attribute
+from colonnade.format.attributes import (
+    GlobalHeap,
+    StoredAttribute,
+    attribute_name,
+    decode_attribute,
+    encode_attribute,
+    encode_attribute_message,
+    iter_attributes,
+    parse_attribute,
+)
 from colonnade.format.headers import Message
-from colonnade.format.source import HDF5Source
+from colonnade.format.source import Fields, HDF5Source
 from colonnade.h5.user_attributes import check_attribute_name, encode_value, shown_value
 from colonnade.model import StoredType
 
@@ -24,21 +33,20 @@ def read_attributes(source: HDF5Source, messages: list[Message]) -> dict[str, An
 def portable_attributes(source: HDF5Source, messages: list[Message], path: str) -> tuple[bytes, ...]:
     """Messages of all attributes for a copy in another file; variable-length strings become fixed-length."""
     heap = GlobalHeap(source)
-    stored = attributes.stored_attributes(source, messages)
-    return tuple(_portable(source, data, flags, heap, path) for data, flags in stored)
+    stored = iter_attributes(source, messages)
+    return tuple(_portable(parse_attribute(source, data, flags), heap, path) for data, flags in stored)
 
 
-def _portable(source: HDF5Source, data: bytes, flags: int, heap: GlobalHeap, path: str) -> bytes:
-    parts = parse_attribute(source, data, flags)
-    if holds_references(parts.type):
+def _portable(attribute: StoredAttribute, heap: GlobalHeap, path: str) -> bytes:
+    if holds_references(attribute.type):
         raise UnsupportedError(
-            f"{path} cannot be copied, so nothing is: its attribute {parts.name!r} holds references",
+            f"{path} cannot be copied, so nothing is: its attribute {attribute.name!r} holds references",
             feature="copying every object of a file", path=path,
         )  # fmt: skip
-    if parts.type.has_pointers:
-        value = decode_attribute(source, data, flags, heap)[1]
-        return _encode(parts.name, np.void(value) if isinstance(value, bytes) else value)
-    return join_attribute(*parts.raw)
+    if attribute.type.has_pointers:
+        value = attribute.value(heap)
+        return _encode(attribute.name, np.void(value) if isinstance(value, bytes) else value)
+    return encode_attribute_message(attribute.message)
 
 
 def holds_references(stored: StoredType) -> bool:
@@ -61,7 +69,7 @@ def changed(
     old: tuple[bytes, ...], new: Mapping[str, bytes], without: tuple[str, ...], source_name: str
 ) -> tuple[bytes, ...]:
     """The messages of attributes after setting some and removing others."""
-    named = {attributes.name_of(data, source_name): data for data in old}
+    named = {attribute_name(decode_attribute(Fields(data, "an attribute", source_name))): data for data in old}
     if len(named) != len(old):
         raise CorruptError(f"{source_name}: two attributes have one name", path=source_name)
     named.update(new)
