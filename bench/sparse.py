@@ -33,7 +33,7 @@ from scipy import sparse
 
 import colonnade as cn
 from bench.timing import Runs, Took, run_in_turns, timed
-from colonnade.edit.sparse_convert import convert
+from colonnade.converting.sparse_matrices import convert
 
 SIDE = 1024
 MOST_ABOVE = 1.05

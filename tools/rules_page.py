@@ -14,7 +14,7 @@ from typing import Any
 
 from colonnade.checking import layout_rules
 from colonnade.model import Rule
-from colonnade.sparse.verify import RULES as SPARSE_RULES
+from colonnade.sparse.verify import SPARSE_RULES
 from tools.types_page import table
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -26,8 +26,7 @@ from colonnade.pager import journal, marks
 from colonnade.pager.disk import Disk
 from colonnade.pager.journal import Durability, journal_path
 from colonnade.pager.locks import lock_path
-from colonnade.pager.marks import find_mark
-from colonnade.pager.recovery import roll_back
+from colonnade.pager.recovery import find_mark, roll_back
 from tests.faults.changes import ACTS, CHANGES, Act, Change, make_file, rows
 from tests.faults.disk import Crash, FaultyDisk, Remains
 from tests.faults.states import State, tables_state, whole_state

@@ -22,8 +22,8 @@ from colonnade.h5.files import FileHandle
 from colonnade.pager import journal as journal_module
 from colonnade.pager.disk import Disk
 from colonnade.pager.journal import MAGIC, PAGE, JournaledFile, journal_path
-from colonnade.pager.marks import MARK_BYTES, STRIDE, Mark, find_mark, pack_mark
-from colonnade.pager.recovery import roll_back
+from colonnade.pager.marks import MARK_BYTES, STRIDE, Mark, pack_mark
+from colonnade.pager.recovery import find_mark, roll_back
 from tests.faults.changes import make_file, rows
 from tests.faults.test_crashes import OPENINGS
 from tests.faults.test_kill import forget, leave_journal

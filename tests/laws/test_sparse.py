@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import colonnade as cn
 from colonnade.errors import ColonnadeError, CorruptError
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 
 from ..rooms.sparse_files import EA, SparseFile, some_cells
 from ..rooms.test_sparse import COMPOUND, DIALECTS, FILTERS, MAPS, SELECTIONS, TEXT, file_for, heap_of, reference
@@ -46,7 +46,7 @@ FILES = make_files()
 NUMBERS = [b"\xff" * 4, bytes(4), b"\xff\xff\xff\x7f", b"\xff" * 8, bytes(8), (1 << 40).to_bytes(8, "little")]
 
 
-def unsummed(self: Source, data: bytes, address: int, what: str) -> bytes:
+def unsummed(self: HDF5Source, data: bytes, address: int, what: str) -> bytes:
     if len(data) < 4:
         raise CorruptError("too short")
     return data[:-4]
@@ -65,7 +65,7 @@ def broken_files(draw: st.DrawFn) -> bytes:
 @given(broken_files())
 def test_any_bytes_are_cells_or_an_error_of_ours(data: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Source, "verified", unsummed)
+        patch.setattr(HDF5Source, "verified", unsummed)
         try:
             with cn.open_sparse(data, "sparse", n_threads=1) as array:
                 shape: tuple[int, ...] = array.shape

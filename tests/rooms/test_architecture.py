@@ -8,14 +8,13 @@ import sys
 import pytest
 from tools import architecture
 
-TOO_LARGE = {"cli": 25, "columns": 34, "sparse": 26}
+TOO_LARGE = {"cli": 25, "columns": 34}
 TOO_DEEP = {
     "cli": 7,
     "columns": 8,
     "layouts/anndata": 7,
     "layouts/artifactdb": 8,
     "query": 7,
-    "sparse": 10,
 }
 
 

@@ -13,7 +13,7 @@ from h5py import h5d, h5p, h5s, h5t
 
 import colonnade as cn
 from colonnade.anndata.parts import read_cells
-from colonnade.edit.sparse_convert import convert
+from colonnade.converting.sparse_matrices import convert
 from colonnade.errors import ColonnadeError, CorruptError, FormatError, UnsupportedError
 from colonnade.h5.nodes import read_array
 

@@ -18,20 +18,21 @@ from colonnade.format.headers import ATTRIBUTE, LAYOUT, PIPELINE, SYMBOL_TABLE, 
 from colonnade.format.layout import decode_storage
 from colonnade.format.links import LocalHeap, read_local_heap, read_symbol_table
 from colonnade.format.pipelines import decode_pipeline
-from colonnade.format.source import Fields, Source, source_of_buffer
+from colonnade.format.source import Fields, HDF5Source
 from colonnade.format.superblock import read_superblock
+from colonnade.pager.sources import BufferBytes
 
 FORMS = ["earliest", "v110"]
 HEAD = b"GCOL\x01\0\0\0"
 
 
-def written(path: Path, form: str, **options: Any) -> tuple[Source, list[Message]]:
+def written(path: Path, form: str, **options: Any) -> tuple[HDF5Source, list[Message]]:
     """A file with one dataset "x", and the messages of its header."""
     with h5py.File(path, "w", libver=form, userblock_size=512) as file:
         made = file.create_dataset("x", (40, 30), "<f8", **options)
         made.attrs["unit"] = np.arange(3, dtype="<i4")
         address = h5o.get_info(made.id).addr
-    source = read_superblock(source_of_buffer(path.read_bytes()))[1]
+    source = read_superblock(BufferBytes(path.read_bytes()))[1]
     return source, list(iter_messages(source, address))
 
 
@@ -82,7 +83,7 @@ def test_every_cut_of_a_message_is_refused(tmp_path: Path) -> None:
 
 def test_names_of_an_old_group_are_in_a_heap_that_ends(tmp_path: Path) -> None:
     written(tmp_path / "x.h5", "earliest")
-    block, source = read_superblock(source_of_buffer((tmp_path / "x.h5").read_bytes()))
+    block, source = read_superblock(BufferBytes((tmp_path / "x.h5").read_bytes()))
     table = find(list(iter_messages(source, block.root)), SYMBOL_TABLE)
     assert table is not None and block.root_heap == read_symbol_table(source, table)[1]
     heap = read_local_heap(source, block.root_heap)

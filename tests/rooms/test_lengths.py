@@ -17,8 +17,9 @@ import colonnade as cn
 from colonnade import kernels
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.format.headers import iter_messages
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 from colonnade.h5 import attributes
+from colonnade.pager.sources import BufferBytes
 
 TEXT, NUMBERS = h5py.string_dtype(), h5py.vlen_dtype(np.dtype("f8"))
 WORD = "a word of which there is one only"
@@ -204,15 +205,16 @@ def test_a_header_that_goes_on_in_itself_ends() -> None:
     data = block + bytes(1 << 16)
     read: list[int] = []
 
-    def read_at(at: int, n_bytes: int) -> bytes:
-        read.append(n_bytes)
-        return data[at : at + n_bytes]
+    class Counted(BufferBytes):
+        def read_at(self, offset: int, n_bytes: int) -> bytes:
+            read.append(n_bytes)
+            return super().read_at(offset, n_bytes)
 
-    source = Source("a header", len(data), read_at)
+    source = HDF5Source(Counted(data, "a header"))
     with pytest.raises(CorruptError, match="in the same bytes again"):
         list(iter_messages(source, 0))
     assert sum(read) < 1 << 18
     with pytest.raises(CorruptError):
-        list(iter_messages(Source("empty", 0, lambda _at, _n: b""), 0))
+        list(iter_messages(HDF5Source(BufferBytes(b"", "empty")), 0))
     with pytest.raises(CorruptError, match="signature"):
         list(iter_messages(source, 3))  # no header begins there

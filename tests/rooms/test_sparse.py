@@ -16,16 +16,17 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ConflictError, CorruptError, FormatError, UnsupportedError, UsageError
-from colonnade.format.layout import Dialect, Layout, decode_layout, encode_layout
+from colonnade.format.layout import Dialect, StorageLayout, decode_layout, encode_layout
 from colonnade.format.pipelines import decode_pipelines, encode_pipelines
 from colonnade.format.records import RecordForm, decode_records, encode_records
-from colonnade.format.source import Fields, source_of_buffer
+from colonnade.format.source import Fields, HDF5Source
 from colonnade.model import FilterInfo
 from colonnade.pager.journal import journal_path
+from colonnade.pager.sources import BufferBytes
 from colonnade.sparse import find_sparse
 from colonnade.sparse.selections import (
     CellSelection,
-    Kind,
+    SelectionKind,
     count_cells,
     decode_selection,
     encode_selection,
@@ -690,10 +691,10 @@ def test_the_layout_message_of_the_facts_page() -> None:
         "sectioned": "05 04 00 0100 00 02 01 00 0800000000000000 00 03 01 04 05 04 03 0a a61a000000000000",
         "prototype": "05 04 00 0100 00 03 01 04 05 04 08 02 01 00 03 0a a61a000000000000",
     }
-    source = source_of_buffer(b"")
+    source = HDF5Source(BufferBytes(b""))
     for dialect in DIALECTS:
         data = bytes.fromhex(worked[dialect].replace(" ", ""))
-        expected = Layout(dialect, 1, 0, (4, 5), 4, 2, (0,), "fixed array", (10,), b"", 0x1AA6)
+        expected = StorageLayout(dialect, 1, 0, (4, 5), 4, 2, (0,), "fixed array", (10,), b"", 0x1AA6)
         assert decode_layout(source, data, 0, 2, 4) == expected
         assert encode_layout(expected) == data
         for wrong in (data[:-1], data + b"\1", data[:2] + b"\1" + data[3:]):
@@ -712,7 +713,7 @@ def test_the_filter_message_of_the_facts_page() -> None:
 
 
 P_4X5 = "0100082800000001020100000000000400000000000000050000000000000004000000000000000500000000000000"
-SELECTED: dict[str, tuple[Kind, int, Any, str, list[int]]] = {
+SELECTED: dict[str, tuple[SelectionKind, int, Any, str, list[int]]] = {
     "all": ("all", 1, [], "03000000 01000000 00000000 00000000", list(range(20))),
     "none": ("none", 1, [], "00000000 01000000 00000000 00000000", []),
     "block, version 1": (

@@ -14,10 +14,12 @@ import pytest
 import colonnade as cn
 from colonnade.errors import ConflictError, CorruptError, DataError, UnsupportedError, UsageError
 from colonnade.format.headers import ATTRIBUTE, Message, read_messages
-from colonnade.format.source import source_of_buffer, with_checksum
+from colonnade.format.links import find_address
+from colonnade.format.source import with_checksum
+from colonnade.format.superblock import open_root
+from colonnade.pager.sources import BufferBytes
 from colonnade.sparse import verify_sparse
 from colonnade.sparse.attributes import portable_attributes, read_attributes
-from colonnade.sparse.locate import find_address, open_root
 
 from .sparse_decoder import Decoder
 
@@ -152,7 +154,7 @@ def test_attributes_that_hdf5_wrote(tmp_path: Path, libver: Any, count: int) -> 
         node.attrs.create("shared", 0.5, dtype=file["kind"])
         node.attrs["fixed"] = np.bytes_(b"abc")
         node.attrs["grid"] = np.arange(6).reshape(2, 3)
-    source, root = open_root(source_of_buffer(path.read_bytes()))
+    source, root = open_root(BufferBytes(path.read_bytes()))
     messages = read_messages(source, find_address(source, root, "d"))
     found = read_attributes(source, messages)
     assert [found[f"n{number}"] for number in range(count)] == list(range(count))
@@ -167,7 +169,7 @@ def test_bytes_of_variable_length_are_copied_as_bytes(tmp_path: Path) -> None:
         value = np.empty((), dtype=object)
         value[()] = np.frombuffer(b"ab\0", dtype="V1")
         file.create_group("g").attrs.create("b", value, dtype=h5py.vlen_dtype(np.dtype("V1")))
-    source, root = open_root(source_of_buffer(path.read_bytes()))
+    source, root = open_root(BufferBytes(path.read_bytes()))
     messages = read_messages(source, find_address(source, root, "g"))
     assert read_attributes(source, messages) == {"b": b"ab\0"}
     (copied,) = portable_attributes(source, messages, "g")
@@ -180,7 +182,7 @@ def test_every_byte_of_the_attributes_flipped(tmp_path: Path) -> None:
     path = tmp_path / "t.h5"
     make(path, units="MeV", grid=np.arange(6).reshape(2, 3), words=["a", "bc"]).close()
     good = path.read_bytes()
-    source, root = open_root(source_of_buffer(good))
+    source, root = open_root(BufferBytes(good))
     messages = [one for one in read_messages(source, find_address(source, root, "g/s")) if one.type == 0x0C]
     assert len(messages) == 3
     for message in messages:
@@ -197,7 +199,7 @@ def test_every_byte_of_the_attributes_flipped(tmp_path: Path) -> None:
 
 def test_lengths_that_lie_are_refused(tmp_path: Path) -> None:
     make(tmp_path / "t.h5", n=np.arange(4)).close()
-    source, root = open_root(source_of_buffer((tmp_path / "t.h5").read_bytes()))
+    source, root = open_root(BufferBytes((tmp_path / "t.h5").read_bytes()))
     [message] = [one for one in read_messages(source, find_address(source, root, "g/s")) if one.type == 0x0C]
     spoiled = message.data.replace(struct.pack("<Q", 4), struct.pack("<Q", 1 << 61))
     assert spoiled != message.data

@@ -17,9 +17,10 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 import colonnade as cn
-from colonnade.edit.sparse_convert import convert
+from colonnade.converting.sparse_matrices import convert
+from colonnade.edit import cell_streams, sparse_write
 from colonnade.errors import ColonnadeError, CorruptError, DataError, FormatError, UnsupportedError, UsageError
-from colonnade.sparse import bulk, find_sparse, streams, verify_sparse
+from colonnade.sparse import find_sparse, verify_sparse
 
 from .sparse_decoder import Decoder
 
@@ -40,8 +41,8 @@ def cells_of(path: Path, name: str = "m") -> dict[tuple[int, ...], bytes]:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks and memory so small that every path is taken."""
-    monkeypatch.setattr(streams, "BLOCK_CELLS", 50)
-    monkeypatch.setattr(bulk, "MOST_HELD", 300)
+    monkeypatch.setattr(cell_streams, "BLOCK_CELLS", 50)
+    monkeypatch.setattr(sparse_write, "MOST_CELL_BYTES", 300)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -169,6 +170,14 @@ def test_from_anndata_and_back(tmp_path: Path, by: str) -> None:
         check_group(target, "X", given, back)
         convert(str(source), str(target), format=back, new_name="deep/Y", filters="gzip")
         check_group(target, "deep/Y", given, back)
+
+
+def test_a_complex_matrix_from_anndata(tmp_path: Path) -> None:
+    given = matrix(dtype="f8").tocsr() * (1 + 2j)
+    anndata_group(tmp_path / "a.h5ad", "X", given, **{"encoding-type": "csr_matrix", "shape": given.shape})
+    convert(str(tmp_path / "a.h5ad"), str(tmp_path / "b.h5"))
+    with cn.open_sparse(tmp_path / "b.h5", "matrix") as array:
+        assert array.dtype == np.complex128 and (array.to_scipy() != given).nnz == 0
 
 
 def check_group(path: Path, name: str, expected: Any, by: str) -> None:

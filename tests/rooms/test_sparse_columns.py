@@ -209,7 +209,7 @@ def test_replaced_tables_and_errors_leave_nothing(tmp_path: Path) -> None:
 
 
 def test_a_stream_that_does_not_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draft, "MOST_HELD", 1000)
+    monkeypatch.setattr(draft, "MOST_ROW_BYTES", 1000)
     path = tmp_path / "t.h5"
     arrow, value = KINDS["double"]
     parts = [some(arrow, value, 333, seed) for seed in range(9)]

@@ -23,14 +23,14 @@ from colonnade.format.fill import decode_fill, encode_fill
 from colonnade.format.fixed_array import FixedArrayHeader, encode_fixed_array
 from colonnade.format.headers import encode_header, read_messages
 from colonnade.format.heap_set import decode_heap_set, encode_heap_set, encode_reference
-from colonnade.format.layout import Layout
+from colonnade.format.layout import StorageLayout
 from colonnade.format.links import Link, decode_link, encode_link
-from colonnade.format.source import Fields, source_of_buffer
+from colonnade.format.source import Fields, HDF5Source
 from colonnade.model import FilterInfo, StoredField, StoredType
-from colonnade.sparse.choose import choose_selections
-from colonnade.sparse.chunk import SparseInfo, read_cells
-from colonnade.sparse.pack import encode_chunk
-from colonnade.sparse.selections import decode_selection, encode_selection, find_places
+from colonnade.pager.sources import BufferBytes
+from colonnade.sparse.chunk import encode_chunk, read_cells
+from colonnade.sparse.info import SparseInfo
+from colonnade.sparse.selections import choose_selections, decode_selection, encode_selection, find_places
 
 Rows = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -61,7 +61,7 @@ def collect(parts: Any, n: int, size: int) -> Rows:
 def test_fixed_arrays_both_ways(n: int, density: float) -> None:
     rows = some_elements(n, 18, density)
     header = FixedArrayHeader(0, 2, 18, 4, n, None)
-    source = source_of_buffer(bytes(100) + encode_fixed_array(header, rows, 100))
+    source = HDF5Source(BufferBytes(bytes(100) + encode_fixed_array(header, rows, 100)))
     assert fixed_array.read_fixed_header(source, 100).n_elements == n
     assert np.array_equal(collect(fixed_array.read_elements(source, 100, range(n)), n, 18), rows)
 
@@ -71,7 +71,7 @@ def test_fixed_arrays_both_ways(n: int, density: float) -> None:
 def test_extensible_arrays_both_ways(n: int, density: float) -> None:
     rows = some_elements(n, 18, density)
     header = ExtensibleArrayHeader(0, 2, 18, 32, 4, 16, 4, 6, n, None)
-    source = source_of_buffer(bytes(100) + encode_extensible_array(header, rows, 100))
+    source = HDF5Source(BufferBytes(bytes(100) + encode_extensible_array(header, rows, 100)))
     assert extensible_array.read_extensible_header(source, 100).n_set == n
     assert np.array_equal(collect(extensible_array.read_elements(source, 100, range(n)), n, 18), rows)
 
@@ -81,7 +81,7 @@ def test_extensible_arrays_both_ways(n: int, density: float) -> None:
 def test_trees_both_ways(n: int, node_size: int) -> None:
     records = [struct.pack(">I20x", number) for number in range(n)]
     header = TreeHeader(0, 12, node_size, 24, 0, 100, 40, None, 0, 0)
-    source = source_of_buffer(bytes(100) + encode_tree(header, records, 100))
+    source = HDF5Source(BufferBytes(bytes(100) + encode_tree(header, records, 100)))
     found = b"".join(node.data for node in read_records(source, 100))
     assert sorted(found[at : at + 24] for at in range(0, len(found), 24)) == records
     assert read_tree_header(source, 100).n_records == n
@@ -91,7 +91,7 @@ def test_nodes_count_what_is_below_them() -> None:
     """Nothing here reads these numbers, but libhdf5 does when it looks for the n-th record."""
     records = [struct.pack(">I20x", number) for number in range(3000)]
     data = encode_tree(TreeHeader(0, 12, 256, 24, 0, 100, 40, None, 0, 0), records, 0)
-    header = read_tree_header(source_of_buffer(data), 0)
+    header = read_tree_header(HDF5Source(BufferBytes(data)), 0)
     assert header.depth >= 2 and header.root is not None
     pointers = data[header.root + 6 + 24 * header.n_root :]
     width = 8 + 1 + tree_levels(header, 8)[header.depth].total_bytes
@@ -204,7 +204,7 @@ def test_other_messages_both_ways() -> None:
     for sizes in ((), (3,), (200, 100), (40_000, 40_000)):
         messages = [(number + 20, 1, bytes(size)) for number, size in enumerate(sizes)]
         data = bytes(8) + encode_header(messages)
-        found = read_messages(source_of_buffer(data), 8)
+        found = read_messages(HDF5Source(BufferBytes(data)), 8)
         assert [(one.type, one.flags, one.data) for one in found] == messages
 
 
@@ -262,13 +262,13 @@ SHUFFLE = FilterInfo(2, "shuffle", (2,), False)
 @pytest.mark.parametrize("density", [0.0, 0.01, 0.4, 1.0])
 def test_chunks_both_ways(density: float, pipelines: Any) -> None:
     generator = np.random.default_rng(3)
-    layout = Layout("sectioned", 1, 0, (30, 40), 4, 2, (0,), "fixed array", (10,), b"", None)
+    layout = StorageLayout("sectioned", 1, 0, (30, 40), 4, 2, (0,), "fixed array", (10,), b"", None)
     info = SparseInfo("x", Dataspace((300, 400), (300, 400)), INT32, None, layout, pipelines)
     places = np.flatnonzero(generator.random((30, 40)) < density)
     values = generator.integers(-9, 9, len(places)).astype("<i4")
     packed = encode_chunk(info, places, values.tobytes())
     record = packed.record((2, 3), 50)
-    found = read_cells(source_of_buffer(bytes(50) + packed.data), info, record)
+    found = read_cells(HDF5Source(BufferBytes(bytes(50) + packed.data)), info, record)
     assert np.array_equal(found.places, places) and np.array_equal(found.values, values)
     if density == 0.01 and not any(pipelines):
         assert packed.unfiltered == (7 + 8 + 32 + 15 + 4 * len(places) + 4, 4 * len(places))

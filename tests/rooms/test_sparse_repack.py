@@ -14,9 +14,10 @@ from h5py import h5s, h5t
 
 import colonnade as cn
 from colonnade.errors import UnsupportedError
-from colonnade.format.source import source_of_buffer
+from colonnade.format.links import find_address
+from colonnade.format.superblock import open_root
+from colonnade.pager.sources import BufferBytes
 from colonnade.sparse import find_sparse, verify_sparse
-from colonnade.sparse.locate import find_address, open_root
 
 from .sparse_decoder import Decoder
 from .test_cli import call
@@ -42,7 +43,7 @@ def raw(value: Any) -> Any:
 
 
 def address_of(path: Path, name: str) -> int:
-    source, root = open_root(source_of_buffer(path.read_bytes()))
+    source, root = open_root(BufferBytes(path.read_bytes()))
     return find_address(source, root, name)
 
 

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import colonnade as cn
-from colonnade.edit.sparse_convert import convert
+from colonnade.converting.sparse_matrices import convert
+from colonnade.edit import sparse_write
+from colonnade.edit.cell_streams import CHUNK_CELLS, stream_of, usual_chunk
 from colonnade.errors import DataError
 from colonnade.pager.disk import Disk
 from colonnade.pager.journal import JournaledFile
-from colonnade.sparse import array, bulk, verify_sparse
-from colonnade.sparse.streams import CHUNK_CELLS, stream_of, usual_chunk
+from colonnade.sparse import array, verify_sparse
 
 from .sparse_decoder import Decoder
 
@@ -81,7 +82,7 @@ def test_both_ways_write_the_same_bytes(
         quick, slow = tmp_path / f"{place}.h5", tmp_path / f"{place}-slow.h5"
         cn.write_sparse(quick, "m", given_, chunks=chunk, filters=filters).close()
         with monkeypatch.context() as patch:
-            patch.setattr(bulk, "suits_rows", never)
+            patch.setattr(sparse_write, "suits_rows", never)
             cn.write_sparse(slow, "m", given_, chunks=chunk, filters=filters).close()
         assert quick.read_bytes() == slow.read_bytes()
         assert verify_sparse(quick) == []
@@ -89,7 +90,7 @@ def test_both_ways_write_the_same_bytes(
 
 def test_points_are_made_the_quick_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing else would tell if every matrix went the general way."""
-    monkeypatch.setattr(bulk, "encode_chunk", None)
+    monkeypatch.setattr(sparse_write, "encode_chunk", None)
     cn.write_sparse(tmp_path / "a.h5", "m", CASES["scattered"]).close()
     cn.write_sparse(tmp_path / "b.h5", "m", CASES["scattered"], chunks=(60, 70), filters="deflate:1").close()
     assert len(Decoder((tmp_path / "a.h5").read_bytes(), "m").cells()) == CASES["scattered"].nnz

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import colonnade as cn
-from colonnade.format.source import source_of_buffer, with_checksum
+from colonnade.format.links import find_address
+from colonnade.format.source import HDF5Source, with_checksum
 from colonnade.format.superblock import read_superblock
+from colonnade.pager.sources import BufferBytes
 from colonnade.sparse import edit, verify_sparse
-from colonnade.sparse.locate import find_address
 from colonnade.sparse.spare import MOST_RUNS, Spare, decode_spare, encode_note, encode_stamp
 
 from .sparse_decoder import Decoder
@@ -200,7 +201,7 @@ def stamped(size: int, runs: list[tuple[int, int]], owner: int = 7) -> Any:
     data = bytearray(size)
     for address, length in runs:
         data[address : address + 32] = encode_stamp(owner, length)
-    return source_of_buffer(data)
+    return HDF5Source(BufferBytes(data))
 
 
 def test_notes_that_make_no_sense_are_passed_over() -> None:
@@ -230,7 +231,7 @@ def test_a_run_is_believed_by_its_stamp_only() -> None:
 def note_of(path: Path, name: str) -> tuple[int, int, int]:
     """Where an array's header is, the block of its messages, and the note in that."""
     data = path.read_bytes()
-    block, source = read_superblock(source_of_buffer(data))
+    block, source = read_superblock(BufferBytes(data))
     header = find_address(source, block.root, name)
     place = int.from_bytes(data[header + 11 : header + 19], "little")
     length = int.from_bytes(data[header + 19 : header + 27], "little")

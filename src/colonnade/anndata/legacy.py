@@ -73,10 +73,11 @@ def _neighbors(group: Any) -> dict[str, Any]:
 
 def tenx_shape(group: Any) -> tuple[int, int]:
     """Features and barcodes of a matrix of 10x Genomics."""
-    found = read_array(find_member(group, "shape"))
-    if found.shape != (2,) or found.dtype.kind not in "iu" or int(found.min()) < 0:
-        raise CorruptError(f"{path_of(group)}/shape is no shape of a matrix", path=path_of(group))
-    return int(found[0]), int(found[1])
+    node = find_member(group, "shape")
+    shape = read_array(node) if node is not None and kind_of(node) == "dataset" else None
+    if shape is None or shape.shape != (2,) or shape.dtype.kind not in "iu" or int(shape.min()) < 0:
+        raise CorruptError(f"{path_of(group)}/shape is not a shape of a matrix", path=path_of(group))
+    return int(shape[0]), int(shape[1])
 
 
 def _frame(dataset: Any, uns: Any, pandas: bool) -> Any:

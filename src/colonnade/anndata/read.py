@@ -255,10 +255,19 @@ def encoding_of(node: Any) -> tuple[str | None, str | None]:
     return attributes.read_text(node.id, "encoding-type"), attributes.read_text(node.id, "encoding-version")
 
 
+def open_matrix(group: Any) -> SparseMatrix:
+    """The matrix of a group of data, indices and indptr. Without attributes it is one of 10x Genomics, by columns."""
+    kinds = (attributes.read_text(group.id, name) for name in ("encoding-type", "h5sparse_format"))
+    kind = next((kind for kind in kinds if kind is not None), "csc")
+    names = [name for name in ("shape", "h5sparse_shape") if attributes.storage_of(group.id, name) is not None]
+    shape = _shape(group, names[0]) if names else legacy.tenx_shape(group)
+    return SparseMatrix(group, "csr" if kind in ("csr", "csr_matrix") else "csc", shape)
+
+
 def _shape(group: Any, name: str) -> tuple[int, int]:
     shape = attributes.read_integers(group.id, name)
     if shape is None or len(shape) != 2 or min(shape) < 0:
-        raise FormatError(f"the attribute {name} of {path_of(group)} is no shape of a matrix", path=path_of(group))
+        raise CorruptError(f"the attribute {name} of {path_of(group)} is not a shape of a matrix", path=path_of(group))
     return shape[0], shape[1]
 
 

@@ -23,7 +23,7 @@ class SparseMatrix:
     """A sparse matrix in a file. `format` is "csr" (rows lie together) or "csc" (columns do)."""
 
     def __init__(self, group: Any, form: str, shape: tuple[int, int]) -> None:
-        self._path = path_of(group)
+        self.path = path_of(group)
         self.format = form
         self.shape = shape
         self._data, self._indices, self._indptr = (_flat(group, name) for name in ("data", "indices", "indptr"))
@@ -44,7 +44,7 @@ class SparseMatrix:
         return self.shape[0]
 
     def __repr__(self) -> str:
-        return f"<SparseMatrix {self._path}: {self.format}, {self.shape[0]} x {self.shape[1]}, {self.nnz:,} stored>"
+        return f"<SparseMatrix {self.path}: {self.format}, {self.shape[0]} x {self.shape[1]}, {self.nnz:,} stored>"
 
     def _check_lengths(self) -> None:
         n_indices, n_starts = shape_of(self._indices)[0], shape_of(self._indptr)[0]
@@ -60,8 +60,8 @@ class SparseMatrix:
 
     def _corrupt(self, name: str, expected: str, found: object) -> CorruptError:
         return CorruptError(
-            f"{self._path}: the {name} of this {self.format} matrix are wrong: expected {expected}, found {found}",
-            path=f"{self._path}/{name}",
+            f"{self.path}: the {name} of this {self.format} matrix are wrong: expected {expected}, found {found}",
+            path=f"{self.path}/{name}",
             expected=expected,
             found=found,
         )
@@ -76,16 +76,20 @@ class SparseMatrix:
         if len(read) == 0 or int(read.min()) < 0 or int(read.max()) > self.nnz:
             raise self._corrupt("indptr", f"numbers from 0 to {self.nnz}", read[:3])
         starts: Array = read.astype(np.int64)
-        if starts[0] != 0 or starts[-1] != self.nnz or (np.diff(starts) < 0).any():
+        if starts[0] != 0 or starts[-1] != self.nnz or (starts[1:] < starts[:-1]).any():
             raise self._corrupt("indptr", f"numbers that increase from 0 to {self.nnz}", starts[:3])
         return starts
+
+    def stored_elements(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Indices and values from element `start` to `stop`, as they are stored: the caller checks the indices."""
+        part = (slice(start, stop),)
+        return read_array(self._indices, part), read_array(self._data, part)
 
     def _major(self, first: int, stop: int) -> Any:
         """The rows of CSR, or columns of CSC, from first to stop, as a SciPy matrix."""
         starts = self.starts()
         begin, end = int(starts[first]), int(starts[stop])
-        part = (slice(begin, end),)
-        indices, data = read_array(self._indices, part), read_array(self._data, part)
+        indices, data = self.stored_elements(begin, end)
         self._check_indices(indices)
         width = np.int32 if max(end - begin, *self.shape) < 2**31 else np.int64
         lines = (starts[first : stop + 1] - begin).astype(width)

@@ -28,7 +28,7 @@ from colonnade.layouts.contract import Rules, SeenTable
 from colonnade.model import Breach, ColumnInfo, Finding, Progress, Rule
 from colonnade.pager.receipts import Receipts
 from colonnade.sparse import verify_sparse
-from colonnade.sparse.verify import RULES as SPARSE_RULES
+from colonnade.sparse.verify import SPARSE_RULES
 
 Found = TypeVar("Found")
 _UNREADABLE = (*BROKEN, ColonnadeError, MemoryError)

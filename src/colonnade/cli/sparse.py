@@ -16,11 +16,12 @@ from colonnade.cli.answer import FINDINGS, FINE, Facts, NoTables, print_json, pr
 from colonnade.cli.progress import waiting
 from colonnade.cli.text import cell, new_grid, open_console, plural
 from colonnade.cli.values import plain_value
-from colonnade.edit.sparse_convert import convert
+from colonnade.converting.sparse_matrices import convert
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.filters.names import filters_text
 from colonnade.sparse import SparseArray, find_sparse, open_sparse, verify_sparse
-from colonnade.sparse.boxes import Coordinates, Key
+from colonnade.sparse.boxes import BoxKey
+from colonnade.sparse.selections import Coordinates
 from colonnade.table.show import size_text
 
 Run = tuple[list[int], list[int], slice]
@@ -42,7 +43,7 @@ def _only(file: str, name: str | None) -> SparseArray:
     return open_sparse(file, names[0])
 
 
-def parse_box_text(text: str | None) -> Key:
+def parse_box_text(text: str | None) -> BoxKey:
     """Parse a box: "0:10,:" or "3,..."."""
     if text is None:
         return None
@@ -164,7 +165,7 @@ def tell_defined(file: str, name: str | None, box: str | None, as_json: bool) ->
     return FINE
 
 
-def _json_cells(array: SparseArray, box: Key) -> Iterator[list[Any]]:
+def _json_cells(array: SparseArray, box: BoxKey) -> Iterator[list[Any]]:
     for coords, values in array.iter_cells(box):
         yield [
             {"at": at, "value": plain_value(value)} for at, value in zip(coords.tolist(), _plain(values), strict=True)

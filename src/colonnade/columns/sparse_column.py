@@ -12,7 +12,7 @@ from colonnade.columns.masked import Masked, MaskedRows
 from colonnade.errors import FormatError, UsageError
 from colonnade.h5.chunks import MOST_AT_ONCE, RowNumbers
 from colonnade.model import ColumnInfo
-from colonnade.sparse.rows import Missing, SparseRows
+from colonnade.sparse.rows import MissingRows, SparseRows
 
 
 class SparseReader(MaskedRows):
@@ -56,5 +56,5 @@ class SparseReader(MaskedRows):
         return self._rows.written_rows
 
 
-def _any_of(missing: Missing) -> Missing | None:
+def _any_of(missing: MissingRows) -> MissingRows | None:
     return missing if missing.any() else None

@@ -19,12 +19,12 @@ from colonnade.columns.plain import plain_array
 from colonnade.columns.writer import WrittenColumn, checked_units
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE
+from colonnade.format.values import stored_dtype
 from colonnade.h5.chunks import RowNumbers
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.sparse.create import plan
 from colonnade.sparse.draft import SparseDraft
 from colonnade.sparse.rows import SparseRows
-from colonnade.sparse.values import stored_dtype
 from colonnade.stored_dtypes import memory_dtype
 
 WRITABLE = ("integer", "float", "boolean", "opaque", "complex")

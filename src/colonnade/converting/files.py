@@ -13,12 +13,12 @@ from typing import Any
 from colonnade.converting.draft import TableDraft, draft_table
 from colonnade.converting.indexes import indexes_of
 from colonnade.dataclass import dataclass
+from colonnade.edit.sparse_copy import MovingArrays
 from colonnade.errors import UsageError
 from colonnade.h5.copying import copy_file
 from colonnade.h5.links import address, children, is_shared, join_path, open_group
 from colonnade.layouts import LAYOUTS, located, named_layout, new_directory
 from colonnade.model import Progress
-from colonnade.sparse.moving import MovingArrays
 from colonnade.sparse.opened import OpenFile
 from colonnade.table import File, Table
 from colonnade.table import open as open_file

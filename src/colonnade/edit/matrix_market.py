@@ -20,9 +20,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from colonnade.edit.cell_streams import Block, CellStream
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.pager.safe_files import written_whole
-from colonnade.sparse.streams import Block, CellStream
 
 _FIELDS = {"real": "<f8", "double": "<f8", "integer": "<i8", "complex": "<c16", "pattern": "|b1"}
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")

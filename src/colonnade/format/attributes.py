@@ -14,12 +14,22 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from math import prod
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from colonnade.errors import DataError, UnsupportedError
+from colonnade.format.dataspace import decode_extent, encode_extent
+from colonnade.format.datatype import decode_datatype, encode_datatype
 from colonnade.format.fractal_heap import NamedForm, read_named
-from colonnade.format.headers import ATTRIBUTE, ATTRIBUTE_INFO, Message
-from colonnade.format.source import Fields, Source
+from colonnade.format.global_heap import decode_collection
+from colonnade.format.headers import ATTRIBUTE, ATTRIBUTE_INFO, SHARED, Message, follow_shared
+from colonnade.format.source import Fields, HDF5Source
+from colonnade.format.values import decode_values
+from colonnade.model import StoredType
 
+LARGEST = 65_000  # the largest message, in bytes, that a header holds
 # A record: heap id, flags (1), order (4), hash (4).
 _FORM = NamedForm("attribute", order_bytes=2, tree=8, before=0, behind=9)
 
@@ -34,7 +44,7 @@ class AttributeMessage(NamedTuple):
     elements: bytes
 
 
-def iter_attributes(source: Source, messages: list[Message]) -> Iterator[tuple[bytes, int]]:
+def iter_attributes(source: HDF5Source, messages: list[Message]) -> Iterator[tuple[bytes, int]]:
     """The bytes and the message flags of each attribute, in the header or in a heap."""
     for message in messages:
         if message.type == ATTRIBUTE:
@@ -64,3 +74,100 @@ def encode_attribute_message(attribute: AttributeMessage) -> bytes:
     sizes = [len(part) for part in (attribute.name, attribute.datatype, attribute.dataspace)]
     head = struct.pack("<BBHHHB", 3, 0, *sizes, 1)
     return head + attribute.name + attribute.datatype + attribute.dataspace + attribute.elements
+
+
+# -- values --
+
+
+class StoredAttribute(NamedTuple):
+    """An attribute with its decoded type and shape; the shape is None for a null dataspace."""
+
+    name: str
+    type: StoredType
+    shape: tuple[int, ...] | None
+    message: AttributeMessage
+
+    def value(self, heap: GlobalHeap) -> Any:
+        """The value as NumPy has it; `heap` holds what is of variable length."""
+        if self.shape is None:
+            return None
+        return _shown(decode_values(self.message.elements, self.type, heap), self.type, self.shape)
+
+
+def read_attributes(source: HDF5Source, messages: list[Message]) -> dict[str, Any]:
+    """Name and value of every attribute, from the messages of an object header."""
+    heap = GlobalHeap(source)
+    parsed = (parse_attribute(source, data, flags) for data, flags in iter_attributes(source, messages))
+    return {attribute.name: attribute.value(heap) for attribute in parsed}
+
+
+def parse_attribute(source: HDF5Source, data: bytes, flags: int) -> StoredAttribute:
+    """An attribute with its type and shape, from its message; its elements are cut to what the shape says."""
+    if flags & SHARED:
+        raise UnsupportedError(
+            f"{source.name}: cannot read an attribute in the file's heap of shared messages",
+            feature="shared attribute",
+        )
+    message = decode_attribute(source.as_fields(data, "an attribute"))
+    name = attribute_name(message)
+    kind = _type_bytes(source, message.datatype, message.is_type_shared)
+    stored = decode_datatype(source.as_fields(kind, f"attribute {name!r}"))
+    shape = decode_extent(source.as_fields(message.dataspace, f"attribute {name!r}"), source.length_size)
+    elements = source.as_fields(message.elements, f"attribute {name!r}")
+    count = 0 if shape is None else prod(shape)
+    if count > elements.left:  # checked before the count is multiplied or trusted
+        raise elements.wrong(f"claims {count} elements in {elements.left} bytes")
+    whole = message._replace(is_type_shared=False, datatype=kind, elements=elements.take(count * stored.size))
+    return StoredAttribute(name, stored, shape, whole)
+
+
+def _type_bytes(source: HDF5Source, data: bytes, shared: bool) -> bytes:
+    if not shared:
+        return data
+    return follow_shared(source, source.as_fields(data, "the datatype of an attribute")).data
+
+
+def _shown(values: Any, stored: StoredType, shape: tuple[int, ...]) -> Any:
+    """A scalar as a scalar, string elements as str."""
+    if stored.kind == "string":
+        values = np.array(
+            [value.rstrip(b" " if stored.padding == "space" else b"\0") for value in values], dtype=object
+        )
+        values = np.array([value.decode("utf-8", "surrogateescape") for value in values], dtype=object)
+    if not shape:
+        return values[0]
+    return values.reshape(*shape, *values.shape[1:])
+
+
+class GlobalHeap:
+    """The global heap of a file, which holds the variable-length values of attributes."""
+
+    def __init__(self, source: HDF5Source) -> None:
+        self._source = source
+        self._known: dict[int, dict[int, memoryview]] = {}
+
+    def read(self, reference: bytes, item_size: int) -> tuple[int, memoryview]:
+        """The number of items that a reference points to, and their bytes."""
+        count, address, index = struct.unpack("<IQI", reference)
+        if not count and not address:
+            return 0, memoryview(b"")
+        if address not in self._known:
+            head = self._source.fields(address, 16, "global heap collection")
+            head.take(8)
+            data = self._source.read(address, head.number(8), "global heap collection")
+            what = self._source.as_fields(b"", f"the global heap at byte {address}")
+            self._known[address] = decode_collection(memoryview(data), what)
+        stored = self._known[address].get(index)
+        if stored is None or len(stored) < count * item_size:
+            what = self._source.as_fields(b"", f"global heap collection at byte {address}")
+            raise what.wrong(f"has no object {index} of {count * item_size} bytes")
+        return count, stored[: count * item_size]
+
+
+def encode_attribute(name: str, stored: StoredType, shape: tuple[int, ...], data: bytes) -> bytes:
+    """A message of version 3; `data` are the elements. Raises a DataError if a header cannot hold it."""
+    text = name.encode("utf-8", "surrogateescape") + b"\0"
+    message = AttributeMessage(text, False, encode_datatype(stored), encode_extent(shape), data)
+    if sum(len(part) for part in (text, message.datatype, message.dataspace, data)) > LARGEST:
+        raise DataError(f"attribute {name!r} has {len(data):,} bytes; a header holds at most {LARGEST:,}")
+    return encode_attribute_message(message)

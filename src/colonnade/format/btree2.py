@@ -25,14 +25,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 from colonnade.dataclass import dataclass
-from colonnade.format.source import CHECKSUM, Fields, Source, with_checksum
+from colonnade.format.source import CHECKSUM, Fields, HDF5Source, with_checksum
 
 _LEAD = 6  # bytes before the records of a node
 _MOST_LEVELS = 32
 _NOWHERE = (1 << 64) - 1
 _HEADER_BYTES = 38  # with addresses and lengths of 8 bytes
-Bound = bytes | None
-Keep = Callable[[Bound, Bound], bool]
+RecordBound = bytes | None
+KeepNode = Callable[[RecordBound, RecordBound], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class TreeNode:
 
     header: TreeHeader
     data: bytes
-    low: Bound
-    high: Bound
+    low: RecordBound
+    high: RecordBound
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class _Level:
     total_bytes: int
 
 
-def read_tree_header(source: Source, address: int) -> TreeHeader:
+def read_tree_header(source: HDF5Source, address: int) -> TreeHeader:
     size = 16 + source.offset_size + 2 + source.length_size + CHECKSUM
     return decode_tree_header(source.summed(address, size, "B-tree header"))
 
@@ -107,7 +107,7 @@ def _bytes_for(limit: int) -> int:
     return (max(limit, 1).bit_length() - 1) // 8 + 1
 
 
-def read_records(source: Source, address: int, keep: Keep | None = None) -> Iterator[TreeNode]:
+def read_records(source: HDF5Source, address: int, keep: KeepNode | None = None) -> Iterator[TreeNode]:
     """The records of each node; the order of the nodes is not defined.
 
     `keep` decides whether records between two others (None: no bound) are needed. Without it all are read, and
@@ -119,7 +119,9 @@ def read_records(source: Source, address: int, keep: Keep | None = None) -> Iter
         return
     seen: set[int] = set()
     n_found = 0
-    nodes: list[tuple[int, int, int, Bound, Bound]] = [(header.root, header.n_root, header.depth, None, None)]
+    nodes: list[tuple[int, int, int, RecordBound, RecordBound]] = [
+        (header.root, header.n_root, header.depth, None, None)
+    ]
     while nodes:
         place, count, depth, low, high = nodes.pop()
         fields = _open_node(source, header, levels[depth], place, count, depth)
@@ -140,7 +142,7 @@ def read_records(source: Source, address: int, keep: Keep | None = None) -> Iter
         raise what.wrong(f"has {n_found} records, but its header gives {header.n_records}")
 
 
-def _open_node(source: Source, header: TreeHeader, level: _Level, place: int, count: int, depth: int) -> Fields:
+def _open_node(source: HDF5Source, header: TreeHeader, level: _Level, place: int, count: int, depth: int) -> Fields:
     pointer = source.offset_size + level.count_bytes + level.total_bytes
     size = _LEAD + count * header.record_size + ((count + 1) * pointer if depth else 0) + CHECKSUM
     if count > level.most:

@@ -20,11 +20,11 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.format import extensible_array, fixed_array
-from colonnade.format.btree2 import Bound, read_records, read_tree_header
+from colonnade.format.btree2 import RecordBound, read_records, read_tree_header
 from colonnade.format.dataspace import Dataspace
-from colonnade.format.layout import Layout, size_bytes
+from colonnade.format.layout import StorageLayout, size_bytes
 from colonnade.format.records import NOWHERE, Grid, RecordForm, Records, decode_records, form_of
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 
 _PLAIN, _FILTERED = 2, 3  # clients of arrays
 _TREE_PLAIN, _TREE_FILTERED = 12, 13  # types of B-trees
@@ -35,8 +35,8 @@ _MOST_SLOTS = 1 << 62
 class ChunkMap:
     """The chunk map of one dataset. `filtered`: whether records have filter fields."""
 
-    source: Source
-    layout: Layout
+    source: HDF5Source
+    layout: StorageLayout
     space: Dataspace
     filtered: bool
 
@@ -122,7 +122,7 @@ class ChunkMap:
         form = form_of(self.source, header.record_size, len(low), self.layout.n_sections, self.filtered, what)
         at = form.offset_size + form.size_bytes
 
-        def keep(left: Bound, right: Bound) -> bool:
+        def keep(left: RecordBound, right: RecordBound) -> bool:
             """Whether a node can hold records of the window: records are sorted by their first coordinate first."""
             after = left is None or int.from_bytes(left[at : at + 8], "little") < high[0]
             return after and (right is None or int.from_bytes(right[at : at + 8], "little") >= low[0])

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.dataclass import dataclass
-from colonnade.format.source import CHECKSUM, Fields, Source, with_checksum
+from colonnade.format.source import CHECKSUM, Fields, HDF5Source, with_checksum
 
 _MOST_BITS = 64
 _NOWHERE = (1 << 64) - 1
@@ -73,7 +73,7 @@ class SuperBlock:
     start: int
 
 
-def read_extensible_header(source: Source, address: int) -> ExtensibleArrayHeader:
+def read_extensible_header(source: HDF5Source, address: int) -> ExtensibleArrayHeader:
     size = 12 + 6 * source.length_size + source.offset_size + CHECKSUM
     return decode_extensible_header(source.summed(address, size, "extensible array header"))
 
@@ -102,7 +102,7 @@ def super_blocks(header: ExtensibleArrayHeader) -> list[SuperBlock]:
     return found
 
 
-def read_elements(source: Source, address: int, wanted: range) -> Iterator[tuple[int, bytes]]:
+def read_elements(source: HDF5Source, address: int, wanted: range) -> Iterator[tuple[int, bytes]]:
     """Concatenated elements of each block that holds some of `wanted`, and the number of the block's first element."""
     array = _Array(source, address, read_extensible_header(source, address))
     wanted = range(max(wanted.start, 0), min(wanted.stop, array.header.n_set))
@@ -114,7 +114,7 @@ def read_elements(source: Source, address: int, wanted: range) -> Iterator[tuple
 class _Array:
     """An extensible array, read block by block."""
 
-    def __init__(self, source: Source, address: int, header: ExtensibleArrayHeader) -> None:
+    def __init__(self, source: HDF5Source, address: int, header: ExtensibleArrayHeader) -> None:
         self._source = source
         self._address = address
         self.header = header

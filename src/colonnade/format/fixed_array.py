@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.dataclass import dataclass
-from colonnade.format.source import CHECKSUM, Fields, Source, with_checksum
+from colonnade.format.source import CHECKSUM, Fields, HDF5Source, with_checksum
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class FixedArrayHeader:
     block: int | None
 
 
-def read_fixed_header(source: Source, address: int) -> FixedArrayHeader:
+def read_fixed_header(source: HDF5Source, address: int) -> FixedArrayHeader:
     size = 8 + source.length_size + source.offset_size + CHECKSUM
     return decode_fixed_header(source.summed(address, size, "fixed array header"))
 
@@ -51,7 +51,7 @@ def decode_fixed_header(fields: Fields) -> FixedArrayHeader:
     return header
 
 
-def read_elements(source: Source, address: int, wanted: range) -> Iterator[tuple[int, bytes]]:
+def read_elements(source: HDF5Source, address: int, wanted: range) -> Iterator[tuple[int, bytes]]:
     """Concatenated elements of each page that holds some of `wanted`, and the number of the page's first element."""
     header = read_fixed_header(source, address)
     if header.block is None:
@@ -75,7 +75,7 @@ def read_elements(source: Source, address: int, wanted: range) -> Iterator[tuple
             yield number * page, bytes(found.rest())
 
 
-def _open_block(source: Source, header: FixedArrayHeader, address: int, size: int) -> Fields:
+def _open_block(source: HDF5Source, header: FixedArrayHeader, address: int, size: int) -> Fields:
     assert header.block is not None  # checked by the caller
     fields = source.summed(header.block, size, "fixed array data block")
     fields.expect(b"FADB", "the signature")

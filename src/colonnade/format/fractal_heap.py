@@ -27,7 +27,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import UnsupportedError
 from colonnade.format.btree2 import read_records
 from colonnade.format.headers import Message
-from colonnade.format.source import CHECKSUM, Fields, Source
+from colonnade.format.source import CHECKSUM, Fields, HDF5Source
 
 _SUMMED = 2
 _KIND = 0x30  # bits of an id's first byte: 0 managed, else huge or tiny
@@ -91,7 +91,7 @@ def _is_power(number: int) -> bool:
 class FractalHeap:
     """A heap, from which objects are read by their ids."""
 
-    def __init__(self, source: Source, address: int) -> None:
+    def __init__(self, source: HDF5Source, address: int) -> None:
         lengths, offsets = source.length_size, source.offset_size
         size = 14 + 10 * lengths + 2 * offsets + 2 + 2 * lengths + 2 + 2 + offsets + 2 + CHECKSUM
         self._source = source
@@ -198,7 +198,7 @@ class NamedForm:
     behind: int
 
 
-def read_named(source: Source, message: Message, form: NamedForm) -> Iterator[tuple[bytes, bytes]]:
+def read_named(source: HDF5Source, message: Message, form: NamedForm) -> Iterator[tuple[bytes, bytes]]:
     """The bytes of each object in the heap, and the bytes after the id in its record."""
     fields = source.as_fields(message.data, f"{form.title} info message at byte {message.at}")
     fields.version(0)

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from colonnade.format.source import CHECKSUM, Fields, Source, with_checksum
+from colonnade.format.source import CHECKSUM, Fields, HDF5Source, with_checksum
 
 NIL, DATASPACE, LINK_INFO, DATATYPE, OLD_FILL, FILL, LINK, EXTERNAL = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07
 LAYOUT, PIPELINE, ATTRIBUTE, COMMENT, CONTINUATION, SYMBOL_TABLE = 0x08, 0x0B, 0x0C, 0x0D, 0x10, 0x11
@@ -51,7 +51,7 @@ class _Block(NamedTuple):
     prefix: struct.Struct
 
 
-def read_messages(source: Source, address: int) -> list[Message]:
+def read_messages(source: HDF5Source, address: int) -> list[Message]:
     """All messages of the object header at an address; shared messages are resolved."""
     return [_resolve(source, message, address) for message in iter_messages(source, address)]
 
@@ -61,7 +61,7 @@ def find(messages: list[Message], kind: int) -> Message | None:
     return next((message for message in messages if message.type == kind), None)
 
 
-def iter_messages(source: Source, address: int, most_bytes: int | None = None) -> Iterator[Message]:
+def iter_messages(source: HDF5Source, address: int, most_bytes: int | None = None) -> Iterator[Message]:
     """The messages of an object header, one by one, as stored; a CorruptError at the first one that makes no sense.
 
     most_bytes: of continuation blocks that are read; the default is the size of the file. A header that needs more is
@@ -88,11 +88,11 @@ def iter_messages(source: Source, address: int, most_bytes: int | None = None) -
         block = _open_block(source, block.prefix, begin, length)
 
 
-def _wrong(source: Source, block: _Block, text: str) -> Exception:
+def _wrong(source: HDF5Source, block: _Block, text: str) -> Exception:
     return source.as_fields(b"", f"object header at byte {block.address}").wrong(text)
 
 
-def _open(source: Source, address: int) -> _Block:
+def _open(source: HDF5Source, address: int) -> _Block:
     """The first messages of a header."""
     head = source.read(address, min(_USUAL_BYTES, max(source.fits - address, 0)), "object header")
     fields = source.as_fields(head, f"object header at byte {address}")
@@ -109,12 +109,12 @@ def _open(source: Source, address: int) -> _Block:
     return _Block(source.verified(whole, address, "object header"), address, fields.at, prefix)
 
 
-def _up_to(source: Source, head: bytes, address: int, n_bytes: int) -> bytes:
+def _up_to(source: HDF5Source, head: bytes, address: int, n_bytes: int) -> bytes:
     """The first `n_bytes` bytes of a header, of which some were read."""
     return head[:n_bytes] if n_bytes <= len(head) else source.read(address, n_bytes, "object header")
 
 
-def _open_block(source: Source, prefix: struct.Struct, address: int, length: int) -> _Block:
+def _open_block(source: HDF5Source, prefix: struct.Struct, address: int, length: int) -> _Block:
     """The messages of a continuation block."""
     what = "object header continuation"
     data = source.read(address, length, what)
@@ -125,7 +125,7 @@ def _open_block(source: Source, prefix: struct.Struct, address: int, length: int
     return _Block(data, address, 4, prefix)
 
 
-def _decode_block(source: Source, block: _Block) -> Iterator[Message]:
+def _decode_block(source: HDF5Source, block: _Block) -> Iterator[Message]:
     data, at, lead = block.data, block.first, block.prefix.size
     while at + lead <= len(data):
         kind, size, flags = block.prefix.unpack_from(data, at)
@@ -136,14 +136,14 @@ def _decode_block(source: Source, block: _Block) -> Iterator[Message]:
         at += size
 
 
-def _resolve(source: Source, message: Message, address: int) -> Message:
+def _resolve(source: HDF5Source, message: Message, address: int) -> Message:
     """The actual message of a shared one, which is in another object's header: a committed datatype."""
     if not message.flags & SHARED or message.type != DATATYPE:
         return message
     return follow_shared(source, source.as_fields(message.data, f"shared message at byte {message.at}"), address)
 
 
-def follow_shared(source: Source, fields: Fields, address: int | None = None) -> Message:
+def follow_shared(source: HDF5Source, fields: Fields, address: int | None = None) -> Message:
     """The datatype that a shared message, of the object at `address` if given, points to."""
     version = fields.version(1, 2, 3)
     where = fields.number(1)

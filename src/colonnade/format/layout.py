@@ -43,7 +43,7 @@ from typing import Literal
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
-from colonnade.format.source import Fields, Source
+from colonnade.format.source import Fields, HDF5Source
 
 Dialect = Literal["sectioned", "structured", "structured, short", "prototype"]
 MapKind = Literal["single", "fixed array", "extensible array", "b-tree"]
@@ -69,7 +69,7 @@ _MAPS: dict[int, tuple[MapKind, tuple[int, ...]]] = {  # and the byte widths of 
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class StorageLayout:
     """How a dataset is divided into sectioned chunks, and where they are.
 
     numbers: the numbers after the type of the chunk map; empty for a single chunk, whose record is in `single`.
@@ -167,10 +167,10 @@ def record_tail(n_sections: int, filtered: bool) -> int:
     return 8 * (n_sections - 1) + (12 * n_sections if filtered else 0)
 
 
-def decode_layout(source: Source, data: bytes, at: int, rank: int, element_size: int) -> Layout:
+def decode_layout(source: HDF5Source, data: bytes, at: int, rank: int, element_size: int) -> StorageLayout:
     """Decode the layout in the only dialect in which the message is valid for this rank and element size."""
     what = f"layout message at byte {at}"
-    found: list[Layout] = []
+    found: list[StorageLayout] = []
     for dialect, decode in _DIALECTS.items():
         try:
             layout = _decode_as(dialect, decode, source.as_fields(data, what))
@@ -184,7 +184,7 @@ def decode_layout(source: Source, data: bytes, at: int, rank: int, element_size:
     return found[0]
 
 
-def _decode_as(dialect: Dialect, decode: Callable[[Fields, _Draft], None], fields: Fields) -> Layout:
+def _decode_as(dialect: Dialect, decode: Callable[[Fields, _Draft], None], fields: Fields) -> StorageLayout:
     fields.expect(bytes((_VERSION, _CLASS, 0)), "version, class and property version")
     draft = _Draft(fields.number(2))
     if draft.type > SPARSE | VARIABLE:
@@ -245,8 +245,8 @@ class _Draft:
             self.single = fields.take(size_bytes(prod(self.sizes), n_sections) + tail)
         self.address = fields.address()
 
-    def finish(self, dialect: Dialect) -> Layout:
-        return Layout(
+    def finish(self, dialect: Dialect) -> StorageLayout:
+        return StorageLayout(
             dialect, self.type, self.flags, self.sizes[:-1], self.sizes[-1], self.n_sections, self.checksummed,
             self.map, self.numbers, self.single, self.address,
         )  # fmt: skip
@@ -290,7 +290,7 @@ _DIALECTS: dict[Dialect, Callable[[Fields, _Draft], None]] = {
 }
 
 
-def encode_layout(layout: Layout) -> bytes:
+def encode_layout(layout: StorageLayout) -> bytes:
     """Encode the message in the layout's dialect; addresses have 8 bytes."""
     head = bytes((_VERSION, _CLASS, 0)) + layout.type.to_bytes(2, "little")
     composition = bytes((layout.n_sections, len(layout.checksummed), *layout.checksummed))

@@ -1,4 +1,4 @@
-"""Links of groups, in the three ways HDF5 stores them: in the header, in symbol tables, in a heap.
+"""Links of groups, in the three ways HDF5 stores them: in the header, in symbol tables, in a heap; objects by path.
 
 | message 0x06, link | bytes | | message 0x02, link info | bytes |
 | --- | --- | --- | --- | --- |
@@ -30,13 +30,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from colonnade.dataclass import dataclass
+from colonnade.errors import FormatError, UnsupportedError, UsageError, nearest_names
 from colonnade.format.fractal_heap import NamedForm, read_named
-from colonnade.format.headers import LINK, LINK_INFO, SYMBOL_TABLE, Message, find
-from colonnade.format.source import Fields, Source
+from colonnade.format.headers import LINK, LINK_INFO, SYMBOL_TABLE, Message, find, read_messages
+from colonnade.format.source import Fields, HDF5Source
 
 _HARD, _SOFT = 0, 1
 _SOFT_ENTRY = 2  # kind of an entry of a symbol table
 _LAST_FREE = 1  # after the last free block of a local heap
+_MOST_SOFT_LINKS = 32
 _FORM = NamedForm("link", order_bytes=8, tree=5, before=4, behind=0)  # a record: hash (4), heap id
 
 
@@ -53,7 +55,7 @@ def is_group(messages: list[Message]) -> bool:
     return any(message.type in (LINK, LINK_INFO, SYMBOL_TABLE) for message in messages)
 
 
-def read_links(source: Source, messages: list[Message]) -> Iterator[Link]:
+def read_links(source: HDF5Source, messages: list[Message]) -> Iterator[Link]:
     """All links of a group, given the messages of its header."""
     for message in messages:
         if message.type == LINK:
@@ -93,7 +95,7 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-def _read_entries(source: Source, tree: int, heap: int) -> Iterator[tuple[bytes, int | None, bytes | None]]:
+def _read_entries(source: HDF5Source, tree: int, heap: int) -> Iterator[tuple[bytes, int | None, bytes | None]]:
     """Name, address of the object, and for soft links the target path."""
     names = read_local_heap(source, heap).data
     for table in _tables(source, tree):
@@ -118,7 +120,7 @@ class LocalHeap:
         return True
 
 
-def read_local_heap(source: Source, address: int, most_bytes: int | None = None) -> LocalHeap:
+def read_local_heap(source: HDF5Source, address: int, most_bytes: int | None = None) -> LocalHeap:
     """The local heap at an address; a CorruptError if it has more than `most_bytes` bytes."""
     fields = source.fields(address, 8 + 2 * source.length_size + source.offset_size, "local heap")
     fields.expect(b"HEAP", "the signature")
@@ -130,7 +132,7 @@ def read_local_heap(source: Source, address: int, most_bytes: int | None = None)
     return LocalHeap(source.read(data, size, "local heap data") if data is not None else b"", first_free)
 
 
-def read_symbol_table(source: Source, message: Message) -> tuple[int, int]:
+def read_symbol_table(source: HDF5Source, message: Message) -> tuple[int, int]:
     """The addresses of the B-tree and of the local heap of an old group."""
     fields = source.as_fields(message.data, f"symbol table message at byte {message.at}")
     tree, heap = fields.address(), fields.address()
@@ -139,7 +141,7 @@ def read_symbol_table(source: Source, message: Message) -> tuple[int, int]:
     return tree, heap
 
 
-def _tables(source: Source, root: int) -> Iterator[int]:
+def _tables(source: HDF5Source, root: int) -> Iterator[int]:
     """Addresses of the symbol tables below a node; each node is visited once."""
     seen: set[int] = set()
     nodes: list[tuple[int, int | None]] = [(root, None)]
@@ -167,7 +169,7 @@ def _tables(source: Source, root: int) -> Iterator[int]:
             yield from children
 
 
-def _read_table(source: Source, address: int, names: bytes) -> Iterator[tuple[bytes, int | None, bytes | None]]:
+def _read_table(source: HDF5Source, address: int, names: bytes) -> Iterator[tuple[bytes, int | None, bytes | None]]:
     head = source.fields(address, 8, "symbol table")
     head.expect(b"SNOD\1", "the signature")
     head.take(1)
@@ -182,8 +184,49 @@ def _read_table(source: Source, address: int, names: bytes) -> Iterator[tuple[by
         yield _name_in(names, place, source, address), target, value
 
 
-def _name_in(names: bytes, place: int, source: Source, address: int) -> bytes:
+def _name_in(names: bytes, place: int, source: HDF5Source, address: int) -> bytes:
     end = names.find(b"\0", place)
     if place >= len(names) or end < 0:
         raise source.as_fields(b"", f"symbol table at byte {address}").wrong("has a name outside its heap")
     return names[place:end]
+
+
+# -- objects by path --
+
+
+def find_object(source: HDF5Source, root: int, path: str) -> list[Message]:
+    """The messages of the object at a path from the root group."""
+    return read_messages(source, find_address(source, root, path))
+
+
+def find_address(source: HDF5Source, root: int, path: str) -> int:
+    """The address of the object header at a path from the root group."""
+    address, messages, done = root, read_messages(source, root), ""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    n_soft = 0
+    while parts:
+        name = parts.pop(0)
+        links = {link.name: link for link in read_links(source, messages)} if is_group(messages) else {}
+        link = links.get(name)
+        if link is None:
+            raise _not_found(source, path, name, done, list(links))
+        if link.target is not None:
+            n_soft += 1
+            if n_soft > _MOST_SOFT_LINKS:
+                raise FormatError(f"{source.name}: {path} leads through a cycle of soft links", path=source.name)
+            parts = [part for part in link.target.split("/") if part not in ("", ".")] + parts
+            if link.target.startswith("/"):
+                address, done, messages = root, "", read_messages(source, root)
+            continue
+        if link.address is None:
+            raise UnsupportedError(f"{source.name}: {done}/{name} is a link out of the file", path=source.name)
+        address, done = link.address, f"{done}/{name}"
+        messages = read_messages(source, address) if parts else messages
+    return address
+
+
+def _not_found(source: HDF5Source, path: str, name: str, done: str, known: list[str]) -> UsageError:
+    nearest = nearest_names(name, known)
+    advice = f" Nearest: {', '.join(repr(other) for other in nearest)}." if nearest else ""
+    text = f"no object {path!r} in {source.name}: {done or '/'} has no {name!r}.{advice}"
+    return UsageError(text, name=name, where=source.name, nearest=nearest)

@@ -21,9 +21,9 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.format.layout import record_tail
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 
-Numbers = np.ndarray[Any, np.dtype[np.uint64]]
+RecordNumbers = np.ndarray[Any, np.dtype[np.uint64]]
 Grid = np.ndarray[Any, np.dtype[np.int64]]
 NOWHERE = (1 << 64) - 1
 
@@ -63,10 +63,10 @@ class Records:
     """Records of several chunks, one row each. `grid` holds their positions in the grid of chunks."""
 
     grid: Grid
-    address: Numbers
-    bounds: Numbers  # 0, starts of the other sections, end
-    unfiltered: Numbers
-    masks: Numbers
+    address: RecordNumbers
+    bounds: RecordNumbers  # 0, starts of the other sections, end
+    unfiltered: RecordNumbers
+    masks: RecordNumbers
 
     def __len__(self) -> int:
         return len(self.address)
@@ -85,7 +85,7 @@ class Records:
         )
 
 
-def form_of(source: Source, record_size: int, rank: int, n_sections: int, filtered: bool, what: str) -> RecordForm:
+def form_of(source: HDF5Source, record_size: int, rank: int, n_sections: int, filtered: bool, what: str) -> RecordForm:
     """The form of records of this size: the bytes that no other field uses hold the size of the chunk."""
     form = RecordForm(source.offset_size, 0, rank, n_sections, filtered)
     left = record_size - form.length
@@ -101,7 +101,7 @@ def decode_records(data: bytes, form: RecordForm) -> Records:
     rows = np.frombuffer(data, dtype=np.uint8).reshape(-1, form.length)
     at = 0
 
-    def take(count: int, width: int) -> Numbers:
+    def take(count: int, width: int) -> RecordNumbers:
         nonlocal at
         part = rows[:, at : at + count * width]
         at += count * width
@@ -123,7 +123,7 @@ def encode_records(records: Records, form: RecordForm) -> bytes:
     """Encode records to bytes, the inverse of `decode_records`."""
     parts = []
 
-    def put(numbers: Numbers, width: int) -> None:
+    def put(numbers: RecordNumbers, width: int) -> None:
         wide = np.ascontiguousarray(numbers.reshape(len(records), -1), dtype="<u8")
         parts.append(wide.view(np.uint8).reshape(len(records), -1, 8)[:, :, :width].reshape(len(records), -1))
 

@@ -1,20 +1,16 @@
-"""Bytes of an HDF5 file by their address, from a file, a buffer or a file object, with every length checked.
+"""Bytes of an HDF5 file by their address, and fields in them, with every length checked.
 
-In: an address as the file gives it, and how many bytes.  Out: exactly those bytes, or a CorruptError.
-Always: nothing beyond the end of the file is read, so a wrong length cannot make us allocate more than the size of
-the file. Addresses are relative to the base address (the end of a user block).
+In: an address as the file gives it, and how many bytes. Out: exactly those bytes, or a CorruptError.
 """
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterable
 
 from colonnade import kernels
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
+from colonnade.pager.sources import ByteSource
 
 CHECKSUM = 4  # bytes of a checksum
 
@@ -84,35 +80,33 @@ class Fields:
 
 
 @dataclass(frozen=True)
-class Source:
-    """A file to read from. Safe to be used by several threads."""
+class HDF5Source:
+    """The bytes of an HDF5 file by the addresses it uses: relative to its base address, the end of a user block.
 
-    name: str
-    size: int
-    read_at: Callable[[int, int], bytes]
+    offset_size, length_size: the bytes of an address and of a length in this file.
+    """
+
+    file: ByteSource
     base: int = 0
     offset_size: int = 8
     length_size: int = 8
 
     @property
+    def name(self) -> str:
+        return self.file.name
+
+    @property
     def fits(self) -> int:
         """The number of bytes after the base address."""
-        return self.size - self.base
+        return self.file.size - self.base
 
     def read(self, address: int, n_bytes: int, what: str) -> bytes:
         """Read exactly `n_bytes` bytes."""
-        if address < 0 or n_bytes < 0 or address + n_bytes > self.fits:
-            raise CorruptError(
-                f"{self.name}: {what} has {n_bytes} bytes at byte {self.base + address}, but the file has {self.size}",
-                path=self.name,
-                offset=self.base + address,
-            )
-        data = self.read_at(self.base + address, n_bytes)
-        if len(data) != n_bytes:
-            raise CorruptError(
-                f"{self.name}: {what} is cut short by the end of the file", path=self.name, offset=address
-            )
-        return data
+        return self.file.read(self.base + address, n_bytes, what)
+
+    def read_many(self, ranges: Iterable[tuple[int, int]], what: str) -> list[bytes]:
+        """Read exactly the bytes of each range (address, bytes), in the order of the ranges."""
+        return self.file.read_many([(self.base + address, n_bytes) for address, n_bytes in ranges], what)
 
     def fields(self, address: int, n_bytes: int, what: str) -> Fields:
         """Read these bytes as fields."""
@@ -143,28 +137,3 @@ class Source:
 
     def as_fields(self, data: bytes | memoryview, what: str) -> Fields:
         return Fields(data, what, self.name, self.offset_size, self.length_size)
-
-
-def source_of_descriptor(descriptor: int, name: str) -> Source:
-    """The source of an open file descriptor."""
-    return Source(name, os.fstat(descriptor).st_size, lambda at, n_bytes: os.pread(descriptor, n_bytes, at))
-
-
-def source_of_buffer(data: bytes | bytearray | memoryview, name: str = "the buffer") -> Source:
-    """The source of a whole file in memory."""
-    view = memoryview(data).cast("B")
-    return Source(name, len(view), lambda at, n_bytes: bytes(view[at : at + n_bytes]))
-
-
-def source_of_stream(stream: Any, name: str) -> Source:
-    """The source of a seekable binary file object, whose position is moved."""
-    lock = threading.Lock()
-    with lock:
-        size = int(stream.seek(0, os.SEEK_END))
-
-    def read_at(at: int, n_bytes: int) -> bytes:
-        with lock:
-            stream.seek(at)
-            return bytes(stream.read(n_bytes))
-
-    return Source(name, size, read_at)

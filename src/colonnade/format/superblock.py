@@ -25,7 +25,8 @@ from dataclasses import replace
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError
-from colonnade.format.source import Fields, Source
+from colonnade.format.source import Fields, HDF5Source
+from colonnade.pager.sources import ByteSource
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"  # of a file
 _FIRST_USER_BLOCK = 512
@@ -49,11 +50,11 @@ class Superblock:
     root_heap: int | None = None
 
 
-def read_superblock(source: Source) -> tuple[Superblock, Source]:
-    """The superblock, and the source with the base address and address sizes that it gives."""
-    at = _find_signature(source)
-    head = source.read(at, min(12, source.size - at), "the superblock")
-    fields = source.as_fields(source.read(at, min(128, source.size - at), "the superblock"), "the superblock")
+def read_superblock(file: ByteSource) -> tuple[Superblock, HDF5Source]:
+    """The superblock of a file, and its bytes by address, with the base address and sizes that the superblock gives."""
+    at, source = _find_signature(file), HDF5Source(file)
+    head = file.read(at, min(12, file.size - at), "the superblock")
+    fields = source.as_fields(file.read(at, min(128, file.size - at), "the superblock"), "the superblock")
     if len(head) == 12 and head[8] in (2, 3):
         offset_size = head[9]
         if offset_size in _SIZES:  # otherwise decode_superblock raises
@@ -63,13 +64,13 @@ def read_superblock(source: Source) -> tuple[Superblock, Source]:
     return block, replace(source, base=at, offset_size=block.offset_size, length_size=block.length_size)
 
 
-def _find_signature(source: Source) -> int:
+def _find_signature(file: ByteSource) -> int:
     at = 0
-    while at + len(SIGNATURE) <= source.size:
-        if source.read(at, len(SIGNATURE), "the signature") == SIGNATURE:
+    while at + len(SIGNATURE) <= file.size:
+        if file.read(at, len(SIGNATURE), "the signature") == SIGNATURE:
             return at
         at = at * 2 or _FIRST_USER_BLOCK
-    raise FormatError(f"{source.name} is not an HDF5 file: its first bytes are not HDF5's", path=source.name)
+    raise FormatError(f"{file.name} is not an HDF5 file: its first bytes are not HDF5's", path=file.name)
 
 
 def decode_superblock(fields: Fields) -> Superblock:
@@ -98,3 +99,9 @@ def _decode_root_heap(fields: Fields, offset_size: int) -> int | None:
         return None
     fields.take(4 + offset_size)
     return fields.number(offset_size)
+
+
+def open_root(file: ByteSource) -> tuple[HDF5Source, int]:
+    """The bytes of a file by address, and the address of its root group."""
+    block, source = read_superblock(file)
+    return source, block.root

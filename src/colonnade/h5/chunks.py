@@ -9,14 +9,13 @@ unpacks to the bytes it must have, and reads and writes after the end of one tha
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from h5py import h5d, h5f, h5fd, h5g, h5i
+from h5py import h5d, h5f, h5g, h5i
 
 from colonnade import kernels
 from colonnade.dataclass import dataclass
@@ -25,9 +24,11 @@ from colonnade.filters.codecs import Bytes, LeftToLibrary
 from colonnade.filters.undo import SCALE_OFFSET_HEAD, Pipeline, Sizes, scale_offset_form
 from colonnade.h5 import capi
 from colonnade.h5.damage import BROKEN
+from colonnade.h5.raw_bytes import source_of
 from colonnade.h5.vetting import FARTHEST, creation_of
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo
 from colonnade.pager.journal import JOURNALED, JournaledFile
+from colonnade.pager.sources import JournaledBytes, LocalBytes
 
 Image = np.ndarray[Any, np.dtype[Any]]
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -82,7 +83,7 @@ class ChunkSource:
     def __init__(
         self,
         dataset: Any,
-        file: int | JournaledFile,
+        file: LocalBytes | JournaledBytes,
         dtype: np.dtype[Any],
         chunk_rows: int,
         pipeline: Pipeline,
@@ -91,7 +92,7 @@ class ChunkSource:
     ) -> None:
         self._dataset = dataset
         self._file = file
-        self._descriptor = -1 if isinstance(file, JournaledFile) else file
+        self._descriptor = file.descriptor if isinstance(file, LocalBytes) else -1
         self._dtype = dtype
         self.chunk_rows = chunk_rows
         self._chunk_bytes = chunk_rows * dtype.itemsize
@@ -484,16 +485,7 @@ class ChunkSource:
         """Bytes of the file."""
         if address > FARTHEST:
             raise ValueError("an address lies far after the end of the file")
-        if isinstance(self._file, JournaledFile):
-            done = self._file.read_into(address, target.data)
-        else:
-            done, view = 0, target.data
-            while done < len(target):
-                n_bytes = os.preadv(self._file, [view[done:]], address + done)
-                if not n_bytes:
-                    break
-                done += n_bytes
-        if done < len(target):
+        if self._file.read_into(address, target.data) < len(target):
             raise ValueError("the file ends inside a chunk")
 
 
@@ -551,10 +543,6 @@ def know_journaled(file_id: Any, journaled: JournaledFile) -> None:
     JOURNALED[h5g.get_objinfo(file_id).fileno] = journaled
 
 
-def _file_of(file_id: Any) -> int | JournaledFile | None:
+def _file_of(file_id: Any) -> LocalBytes | JournaledBytes | None:
     """What the bytes of a file can be read from."""
-    if file_id.get_create_plist().get_userblock():
-        return None
-    if file_id.get_access_plist().get_driver() == h5fd.fileobj_driver:
-        return JOURNALED.get(h5g.get_objinfo(file_id).fileno)
-    return capi.descriptor_of(file_id)
+    return None if file_id.get_create_plist().get_userblock() else source_of(file_id)

@@ -31,12 +31,22 @@ from colonnade.h5.outside import LINKS, Links, remember_link_policy
 from colonnade.h5.vetting import vet_root
 from colonnade.h5.watched import Watch, watched
 from colonnade.pager.disk import Disk
-from colonnade.pager.interrupts import hold_signals, pause, release_signals, shielded
+from colonnade.pager.interrupts import hold_signals, release_signals, shielded
 from colonnade.pager.journal import Durability, JournaledFile, journal_path
-from colonnade.pager.locks import HDF5Lock, Locking, Wish, WriterLock, has_writer, lock_path, read_stamp, try_hdf5_lock
-from colonnade.pager.marks import find_mark
-from colonnade.pager.recovery import check_whole, clear_place, half_commit, roll_back
+from colonnade.pager.locks import (
+    HDF5Lock,
+    Locking,
+    WaitRequest,
+    WriterLock,
+    has_writer,
+    lock_path,
+    read_stamp,
+    try_hdf5_lock,
+)
+from colonnade.pager.readers import wait_for_commit
+from colonnade.pager.recovery import check_whole, clear_place, find_mark, roll_back
 from colonnade.pager.safe_files import part_path
+from colonnade.pager.sources import ByteSource, JournaledBytes, StreamBytes
 
 Mode = Literal["r", "r+", "w", "a"]
 HardLinks = Literal["refuse", "allow"]
@@ -191,7 +201,7 @@ class FileHandle:
 
         Not while it is `held`: what is read together must be of one state.
         """
-        if self._watched is None or self.held or (self.h5 and self.is_current()):
+        if self._watched is None or self.held or self.is_current():
             return
         if self.h5:
             self.h5.close()
@@ -212,14 +222,14 @@ class FileHandle:
             self._shown = generation, watched(h5py.File(self.h5.id), Watch(self.name, is_stale))
         return self._shown[1]
 
-    def wish(self) -> Wish:
-        """To be used by a reader that others may disturb."""
-        return Wish(self._watched if self._care.locking != "none" else None)
+    def wait_request(self) -> WaitRequest:
+        """The request to writers to wait, for a reader that they disturb."""
+        return WaitRequest(self._watched if self._care.locking != "none" else None)
 
     def is_current(self) -> bool:
-        """Whether nothing was committed since the last `refresh`."""
-        if self._watched is None:
-            return True
+        """Whether it is open, and nothing was committed since the last `refresh`."""
+        if self._watched is None or not self.h5:
+            return bool(self.h5)
         journal, file, lock = self._names
         return not os.path.exists(journal) and read_stamp(self._watched, (file, lock)) == self._stamp  # noqa: PTH110
 
@@ -300,12 +310,12 @@ class FileHandle:
         self.generation += 1
         self._is_torn = False
 
-    def bytes_now(self) -> tuple[int, Callable[[int, int], bytes]]:
-        """The length of a file open for changes, and what reads its bytes by place and number, committed or not."""
+    def bytes_now(self) -> ByteSource:
+        """The bytes of a file open for changes, committed or not."""
         if self._journaled is None:
             raise UsageError(f"{self.name} was not opened from a path for changes, so its bytes cannot be read")
         h5f.flush(self.h5.id)
-        return self._journaled.length, self._journaled.read_at
+        return JournaledBytes(self._journaled, self.name)
 
     def change_bytes(self, work: Callable[[JournaledFile], None]) -> None:
         """Let `work` change bytes of the file past HDF5, which looks at it anew afterwards; no commit yet.
@@ -553,12 +563,7 @@ def _open_stream(stream: Any, mode: Mode, care: Care, name: str | None = None) -
 
 def _check_stream(stream: Any, name: str) -> None:
     position = stream.tell()
-
-    def read_at(at: int, n_bytes: int) -> bytes:
-        stream.seek(at)
-        return bytes(stream.read(n_bytes))
-
-    check_whole(read_at, stream_size(stream), name)
+    check_whole(StreamBytes(stream, name))
     stream.seek(position)
 
 
@@ -592,9 +597,9 @@ def _open_to_read(path: Path, care: Care) -> FileHandle:
 def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
     """The file opened between two commits, and its stamp: a file that is being committed may look broken."""
     deadline = time.monotonic() + care.timeout
-    with Wish(path if care.locking != "none" else None) as wish:
+    with WaitRequest(path if care.locking != "none" else None) as request:
         while True:
-            _wait_for_commit(path, care)
+            wait_for_commit(path, care.timeout, DISK)
             stamp = read_stamp(path)
             _close_stale_handles(path, stamp)
             try:
@@ -611,7 +616,7 @@ def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
                 h5.close()  # also that of other readers: they open it again when they need it
                 if time.monotonic() >= deadline:
                     raise ConflictError(f"{path} is committed to again and again", path=str(path))
-            wish.disturbed()
+            request.disturbed()
 
 
 def _close_stale_handles(path: Path, stamp: list[int]) -> None:
@@ -655,64 +660,6 @@ def _check_no_other_writes(path: Path) -> None:
             raise ConflictError(f"{path} is in use by another process, which is writing it", path=str(path))
     finally:
         DISK.close(descriptor)
-
-
-def finish_commit(path: Path, care: Care | None = None) -> None:
-    """To be called before a file is read without HDF5: afterwards it stands between two commits."""
-    _wait_for_commit(path, care or Care())
-
-
-def _wait_for_commit(path: Path, care: Care) -> None:
-    """A file in the middle of a commit: wait while its writer lives; undo the commit of one that died."""
-    deadline = time.monotonic() + care.timeout
-    while True:
-        if journal_path(path).exists():
-            _pass_journal(path, deadline)
-            continue
-        mark = find_mark(path, DISK)
-        if mark is None:
-            return
-        if not has_writer(path) and not journal_path(path).exists() and find_mark(path, DISK) is not None:
-            raise half_commit(path, mark)
-        _pause(path, deadline)
-
-
-def _pause(path: Path, deadline: float) -> None:
-    if time.monotonic() >= deadline:
-        raise ConflictError(f"{path} has been in the middle of a commit for too long", path=str(path))
-    pause(0.005)
-
-
-def _pass_journal(path: Path, deadline: float) -> None:
-    """A journal is next to the file: wait a moment for its writer, or recover if that died."""
-    if has_writer(path):
-        _pause(path, deadline)
-        return
-    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-        raise ConflictError(
-            f"{path} was left in the middle of a change by a writer that died, and must be put right first: open "
-            "it once where it and its folder may be written",
-            path=str(path),
-        )
-    if not _recover(path, deadline):
-        _pause(path, deadline)
-
-
-@shielded
-def _recover(path: Path, deadline: float) -> bool:
-    """Undo the commit of a writer that died; False where another is faster, which may then keep its lock."""
-    hold_signals()
-    lock = None
-    try:
-        with suppress(ConflictError):
-            lock = WriterLock(path, 0)
-        if lock is not None:
-            roll_back(path, DISK, max(0.0, deadline - time.monotonic()))
-        return lock is not None
-    finally:
-        if lock is not None:
-            lock.release()
-        release_signals()
 
 
 @shielded

@@ -29,9 +29,10 @@ from colonnade.h5.filters import describe_filters, load_filters, require_filters
 from colonnade.h5.heap import has_references_to_heap, vet_chunk_sizes, vet_run, vet_stored_rows
 from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
-from colonnade.h5.raw_bytes import RawBytes, raw_bytes
+from colonnade.h5.raw_bytes import raw_bytes
 from colonnade.h5.vetting import FARTHEST, creation_of, guarded, vet_fill, vet_object
 from colonnade.model import FilterInfo
+from colonnade.pager.sources import ByteSource
 from colonnade.stored_dtypes import raw_dtype
 
 TEXT_BYTES = 64  # that a string takes in memory, at least
@@ -534,7 +535,7 @@ class _ChunkBytes(NamedTuple):
     """A chunk as it is stored. Of a damaged map of chunks the library may find one, and read another that is longer."""
 
     dataset: Any
-    file: RawBytes | None
+    file: ByteSource | None
     offset: tuple[int, ...]
     info: Any
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +24,7 @@ from colonnade.h5.damage import BROKEN, raise_lack
 from colonnade.h5.outside import check_rows
 from colonnade.h5.vetting import vet_collections
 from colonnade.model import StoredType
+from colonnade.pager.sources import LocalBytes
 from colonnade.stored_dtypes import memory_dtype
 
 Image = np.ndarray[Any, np.dtype[Any]]
@@ -211,8 +211,9 @@ def _read_contiguous(dataset: Any, size: int, rows: range, image: np.ndarray[Any
             feature="HDF5 1.12 references",
             path=path,
         )
+    source = LocalBytes(descriptor, path)
     for place, row in enumerate(rows):
-        data = os.pread(descriptor, size, offset + row * size)
+        data = source.read_at(offset + row * size, size)
         if len(data) != size:
             raise CorruptError(f"{path}: row {row} lies beyond the end of the file", path=path, row=row)
         image[place] = np.frombuffer(data, dtype="u1")

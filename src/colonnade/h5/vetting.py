@@ -25,9 +25,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,15 +61,15 @@ from colonnade.format.headers import (
 from colonnade.format.layout import decode_storage, is_virtual
 from colonnade.format.links import read_local_heap, read_symbol_table
 from colonnade.format.pipelines import decode_pipeline
-from colonnade.format.source import Fields, Source
+from colonnade.format.source import Fields, HDF5Source
 from colonnade.format.superblock import read_superblock
 from colonnade.h5 import capi
 from colonnade.h5.damage import BROKEN
 from colonnade.h5.datatypes import describe_type
 from colonnade.model import StoredType
 from colonnade.pager.journal import JOURNALED, JournaledFile
+from colonnade.pager.sources import BufferBytes, ByteSource, JournaledBytes, LocalBytes
 
-ReadAt = Callable[[int, int], bytes]
 FARTHEST = 1 << 62  # an address after the end of any file; sums with it still fit into 64 bits
 SMALL_CLAIM = 1 << 26  # bytes that an element may claim in any file: too few to do harm
 _MOST_HEADER = 1 << 19  # bytes of a header's continuation blocks that are read
@@ -94,28 +93,32 @@ class VettedFile:
         self._journaled = JOURNALED.get(h5g.get_objinfo(node).fileno)
         self._is_read_only = bool(file_id.get_intent() == h5f.ACC_RDONLY)
         self._base = int(creation.get_userblock())
-        self._size = int(file_id.get_filesize())
+        self._name = os.fsdecode(h5f.get_name(file_id))
         self._walked = 0  # bytes of collections
         self._ends: dict[int, int] = {}  # of collections, by their addresses
         self._groups: set[int] = set()
         self._objects: set[int] = set()
-        self._read = self._reader(file_id) if creation.get_sizes() == _EIGHT_BYTES else None
+        self._is_known = creation.get_sizes() == _EIGHT_BYTES
+        self._stored = self._stored_bytes(file_id) if self._is_known and self._is_read_only else None
 
-    def _reader(self, file_id: Any) -> ReadAt | None:
-        if self._journaled is not None:
-            return self._journaled.read_at
-        if not self._is_read_only:
-            return None
+    def _stored_bytes(self, file_id: Any) -> ByteSource | None:
+        """The bytes of a file that is not changed while it is open."""
         descriptor = capi.descriptor_of(file_id)
         if descriptor is not None:
-            return lambda at, n_bytes: os.pread(descriptor, n_bytes, at)
-        path = Path(os.fsdecode(h5f.get_name(file_id)))
-        return partial(_read_by_path, path) if path.is_file() else None
+            return LocalBytes(descriptor, self._name)
+        path = Path(self._name)
+        return _BytesByPath(path, int(file_id.get_filesize())) if path.is_file() else None
+
+    def _bytes(self) -> ByteSource | None:
+        """The bytes as they are now; None if only libhdf5 can read them."""
+        if self._journaled is None or not self._is_known:
+            return self._stored
+        return JournaledBytes(self._journaled, self._name)
 
     @property
     def is_readable(self) -> bool:
         """Whether the bytes can be read without libhdf5, and have the form that is known here."""
-        return self._read is not None
+        return self._bytes() is not None
 
     @property
     def is_frozen(self) -> bool:
@@ -124,15 +127,16 @@ class VettedFile:
 
     @property
     def size(self) -> int:
-        return self._size if self._journaled is None else self._journaled.length
+        return self.source().file.size
 
     def read_at(self, address: int, n_bytes: int) -> bytes:
         """Bytes from an address on; fewer at the end of the file."""
-        return b"" if self._read is None else self._read(self._base + address, n_bytes)
+        file = self._bytes()
+        return b"" if file is None else file.read_at(self._base + address, n_bytes)
 
-    def source(self) -> Source:
+    def source(self) -> HDF5Source:
         """The bytes as the parsers take them."""
-        return Source("", self.size, self._read or (lambda _at, _n_bytes: b""), self._base)
+        return HDF5Source(self._bytes() or BufferBytes(b"", self._name), self._base)
 
     def messages(self, address: int) -> Iterator[Message]:
         """The messages of an object header, up to the first that makes no sense."""
@@ -209,12 +213,19 @@ class VettedFile:
                     self.vet_stored(kind.item, np.frombuffer(inner, "u1"))
 
 
-def _read_by_path(path: Path, at: int, n_bytes: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return os.pread(file.fileno(), n_bytes, at)
-    except OSError:
-        return b""
+class _BytesByPath(ByteSource):
+    """The bytes of a file that libhdf5 has open without a descriptor of its own."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        super().__init__(str(path), size)
+        self._path = path
+
+    def read_at(self, offset: int, n_bytes: int) -> bytes:
+        try:
+            with self._path.open("rb") as file:
+                return LocalBytes(file.fileno(), self.name).read_at(offset, n_bytes)
+        except OSError:
+            return b""
 
 
 def vetted_file(node: Any) -> VettedFile | None:
@@ -253,7 +264,7 @@ def _fields(message: Message) -> Fields:
 def vet_root(file: JournaledFile) -> None:
     """Refuse a file whose root group libhdf5 would never finish reading when it opens the file for changes."""
     try:
-        block, source = read_superblock(Source("", file.length, file.read_at))
+        block, source = read_superblock(JournaledBytes(file, ""))
     except FormatError:
         return
     messages = iter_messages(source, block.root, _MOST_HEADER)
@@ -261,7 +272,7 @@ def vet_root(file: JournaledFile) -> None:
         capi.refuse("open the file", _CIRCLE)
 
 
-def has_endless_names(source: Source, messages: Iterable[Message]) -> bool:
+def has_endless_names(source: HDF5Source, messages: Iterable[Message]) -> bool:
     """Whether the list of free places in a local heap of this group has no end."""
     with suppress(CorruptError):
         for message in messages:
@@ -270,7 +281,7 @@ def has_endless_names(source: Source, messages: Iterable[Message]) -> bool:
     return False
 
 
-def _is_endless(source: Source, heap_address: int | None) -> bool:
+def _is_endless(source: HDF5Source, heap_address: int | None) -> bool:
     try:
         return heap_address is not None and read_local_heap(source, heap_address, _LONGEST_HEAP).is_endless
     except CorruptError:

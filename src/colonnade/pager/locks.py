@@ -49,7 +49,7 @@ def lock_path(path: Path) -> Path:
     return path.with_name(path.name + "-lock")
 
 
-def wish_path(path: Path) -> Path:
+def request_path(path: Path) -> Path:
     """The path of the file on which readers ask writers to wait."""
     return path.with_name(path.name + "-readers")
 
@@ -60,7 +60,7 @@ class WriterLock:
     def __init__(self, path: Path, timeout: float) -> None:
         self._path = path
         self._lock_path = lock_path(path)
-        self._wish_path = wish_path(path)
+        self._request_path = request_path(path)
         self._process = os.getpid()
         self._holder: dict[str, Any] = {}
         self._descriptor = self._acquire(time.monotonic() + timeout)
@@ -138,12 +138,12 @@ class WriterLock:
         if fcntl is None:  # pragma: no cover
             return
         try:
-            descriptor = open_existing(self._wish_path, write=True)
+            descriptor = open_existing(self._request_path, write=True)
         except OSError:
             return  # without flock, readers cannot ask
         try:
             deadline = time.monotonic() + _PATIENCE
-            while not _take(descriptor, self._wish_path) and time.monotonic() < deadline:
+            while not _take(descriptor, self._request_path) and time.monotonic() < deadline:
                 time.sleep(_PAUSE / 4)
         finally:
             os.close(descriptor)
@@ -164,7 +164,7 @@ class WriterLock:
             os.close(descriptor)
 
 
-class Wish:
+class WaitRequest:
     """A reader's request that writers wait, made after several disturbed reads. A commit waits a limited time for it.
 
     It is a shared lock on `<file>-readers`. It only helps slow readers to finish; the stamp is what guarantees that a
@@ -176,7 +176,7 @@ class Wish:
         self._n_disturbed = 0
         self._file: io.FileIO | None = None  # closes itself, once, even if an interrupt skips `__exit__`
 
-    def __enter__(self) -> Wish:
+    def __enter__(self) -> WaitRequest:
         return self
 
     def disturbed(self) -> None:
@@ -185,21 +185,21 @@ class Wish:
         if self._path is None or fcntl is None or self._file is not None or self._n_disturbed < _BEAR:
             return
         try:
-            file = io.FileIO(open_or_create(wish_path(self._path)), "r+")
+            file = io.FileIO(open_or_create(request_path(self._path)), "r+")
         except OSError:
             return
         is_ours = os.fstat(file.fileno()).st_size == 0  # nothing is ever written to it
-        if is_ours and _take(file.fileno(), wish_path(self._path), shared=True):
+        if is_ours and _take(file.fileno(), request_path(self._path), shared=True):
             self._file = file
         else:
             file.close()
 
     def __exit__(self, *_error: object) -> None:
         if self._file is not None and self._path is not None:
-            place = wish_path(self._path)
+            path = request_path(self._path)
             with self._file as file:
-                if _take(file.fileno(), place) and _is_still(file.fileno(), place):  # no other reader is left
-                    place.unlink(missing_ok=True)
+                if _take(file.fileno(), path) and _is_still(file.fileno(), path):  # no other reader is left
+                    path.unlink(missing_ok=True)
             self._file = None
 
 

@@ -22,14 +22,14 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from colonnade.dataclass import dataclass
 from colonnade.pager.checksum import crc32
-from colonnade.pager.disk import Disk
 
-ReadAt = Callable[[int, int], bytes]
+if TYPE_CHECKING:
+    from colonnade.pager.sources import ByteSource
+
 _MAGIC = b"\x89COLHALF\r\n\x1a\n\x00\x00\x00\x01"
 _MARK = struct.Struct("<16sQ16sQ256p")
 _CHECK = struct.Struct("<I")
@@ -60,27 +60,18 @@ def place_with_room(stop: int) -> int:
     return -(-(stop + MARK_BYTES) // STRIDE) * STRIDE - MARK_BYTES
 
 
-def find_mark(path: Path, disk: Disk) -> Mark | None:
-    """The mark of a file; None if no commit is incomplete."""
-    descriptor = disk.open(path, write=False)
-    try:
-        return mark_in(lambda at, n_bytes: disk.read(descriptor, n_bytes, at), disk.length(descriptor))
-    finally:
-        disk.close(descriptor)
-
-
-def mark_in(read_at: ReadAt, size: int) -> Mark | None:
-    """The mark in a file of this size, read with `read_at`; None if there is none."""
-    mark = _mark_before(read_at, size)
-    is_moved = mark is None and size % STRIDE == 0
-    if (mark is None and not is_moved) or _is_data(read_at, size):
+def mark_in(file: ByteSource) -> Mark | None:
+    """The mark in a file; None if there is none."""
+    mark = _mark_before(file, file.size)
+    is_moved = mark is None and file.size % STRIDE == 0
+    if (mark is None and not is_moved) or _is_data(file):
         return None
-    earlier = range(size - STRIDE, 0, -STRIDE) if is_moved else ()
-    return next((found for end in earlier if (found := _mark_before(read_at, end)) is not None), mark)
+    earlier = range(file.size - STRIDE, 0, -STRIDE) if is_moved else ()
+    return next((moved for end in earlier if (moved := _mark_before(file, end)) is not None), mark)
 
 
-def _mark_before(read_at: ReadAt, end: int) -> Mark | None:
-    return _parse_mark(read_at(end - MARK_BYTES, MARK_BYTES), end) if end > MARK_BYTES else None
+def _mark_before(file: ByteSource, end: int) -> Mark | None:
+    return _parse_mark(file.read_at(end - MARK_BYTES, MARK_BYTES), end) if end > MARK_BYTES else None
 
 
 def _parse_mark(content: bytes, end: int) -> Mark | None:
@@ -91,15 +82,15 @@ def _parse_mark(content: bytes, end: int) -> Mark | None:
     return Mark(journal_id, length, os.fsdecode(name)) if offset == end - MARK_BYTES else None
 
 
-def _is_data(read_at: ReadAt, size: int) -> bool:
+def _is_data(file: ByteSource) -> bool:
     """Whether, by the superblock, HDF5's data ends with the file: then bytes that look like a mark are data."""
     at = 0
-    while at < min(size, _LARGEST_USER_BLOCK):
-        head = read_at(at, 96)
+    while at < min(file.size, _LARGEST_USER_BLOCK):
+        head = file.read_at(at, 96)
         if head.startswith(_SIGNATURE):
             version = head[8]
             width = head[13] if version < 2 else head[9]
             first = {0: 24, 1: 28}.get(version, 12)  # offset of: base address, another address, end of file
-            return int.from_bytes(head[first + 2 * width : first + 3 * width], "little") == size
+            return int.from_bytes(head[first + 2 * width : first + 3 * width], "little") == file.size
         at = at * 2 or 512
     return False

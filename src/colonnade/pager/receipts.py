@@ -20,9 +20,9 @@ from typing import Any, Literal
 from colonnade.pager.safe_files import written_whole
 
 Trust = Literal["verified", "always", "never"]
-Place = tuple[str, str, str]
+IndexKey = tuple[str, str, str]
 """Path of the table, name of the column, name of the index."""
-Receipts = dict[Place, dict[str, list[str]]]
+Receipts = dict[IndexKey, dict[str, list[str]]]
 
 _VERSION = 3
 

@@ -26,7 +26,8 @@ from colonnade.pager.checksum import crc32
 from colonnade.pager.disk import Disk
 from colonnade.pager.journal import CHECK, DIGEST, DIGESTS, HEADER, MAGIC, PAGE, journal_path, records, restore
 from colonnade.pager.locks import HDF5Lock
-from colonnade.pager.marks import Mark, ReadAt, find_mark, mark_in
+from colonnade.pager.marks import Mark, mark_in
+from colonnade.pager.sources import ByteSource, LocalBytes
 
 State = Literal["whole", "half", "other"]
 _BEGIN = MAGIC[:-1]  # journals of every version begin with this
@@ -86,11 +87,20 @@ def clear_place(path: Path, disk: Disk, timeout: float = 0.0) -> None:
         _keep_aside(path, disk, journal)
 
 
-def check_whole(read_at: ReadAt, size: int, name: str) -> None:
+def find_mark(path: Path, disk: Disk) -> Mark | None:
+    """The mark of a file; None if no commit is incomplete."""
+    descriptor = disk.open(path, write=False)
+    try:
+        return mark_in(LocalBytes(descriptor, str(path), disk))
+    finally:
+        disk.close(descriptor)
+
+
+def check_whole(file: ByteSource) -> None:
     """Raise if bytes without a folder that could hold a journal (a stream, a buffer) have an incomplete commit."""
-    mark = mark_in(read_at, size)
+    mark = mark_in(file)
     if mark is not None:
-        raise half_commit(Path(name), mark)
+        raise half_commit(Path(file.name), mark)
 
 
 def half_commit(path: Path, mark: Mark) -> ConflictError:

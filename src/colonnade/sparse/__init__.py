@@ -1,13 +1,12 @@
 """Sparse arrays in sectioned chunks, which no released HDF5 library reads. Built on `format`, without libhdf5.
 
-    opened, locate, attributes      an open file; a path to a described dataset; its attributes
-    chunk, selections, values       decode a chunk: sections to cells
-    pack, choose, objects           encode a chunk: cells to sections
+    opened                          a file that is read past libhdf5, or that a caller has open for changes
+    info, attributes, measure       the description of a dataset, its attributes, its size
+    chunk, selections, values       decode and encode a chunk: sections and cells
     array, boxes, row_cells         the public class, and reading boxes of it
     create, change, edit, spare     create an array, change its elements, change the bytes of the file
-    streams, bulk, row_bands        write a whole matrix
     rows, draft                     sparse columns of tables
-    measure, verify, moving, fit    sizes, checks, copies for `repack`, conversion of given values
+    verify                          check every length, offset and checksum
 
 For each `decode_x` there is an `encode_x` that writes what it reads. Reading never goes through h5py, so it works where
 libhdf5 fails.
@@ -20,11 +19,9 @@ from colonnade.sparse.array import (
     find_sparse,
     open_sparse,
     verify_sparse,
-    write_sparse,
 )
 from colonnade.sparse.opened import OpenFile, OpenHandle
 
 __all__ = [
     "Coo", "OpenFile", "OpenHandle", "SparseArray", "create_sparse", "find_sparse", "open_sparse", "verify_sparse",
-    "write_sparse",
 ]  # fmt: skip

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from math import prod
-from pathlib import Path
 from types import EllipsisType
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -22,36 +20,30 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
 from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import Message
+from colonnade.format.links import find_object
 from colonnade.format.records import ChunkRecord
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
+from colonnade.format.superblock import open_root
+from colonnade.format.values import Values, decode_fill_value, value_dtype
 from colonnade.h5.attributes import Attributes
 from colonnade.model import FilterInfo, Finding, StoredType
+from colonnade.pager.sources import ByteSource
 from colonnade.sealed import Sealed
 from colonnade.sparse.attributes import read_attributes
-from colonnade.sparse.boxes import Box, Coordinates, Key, parse_box
-from colonnade.sparse.bulk import ordered, put_stream
+from colonnade.sparse.boxes import ArrayBox, BoxKey, parse_box
 from colonnade.sparse.change import change_attributes, erase_cells, resize_array, write_cells
-from colonnade.sparse.chunk import (
-    SparseInfo,
-    check_record,
-    coordinates,
-    count_values,
-    is_edge,
-    origin,
-    read_cells,
-)
-from colonnade.sparse.create import Change, Filters, WriteDialect, plan, put_new
-from colonnade.sparse.locate import describe, find_object, open_root, walk_datasets
+from colonnade.sparse.chunk import read_cells
+from colonnade.sparse.create import Filters, WriteDialect, put_new
+from colonnade.sparse.info import SparseInfo, check_record, count_values, describe, is_edge, origin, walk_datasets
 from colonnade.sparse.measure import StoredSize, measure
-from colonnade.sparse.opened import Opened, OpenHandle, Target, change_path, opened
+from colonnade.sparse.opened import AnyOpenFile, OpenHandle, SparseTarget, change_of, opened
 from colonnade.sparse.row_cells import Ends, Minor, RowCells, join_rows, read_rows, suits_rows
-from colonnade.sparse.streams import CellStream, stream_of, usual_chunk
-from colonnade.sparse.values import Values, decode_fill_value, value_dtype
+from colonnade.sparse.selections import Coordinates, coordinates, ordered
 from colonnade.sparse.verify import Advance, verify
 from colonnade.threads import default_threads, in_order
 
 Result = TypeVar("Result")
-Format = Literal["csr", "csc", "coo"]
+ScipyFormat = Literal["csr", "csc", "coo"]
 _MOST_PLACES = 1 << 62
 _SUMMABLE = ("integer", "float", "boolean", "complex")  # types that SciPy's matrices can hold
 
@@ -69,17 +61,17 @@ class Coo(NamedTuple):
 class _State:
     """The description of a dataset, valid for one state of its file."""
 
-    source: Source
+    source: HDF5Source
     info: SparseInfo
     messages: list[Message]
     generation: int
 
     @property
     def chunk_map(self) -> ChunkMap:
-        return ChunkMap(self.source, self.info.layout, self.info.space, self.info.filtered)
+        return self.info.chunk_map(self.source)
 
 
-def open_sparse(target: Target, name: str, *, n_threads: int | None = None) -> SparseArray:
+def open_sparse(target: SparseTarget, name: str, *, n_threads: int | None = None) -> SparseArray:
     """Open the sparse array at path `name` of an HDF5 file: a file's path, its bytes, or a binary file object.
 
     n_threads: the number of threads that decode chunks; the number of cores by default.
@@ -106,45 +98,15 @@ def create_sparse(
     attrs: attributes, each a number, a string, or an array of these.
     dense: for variable-length data, whether chunks store all their elements.
     """
-    put_new(_change_of(target), name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs, dense)
+    put_new(change_of(target), name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs, dense)
     return open_sparse(target, name, n_threads=n_threads)
 
 
-def _change_of(target: str | os.PathLike[str] | OpenHandle) -> Change:
-    """The function that changes a file, new or existing."""
-    return target.change if isinstance(target, OpenHandle) else partial(change_path, Path(target), "a")
-
-
-def write_sparse(
-    target: str | os.PathLike[str] | OpenHandle, name: str, matrix: Any, *, dtype: Any = None,
-    chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
-    max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned",
-    attrs: Mapping[str, Any] | None = None, n_threads: int | None = None,
-) -> SparseArray:  # fmt: skip
-    """Create a sparse array with all cells of a matrix, in one commit and bounded memory.
-
-    matrix: a SciPy sparse array (explicit zeros are defined), a pydata one, (coordinates (n, rank), values, shape),
-    another sparse array, or a stream of cells. The other parameters are those of `create_sparse`.
-    chunks: by default as in `create_sparse`, except for CSR and CSC matrices: their chunks are whole rows or columns,
-    with about 50,000 cells per chunk.
-    """
-    stream = matrix if isinstance(matrix, CellStream) else stream_of(matrix)
-    kind = stream.dtype if dtype is None else dtype
-    rest = stream.fill if fill is None else fill
-    chunk = usual_chunk(stream) if chunks is None else chunks
-    info = plan(name, stream.shape, kind, chunk, rest, filters, max_shape, dialect, attrs)
-    if info.type.has_pointers:
-        raise UsageError("cannot write variable-length elements with write_sparse. Use create_sparse and write")
-    threads = default_threads() if n_threads is None else n_threads
-    put_stream(_change_of(target), info, stream, threads)
-    return open_sparse(target, name, n_threads=n_threads)
-
-
-def find_sparse(target: Target) -> list[str]:
+def find_sparse(target: SparseTarget) -> list[str]:
     """The paths of all sparse arrays of a file."""
     file = opened(target)
 
-    def walk(source: Source) -> list[str]:
+    def walk(source: ByteSource) -> list[str]:
         return [path for path, _ in walk_datasets(*open_root(source))]
 
     try:
@@ -155,7 +117,7 @@ def find_sparse(target: Target) -> list[str]:
 
 
 def verify_sparse(
-    target: Target, name: str | None = None, progress: Advance | None = None, *, deep: bool = True
+    target: SparseTarget, name: str | None = None, progress: Advance | None = None, *, deep: bool = True
 ) -> list[Finding]:
     """Check one sparse array, or all of a file, and return the findings; `progress` is called with the chunks checked.
 
@@ -163,10 +125,10 @@ def verify_sparse(
     """
     file = opened(target)
 
-    def look(source: Source) -> list[Finding]:
+    def look(source: ByteSource) -> list[Finding]:
         based, root = open_root(source)
-        found = walk_datasets(based, root) if name is None else [(name, find_object(based, root, name))]
-        return [finding for path, messages in found for finding in verify(based, messages, path, progress, deep)]
+        datasets = walk_datasets(based, root) if name is None else [(name, find_object(based, root, name))]
+        return [finding for path, messages in datasets for finding in verify(based, messages, path, progress, deep)]
 
     try:
         return file.consistent(look)
@@ -178,7 +140,7 @@ def verify_sparse(
 class SparseArray(Sealed):
     """An array in which only some elements are defined; the others read as the fill."""
 
-    def __init__(self, file: Opened, name: str, n_threads: int) -> None:
+    def __init__(self, file: AnyOpenFile, name: str, n_threads: int) -> None:
         self._file = file
         self._n_threads = n_threads
         self._state: _State | None = None
@@ -274,41 +236,41 @@ class SparseArray(Sealed):
 
     # -- elements --
 
-    def __getitem__(self, key: Key) -> Any:
+    def __getitem__(self, key: BoxKey) -> Any:
         """A dense box; undefined elements are the fill. An integer drops its dimension, slices may have steps."""
         if key is None:
             raise UsageError("cannot add a dimension with None: a box has at most as many dimensions as the array")
         return self._consistent(lambda state: self._dense(state, parse_box(key, state.info.space.shape)))
 
-    def cells(self, box: Key = None) -> tuple[Coordinates, Values]:
+    def cells(self, box: BoxKey = None) -> tuple[Coordinates, Values]:
         """The defined elements of a box in row-major order: coordinates in the array (n, rank), values (n, ...)."""
         return self._consistent(lambda state: self._cells(state, parse_box(box, state.info.space.shape)))
 
-    def defined(self, box: Key = None) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def defined(self, box: BoxKey = None) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """A mask of the defined elements of a box, in the box's shape; values are not read."""
         return self._consistent(lambda state: self._defined(state, parse_box(box, state.info.space.shape)))
 
-    def iter_cells(self, box: Key = None) -> Iterator[tuple[Coordinates, Values]]:
+    def iter_cells(self, box: BoxKey = None) -> Iterator[tuple[Coordinates, Values]]:
         """Coordinates and values of the defined elements of a box, one chunk at a time, in the memory of a few chunks.
 
         Raises a ConflictError if another writer commits to the file during the iteration.
         """
         state = self._consistent(lambda state: state)
         chunks = self._chunks(state, parse_box(box, state.info.space.shape), with_values=True)
-        while (found := self._next(chunks)) is not None:
-            coords, values = found
+        while (cells := self._next(chunks)) is not None:
+            coords, values = cells
             if values is not None and len(coords):
                 yield coords, values
 
-    def iter_defined(self, box: Key = None) -> Iterator[Coordinates]:
+    def iter_defined(self, box: BoxKey = None) -> Iterator[Coordinates]:
         """Coordinates of the defined elements of a box, one chunk at a time; values are not read."""
         state = self._consistent(lambda state: state)
         chunks = self._chunks(state, parse_box(box, state.info.space.shape), with_values=False)
-        while (found := self._next(chunks)) is not None:
-            if len(found[0]):
-                yield found[0]
+        while (cells := self._next(chunks)) is not None:
+            if len(cells[0]):
+                yield cells[0]
 
-    def to_coo(self, box: Key = None) -> Coo:
+    def to_coo(self, box: BoxKey = None) -> Coo:
         """Coordinates (rank, n), values, shape and fill of a box; coordinates are relative to the box."""
 
         def read(state: _State) -> Coo:
@@ -320,7 +282,7 @@ class SparseArray(Sealed):
 
         return self._consistent(read)
 
-    def to_scipy(self, format: Format = "csr", box: Key = None) -> Any:  # noqa: A002 - SciPy's own word
+    def to_scipy(self, format: ScipyFormat = "csr", box: BoxKey = None) -> Any:  # noqa: A002 - SciPy's own word
         """A box as a SciPy sparse array. One dimension is always "coo"; more than two are not supported."""
         if format not in ("csr", "csc", "coo"):
             raise UsageError(f"format must be 'csr', 'csc' or 'coo', not {format!r}")
@@ -331,16 +293,16 @@ class SparseArray(Sealed):
         rows = self._consistent(lambda state: self._csr(state, box)) if format == "csr" else None
         if rows is not None:
             return sparse.csr_array(rows[0], shape=rows[1])
-        found = self.to_coo(box)
-        if len(found.shape) > 2 or found.data.ndim > 1:
-            raise UsageError(f"SciPy has no sparse array for {len(found.shape)} dimensions: use to_coo")
-        if found.fill_value is None or found.data.dtype.kind not in "biufc" or found.fill_value != 0:
+        coo = self.to_coo(box)
+        if len(coo.shape) > 2 or coo.data.ndim > 1:
+            raise UsageError(f"SciPy has no sparse array for {len(coo.shape)} dimensions: use to_coo")
+        if coo.fill_value is None or coo.data.dtype.kind not in "biufc" or coo.fill_value != 0:
             raise UsageError(
-                f"SciPy's sparse arrays hold numbers and are 0 elsewhere, not {found.fill_value!r}: use to_coo"
+                f"SciPy's sparse arrays hold numbers and are 0 elsewhere, not {coo.fill_value!r}: use to_coo"
             )
-        native = found.data.astype(found.data.dtype.newbyteorder("="), copy=False)
-        made = sparse.coo_array((native, tuple(found.coords)), shape=found.shape)
-        return made.asformat(format) if len(found.shape) == 2 else made
+        native = coo.data.astype(coo.data.dtype.newbyteorder("="), copy=False)
+        matrix = sparse.coo_array((native, tuple(coo.coords)), shape=coo.shape)
+        return matrix.asformat(format) if len(coo.shape) == 2 else matrix
 
     # -- changes, one commit each --
 
@@ -374,7 +336,7 @@ class SparseArray(Sealed):
     def _consistent(self, read: Callable[[_State], Result]) -> Result:
         return self._file.consistent(lambda source: read(self._look(source)))
 
-    def _look(self, source: Source) -> _State:
+    def _look(self, source: ByteSource) -> _State:
         """The state of the dataset, described again if the file has changed."""
         if self._state is None or self._state.generation != self._file.generation:
             based, root = open_root(source)
@@ -385,18 +347,18 @@ class SparseArray(Sealed):
     def _next(self, chunks: Iterator[Result]) -> Result | None:
         """The next result of an iteration over chunks, None at the end; raises if the file has changed meanwhile."""
         try:
-            found = next(chunks, None)
+            result = next(chunks, None)
         except ColonnadeError:
             self._require_current()
             raise
         self._require_current()
-        return found
+        return result
 
     def _require_current(self) -> None:
         if not self._file.is_current():
             raise ConflictError(f"{self._file.name} was changed while it was read", path=self._file.name)
 
-    def _chunks(self, state: _State, box: Box, with_values: bool) -> Iterator[tuple[Coordinates, Values | None]]:
+    def _chunks(self, state: _State, box: ArrayBox, with_values: bool) -> Iterator[tuple[Coordinates, Values | None]]:
         """Coordinates and values of the defined elements of a box, chunk by chunk."""
 
         def work(record: ChunkRecord) -> tuple[Coordinates, Values | None]:
@@ -404,7 +366,7 @@ class SparseArray(Sealed):
 
         return in_order(work, _records(state, box), self._n_threads)
 
-    def _cells(self, state: _State, box: Box) -> tuple[Coordinates, Values]:
+    def _cells(self, state: _State, box: ArrayBox) -> tuple[Coordinates, Values]:
         if suits_rows(state.info, box):
             ends, minor, values = self._rows(state, box)
             coords = np.empty((len(minor), 2), dtype=np.int64)
@@ -417,7 +379,7 @@ class SparseArray(Sealed):
         order = _row_major(coords, state.info.space.shape)
         return (coords, values) if order is None else (coords[order], values[order])
 
-    def _rows(self, state: _State, box: Box) -> tuple[Ends, Minor, Values]:
+    def _rows(self, state: _State, box: ArrayBox) -> tuple[Ends, Minor, Values]:
         """The defined elements of a box by rows; column numbers are relative to the array."""
 
         def work(record: ChunkRecord) -> RowCells:
@@ -426,7 +388,7 @@ class SparseArray(Sealed):
         parts = list(in_order(work, _records(state, box), self._n_threads))
         return join_rows(parts, box, _no_values(state))
 
-    def _csr(self, state: _State, key: Key) -> tuple[tuple[Values, Minor, Minor], tuple[int, int]] | None:
+    def _csr(self, state: _State, key: BoxKey) -> tuple[tuple[Values, Minor, Minor], tuple[int, int]] | None:
         """Values, indices and indptr of a box for SciPy's CSR; None if the box cannot be read by rows."""
         box, info = parse_box(key, state.info.space.shape), state.info
         if info.type.kind not in _SUMMABLE or any(info.fill or b"") or not suits_rows(info, box):
@@ -437,27 +399,27 @@ class SparseArray(Sealed):
         kind = np.int32 if max(len(minor), *box.shape) < 1 << 31 else np.int64
         return (native, minor.astype(kind, copy=False), ends.astype(kind)), (box.shape[0], box.shape[1])
 
-    def _dense(self, state: _State, box: Box) -> Any:
+    def _dense(self, state: _State, box: ArrayBox) -> Any:
         empty = _no_values(state)
-        made = np.empty((prod(box.shape), *empty.shape[1:]), dtype=empty.dtype)
-        made[...] = _fill_items(state, empty)
+        elements = np.empty((prod(box.shape), *empty.shape[1:]), dtype=empty.dtype)
+        elements[...] = _fill_items(state, empty)
         for coords, values in self._chunks(state, box, True):
-            made[_linear(box.inner(coords), box.shape)] = values
-        dense = made.reshape((*box.kept_shape, *empty.shape[1:]))
+            elements[_linear(box.inner(coords), box.shape)] = values
+        dense = elements.reshape((*box.kept_shape, *empty.shape[1:]))
         return dense if dense.ndim else dense[()]
 
-    def _defined(self, state: _State, box: Box) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        made = np.zeros(prod(box.shape), dtype=bool)
+    def _defined(self, state: _State, box: ArrayBox) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        mask = np.zeros(prod(box.shape), dtype=bool)
         for coords, _ in self._chunks(state, box, False):
-            made[_linear(box.inner(coords), box.shape)] = True
-        return made.reshape(box.kept_shape)
+            mask[_linear(box.inner(coords), box.shape)] = True
+        return mask.reshape(box.kept_shape)
 
 
-def _whole(state: _State) -> Box:
+def _whole(state: _State) -> ArrayBox:
     return parse_box(None, state.info.space.shape)
 
 
-def _records(state: _State, box: Box) -> Iterator[ChunkRecord]:
+def _records(state: _State, box: ArrayBox) -> Iterator[ChunkRecord]:
     """Records of the stored chunks that overlap a box."""
     chunk = state.info.layout.chunk
     low = tuple(at // size for at, size in zip(box.low, chunk, strict=True))
@@ -467,7 +429,9 @@ def _records(state: _State, box: Box) -> Iterator[ChunkRecord]:
     return chain.from_iterable(state.chunk_map.read(low, high))
 
 
-def _chunk_cells(state: _State, record: ChunkRecord, box: Box, with_values: bool) -> tuple[Coordinates, Values | None]:
+def _chunk_cells(
+    state: _State, record: ChunkRecord, box: ArrayBox, with_values: bool
+) -> tuple[Coordinates, Values | None]:
     """The defined elements of one chunk that are in a box."""
     info = state.info
     cells = read_cells(state.source, info, record, with_values)
@@ -503,12 +467,12 @@ def _no_values(state: _State) -> Values:
 
 def _joined(parts: list[Values], like: Values) -> Values:
     """Concatenate arrays into exactly the dtype of `like`: np.concatenate would change byte order and offsets."""
-    made = np.empty((sum(len(part) for part in parts), *like.shape[1:]), dtype=like.dtype)
+    joined = np.empty((sum(len(part) for part in parts), *like.shape[1:]), dtype=like.dtype)
     at = 0
     for part in parts:
-        made[at : at + len(part)] = part
+        joined[at : at + len(part)] = part
         at += len(part)
-    return made
+    return joined
 
 
 def _fill_items(state: _State, empty: Values) -> Any:

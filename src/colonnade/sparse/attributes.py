@@ -1,117 +1,52 @@
-"""Attributes of sectioned datasets, read without libhdf5, which cannot open them. The messages: `format/attributes.py`.
-
-Written: version 3 in the header, fixed-length strings. Read: also variable-length strings, whose bytes are in the
-file's global heap, and attributes in a fractal heap (dense storage, used when there are many).
-"""
+"""Attributes of sectioned datasets, read and encoded without libhdf5, which cannot open such datasets."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from colonnade.dataclass import dataclass
-from colonnade.errors import CorruptError, DataError, UnsupportedError
+from colonnade.errors import CorruptError, UnsupportedError
+from colonnade.format import attributes
 from colonnade.format.attributes import (
-    AttributeMessage,
+    GlobalHeap,
+    StoredAttribute,
     attribute_name,
     decode_attribute,
+    encode_attribute,
     encode_attribute_message,
     iter_attributes,
+    parse_attribute,
 )
-from colonnade.format.dataspace import decode_extent, encode_extent
-from colonnade.format.datatype import decode_datatype, encode_datatype
-from colonnade.format.global_heap import decode_collection
-from colonnade.format.headers import SHARED, Message, follow_shared
-from colonnade.format.source import Fields, Source
+from colonnade.format.headers import Message
+from colonnade.format.source import Fields, HDF5Source
 from colonnade.h5.attributes import check_attribute_name, encode_value, shown_value
 from colonnade.model import StoredType
-from colonnade.sparse.values import decode_values
-
-LARGEST = 65_000  # the largest message, in bytes, that a header holds
 
 
-def read_attributes(source: Source, messages: list[Message]) -> dict[str, Any]:
+def read_attributes(source: HDF5Source, messages: list[Message]) -> dict[str, Any]:
     """Name and value of every attribute, from the messages of an object header."""
-    heap = FileHeap(source)
-    return dict(_decode(source, data, flags, heap) for data, flags in iter_attributes(source, messages))
+    return {name: shown_value(value) for name, value in attributes.read_attributes(source, messages).items()}
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """A parsed attribute. raw: as stored, datatype not shared; shape is None for a null dataspace."""
-
-    name: str
-    type: StoredType
-    shape: tuple[int, ...] | None
-    raw: AttributeMessage
-
-
-def _parts(source: Source, data: bytes, flags: int) -> _Parts:
-    fields = source.as_fields(data, "an attribute")
-    if flags & SHARED:
-        raise UnsupportedError(
-            f"{source.name}: cannot read an attribute in the file's heap of shared messages",
-            feature="shared attribute",
-        )
-    message = decode_attribute(fields)
-    name = attribute_name(message)
-    elements = source.as_fields(message.elements, f"attribute {name!r}")
-    kind = _type_bytes(source, message.datatype, message.is_type_shared)
-    stored = decode_datatype(source.as_fields(kind, elements.what))
-    shape = decode_extent(source.as_fields(message.dataspace, elements.what), source.length_size)
-    count = 0 if shape is None else prod(shape)
-    if count > elements.left:  # checked before the count is multiplied or trusted
-        raise elements.wrong(f"claims {count} elements in {elements.left} bytes")
-    raw = AttributeMessage(message.name, False, kind, message.dataspace, elements.take(count * stored.size))
-    return _Parts(name, stored, shape, raw)
-
-
-def _decode(source: Source, data: bytes, flags: int, heap: FileHeap) -> tuple[str, Any]:
-    parts = _parts(source, data, flags)
-    if parts.shape is None:
-        return parts.name, None
-    return parts.name, _shown(decode_values(parts.raw.elements, parts.type, heap), parts.type, parts.shape)
-
-
-def _type_bytes(source: Source, data: bytes, shared: bool) -> bytes:
-    if not shared:
-        return data
-    return follow_shared(source, source.as_fields(data, "the datatype of an attribute")).data
-
-
-def _shown(values: Any, stored: StoredType, shape: tuple[int, ...]) -> Any:
-    """A scalar as a scalar, string elements as str."""
-    if stored.kind == "string":
-        values = np.array(
-            [value.rstrip(b" " if stored.padding == "space" else b"\0") for value in values], dtype=object
-        )
-        values = np.array([value.decode("utf-8", "surrogateescape") for value in values], dtype=object)
-    if not shape:
-        return shown_value(values[0])
-    return values.reshape(*shape, *values.shape[1:])
-
-
-def portable_attributes(source: Source, messages: list[Message], path: str) -> tuple[bytes, ...]:
+def portable_attributes(source: HDF5Source, messages: list[Message], path: str) -> tuple[bytes, ...]:
     """Messages of all attributes for a copy in another file; variable-length strings become fixed-length."""
-    heap = FileHeap(source)
-    return tuple(_portable(source, data, flags, heap, path) for data, flags in iter_attributes(source, messages))
+    heap = GlobalHeap(source)
+    stored = iter_attributes(source, messages)
+    return tuple(_portable(parse_attribute(source, data, flags), heap, path) for data, flags in stored)
 
 
-def _portable(source: Source, data: bytes, flags: int, heap: FileHeap, path: str) -> bytes:
-    parts = _parts(source, data, flags)
-    if holds_references(parts.type):
+def _portable(attribute: StoredAttribute, heap: GlobalHeap, path: str) -> bytes:
+    if holds_references(attribute.type):
         raise UnsupportedError(
-            f"{path} cannot be copied, so nothing is: its attribute {parts.name!r} holds references",
+            f"{path} cannot be copied, so nothing is: its attribute {attribute.name!r} holds references",
             feature="copying every object of a file", path=path,
         )  # fmt: skip
-    if parts.type.has_pointers:
-        value = _decode(source, data, flags, heap)[1]
-        return encode_attribute(parts.name, np.void(value) if isinstance(value, bytes) else value)
-    return encode_attribute_message(parts.raw)
+    if attribute.type.has_pointers:
+        value = attribute.value(heap)
+        return _encode(attribute.name, np.void(value) if isinstance(value, bytes) else value)
+    return encode_attribute_message(attribute.message)
 
 
 def holds_references(stored: StoredType) -> bool:
@@ -120,57 +55,21 @@ def holds_references(stored: StoredType) -> bool:
     return "reference" in stored.kind or "reference" in stored.tag or any(holds_references(part) for part in parts)
 
 
-class FileHeap:
-    """The global heap of a file, which holds the variable-length values of attributes."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._known: dict[int, dict[int, memoryview]] = {}
-
-    def read(self, reference: bytes, item_size: int) -> tuple[int, memoryview]:
-        """The number of items that a reference points to, and their bytes."""
-        count, address, index = struct.unpack("<IQI", reference)
-        if not count and not address:
-            return 0, memoryview(b"")
-        if address not in self._known:
-            head = self._source.fields(address, 16, "global heap collection")
-            head.take(8)
-            data = self._source.read(address, head.number(8), "global heap collection")
-            what = self._source.as_fields(b"", f"the global heap at byte {address}")
-            self._known[address] = decode_collection(memoryview(data), what)
-        found = self._known[address].get(index)
-        if found is None or len(found) < count * item_size:
-            what = self._source.as_fields(b"", f"global heap collection at byte {address}")
-            raise what.wrong(f"has no object {index} of {count * item_size} bytes")
-        return count, found[: count * item_size]
-
-
-def name_of(data: bytes, source_name: str) -> str:
-    """The name of an attribute, from its message."""
-    return attribute_name(decode_attribute(Fields(data, "an attribute", source_name)))
-
-
 def encode_attributes(values: Mapping[str, Any]) -> dict[str, bytes]:
     """One message per attribute; raises a UsageError or a DataError for a value that cannot be an attribute."""
-    return {name: encode_attribute(name, value) for name, value in values.items()}
+    return {name: _encode(name, value) for name, value in values.items()}
 
 
-def encode_attribute(name: str, value: Any) -> bytes:
-    """A message of version 3 for a number, a string or an array of these."""
-    stored, shape, data = encode_value(check_attribute_name(name), value)
-    text = name.encode("utf-8", "surrogateescape") + b"\0"
-    kind, space = encode_datatype(stored), encode_extent(shape)
-    sizes = [len(text), len(kind), len(space)]
-    if max(sizes) > LARGEST or sum(sizes) + len(data) > LARGEST:
-        raise DataError(f"attribute {name!r} has {len(data):,} bytes; a header holds at most {LARGEST:,}")
-    return encode_attribute_message(AttributeMessage(text, False, kind, space, data))
+def _encode(name: str, value: Any) -> bytes:
+    """A message for a number, a string or an array of these."""
+    return encode_attribute(name, *encode_value(check_attribute_name(name), value))
 
 
 def changed(
     old: tuple[bytes, ...], new: Mapping[str, bytes], without: tuple[str, ...], source_name: str
 ) -> tuple[bytes, ...]:
     """The messages of attributes after setting some and removing others."""
-    named = {name_of(data, source_name): data for data in old}
+    named = {attribute_name(decode_attribute(Fields(data, "an attribute", source_name))): data for data in old}
     if len(named) != len(old):
         raise CorruptError(f"{source_name}: two attributes have one name", path=source_name)
     named.update(new)

@@ -10,14 +10,14 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
+from colonnade.sparse.selections import Coordinates
 
-Part = slice | SupportsIndex | EllipsisType
-Key = Part | tuple[Part, ...] | None
-Coordinates = np.ndarray[Any, np.dtype[np.int64]]
+AxisKey = slice | SupportsIndex | EllipsisType
+BoxKey = AxisKey | tuple[AxisKey, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class ArrayBox:
     """One range per dimension; `dropped` lists the dimensions that were indexed by an integer."""
 
     ranges: tuple[range, ...]
@@ -25,7 +25,7 @@ class Box:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(len(one) for one in self.ranges)
+        return tuple(len(wanted) for wanted in self.ranges)
 
     @property
     def kept_shape(self) -> tuple[int, ...]:
@@ -33,38 +33,38 @@ class Box:
 
     @property
     def low(self) -> tuple[int, ...]:
-        return tuple(one.start for one in self.ranges)
+        return tuple(wanted.start for wanted in self.ranges)
 
     @property
     def high(self) -> tuple[int, ...]:
         """The exclusive upper bound of each dimension."""
-        return tuple(one[-1] + 1 if one else one.start for one in self.ranges)
+        return tuple(wanted[-1] + 1 if wanted else wanted.start for wanted in self.ranges)
 
     @property
     def is_plain(self) -> bool:
         """Whether all steps are 1."""
-        return all(one.step == 1 for one in self.ranges)
+        return all(wanted.step == 1 for wanted in self.ranges)
 
     def holds(self, start: tuple[int, ...], stop: tuple[int, ...]) -> bool:
         """Whether the box contains all elements from `start` up to but not including `stop`."""
         ends = zip(self.ranges, start, stop, strict=True)
-        return self.is_plain and all(one.start <= first and last <= one.stop for one, first, last in ends)
+        return self.is_plain and all(wanted.start <= first and last <= wanted.stop for wanted, first, last in ends)
 
     def mask(self, coords: Coordinates) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """A mask of the coordinates that are in the box."""
         inside: np.ndarray[Any, np.dtype[np.bool_]] = np.all((coords >= self.low) & (coords < self.high), axis=1)
-        for axis, one in enumerate(self.ranges):
-            if one.step != 1:
-                inside &= (coords[:, axis] - one.start) % one.step == 0
+        for axis, wanted in enumerate(self.ranges):
+            if wanted.step != 1:
+                inside &= (coords[:, axis] - wanted.start) % wanted.step == 0
         return inside
 
     def inner(self, coords: Coordinates) -> Coordinates:
         """The coordinates relative to the box, divided by its steps."""
         moved: Coordinates = coords - np.array(self.low, dtype=np.int64)
-        return moved if self.is_plain else moved // np.array([one.step for one in self.ranges], dtype=np.int64)
+        return moved if self.is_plain else moved // np.array([wanted.step for wanted in self.ranges], dtype=np.int64)
 
 
-def parse_box(key: Key, shape: tuple[int, ...]) -> Box:
+def parse_box(key: BoxKey, shape: tuple[int, ...]) -> ArrayBox:
     """Parse a NumPy-like key of integers and slices. None selects everything, and so do omitted dimensions."""
     parts: list[Any] = list(key) if isinstance(key, tuple) else [] if key is None else [key]
     if parts.count(Ellipsis) > 1:
@@ -75,20 +75,20 @@ def parse_box(key: Key, shape: tuple[int, ...]) -> Box:
     if len(parts) > len(shape):
         raise UsageError(f"a box of {len(parts)} dimensions was given for an array of {len(shape)}")
     parts += [slice(None)] * (len(shape) - len(parts))
-    found = [_parse_part(part, size, axis) for axis, (part, size) in enumerate(zip(parts, shape, strict=True))]
+    ranges = [_parse_part(part, size, axis) for axis, (part, size) in enumerate(zip(parts, shape, strict=True))]
     dropped = tuple(axis for axis, part in enumerate(parts) if not isinstance(part, slice))
-    return Box(tuple(found), dropped)
+    return ArrayBox(tuple(ranges), dropped)
 
 
 def _parse_part(part: Any, size: int, axis: int) -> range:
     if isinstance(part, slice):
         try:
-            found = range(*part.indices(size))
+            wanted = range(*part.indices(size))
         except (TypeError, ValueError) as error:
             raise UsageError(f"{part} is not a valid range for dimension {axis}: {error}") from error
-        if found.step < 1:
-            raise UsageError(f"the step of dimension {axis} is {found.step}: a box needs positive steps")
-        return found
+        if wanted.step < 1:
+            raise UsageError(f"the step of dimension {axis} is {wanted.step}: a box needs positive steps")
+        return wanted
     try:
         at = operator.index(part)
     except TypeError:

@@ -16,35 +16,31 @@ from typing import Any
 import numpy as np
 
 from colonnade.errors import DataError, UsageError
-from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
+from colonnade.format.links import find_address
 from colonnade.format.records import ChunkRecord
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
+from colonnade.format.values import Values, stored_dtype, value_dtype
 from colonnade.sparse.attributes import changed, encode_attributes
-from colonnade.sparse.boxes import Coordinates
-from colonnade.sparse.chunk import Cells, SparseInfo, is_edge, is_inside, read_cells
-from colonnade.sparse.create import edit
-from colonnade.sparse.edit import Editor, put_chunks, put_messages
-from colonnade.sparse.fit import fitted
-from colonnade.sparse.locate import describe, find_address
-from colonnade.sparse.objects import checked_objects, encode_cells
-from colonnade.sparse.opened import Opened
-from colonnade.sparse.pack import PackedChunk
-from colonnade.sparse.selections import Places
-from colonnade.sparse.values import Values, stored_dtype, value_dtype
+from colonnade.sparse.chunk import Cells, PackedChunk, encode_cells, is_inside, read_cells
+from colonnade.sparse.edit import Editor, edit_file, put_chunks, put_messages
+from colonnade.sparse.info import SparseInfo, describe, is_edge
+from colonnade.sparse.opened import AnyOpenFile
+from colonnade.sparse.selections import Coordinates, Positions
+from colonnade.sparse.values import checked_values
 from colonnade.threads import in_order
 
-Part = tuple[tuple[int, ...], Places, Values | None]
-Merge = Callable[[Cells, Places, Values | None], Cells]
+ChunkChange = tuple[tuple[int, ...], Positions, Values | None]
+Merge = Callable[[Cells, Positions, Values | None], Cells]
 
 
-def write_cells(file: Opened, name: str, coords: Any, values: Any, n_threads: int) -> None:
+def write_cells(file: AnyOpenFile, name: str, coords: Any, values: Any, n_threads: int) -> None:
     """Define these elements, or replace the values of defined ones."""
     _change(file, name, coords, values, _overlay, n_threads)
 
 
-def erase_cells(file: Opened, name: str, coords: Any, n_threads: int) -> None:
+def erase_cells(file: AnyOpenFile, name: str, coords: Any, n_threads: int) -> None:
     """Make these elements undefined; elements that are undefined already are ignored."""
 
     def refuse(info: SparseInfo) -> None:
@@ -54,7 +50,7 @@ def erase_cells(file: Opened, name: str, coords: Any, n_threads: int) -> None:
     _change(file, name, coords, None, _without, n_threads, refuse)
 
 
-def resize_array(file: Opened, name: str, shape: Any, n_threads: int) -> None:
+def resize_array(file: AnyOpenFile, name: str, shape: Any, n_threads: int) -> None:
     """Change the shape of the array: elements outside are erased, new elements are undefined, empty chunks removed."""
 
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
@@ -65,7 +61,7 @@ def resize_array(file: Opened, name: str, shape: Any, n_threads: int) -> None:
 
 
 def change_rows(
-    editor: Editor, header: int, info: SparseInfo, n_rows: int, parts: Iterator[Part], n_threads: int
+    editor: Editor, header: int, info: SparseInfo, n_rows: int, parts: Iterator[ChunkChange], n_threads: int
 ) -> None:
     """Change the length of a one-dimensional array and the values of rows; parts without values are erased."""
     new = replace(info, space=Dataspace((n_rows,), info.space.max_shape))
@@ -75,11 +71,11 @@ def change_rows(
         put_chunks(editor, header, new, _merged(editor.source, new, parts, _overlay_or_erase, n_threads))
 
 
-def _overlay_or_erase(old: Cells, places: Places, values: Values | None) -> Cells:
+def _overlay_or_erase(old: Cells, places: Positions, values: Values | None) -> Cells:
     return _without(old, places, values) if values is None else _overlay(old, places, values)
 
 
-def change_attributes(file: Opened, name: str, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
+def change_attributes(file: AnyOpenFile, name: str, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
     """Set the attributes in `new`, and remove those in `without`."""
     messages = encode_attributes(new)
 
@@ -105,10 +101,10 @@ def _checked_shape(given: Any, info: SparseInfo) -> tuple[int, ...]:
 
 
 def _cut(
-    source: Source, info: SparseInfo, new: SparseInfo, n_threads: int
+    source: HDF5Source, info: SparseInfo, new: SparseInfo, n_threads: int
 ) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
     """The chunks that change with the new shape; None for a chunk that becomes empty."""
-    chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
+    chunk_map = info.chunk_map(source)
     edges = (record for records in chunk_map.read_all() for record in records if is_edge(new, record))
 
     def work(record: ChunkRecord) -> tuple[tuple[int, ...], PackedChunk | None]:
@@ -123,20 +119,20 @@ def _cut(
 
 
 def _change(
-    file: Opened, name: str, coords: Any, values: Any, merge: Merge, n_threads: int,
+    file: AnyOpenFile, name: str, coords: Any, values: Any, merge: Merge, n_threads: int,
     check: Callable[[SparseInfo], None] = lambda info: None,
 ) -> None:  # fmt: skip
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
         check(info)
         places = _checked_coords(coords, info)
-        given = None if values is None else checked_values(values, info, len(places))
+        given = None if values is None else checked_values(values, info.type, len(places))
         put_chunks(editor, header, info, _merged(editor.source, info, _by_chunk(info, places, given), merge, n_threads))
 
     _edit_array(file, name, work)
 
 
 def _edit_array(
-    file: Opened, name: str, work: Callable[[Editor, int, SparseInfo], None], with_elements: bool = True
+    file: AnyOpenFile, name: str, work: Callable[[Editor, int, SparseInfo], None], with_elements: bool = True
 ) -> None:
     """Change an array in one commit."""
 
@@ -147,7 +143,7 @@ def _edit_array(
             raise UsageError(f"cannot write {name}: its type {info.type} is not supported for writing")
         work(editor, header, info)
 
-    file.change(lambda handle: edit(handle, change))
+    file.change(lambda handle: edit_file(handle, change))
 
 
 def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:
@@ -164,36 +160,15 @@ def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:
         )
     if coords.dtype.kind == "u" and coords.max() >= 1 << 62:
         raise DataError(f"coordinates lie outside the array, which has shape {info.space.shape}")
-    made: Coordinates = coords.astype(np.int64)
-    outside = np.flatnonzero(((made < 0) | (made >= np.array(info.space.shape))).any(axis=1))
+    checked: Coordinates = coords.astype(np.int64)
+    outside = np.flatnonzero(((checked < 0) | (checked >= np.array(info.space.shape))).any(axis=1))
     if len(outside):
         row = int(outside[0])
-        raise DataError(f"{made[row].tolist()} lies outside the array, which has shape {info.space.shape}", row=row)
-    return made
+        raise DataError(f"{checked[row].tolist()} lies outside the array, which has shape {info.space.shape}", row=row)
+    return checked
 
 
-def checked_values(given: Any, info: SparseInfo, count: int) -> Values:
-    """`count` values in the type of the array; raises for a value that the type cannot hold."""
-    if info.type.has_pointers:
-        return checked_objects(given, info.type, count)
-    dtype = stored_dtype(info.type)
-    values = np.asarray(given)
-    if values.shape[:1] != (count,):
-        raise DataError(f"there are {count} coordinates and values of shape {values.shape}")
-    if values.dtype == dtype.base or not count:
-        return np.ascontiguousarray(values, dtype=dtype.base)
-    try:
-        made, unfit = fitted(values, dtype.base)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"cannot convert values of {values.dtype} to {info.type}: {error}") from error
-    wrong = np.flatnonzero(unfit.reshape(count, -1).any(axis=1))
-    if len(wrong):
-        row = int(wrong[0])
-        raise DataError(f"value {values[row]!r} of row {row} does not fit into {info.type}", row=row, value=values[row])
-    return made
-
-
-def _by_chunk(info: SparseInfo, coords: Coordinates, values: Values | None) -> Iterator[Part]:
+def _by_chunk(info: SparseInfo, coords: Coordinates, values: Values | None) -> Iterator[ChunkChange]:
     """The cells of each chunk: its grid index, ascending positions in it, values. Raises for duplicates."""
     numbers, places = _numbered(info, coords)
     order = np.argsort(numbers * info.layout.chunk_elements + places) if _fits(info) else np.lexsort((places, numbers))
@@ -210,7 +185,7 @@ def _by_chunk(info: SparseInfo, coords: Coordinates, values: Values | None) -> I
             yield tuple(grid.tolist()), places[start:stop], part
 
 
-def _numbered(info: SparseInfo, coords: Coordinates) -> tuple[Places, Places]:
+def _numbered(info: SparseInfo, coords: Coordinates) -> tuple[Positions, Positions]:
     """The row-major number of each element's chunk in the chunk grid, and its position in the chunk."""
     numbers, places = np.zeros((2, len(coords)), dtype=np.int64)
     for axis, (size, chunk) in enumerate(zip(info.space.shape, info.layout.chunk, strict=True)):
@@ -229,13 +204,13 @@ def _fits(info: SparseInfo) -> bool:
 
 
 def _merged(
-    source: Source, info: SparseInfo, parts: Iterator[Part], merge: Merge, n_threads: int
+    source: HDF5Source, info: SparseInfo, parts: Iterator[ChunkChange], merge: Merge, n_threads: int
 ) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
     """The new version of each chunk; None for a chunk that becomes empty."""
-    chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
+    chunk_map = info.chunk_map(source)
     stored = {record.grid: record for records in chunk_map.read_all() for record in records}
 
-    def work(part: Part) -> tuple[tuple[int, ...], PackedChunk | None]:
+    def work(part: ChunkChange) -> tuple[tuple[int, ...], PackedChunk | None]:
         grid, places, values = part
         cells = merge(_old_cells(source, info, stored.get(grid)), places, values)
         assert cells.values is not None  # read with values
@@ -246,30 +221,30 @@ def _merged(
     return in_order(work, parts, n_threads)
 
 
-def _old_cells(source: Source, info: SparseInfo, record: ChunkRecord | None) -> Cells:
+def _old_cells(source: HDF5Source, info: SparseInfo, record: ChunkRecord | None) -> Cells:
     """The cells of a chunk: values as stored, except that variable-length values are decoded."""
     dtype = value_dtype(info.type) if info.type.has_pointers else stored_dtype(info.type)
     if record is None:
         return Cells(np.empty(0, dtype=np.int64), np.empty(0, dtype=dtype))
-    found = read_cells(source, info, record)
-    assert found.values is not None  # requested
-    return Cells(found.places, found.values.astype(dtype.base) if info.type.kind == "boolean" else found.values)
+    cells = read_cells(source, info, record)
+    assert cells.values is not None  # requested
+    return Cells(cells.places, cells.values.astype(dtype.base) if info.type.kind == "boolean" else cells.values)
 
 
-def _overlay(old: Cells, places: Places, values: Values | None) -> Cells:
+def _overlay(old: Cells, places: Positions, values: Values | None) -> Cells:
     """The union of old and new cells; new values win."""
     assert old.values is not None and values is not None
     if not len(old.places):
         return Cells(places, values)
     keep = ~np.isin(old.places, places, assume_unique=True)
     joined = np.concatenate((old.places[keep], places))
-    made = np.empty((len(joined), *old.values.shape[1:]), dtype=old.values.dtype)
-    made[: keep.sum()], made[keep.sum() :] = old.values[keep], values
+    new_values = np.empty((len(joined), *old.values.shape[1:]), dtype=old.values.dtype)
+    new_values[: keep.sum()], new_values[keep.sum() :] = old.values[keep], values
     order = np.argsort(joined, kind="stable")
-    return Cells(joined[order], made[order])
+    return Cells(joined[order], new_values[order])
 
 
-def _without(old: Cells, places: Places, values: Values | None) -> Cells:
+def _without(old: Cells, places: Positions, values: Values | None) -> Cells:
     """The old cells without those at these positions."""
     assert old.values is not None
     keep = ~np.isin(old.places, places, assume_unique=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any, Literal
@@ -12,29 +12,27 @@ import numpy as np
 from colonnade.errors import UsageError
 from colonnade.filters.names import parse_filters
 from colonnade.format.dataspace import Dataspace
-from colonnade.format.layout import LARGEST_CHUNK, MAP_NUMBERS, SPARSE, VARIABLE, Layout, MapKind
+from colonnade.format.layout import LARGEST_CHUNK, MAP_NUMBERS, SPARSE, VARIABLE, MapKind, StorageLayout
+from colonnade.format.values import stored_dtype
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import make_placeholder
 from colonnade.model import FilterInfo, StoredType
 from colonnade.sparse.attributes import encode_attributes
-from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.edit import Editor, empty_single, put_dataset
-from colonnade.sparse.fit import fitted
-from colonnade.sparse.objects import element_type
-from colonnade.sparse.values import stored_dtype
+from colonnade.sparse.edit import edit_file, empty_single, put_dataset
+from colonnade.sparse.info import SparseInfo
+from colonnade.sparse.opened import FileChanger
+from colonnade.sparse.values import element_type, fitted
 
 WriteDialect = Literal["sectioned", "structured", "prototype"]
 Filters = str | Mapping[int, str] | None
 _IDS = {"deflate": 1, "shuffle": 2, "fletcher32": 3, "zstd": 32015}
 _SELECTION_ITEM = 2  # bytes per number in most selections
 _USUAL_CHUNK = 1024
-Change = Callable[[Callable[[FileHandle], None]], None]
-"""Runs a function that changes a file, as one commit or as part of one."""
 DIALECTS = ("sectioned", "structured", "prototype")
 
 
 def put_new(
-    change: Change, name: str, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None, fill: Any,
+    change: FileChanger, name: str, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None, fill: Any,
     filters: Filters, max_shape: Sequence[int | None] | None, dialect: WriteDialect, attrs: Mapping[str, Any] | None,
     dense: bool,
 ) -> None:  # fmt: skip
@@ -43,20 +41,9 @@ def put_new(
 
     def work(handle: FileHandle) -> None:
         header = make_placeholder(handle.root, name)
-        edit(handle, lambda editor: put_dataset(editor, header, info))
+        edit_file(handle, lambda editor: put_dataset(editor, header, info))
 
     change(work)
-
-
-def edit(handle: FileHandle, work: Callable[[Editor], None]) -> None:
-    """Change the bytes of a file that is open for changes."""
-
-    def change(stream: Any) -> None:
-        editor = Editor(stream, handle.name)
-        work(editor)
-        editor.finish()
-
-    handle.change_bytes(change)
 
 
 def plan(
@@ -78,7 +65,7 @@ def plan(
         _sizes(chunks, "chunks", 1) if chunks is not None else tuple(min(max(size, 1), _USUAL_CHUNK) for size in sizes)
     )
     if len(chunk) != len(sizes) or any(
-        limit is not None and one > max(limit, 1) for one, limit in zip(chunk, limits, strict=True)
+        limit is not None and size > max(limit, 1) for size, limit in zip(chunk, limits, strict=True)
     ):
         raise UsageError(f"chunks {chunk} do not fit an array of shape {sizes} and max_shape {limits}")
     stored = element_type(dtype)
@@ -92,7 +79,9 @@ def plan(
         raise UsageError(f"an array of {stored} cannot have a fill: undefined elements read as empty")
     kind = choose_map(space, chunk)
     number, n_sections, checksummed = _composition(stored, dense, dialect)
-    layout = Layout(dialect, number, 0, chunk, stored.size, n_sections, checksummed, kind, MAP_NUMBERS[kind], b"", None)
+    layout = StorageLayout(
+        dialect, number, 0, chunk, stored.size, n_sections, checksummed, kind, MAP_NUMBERS[kind], b"", None
+    )
     info = SparseInfo(
         "/" + name.strip("/"), space, stored, _fill_bytes(fill, stored), layout,
         _pipelines(filters, stored, dense),
@@ -138,12 +127,12 @@ def _fill_bytes(fill: Any, stored: StoredType) -> bytes | None:
     try:
         if dtype.kind not in "iufc":
             return np.array([fill], dtype=dtype).tobytes()[: stored.size]
-        made, unfit = fitted(np.asarray([fill]), dtype)
+        converted, unfit = fitted(np.asarray([fill]), dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"fill {fill!r} is not {stored}: {error}") from error
-    if made.shape != (1,) or unfit.any():
+    if converted.shape != (1,) or unfit.any():
         raise UsageError(f"fill {fill!r} does not fit into {stored}")
-    return made.tobytes()
+    return converted.tobytes()
 
 
 def _pipelines(filters: Filters, stored: StoredType, dense: bool) -> tuple[tuple[FilterInfo, ...], ...]:

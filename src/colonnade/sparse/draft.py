@@ -17,19 +17,18 @@ import numpy as np
 
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
+from colonnade.format.links import find_address
+from colonnade.format.values import Values, stored_dtype
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import make_placeholder
 from colonnade.sparse.attributes import changed, encode_attributes
-from colonnade.sparse.change import Part, change_rows
-from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.create import edit
-from colonnade.sparse.edit import Editor, put_dataset, put_messages, retire
-from colonnade.sparse.locate import describe, find_address
-from colonnade.sparse.selections import Places
-from colonnade.sparse.values import Values, stored_dtype
+from colonnade.sparse.change import ChunkChange, change_rows
+from colonnade.sparse.edit import Editor, edit_file, put_dataset, put_messages, retire
+from colonnade.sparse.info import SparseInfo, describe
+from colonnade.sparse.selections import Positions
 from colonnade.threads import default_threads
 
-MOST_HELD = 64 << 20  # bytes of rows that are kept in memory
+MOST_ROW_BYTES = 64 << 20  # bytes of rows that are kept in memory
 
 
 class SparseDraft:
@@ -41,14 +40,14 @@ class SparseDraft:
         self.n_rows = info.space.shape[0]
         self.attributes: dict[str, Any] = {}
         self._dtype = stored_dtype(info.type)
-        self._open: list[tuple[Places, Values]] = []
-        self._parts: list[Part | tuple[int, int, int]] = []  # in memory, or number, offset, count in the spool
+        self._open: list[tuple[Positions, Values]] = []
+        self._parts: list[ChunkChange | tuple[int, int, int]] = []  # in memory, or number, offset, count in the spool
         self._n_held = 0
         self._spool: Any = None
-        self._changed: tuple[Places, Values] | None = None
-        self._erased: Places | None = None
+        self._changed: tuple[Positions, Values] | None = None
+        self._erased: Positions | None = None
 
-    def add(self, n_rows: int, places: Places, values: Values) -> None:
+    def add(self, n_rows: int, places: Positions, values: Values) -> None:
         """Append `n_rows` rows, of which those at `places` have values."""
         if len(places):
             self._open.append((places + self.n_rows, values.astype(self._dtype.base)))
@@ -57,11 +56,11 @@ class SparseDraft:
         if before // size != self.n_rows // size:
             self._close(self.n_rows // size * size)
 
-    def set(self, rows: Places, values: Values) -> None:
+    def set(self, rows: Positions, values: Values) -> None:
         """Replace the values of existing rows, given in increasing order."""
         self._changed = rows, values.astype(self._dtype.base)
 
-    def erase(self, rows: Places) -> None:
+    def erase(self, rows: Positions) -> None:
         """Make existing rows missing."""
         self._erased = rows
 
@@ -76,11 +75,11 @@ class SparseDraft:
         for part in _by_chunk(rows[:done], values[:done], self.info.layout.chunk[0]):
             self._keep(part)
 
-    def _keep(self, part: Part) -> None:
+    def _keep(self, part: ChunkChange) -> None:
         grid, places, values = part
         assert values is not None  # appended rows have values
         n_bytes = places.nbytes + values.nbytes
-        if self._n_held + n_bytes <= MOST_HELD:
+        if self._n_held + n_bytes <= MOST_ROW_BYTES:
             self._n_held += n_bytes
             self._parts.append(part)
             return
@@ -89,7 +88,7 @@ class SparseDraft:
         self._parts.append((grid[0], self._spool.seek(0, 2), len(places)))
         self._spool.write(places.tobytes() + values.tobytes())
 
-    def added(self) -> Iterator[Part]:
+    def added(self) -> Iterator[ChunkChange]:
         """The chunks of the appended rows, each once, in order."""
         self._close(self.n_rows)
         for part in self._parts:
@@ -98,7 +97,7 @@ class SparseDraft:
             else:
                 yield self._read(*part)
 
-    def _read(self, number: int, at: int, count: int) -> Part:
+    def _read(self, number: int, at: int, count: int) -> ChunkChange:
         self._spool.seek(at)
         places = np.frombuffer(self._spool.read(8 * count), dtype=np.int64)
         values = np.frombuffer(self._spool.read(count * self._dtype.base.itemsize), dtype=self._dtype.base)
@@ -113,18 +112,18 @@ class SparseDraft:
     def __del__(self) -> None:
         self.close()
 
-    def changed(self) -> Iterator[Part]:
+    def changed(self) -> Iterator[ChunkChange]:
         """The chunks of the rows with new values."""
         if self._changed is not None:
             yield from _by_chunk(*self._changed, self.info.layout.chunk[0])
 
-    def erased(self) -> Iterator[Part]:
+    def erased(self) -> Iterator[ChunkChange]:
         """The chunks of the rows to erase."""
         if self._erased is not None:
             yield from _by_chunk(self._erased, None, self.info.layout.chunk[0])
 
 
-def _by_chunk(rows: Places, values: Values | None, size: int) -> Iterator[Part]:
+def _by_chunk(rows: Positions, values: Values | None, size: int) -> Iterator[ChunkChange]:
     numbers = rows // size
     bounds = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(rows)]
     for start, stop in pairwise(bounds):
@@ -144,7 +143,7 @@ def put_drafts(handle: FileHandle, drafts: Sequence[tuple[str, SparseDraft]]) ->
             _put(editor, path, draft, headers.get(path))
             draft.close()
 
-    edit(handle, work)
+    edit_file(handle, work)
 
 
 def _put(editor: Editor, path: str, draft: SparseDraft, header: int | None) -> None:
@@ -169,7 +168,7 @@ def retire_arrays(handle: FileHandle, paths: Sequence[str]) -> None:
             retire(editor, find_address(editor.source, editor.block.root, path))
 
     if paths:
-        edit(handle, work)
+        edit_file(handle, work)
 
 
 def set_texts_of(handle: FileHandle, path: str, texts: Mapping[str, Any]) -> None:
@@ -183,4 +182,4 @@ def set_texts_of(handle: FileHandle, path: str, texts: Mapping[str, Any]) -> Non
         kept = changed(info.attributes, new, without, editor.source.name)
         put_messages(editor, header, replace(info, attributes=kept))
 
-    edit(handle, work)
+    edit_file(handle, work)

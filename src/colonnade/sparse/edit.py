@@ -19,7 +19,6 @@ import numpy as np
 
 from colonnade.errors import UnsupportedError
 from colonnade.format.btree2 import TreeHeader, encode_tree
-from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.dataspace import encode_dataspace
 from colonnade.format.datatype import encode_datatype
 from colonnade.format.extensible_array import ExtensibleArrayHeader, encode_extensible_array
@@ -36,15 +35,17 @@ from colonnade.format.headers import (
     PIPELINE,
     encode_header,
 )
-from colonnade.format.layout import FILTERED_SINGLE, MAP_NUMBERS, Layout, encode_layout, record_tail, size_bytes
+from colonnade.format.layout import FILTERED_SINGLE, MAP_NUMBERS, StorageLayout, encode_layout, record_tail, size_bytes
 from colonnade.format.pipelines import encode_pipelines
 from colonnade.format.records import ChunkRecord, RecordForm, Records, encode_records
-from colonnade.format.source import CHECKSUM, Source, with_checksum
+from colonnade.format.source import CHECKSUM, HDF5Source, with_checksum
 from colonnade.format.superblock import Superblock, read_superblock
+from colonnade.h5.files import FileHandle
 from colonnade.model import StoredType
 from colonnade.pager.journal import JournaledFile
-from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.pack import Packed, Section
+from colonnade.pager.sources import JournaledBytes
+from colonnade.sparse.chunk import Packed, Section
+from colonnade.sparse.info import SparseInfo
 from colonnade.sparse.spare import LEAST_ROOM, USUAL_ROOM, Spare, decode_spare, encode_note, encode_stamp
 
 _CONSTANT = 1  # flag of messages that never change
@@ -68,7 +69,7 @@ class Editor:
         self._end = stream.seek(0, 2)
         self._name = name
         self.block: Superblock
-        self.block, self.source = read_superblock(Source(name, self._end, stream.read_at))
+        self.block, self.source = read_superblock(JournaledBytes(stream, name))
         if (self.block.offset_size, self.block.length_size) != (8, 8):
             raise UnsupportedError(
                 f"cannot change {name}: its addresses have {self.block.offset_size} bytes, its lengths "
@@ -98,9 +99,9 @@ class Editor:
         self._stream.seek(at)
         self._stream.write(memoryview(data))
 
-    def renew(self) -> Source:
+    def renew(self) -> HDF5Source:
         """A source that includes everything written so far."""
-        self.source = replace(self.source, size=self._end)
+        self.source = replace(self.source, file=JournaledBytes(self._stream, self._name))
         return self.source
 
     def finish(self) -> None:
@@ -108,19 +109,29 @@ class Editor:
         base = self.source.base
         self._write(base + _END_AT[self.block.version], struct.pack("<Q", self._end))
         if self.block.version >= 2:
-            head = self._stream.read_at(base, _SUMMED_SUPERBLOCK)
-            self._write(base, with_checksum(head))
+            self.put(0, with_checksum(self.source.read(0, _SUMMED_SUPERBLOCK, "the superblock")))
+
+
+def edit_file(handle: FileHandle, work: Callable[[Editor], None]) -> None:
+    """Change the bytes of a file that is open for changes."""
+
+    def change(stream: JournaledFile) -> None:
+        editor = Editor(stream, handle.name)
+        work(editor)
+        editor.finish()
+
+    handle.change_bytes(change)
 
 
 def put_dataset(editor: Editor, header: int, info: SparseInfo) -> None:
     """Replace the dataset with this object header address by a sparse array without defined elements."""
     block = _sealed(_encode_messages(info), 0)
-    place = editor.append(lambda _: block)
-    editor.put(header, _encode_stub(place, len(block)))
+    address = editor.append(lambda _: block)
+    editor.put(header, _encode_stub(address, len(block)))
 
 
-def _encode_stub(place: int, length: int) -> bytes:
-    stub = encode_header([(CONTINUATION, 0, struct.pack("<QQ", place, length))])
+def _encode_stub(address: int, length: int) -> bytes:
+    stub = encode_header([(CONTINUATION, 0, struct.pack("<QQ", address, length))])
     if len(stub) != _STUB:
         raise AssertionError("a stub has one size")
     return stub
@@ -151,15 +162,15 @@ def _sealed(body: bytes, length: int) -> bytes:
 
 def retire(editor: Editor, header: int) -> None:
     """Turn a sparse array into an empty dataset that HDF5 can open and remove. Its chunks are left in the file."""
-    place, length = _block_of(editor, header)
+    address, length = _block_of(editor, header)
     messages = ((DATASPACE, b"\2\0\0\2"), (DATATYPE, encode_datatype(StoredType("integer", 1))), (LAYOUT, _NO_ROWS))
     body = b"".join(struct.pack("<BHB", kind, len(data), 0) + data for kind, data in messages)
-    editor.put(place, _sealed(body, length))
+    editor.put(address, _sealed(body, length))
 
 
 def put_chunks(editor: Editor, header: int, info: SparseInfo, chunks: Iterable[Packed]) -> None:
     """Replace chunks (None removes one), and update the chunk map and the messages."""
-    put_batches(editor, header, info, ([one] for one in chunks))
+    put_batches(editor, header, info, ([chunk] for chunk in chunks))
 
 
 def put_batches(editor: Editor, header: int, info: SparseInfo, batches: Iterable[Sequence[Packed]]) -> None:
@@ -242,10 +253,10 @@ def _give_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], 
     address = info.layout.address
     if info.layout.map == "single" or address is None or not records or _suiting_layout(info, records) != info.layout:
         return
-    made = _encode_map(info, sorted(records, key=lambda one: one.grid))(address)
+    encoded = _encode_map(info, sorted(records, key=lambda record: record.grid))(address)
     source = editor.source
-    if address + len(made) <= source.fits and source.read(address, len(made), "chunk map") == made:
-        spare.give(address, len(made))
+    if address + len(encoded) <= source.fits and source.read(address, len(encoded), "chunk map") == encoded:
+        spare.give(address, len(encoded))
 
 
 def put_records(editor: Editor, header: int, info: SparseInfo, records: Sequence[ChunkRecord]) -> None:
@@ -253,8 +264,8 @@ def put_records(editor: Editor, header: int, info: SparseInfo, records: Sequence
     put_messages(editor, header, replace(info, layout=_put_map(editor, info, records)))
 
 
-def _stored(source: Source, info: SparseInfo) -> Iterable[ChunkRecord]:
-    for records in ChunkMap(source, info.layout, info.space, info.filtered).read_all():
+def _stored(source: HDF5Source, info: SparseInfo) -> Iterable[ChunkRecord]:
+    for records in info.chunk_map(source).read_all():
         yield from records
 
 
@@ -264,19 +275,19 @@ def put_messages(editor: Editor, header: int, info: SparseInfo, spare: Spare | N
     spare: the free space; by default it is read from the array's note.
     """
     spare = _read_spare(editor, header) if spare is None else spare
-    place, length = _block_of(editor, header)
+    block, length = _block_of(editor, header)
     body = _encode_messages(info)
     needed = len(body) + _BLOCK_LEAD
     if needed > length or (spare.largest(USUAL_ROOM) and length - needed < LEAST_ROOM + _MESSAGE_LEAD):
-        spare.give(place, length)
+        spare.give(block, length)
         new = needed + USUAL_ROOM + _MESSAGE_LEAD
-        place, length = _put(editor, spare, lambda _: bytes(new)), new
-        editor.put(header, _encode_stub(place, length))
+        block, length = _put(editor, spare, lambda _: bytes(new)), new
+        editor.put(header, _encode_stub(block, length))
     noted = spare.largest(length - needed - _MESSAGE_LEAD)
     if noted:
         note = encode_note(noted)
         body += struct.pack("<BHB", NIL, len(note), 0) + note
-    editor.put(place, _sealed(body, length))
+    editor.put(block, _sealed(body, length))
     for address, size in noted:
         if (address, size) not in spare.stamped:
             editor.put(address, encode_stamp(header, size))
@@ -291,9 +302,9 @@ def _read_spare(editor: Editor, header: int) -> Spare:
         kind, size = fields.number(1), fields.number(2)
         fields.take(1)
         data = fields.take(size)
-        found = decode_spare(source, data, header) if kind == NIL else None
-        if found is not None:
-            return found
+        spare = decode_spare(source, data, header) if kind == NIL else None
+        if spare is not None:
+            return spare
     return Spare()
 
 
@@ -318,7 +329,9 @@ def empty_single(info: SparseInfo) -> tuple[int, bytes]:
     return flags, bytes(form.size_bytes + record_tail(form.n_sections, form.filtered))
 
 
-def _put_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], spare: Spare | None = None) -> Layout:
+def _put_map(
+    editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], spare: Spare | None = None
+) -> StorageLayout:
     """Write the chunk map of these records, and return the layout that points to it."""
     info = replace(info, layout=_suiting_layout(info, records))
     layout, form = info.layout, record_form(info)
@@ -337,7 +350,7 @@ def _put_map(editor: Editor, info: SparseInfo, records: Sequence[ChunkRecord], s
     return replace(layout, address=_put(editor, Spare() if spare is None else spare, _encode_map(info, records)))
 
 
-def _suiting_layout(info: SparseInfo, records: Sequence[ChunkRecord]) -> Layout:
+def _suiting_layout(info: SparseInfo, records: Sequence[ChunkRecord]) -> StorageLayout:
     """The layout, with a B-tree instead of an array that would be mostly empty: a B-tree only has stored chunks.
 
     A fixed array has a slot for every possible chunk, an extensible array for every chunk up to the last stored one.
@@ -388,7 +401,7 @@ def _slots(info: SparseInfo, records: Sequence[ChunkRecord]) -> tuple[list[int],
     free = [axis for axis, limit in enumerate(limits) if limit is None]
     order = [*free, *(axis for axis in range(len(limits)) if axis not in free)]
     counts = [-(-(limits[axis] or 0) // info.layout.chunk[axis]) for axis in order]
-    steps = [prod(counts[place + 1 :]) for place in range(len(order))]
+    steps = [prod(counts[number + 1 :]) for number in range(len(order))]
     slots = [sum(record.grid[axis] * step for axis, step in zip(order, steps, strict=True)) for record in records]
     return slots, prod(counts)
 
@@ -397,7 +410,7 @@ def _spread(
     rows: np.ndarray[tuple[int, int], np.dtype[np.uint8]], slots: list[int], n_slots: int
 ) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
     """The elements in their slots; all other slots are empty."""
-    made = np.zeros((n_slots, rows.shape[1]), dtype=np.uint8)
-    made[:, :8] = 0xFF
-    made[slots] = rows
-    return made
+    elements = np.zeros((n_slots, rows.shape[1]), dtype=np.uint8)
+    elements[:, :8] = 0xFF
+    elements[slots] = rows
+    return elements

@@ -5,10 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from colonnade.dataclass import dataclass
-from colonnade.format.chunk_maps import ChunkMap
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 from colonnade.model import FilterInfo
-from colonnade.sparse.chunk import SparseInfo, check_record, count_values
+from colonnade.sparse.info import SparseInfo, check_record, count_values
 
 _NAMES = {True: ("selection", "values", "heap"), False: ("values", "heap")}
 
@@ -40,9 +39,9 @@ class StoredSize:
     sections: tuple[SectionSize, ...]
 
 
-def measure(source: Source, info: SparseInfo) -> StoredSize:
+def measure(source: HDF5Source, info: SparseInfo) -> StoredSize:
     """The size of a dataset, from the chunk records alone: no chunk is read."""
-    chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
+    chunk_map = info.chunk_map(source)
     n_sections, n_chunks, n_values = info.layout.n_sections, 0, 0
     stored, unfiltered = [0] * n_sections, [0] * n_sections
     shape = chunk_map.grid_shape

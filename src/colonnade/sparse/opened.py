@@ -1,7 +1,6 @@
 """A file opened for reading without libhdf5, while others may commit to it, or one that a caller has open for changes.
 
-Readers take no lock: they compare the file's stamp before and after, and use what they read only if it has not changed
-(see `pager.locks`). A journal left by a writer that crashed is rolled back first, as in `h5.files`.
+`OpenFile` follows the commits of others (`pager.readers`); `OpenHandle` belongs to a caller who is the only writer.
 """
 
 from __future__ import annotations
@@ -13,39 +12,33 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from colonnade.errors import ColonnadeError, ConflictError, FormatError, UsageError
-from colonnade.format.source import Source, source_of_buffer, source_of_descriptor, source_of_stream
-from colonnade.h5.files import FileHandle, Mode, finish_commit, open_file
-from colonnade.pager.journal import journal_path
-from colonnade.pager.locks import Wish, read_stamp
+from colonnade.errors import ConflictError, FormatError, UsageError
+from colonnade.h5 import files
+from colonnade.h5.files import FileHandle, Mode, open_file
+from colonnade.pager.readers import CommittedFile
 from colonnade.pager.receipts import Receipts, file_state, load_receipts, save_receipts
 from colonnade.pager.recovery import check_whole
-from colonnade.pager.safe_files import open_existing
+from colonnade.pager.sources import BufferBytes, ByteSource, StreamBytes
 
 Result = TypeVar("Result")
-Target = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
-_MOST_READS = 50
+FileChanger = Callable[[Callable[[FileHandle], None]], None]
+"""Runs a function that changes a file, as one commit or as part of one."""
+SparseTarget = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
 
 
-class OpenFile:
-    """A path, a buffer or a binary file object to read from. `generation` counts the file states seen so far."""
+class OpenFile(CommittedFile):
+    """A path, a buffer or a binary file object to read from; the file at a path can be changed."""
 
-    def __init__(self, target: Target, read_only: bool = False) -> None:
-        self.generation = 0
+    def __init__(self, target: SparseTarget, read_only: bool = False) -> None:
         self._read_only = read_only
-        self._path: Path | None = None
-        self._descriptor = -1
-        self._stamp: list[int] = []
-        self._source: Source | None = None
-        self._closed = False
         if isinstance(target, (str, os.PathLike)):
-            self._path = Path(target).resolve()
-            self.name = str(target)
-            _check_path(self._path)
+            path = Path(target).resolve()
+            super().__init__(path, str(target), files.DISK)
+            _check_path(path)
         else:
-            self._source = _source_of(target)
-            self.name = self._source.name
-            check_whole(self._source.read_at, self._source.size, self.name)
+            source = _source_of(target)
+            super().__init__(source, source.name, files.DISK)
+            check_whole(source)
 
     def change(self, work: Callable[[FileHandle], None]) -> None:
         """Let `work` change the file, in one commit or not at all."""
@@ -56,56 +49,6 @@ class OpenFile:
                 f"{self.name} is open for reading: open it with mode 'r+' or 'a' to write", path=self.name
             )
         change_path(self._path, "r+", work)
-
-    def consistent(self, read: Callable[[Source], Result]) -> Result:
-        """The result of `read` on one state of the file; it is called again if a writer committed meanwhile."""
-        with Wish(self._path) as wish:
-            for _ in range(_MOST_READS):
-                source = self.refresh()
-                try:
-                    found = read(source)
-                except (ColonnadeError, OSError):
-                    if self.is_current():
-                        raise
-                else:
-                    if self.is_current():
-                        return found
-                wish.disturbed()
-        raise ConflictError(f"{self.name} was changed again and again while it was read", path=self.name)
-
-    def refresh(self) -> Source:
-        """The file as of the last commit."""
-        if self._closed:
-            raise UsageError(f"{self.name} is closed")
-        if self._path is None:
-            assert self._source is not None  # set by the constructor
-            return self._source
-        finish_commit(self._path)
-        stamp = read_stamp(self._path)
-        if self._source is None or stamp != self._stamp:
-            self._let_go()
-            self._descriptor = open_existing(self._path)
-            self._stamp, self._source = stamp, source_of_descriptor(self._descriptor, self.name)
-            self.generation += 1
-        return self._source
-
-    def is_current(self) -> bool:
-        """Whether nothing has been committed since `refresh`."""
-        if self._path is None:
-            return True
-        return not journal_path(self._path).exists() and read_stamp(self._path) == self._stamp
-
-    def close(self) -> None:
-        self._closed = True
-        self._let_go()
-
-    def _let_go(self) -> None:
-        descriptor, self._descriptor, self._source = self._descriptor, -1, None
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    def __del__(self) -> None:
-        self._let_go() if hasattr(self, "_descriptor") else None
 
 
 class OpenHandle:
@@ -131,15 +74,15 @@ class OpenHandle:
         with self._change():
             work(self._handle)
 
-    def consistent(self, read: Callable[[Source], Result]) -> Result:
+    def consistent(self, read: Callable[[ByteSource], Result]) -> Result:
         """The result of `read`. There is no other writer, so it sees one state."""
         return read(self.refresh())
 
-    def refresh(self) -> Source:
+    def refresh(self) -> ByteSource:
         self._check_open()
-        size, read_at = self._handle.bytes_now()
+        source = self._handle.bytes_now()
         self._seen = self.generation
-        return Source(self.name, size, read_at)
+        return source
 
     def is_current(self) -> bool:
         """Whether nothing has been changed or rolled back since `refresh`."""
@@ -155,7 +98,7 @@ class OpenHandle:
             raise UsageError(f"{self.name} is closed")
 
 
-Opened = OpenFile | OpenHandle
+AnyOpenFile = OpenFile | OpenHandle
 
 
 def change_path(path: Path, mode: Mode, work: Callable[[FileHandle], None]) -> None:
@@ -174,11 +117,16 @@ def change_path(path: Path, mode: Mode, work: Callable[[FileHandle], None]) -> N
     handle.close()
 
 
+def change_of(target: str | os.PathLike[str] | OpenHandle) -> FileChanger:
+    """The function that changes a file, new or existing."""
+    return target.change if isinstance(target, OpenHandle) else partial(change_path, Path(target), "a")
+
+
 def _keep_receipts(path: Path, receipts: Receipts, status: os.stat_result) -> None:
     save_receipts(path, receipts, file_state(status))
 
 
-def opened(target: Target | Opened) -> Opened:
+def opened(target: SparseTarget | AnyOpenFile) -> AnyOpenFile:
     return target if isinstance(target, (OpenFile, OpenHandle)) else OpenFile(target)
 
 
@@ -189,9 +137,9 @@ def _check_path(path: Path) -> None:
         raise FileNotFoundError(f"there is no file {str(path)!r}")
 
 
-def _source_of(target: Target) -> Source:
+def _source_of(target: SparseTarget) -> ByteSource:
     if isinstance(target, (bytes, bytearray, memoryview)):
-        return source_of_buffer(target)
+        return BufferBytes(target)
     if hasattr(target, "read") and hasattr(target, "seek"):
-        return source_of_stream(target, str(getattr(target, "name", "the file object")))
+        return StreamBytes(target, str(getattr(target, "name", "the file object")))
     raise UsageError(f"cannot open {type(target).__name__}: give a path, bytes, or a binary file object")

@@ -13,20 +13,12 @@ import numpy as np
 from colonnade import kernels
 from colonnade.dataclass import dataclass
 from colonnade.format.records import ChunkRecord
-from colonnade.format.source import Source
-from colonnade.sparse.boxes import Box
-from colonnade.sparse.chunk import (
-    SparseInfo,
-    check_record,
-    coordinates,
-    count_values,
-    origin,
-    read_cells,
-    read_selection,
-    read_values,
-)
-from colonnade.sparse.selections import CellSelection
-from colonnade.sparse.values import Values
+from colonnade.format.source import HDF5Source
+from colonnade.format.values import Values
+from colonnade.sparse.boxes import ArrayBox
+from colonnade.sparse.chunk import read_cells, read_selection, read_values
+from colonnade.sparse.info import SparseInfo, check_record, count_values, origin
+from colonnade.sparse.selections import CellSelection, coordinates
 
 Ends = np.ndarray[Any, np.dtype[np.int64]]
 Minor = np.ndarray[Any, Any]  # int32 if that is enough, else int64
@@ -45,25 +37,25 @@ class RowCells:
     values: Values
 
 
-def suits_rows(info: SparseInfo, box: Box) -> bool:
+def suits_rows(info: SparseInfo, box: ArrayBox) -> bool:
     """Whether a box can be read by rows: it is of a matrix, without steps, and has not too many rows."""
     if len(info.space.shape) != 2 or not box.is_plain or not info.layout.is_sparse:
         return False
     return len(box.ranges[0]) <= _MOST_ROWS and min(info.layout.chunk[0], info.space.shape[0]) <= _MOST_ROWS
 
 
-def read_rows(source: Source, info: SparseInfo, record: ChunkRecord, box: Box) -> RowCells:
+def read_rows(source: HDF5Source, info: SparseInfo, record: ChunkRecord, box: ArrayBox) -> RowCells:
     """The cells of one chunk that are in a box; column numbers are relative to the array."""
     check_record(source, info, record)
     start = origin(info, record)
     rows, columns = (
         min(size, limit - at) for at, size, limit in zip(start, info.layout.chunk, info.space.shape, strict=True)
     )
-    found = _points(read_selection(source, info, record), count_values(source, info, record), rows, columns, start[1])
-    if found is None:
+    points = _points(read_selection(source, info, record), count_values(source, info, record), rows, columns, start[1])
+    if points is None:
         ends, minor, values = _places(source, info, record, rows, start[1])
     else:
-        (ends, minor), values = found, read_values(source, info, record)
+        (ends, minor), values = points, read_values(source, info, record)
     low, high = max(box.low[0] - start[0], 0), min(box.high[0] - start[0], rows)
     if (low, high) != (0, rows):
         part = slice(int(ends[low]), int(ends[high]))
@@ -84,7 +76,7 @@ def _points(selection: CellSelection, count: int, rows: int, columns: int, colum
 
 
 def _places(
-    source: Source, info: SparseInfo, record: ChunkRecord, rows: int, column: int
+    source: HDF5Source, info: SparseInfo, record: ChunkRecord, rows: int, column: int
 ) -> tuple[Ends, Minor, Values]:
     cells = read_cells(source, info, record)
     assert cells.values is not None  # requested
@@ -93,13 +85,13 @@ def _places(
     return ends, coords[:, 1] + column, cells.values
 
 
-def _cut_columns(ends: Ends, minor: Minor, values: Values, box: Box) -> tuple[Ends, Minor, Values]:
+def _cut_columns(ends: Ends, minor: Minor, values: Values, box: ArrayBox) -> tuple[Ends, Minor, Values]:
     inside = (minor >= box.low[1]) & (minor < box.high[1])
     before = np.concatenate(([0], np.cumsum(inside)))
     return before[ends], minor[inside], values[inside]
 
 
-def join_rows(parts: Sequence[RowCells], box: Box, empty: Values) -> tuple[Ends, Minor, Values]:
+def join_rows(parts: Sequence[RowCells], box: ArrayBox, empty: Values) -> tuple[Ends, Minor, Values]:
     """Merge the cells of all chunks: row offsets, columns relative to the array, and values."""
     lengths = np.zeros(len(box.ranges[0]), dtype=np.int64)
     for part in parts:
@@ -109,7 +101,7 @@ def join_rows(parts: Sequence[RowCells], box: Box, empty: Values) -> tuple[Ends,
     minor = np.empty(int(ends[-1]), dtype=np.int32 if narrow else np.int64)
     values = np.empty((len(minor), *empty.shape[1:]), dtype=empty.dtype)
     at = ends[:-1].copy()
-    for part in sorted(parts, key=lambda one: one.column):
+    for part in sorted(parts, key=lambda part: part.column):
         rows = slice(part.first, part.first + len(part.ends) - 1)
         counts = np.diff(part.ends)
         _copy(part.minor.astype(minor.dtype, copy=False), part.ends, at[rows], counts, minor)
@@ -123,8 +115,8 @@ def _copy(source: Values, ends: Ends, places: Ends, counts: Ends, out: Values) -
     if not len(source):
         return
     if source.dtype.hasobject:
-        for start, place, count in zip(ends.tolist(), places.tolist(), counts.tolist(), strict=False):
-            out[place : place + count] = source[start : start + count]
+        for start, target, count in zip(ends.tolist(), places.tolist(), counts.tolist(), strict=False):
+            out[target : target + count] = source[start : start + count]
         return
     given = np.ascontiguousarray(source)
     size = given.nbytes // len(given)

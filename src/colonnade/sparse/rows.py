@@ -15,17 +15,18 @@ from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import LAYOUT, Message, find, read_messages
 from colonnade.format.layout import is_sectioned
 from colonnade.format.records import ChunkRecord
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
+from colonnade.format.superblock import open_root
+from colonnade.format.values import Values
 from colonnade.h5.links import hard_address
 from colonnade.h5.raw_bytes import raw_bytes
 from colonnade.sparse.attributes import read_attributes
-from colonnade.sparse.chunk import SparseInfo, origin, read_cells
-from colonnade.sparse.locate import describe, open_root
-from colonnade.sparse.selections import Places
-from colonnade.sparse.values import Values
+from colonnade.sparse.chunk import read_cells
+from colonnade.sparse.info import SparseInfo, describe, origin
+from colonnade.sparse.selections import Positions
 from colonnade.stored_dtypes import memory_dtype
 
-Missing = np.ndarray[Any, np.dtype[np.bool_]]
+MissingRows = np.ndarray[Any, np.dtype[np.bool_]]
 READABLE = ("integer", "bitfield", "float", "boolean", "enum", "string", "opaque", "complex")
 """Kinds of types whose elements can be read into memory form."""
 
@@ -33,7 +34,7 @@ READABLE = ("integer", "bitfield", "float", "boolean", "enum", "string", "opaque
 class SparseRows:
     """A one-dimensional sparse array in an open file."""
 
-    def __init__(self, source: Source, info: SparseInfo, messages: list[Message]) -> None:
+    def __init__(self, source: HDF5Source, info: SparseInfo, messages: list[Message]) -> None:
         self.info = info
         self._source = source
         self._messages = messages
@@ -50,7 +51,7 @@ class SparseRows:
     def attributes(self) -> dict[str, Any]:
         return read_attributes(self._source, self._messages)
 
-    def read(self, start: int, count: int) -> tuple[Values, Missing]:
+    def read(self, start: int, count: int) -> tuple[Values, MissingRows]:
         """The elements of `count` rows from `start`, and a mask of missing rows, whose elements are zeros."""
         image, missing = self._blank(count)
         for first, places, values in self._chunks(start, start + count):
@@ -59,7 +60,7 @@ class SparseRows:
             image[at], missing[at] = values[low:high].astype(image.dtype), False
         return image, missing
 
-    def take(self, rows: Places) -> tuple[Values, Missing]:
+    def take(self, rows: Positions) -> tuple[Values, MissingRows]:
         """The elements of these rows, given in increasing order, and a mask of missing rows."""
         image, missing = self._blank(len(rows))
         if not len(rows):
@@ -68,20 +69,20 @@ class SparseRows:
             low, high = np.searchsorted(rows, [first, first + self.info.layout.chunk[0]])
             wanted = rows[low:high] - first
             at = np.searchsorted(places, wanted)
-            found = at < len(places)
-            found[found] = places[at[found]] == wanted[found]
-            image[low:high][found] = values[at[found]].astype(image.dtype)
-            missing[low:high][found] = False
+            defined = at < len(places)
+            defined[defined] = places[at[defined]] == wanted[defined]
+            image[low:high][defined] = values[at[defined]].astype(image.dtype)
+            missing[low:high][defined] = False
         return image, missing
 
-    def _blank(self, count: int) -> tuple[Values, Missing]:
+    def _blank(self, count: int) -> tuple[Values, MissingRows]:
         """`count` missing rows: zeros, or the first member of an enum, which may have no member 0."""
         image = np.zeros(count, dtype=memory_dtype(self.info.type))
         if self.info.type.kind == "enum" and self.info.type.members:
             image[:] = self.info.type.members[0][1]
         return image, np.ones(count, dtype=bool)
 
-    def _chunks(self, start: int, stop: int, rows: Places | None = None) -> Iterator[tuple[int, Places, Values]]:
+    def _chunks(self, start: int, stop: int, rows: Positions | None = None) -> Iterator[tuple[int, Positions, Values]]:
         """First row, positions and values of each stored chunk in a range; with `rows`, only chunks that hold one."""
         if stop <= start:
             return
@@ -97,7 +98,7 @@ class SparseRows:
 
     @property
     def _map(self) -> ChunkMap:
-        return ChunkMap(self._source, self.info.layout, self.info.space, self.info.filtered)
+        return self.info.chunk_map(self._source)
 
     def _records(self) -> Iterator[ChunkRecord]:
         for records in self._map.read((0,), (-(-self.info.space.shape[0] // self.info.layout.chunk[0]),)):
@@ -121,10 +122,10 @@ def open_rows(group: Any, name: str) -> SparseRows | None:
     Raises a FormatError or an UnsupportedError for an invalid sectioned dataset.
     """
     address = hard_address(group, name)
-    found = raw_bytes(group) if address is not None else None
-    if address is None or found is None:
+    file = raw_bytes(group) if address is not None else None
+    if address is None or file is None:
         return None
-    source, _root = open_root(Source(found.name, found.size, found.read_at))
+    source, _root = open_root(file)
     messages = read_messages(source, address)
     layout = find(messages, LAYOUT)
     if layout is None or not is_sectioned(layout.data):

@@ -22,6 +22,10 @@
 Values are ordered by position in the chunk, whatever the order of blocks; but values of points are in the order of the
 points. Out: row-major positions in the chunk. Invariant: each position is inside the chunk, and none occurs twice.
 Positions are computed only if their number equals the number of values, so a file cannot claim too many.
+
+For writing, `choose_selections` expresses ascending positions in all legal forms, and the smallest is used. Blocks are
+built by merging: single elements into runs along the last dimension, equal adjacent runs into rectangles, and so on
+through all dimensions.
 """
 
 from __future__ import annotations
@@ -33,16 +37,23 @@ from typing import Any, Literal
 
 import numpy as np
 
+from colonnade import kernels
 from colonnade.dataclass import dataclass
 from colonnade.format.dataspace import Dataspace, decode_dataspace, encode_dataspace
 from colonnade.format.source import Fields
 
-Places = np.ndarray[Any, np.dtype[np.int64]]
-Numbers = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]
-Kind = Literal["none", "all", "points", "blocks", "regular"]
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+"""Row-major positions in a chunk."""
+Coordinates = np.ndarray[Any, np.dtype[np.int64]]
+"""One row per element, one column per dimension."""
+SelectionNumbers = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]
+SelectionKind = Literal["none", "all", "points", "blocks", "regular"]
 _NONE, _POINTS, _BLOCKS, _ALL = 0, 1, 2, 3
 _WIDTHS = (2, 4, 8)
 _REGULAR = 1
+_WRITTEN_VERSION = 3  # of blocks, regular or not
+_POINTS_VERSION = 2
+_WORTH_BLOCKS = 2  # minimum ratio of runs to blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +65,9 @@ class CellSelection:
     """
 
     shape: tuple[int, ...]
-    kind: Kind
+    kind: SelectionKind
     version: int
-    numbers: Numbers
+    numbers: SelectionNumbers
 
     @property
     def is_ordered(self) -> bool:
@@ -75,16 +86,16 @@ def decode_selection(fields: Fields, chunk: tuple[int, ...]) -> CellSelection:
     if kind in (_NONE, _ALL) and version == 1:
         if any(fields.take(8)):
             raise fields.wrong("has a body where none is allowed")
-        found = CellSelection(shape, "none" if kind == _NONE else "all", version, np.empty(0, dtype=np.uint64))
+        selection = CellSelection(shape, "none" if kind == _NONE else "all", version, np.empty(0, dtype=np.uint64))
     elif kind == _POINTS and version in (1, 2):
-        found = _decode_points(fields, shape, version)
+        selection = _decode_points(fields, shape, version)
     elif kind == _BLOCKS and version in (1, 2, 3):
-        found = _decode_blocks(fields, shape, version)
+        selection = _decode_blocks(fields, shape, version)
     else:
         raise fields.wrong(f"has a selection of type {kind} in version {version}, which is not known")
     if fields.left:
         raise fields.wrong(f"has {fields.left} bytes after its selection")
-    return found
+    return selection
 
 
 def _take_width(fields: Fields) -> int:
@@ -100,7 +111,7 @@ def _take_rank(fields: Fields, shape: tuple[int, ...]) -> None:
         raise fields.wrong(f"has a selection of rank {rank} in a chunk of rank {len(shape)}")
 
 
-def _take_array(fields: Fields, count: int, width: int) -> Numbers:
+def _take_array(fields: Fields, count: int, width: int) -> SelectionNumbers:
     """`count` numbers of `width` bytes; the bytes are checked to exist before an array is allocated."""
     return np.frombuffer(fields.take(count * width), dtype=f"<u{width}")
 
@@ -167,11 +178,11 @@ def count_cells(selection: CellSelection) -> int:
     return int(sizes.prod(axis=1).sum())
 
 
-def _is_inside(coords: Numbers, shape: tuple[int, ...]) -> bool:
+def _is_inside(coords: SelectionNumbers, shape: tuple[int, ...]) -> bool:
     return all(not len(coords) or int(coords[:, axis].max()) < size for axis, size in enumerate(shape))
 
 
-def _linear(coords: Numbers, shape: tuple[int, ...]) -> Places:
+def _linear(coords: SelectionNumbers, shape: tuple[int, ...]) -> Positions:
     """Coordinates to row-major positions."""
     places = coords[:, 0].astype(np.int64)
     for axis in range(1, len(shape)):
@@ -180,7 +191,7 @@ def _linear(coords: Numbers, shape: tuple[int, ...]) -> Places:
     return places
 
 
-def find_places(selection: CellSelection, n_values: int, fields: Fields) -> Places:
+def find_places(selection: CellSelection, n_values: int, fields: Fields) -> Positions:
     """The positions of the selected elements, in the order of their values. Their number must be `n_values`."""
     count = count_cells(selection)
     if count != n_values:
@@ -196,12 +207,12 @@ def find_places(selection: CellSelection, n_values: int, fields: Fields) -> Plac
     return _places_of_blocks(selection, fields)
 
 
-def _strides(shape: tuple[int, ...]) -> Places:
+def _strides(shape: tuple[int, ...]) -> Positions:
     """The distance between neighbours along each dimension, in elements."""
     return np.array([prod(shape[axis + 1 :]) for axis in range(len(shape))], dtype=np.int64)
 
 
-def _places_of_points(selection: CellSelection, fields: Fields) -> Places:
+def _places_of_points(selection: CellSelection, fields: Fields) -> Positions:
     if not _is_inside(selection.numbers, selection.shape):
         raise fields.wrong("has a point outside the chunk")
     places = _linear(selection.numbers, selection.shape)
@@ -211,7 +222,7 @@ def _places_of_points(selection: CellSelection, fields: Fields) -> Places:
     return places
 
 
-def _places_of_regular(selection: CellSelection, fields: Fields) -> Places:
+def _places_of_regular(selection: CellSelection, fields: Fields) -> Positions:
     places = np.zeros(1, dtype=np.int64)
     rows = zip(selection.numbers.tolist(), selection.shape, _strides(selection.shape).tolist(), strict=True)
     for (start, stride, count, block), size, step in rows:
@@ -224,7 +235,7 @@ def _places_of_regular(selection: CellSelection, fields: Fields) -> Places:
     return places
 
 
-def _places_of_blocks(selection: CellSelection, fields: Fields) -> Places:
+def _places_of_blocks(selection: CellSelection, fields: Fields) -> Positions:
     """The positions in blocks: blocks are split into runs along the last dimension, which are sorted and expanded."""
     first, last = selection.numbers[:, 0], selection.numbers[:, 1]
     starts = _linear(first, selection.shape)
@@ -242,7 +253,7 @@ def _places_of_blocks(selection: CellSelection, fields: Fields) -> Places:
     return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0, dtype=np.int64)
 
 
-def _runs(starts: Places, size: Places, strides: Places) -> tuple[Places, Places]:
+def _runs(starts: Positions, size: Positions, strides: Positions) -> tuple[Positions, Positions]:
     """The starts and lengths of the runs of each block."""
     counts = size[:, :-1].prod(axis=1)
     block = np.repeat(np.arange(len(starts)), counts)
@@ -253,6 +264,16 @@ def _runs(starts: Places, size: Places, strides: Places) -> tuple[Places, Places
         runs += left % along * strides[axis]
         left //= along
     return runs, size[block, -1]
+
+
+def ordered(numbers: Positions) -> Positions | None:
+    """The permutation that sorts numbers, stable; None if they are sorted already."""
+    if (numbers[1:] >= numbers[:-1]).all():
+        return None
+    order = np.empty(len(numbers), dtype=np.int64)
+    narrow = numbers.astype(np.int32) if numbers.max() < 1 << 31 and numbers.min() >= 0 else numbers
+    kernels.argsort(narrow, order)
+    return order
 
 
 def encode_selection(selection: CellSelection) -> bytes:
@@ -299,3 +320,123 @@ def width_for(selection: CellSelection) -> int:
     else:
         greatest = max(greatest, len(selection.numbers))
     return points_width(greatest)
+
+
+def coordinates(places: Positions, chunk: tuple[int, ...]) -> Coordinates:
+    """The coordinates in the chunk of these positions, one row each."""
+    coords = np.empty((len(places), len(chunk)), dtype=np.int64)
+    left = places
+    for axis in range(len(chunk) - 1, 0, -1):
+        up = left // chunk[axis]  # faster than np.divmod, which is not vectorized
+        coords[:, axis] = left - up * chunk[axis]
+        left = up
+    coords[:, 0] = left
+    return coords
+
+
+# -- choosing a selection --
+
+
+def choose_selections(places: Positions, shape: tuple[int, ...], filtered: bool = False) -> list[CellSelection]:
+    """Every form worth trying, ordered by size without filters, smallest first.
+
+    filtered: the selection will be filtered. Filters compress uniform runs better than runs mixed with a few blocks of
+    several rows, so runs are not merged where only few of them could be.
+    """
+    if not len(places):
+        return [CellSelection(shape, "none", 1, np.empty(0, dtype=np.uint64))]
+    if len(places) == prod(shape):
+        return [CellSelection(shape, "all", 1, np.empty(0, dtype=np.uint64))]
+    coords = coordinates(places, shape)
+    first, last = _grow_plane(places, shape) if len(shape) <= 2 else _grow(coords, shape)
+    regular = _as_regular(first, last, shape)
+    if regular is not None:
+        return [regular]
+    points = CellSelection(shape, "points", _POINTS_VERSION, coords.view(np.uint64))
+    if not filtered and 2 * len(first) >= len(coords):
+        return [points]  # a block takes as many numbers as two points
+    if filtered:
+        starts, stops = _runs_of_places(places, shape[-1])
+        if len(starts) < _WORTH_BLOCKS * len(first):
+            first, last = coordinates(starts, shape), coordinates(stops, shape)
+    blocks = np.stack((first, last), axis=1).astype(np.uint64)
+    forms = [CellSelection(shape, "blocks", _WRITTEN_VERSION, blocks)]
+    forms.append(points)
+    return sorted(forms, key=lambda form: form.numbers.size * width_for(form))
+
+
+def _runs_of_places(places: Positions, width: int) -> tuple[Positions, Positions]:
+    """First and last positions of runs of adjacent elements along the last dimension."""
+    begins = np.append(True, (places[1:] != places[:-1] + 1) | (places[1:] % width == 0))
+    return places[begins], places[np.append(begins[1:], True)]
+
+
+def _grow_plane(places: Positions, shape: tuple[int, ...]) -> tuple[Coordinates, Coordinates]:
+    """First and last corners of blocks, as in `_grow`, for one or two dimensions."""
+    first, last = np.empty((2, len(places)), dtype=np.int64)
+    count = kernels.grow_blocks(places, shape[-1], first, last)
+    if count == len(places):
+        same = coordinates(places, shape)
+        return same, same
+    return coordinates(first[:count], shape), coordinates(last[:count], shape)
+
+
+def _grow(coords: Coordinates, shape: tuple[int, ...]) -> tuple[Coordinates, Coordinates]:
+    """First and last corners of blocks that hold exactly these elements, in the order of their first corners."""
+    first, last = coords, coords
+    axes = range(len(shape))
+    for axis in reversed(axes):
+        first, last = _grow_along(first, last, shape, axis)
+    order = _order(first, shape, tuple(axes))
+    return (first, last) if order is None else (first[order], last[order])
+
+
+def _grow_along(
+    first: Coordinates, last: Coordinates, shape: tuple[int, ...], axis: int
+) -> tuple[Coordinates, Coordinates]:
+    """Merge blocks that touch along a dimension and are equal in all others.
+
+    Blocks do not overlap, so sorting them by first corner, with this dimension last, makes such blocks neighbours.
+    """
+    others = tuple(other for other in range(len(shape)) if other != axis)
+    order = _order(first, shape, (*others, axis))
+    if order is not None:
+        first, last = first[order], last[order]
+    alike = first[1:, axis] == last[:-1, axis] + 1
+    for other in others:
+        alike &= (first[1:, other] == first[:-1, other]) & (last[1:, other] == last[:-1, other])
+    if not alike.any():
+        return first, last
+    begins = np.flatnonzero(np.concatenate(([True], ~alike)))
+    ends = np.append(begins[1:], len(first)) - 1
+    return first[begins], last[ends]
+
+
+def _order(coords: Coordinates, shape: tuple[int, ...], axes: tuple[int, ...]) -> Positions | None:
+    """The permutation that sorts coordinates by these dimensions, the first slowest; None if sorted already."""
+    key = coords[:, axes[0]].copy()
+    for axis in axes[1:]:
+        key *= shape[axis]
+        key += coords[:, axis]
+    return None if (key[1:] > key[:-1]).all() else np.argsort(key)
+
+
+def _as_regular(first: Coordinates, last: Coordinates, shape: tuple[int, ...]) -> CellSelection | None:
+    """The blocks as one regular pattern (equal blocks at equal distances); None if they are not regular."""
+    size = last - first + 1
+    same = int(np.searchsorted(first[:, 0], first[0, 0], side="right"))  # blocks are sorted by row
+    if len(first) % same or (first[same : 2 * same, 1:] != first[: min(same, len(first) - same), 1:]).any():
+        return None
+    if (size != size[0]).any():
+        return None
+    rows = []
+    for axis in range(len(shape)):
+        starts = np.unique(first[:, axis])
+        steps = np.diff(starts)
+        if len(steps) and (steps != steps[0]).any():
+            return None
+        step = int(steps[0]) if len(steps) else 1
+        rows.append((int(starts[0]), step, len(starts), int(size[0, axis])))
+    if prod(row[2] for row in rows) != len(first):
+        return None
+    return CellSelection(shape, "regular", _WRITTEN_VERSION, np.array(rows, dtype=np.uint64))

@@ -28,7 +28,7 @@ import struct
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 
 _MAGIC = b"COLONNADE SPARE1"
 _LEAD = len(_MAGIC) + 4
@@ -65,10 +65,10 @@ class Spare:
 
     def take(self, size: int) -> int | None:
         """Allocate `size` bytes from the smallest run that has them, and return the address; None if there is none."""
-        place = bisect_left(self._by_size, (size, 0))
-        if place == len(self._by_size) or size <= 0:
+        number = bisect_left(self._by_size, (size, 0))
+        if number == len(self._by_size) or size <= 0:
             return None
-        length, address = self._by_size[place]
+        length, address = self._by_size[number]
         at = bisect_left(self.runs, (address, length))
         self.stamped.discard(self._remove(at))
         if length > size:
@@ -109,7 +109,7 @@ def encode_stamp(owner: int, size: int) -> bytes:
     return _STAMP + struct.pack("<QQ", owner, size)
 
 
-def decode_spare(source: Source, data: bytes, owner: int) -> Spare | None:
+def decode_spare(source: HDF5Source, data: bytes, owner: int) -> Spare | None:
     """The runs of the note in a message that have a valid stamp; None if the message is not a valid note."""
     if data[: len(_MAGIC)] != _MAGIC or len(data) < _LEAD:
         return None
@@ -125,11 +125,12 @@ def decode_spare(source: Source, data: bytes, owner: int) -> Spare | None:
     return _stamped(source, runs, owner)
 
 
-def _stamped(source: Source, runs: Sequence[tuple[int, int]], owner: int) -> Spare:
+def _stamped(source: HDF5Source, runs: Sequence[tuple[int, int]], owner: int) -> Spare:
     """The runs that begin with their stamp, which are the only trusted ones."""
-    found = Spare()
-    for address, size in runs:
-        if source.read(address, _STAMP_BYTES, "free place") == encode_stamp(owner, size):
-            found.give(address, size)
-            found.stamped.add((address, size))
-    return found
+    spare = Spare()
+    stamps = source.read_many([(address, _STAMP_BYTES) for address, _ in runs], "free space")
+    for (address, size), stamp in zip(runs, stamps, strict=True):
+        if stamp == encode_stamp(owner, size):
+            spare.give(address, size)
+            spare.stamped.add((address, size))
+    return spare

@@ -1,110 +1,207 @@
-"""Decode stored elements to NumPy values.
+"""Convert a caller's values to the elements that are stored, and report which of them do not fit.
 
-| stored | NumPy dtype |
-| --- | --- |
-| integer, float, bitfield, enum | that number, in the byte order of the file |
-| boolean | bool |
-| string | bytes, without padding, as in NumPy |
-| complex | complex of that size |
-| compound | structured, with the file's offsets |
-| array | the base's; values have further dimensions |
-| text, binary, sequence | objects: str, bytes, arrays |
-| opaque, references, unknown | raw bytes (`V`) |
+| from | to | values that do not fit |
+| --- | --- | --- |
+| integers | integers | those out of range: too large, or negative for an unsigned type |
+| integers | floats, complex | those that would be rounded |
+| floats | integers | fractions, NaN, infinities, and values out of range |
+| floats, complex | floats, complex | finite values that would become infinite; rounding is expected |
+| complex | real types | those with an imaginary part; else as for the real part |
+| records | records | records with a field that does not fit |
+| anything else | | values that change in a round trip |
+
+The result never depends on a conversion that is undefined in C: ranges are compared before converting back.
+
+Values of variable length (experimental, facts 3.6) become references to objects in a heap:
+
+| type | given as | object in the heap |
+| --- | --- | --- |
+| text | str, without NUL | its bytes in UTF-8 |
+| binary | bytes | these |
+| sequence | anything that NumPy converts to a one-dimensional array | its items, as stored in the file |
+
+An empty value has an object too; an element that was never written (in a dense chunk) has none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from colonnade.format.heap_set import REFERENCE, Heap, HeapSet
-from colonnade.format.source import Fields
+from colonnade.errors import DataError, UnsupportedError
+from colonnade.format.heap_set import REFERENCE, encode_heap_set, encode_reference
+from colonnade.format.values import Values, stored_dtype
+from colonnade.h5.datatypes import stored_type_of
 from colonnade.model import StoredType
 
-Values = np.ndarray[Any, Any]
-_NUMBERS = ("integer", "bitfield", "enum", "boolean")
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+_BYTE = StoredType("opaque", 1, "none")
+_TEXT = StoredType("text", REFERENCE, charset="utf-8", padding="terminated")
+_BINARY = StoredType("binary", REFERENCE, "none", base=_BYTE)
 
 
-def stored_dtype(stored: StoredType) -> np.dtype[Any]:
-    """The NumPy dtype of elements as stored in the file; raw bytes for elements that refer to a heap."""
-    order = ">" if stored.order == "big" else "<"
-    if stored.kind in _NUMBERS:
-        number = stored.item if stored.base is not None else stored
-        return np.dtype(f"{order}{'i' if number.signed else 'u'}{number.size}")
-    if stored.kind == "float":
-        return np.dtype(f"{order}f{stored.size}")
-    if stored.kind == "complex":
-        return np.dtype(f"{order}c{stored.size}")
-    if stored.kind == "string":
-        return np.dtype((np.bytes_, stored.size))
-    if stored.kind == "array":
-        return np.dtype((stored_dtype(stored.item), stored.dims))
-    if stored.kind == "compound" and stored.fields:
-        return _compound(stored, [stored_dtype(field.type) for field in stored.fields])
-    return np.dtype((np.void, stored.size))
-
-
-def value_dtype(stored: StoredType) -> np.dtype[Any]:
-    """The NumPy dtype of decoded values."""
-    if stored.kind == "boolean":
-        return np.dtype(bool)
-    if stored.kind in ("text", "binary", "sequence"):
-        return np.dtype(object)
-    if not stored.has_pointers:
-        return stored_dtype(stored)
-    if stored.kind == "array":
-        return np.dtype((value_dtype(stored.item), stored.dims))
-    names = [field.name for field in stored.fields]
-    return np.dtype([(name, value_dtype(field.type)) for name, field in zip(names, stored.fields, strict=True)])
-
-
-def _compound(stored: StoredType, formats: list[np.dtype[Any]]) -> np.dtype[Any]:
-    names, offsets = [field.name for field in stored.fields], [field.offset for field in stored.fields]
-    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": stored.size})
-
-
-def decode_values(data: bytes | memoryview, stored: StoredType, heap: Heap | None) -> Values:
-    """Decode contiguous elements; `heap` holds the data of variable-length elements."""
+def checked_values(given: Any, stored: StoredType, count: int) -> Values:
+    """`count` values in the type of the array; raises for a value that the type cannot hold."""
     if stored.has_pointers:
-        rows = np.frombuffer(data, dtype=np.uint8).reshape(-1, stored.size)
-        return _follow(rows, stored, heap if heap is not None else HeapSet({}, Fields(b"", "a chunk without a heap")))
-    values: Values = np.frombuffer(data, dtype=stored_dtype(stored))
-    return values != 0 if stored.kind == "boolean" else values
+        return checked_objects(given, stored, count)
+    dtype = stored_dtype(stored)
+    values = np.asarray(given)
+    if values.shape[:1] != (count,):
+        raise DataError(f"there are {count} coordinates and values of shape {values.shape}")
+    if values.dtype == dtype.base or not count:
+        return np.ascontiguousarray(values, dtype=dtype.base)
+    try:
+        converted, unfit = fitted(values, dtype.base)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"cannot convert values of {values.dtype} to {stored}: {error}") from error
+    wrong = np.flatnonzero(unfit.reshape(count, -1).any(axis=1))
+    if len(wrong):
+        row = int(wrong[0])
+        raise DataError(f"value {values[row]!r} of row {row} does not fit into {stored}", row=row, value=values[row])
+    return converted
 
 
-def _follow(rows: Values, stored: StoredType, heap: Heap) -> Values:
-    """The values of elements, given as one row of bytes each, some of which point into the heap."""
-    if not stored.has_pointers:
-        return decode_values(np.ascontiguousarray(rows).data.cast("B") if rows.size else b"", stored, None)
-    if stored.kind == "array":
-        parts = np.ascontiguousarray(rows).reshape(-1, stored.item.size)
-        found = _follow(parts, stored.item, heap)
-        return found.reshape(len(rows), *stored.dims, *found.shape[1:])
-    made = np.empty(len(rows), dtype=value_dtype(stored))
-    if stored.kind == "compound":
-        for field in stored.fields:
-            made[field.name] = _follow(rows[:, field.offset : field.offset + field.type.size], field.type, heap)
-        return made
-    item_size = 1 if stored.kind in ("text", "binary") else stored.item.size
-    for place, row in enumerate(rows):
-        count, data = heap.read(row[:REFERENCE].tobytes(), item_size)
-        made[place] = _object(count, data, stored, heap)
-    return made
+def fitted(given: Values, dtype: np.dtype[Any]) -> tuple[Values, Flags]:
+    """The values in that dtype, and a mask of those that do not fit. NumPy raises for what it cannot convert."""
+    values = given if dtype.kind == "V" else _plain(given)
+    with np.errstate(all="ignore"):
+        if values.dtype.kind == "c" and dtype.kind in "iuf":
+            converted, wrong = fitted(values.real, dtype)
+            return converted, wrong | ~(values.imag == 0)
+        converted = values.astype(dtype)
+        return converted, _misfits(values, converted)
 
 
-def _object(count: int, data: memoryview, stored: StoredType, heap: Heap) -> object:
+def _plain(values: Values) -> Values:
+    """An array of Python objects in the dtype that NumPy would choose for a list of them."""
+    if values.dtype.kind != "O":
+        return values
+    converted = np.asarray(values.tolist())
+    return converted if converted.shape == values.shape else values
+
+
+def _misfits(values: Values, converted: Values) -> Flags:
+    if values.dtype.names and converted.dtype.names:
+        wrong = np.zeros(values.shape, dtype=bool)
+        for old, new in zip(values.dtype.names, converted.dtype.names, strict=True):
+            inner = fitted(values[old], converted[new].dtype)[1]
+            wrong |= inner.any(axis=tuple(range(values.ndim, inner.ndim)))
+        return wrong
+    source, target = values.dtype.kind, converted.dtype.kind
+    if source in "biu" and target in "iu":
+        return _flags((converted.astype(values.dtype) != values) | ((converted < 0) != (values < 0)))
+    if source in "biu" and target in "fc":
+        return _rounded(values, converted.real.astype(np.float64))
+    if source == "f" and target in "iu":
+        return _no_whole(values, converted)
+    if source in "fc" and target in "fc":
+        return _flags(np.isfinite(values) & ~np.isfinite(converted))
+    back = converted.astype(values.dtype)
+    return _flags(back != values) if source in "biufcSUO" else np.zeros(values.shape, dtype=bool)
+
+
+def _rounded(values: Values, converted: Values) -> Flags:
+    """A mask of the integers that were rounded by the conversion to float."""
+    beyond = 2.0 ** (8 * values.dtype.itemsize - (values.dtype.kind == "i")) if values.dtype.kind != "b" else 2.0
+    inside = np.isfinite(converted) & (converted < beyond)
+    return _flags(~inside | (np.where(inside, converted, 0).astype(values.dtype) != values))
+
+
+def _no_whole(values: Values, converted: Values) -> Flags:
+    """A mask of the floats that are not integers in the range of the new type."""
+    wide = values.astype(np.promote_types(values.dtype, np.float64))
+    limits = np.iinfo(converted.dtype)
+    inside = (wide >= float(limits.min)) & (wide < 2.0 ** int(limits.max).bit_length())
+    return _flags(~inside | (converted.astype(wide.dtype) != wide))
+
+
+def _flags(mask: Any) -> Flags:
+    return np.asarray(mask, dtype=bool)
+
+
+# -- values of variable length --
+
+
+def element_type(dtype: Any) -> StoredType:
+    """The stored type of elements: str, bytes and h5py's variable-length dtypes are of variable length."""
+    if isinstance(dtype, StoredType):
+        return dtype
+    if dtype is str or dtype is bytes:
+        return _TEXT if dtype is str else _BINARY
+    stored = stored_type_of(np.dtype(dtype))
     if stored.kind == "text":
-        return bytes(data).split(b"\0")[0].decode("utf-8", "surrogateescape")
+        return StoredType("text", REFERENCE, charset=stored.charset, padding="terminated")
     if stored.kind == "binary":
-        return bytes(data)
-    return _follow(np.frombuffer(data, dtype=np.uint8).reshape(count, stored.item.size), stored.item, heap)
+        return _BINARY
+    if stored.kind == "sequence" and not stored.item.has_pointers and "reference" not in stored.item.kind:
+        return StoredType("sequence", REFERENCE, "none", base=stored.item)
+    if stored.has_pointers or stored.kind == "unknown" or "reference" in stored.kind:
+        raise UnsupportedError(f"{stored} cannot be written into sparse arrays", feature=str(stored))
+    return stored
 
 
-def decode_fill_value(fill: bytes | None, stored: StoredType) -> Any:
-    """The value of elements that were never written."""
-    if stored.kind in ("text", "binary"):
-        return "" if stored.kind == "text" else b""
-    if stored.has_pointers:  # the fill's reference points into the file's global heap: not followed
-        return None
-    return decode_values(fill if fill is not None else bytes(stored.size), stored, None)[0]
+def checked_objects(given: Any, stored: StoredType, count: int) -> Values:
+    """`count` values, converted for writing; raises with the row for a value that the type cannot hold."""
+    values = list(given)
+    if len(values) != count:
+        raise DataError(f"there are {count} coordinates and {len(values)} values")
+    check = _CHECKS[stored.kind]
+    objects = np.empty(count, dtype=object)
+    for row, value in enumerate(values):
+        try:
+            objects[row] = check(value, stored)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"value {value!r} of row {row} is not {stored}: {error}", row=row, value=value) from error
+    return objects
+
+
+def _text(value: Any, stored: StoredType) -> str:
+    if not isinstance(value, str):
+        raise TypeError("it is not a str")
+    if "\0" in value:
+        raise ValueError("it contains NUL, which ends an HDF5 string")
+    value.encode("utf-8", "surrogateescape")
+    return value
+
+
+def _binary(value: Any, stored: StoredType) -> bytes:
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise TypeError("it is not bytes")
+    return bytes(value)
+
+
+def _sequence(value: Any, stored: StoredType) -> Values:
+    if value is None or isinstance(value, (str, bytes)):
+        raise TypeError("it is not a sequence")
+    items = np.asarray(value)
+    dtype = stored_dtype(stored.item)
+    if items.ndim != 1 and not (items.ndim == 1 + len(dtype.shape)):
+        raise ValueError(f"it has {items.ndim} dimensions")
+    converted, unfit = fitted(items, dtype.base)
+    if unfit.any():
+        raise ValueError("an item does not fit")
+    return converted
+
+
+_CHECKS: dict[str, Callable[[Any, StoredType], Any]] = {"text": _text, "binary": _binary, "sequence": _sequence}
+VARIABLE_KINDS = tuple(_CHECKS)
+"""Kinds of variable-length types that can be written."""
+
+
+def encode_objects(values: Values, stored: StoredType) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], bytes]:
+    """References, one row of bytes each, and the heap section that they point into."""
+    objects = [_bytes_of(value, stored) for value in values.tolist()] if stored.kind != "sequence" else [
+        np.ascontiguousarray(value, dtype=stored_dtype(stored.item).base).tobytes() for value in values
+    ]  # fmt: skip
+    item_size = stored.item.size if stored.kind == "sequence" else 1
+    heap, positions = encode_heap_set(objects)
+    rows = b"".join(
+        encode_reference(len(data) // item_size, position) for data, position in zip(objects, positions, strict=True)
+    )
+    return np.frombuffer(rows, dtype=np.uint8).reshape(-1, REFERENCE), heap
+
+
+def _bytes_of(value: str | bytes, stored: StoredType) -> bytes:
+    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value

@@ -1,22 +1,21 @@
-"""Check every length, offset, checksum and order of a sectioned dataset; problems are findings of `RULES`."""
+"""Check every length, offset, checksum and order of a sectioned dataset; problems are findings of `SPARSE_RULES`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from colonnade.errors import FormatError, UnsupportedError
-from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import Message
 from colonnade.format.records import ChunkRecord
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
 from colonnade.model import Breach, Finding, Rule, Severity
 from colonnade.sparse.attributes import read_attributes
-from colonnade.sparse.chunk import SparseInfo, check_record, count_values, read_cells
-from colonnade.sparse.locate import describe
+from colonnade.sparse.chunk import read_cells
+from colonnade.sparse.info import SparseInfo, check_record, count_values, describe
 
 Advance = Callable[[int], None]
 _AGAIN = "Write the array again from its source; what other chunks hold can be read with colonnade.open_sparse."
-RULES: dict[str, Rule] = {
+SPARSE_RULES: dict[str, Rule] = {
     rule.id: rule
     for rule in (
         Rule("sparse.header", "", "The messages of a sectioned dataset make sense together.", _AGAIN),
@@ -37,7 +36,7 @@ RULES: dict[str, Rule] = {
 
 
 def verify(
-    source: Source, messages: list[Message], name: str, advance: Advance | None = None, deep: bool = True
+    source: HDF5Source, messages: list[Message], name: str, advance: Advance | None = None, deep: bool = True
 ) -> list[Finding]:
     """The findings for a dataset, given the messages of its header; `advance` is called with the chunks checked.
 
@@ -50,7 +49,7 @@ def verify(
     return [*_verify_attributes(source, messages, name), *_verify_chunks(source, info, advance, deep)]
 
 
-def _verify_attributes(source: Source, messages: list[Message], name: str) -> Iterator[Finding]:
+def _verify_attributes(source: HDF5Source, messages: list[Message], name: str) -> Iterator[Finding]:
     try:
         read_attributes(source, messages)
     except FormatError as error:
@@ -59,13 +58,13 @@ def _verify_attributes(source: Source, messages: list[Message], name: str) -> It
         yield _finding("sparse.filter", "warning", name, error)
 
 
-def _verify_chunks(source: Source, info: SparseInfo, advance: Advance | None, deep: bool) -> Iterator[Finding]:
+def _verify_chunks(source: HDF5Source, info: SparseInfo, advance: Advance | None, deep: bool) -> Iterator[Finding]:
     seen: set[tuple[int, ...]] = set()
     spans: list[tuple[int, int, tuple[int, ...]]] = []
     unknown: set[str] = set()
     n_done = 0
     try:
-        ChunkMap(source, info.layout, info.space, info.filtered).check_order()
+        info.chunk_map(source).check_order()
         for record in _all_records(source, info):
             n_done += 1
             if advance is not None:
@@ -80,17 +79,17 @@ def _verify_chunks(source: Source, info: SparseInfo, advance: Advance | None, de
     yield from _overlaps(info, spans)
 
 
-def _all_records(source: Source, info: SparseInfo) -> Iterator[ChunkRecord]:
+def _all_records(source: HDF5Source, info: SparseInfo) -> Iterator[ChunkRecord]:
     """All records, including those of chunks outside the dataset, which reading skips."""
-    chunk_map = ChunkMap(source, info.layout, info.space, info.filtered)
+    chunk_map = info.chunk_map(source)
     for records in chunk_map.read_all():
         yield from records
 
 
 def _verify_chunk(
-    source: Source, info: SparseInfo, record: ChunkRecord, unknown: set[str], deep: bool
+    source: HDF5Source, info: SparseInfo, record: ChunkRecord, unknown: set[str], deep: bool
 ) -> Iterator[Finding]:
-    shape = ChunkMap(source, info.layout, info.space, info.filtered).grid_shape
+    shape = info.chunk_map(source).grid_shape
     if any(at >= limit for at, limit in zip(record.grid, shape, strict=True)):
         yield _finding("sparse.map", "error", info.name, f"chunk {record.grid} lies outside the dataset")
         return
@@ -120,4 +119,4 @@ def _overlaps(info: SparseInfo, spans: list[tuple[int, int, tuple[int, ...]]]) -
 
 
 def _finding(rule: str, severity: Severity, path: str, what: object) -> Finding:
-    return RULES[rule].finding(Breach(severity, path, str(what)))
+    return SPARSE_RULES[rule].finding(Breach(severity, path, str(what)))

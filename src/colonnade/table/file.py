@@ -27,6 +27,7 @@ from colonnade.model import Progress, TableInfo
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.journal import Durability
 from colonnade.pager.locks import Locking
+from colonnade.pager.readers import read_between_commits
 from colonnade.pager.receipts import Receipts, Trust, file_state, load_receipts, save_receipts
 from colonnade.sealed import Sealed
 from colonnade.table.attributes import ROOT_ATTRIBUTES, check_names
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from colonnade.layouts import NewSidecars
     from colonnade.layouts.foreign_tables import ForeignTable
 
-MOST_READS = 50
 T = TypeVar("T")
 
 
@@ -188,28 +188,24 @@ class File(Sealed):
     def _consistent(self, read: Callable[[], T]) -> T:
         """The result of `read`, from one state of the file: read again if a writer committed meanwhile."""
         self._check_open()
-        handle = self._handle
-        if handle.held:
+        if self._handle.held:
             return read()
-        with handle.wish() as wish:
-            for _ in range(MOST_READS):
-                handle.refresh()
-                handle.held = True
-                try:
-                    with translate_hdf5_errors(self.name):
-                        found = read()
-                except Exception as error:
-                    self._raise_lost(error)
-                    if handle.h5 and handle.is_current():
-                        raise
-                else:
-                    self._raise_lost()
-                    if handle.h5 and handle.is_current():
-                        return found
-                finally:
-                    handle.held = False
-                wish.disturbed()
-        raise ConflictError(f"cannot read {self.name}: it was changed repeatedly while it was read", path=self.name)
+        return read_between_commits(self._handle, partial(self._read_held, read))
+
+    def _read_held(self, read: Callable[[], T]) -> T:
+        """The result of `read`, without looking for commits by others meanwhile; HDF5's errors as errors of ours."""
+        self._handle.held = True
+        try:
+            with translate_hdf5_errors(self.name):
+                result = read()
+        except Exception as error:
+            self._raise_lost(error)
+            raise
+        else:
+            self._raise_lost()
+            return result
+        finally:
+            self._handle.held = False
 
     def _raise_lost(self, error: Exception | None = None) -> None:
         """Raise the exception raised inside an HDF5 callback, instead of HDF5's own error."""
@@ -295,7 +291,7 @@ class File(Sealed):
             self._raise_lost(failure)
             if batch is None and failure is None:
                 return
-            if self._handle.generation != begun or not (self._handle.h5 and self._handle.is_current()):
+            if self._handle.generation != begun or not self._handle.is_current():
                 raise ConflictError(
                     f"{self.name} was changed while its batches were read: start again", path=self.name
                 ) from failure
@@ -407,7 +403,7 @@ class File(Sealed):
         the file (`file.h5` and objects obtained from it) are invalid afterwards.
         """
         from colonnade.edit.repack import NewStorage, repack
-        from colonnade.sparse.moving import MovingArrays
+        from colonnade.edit.sparse_copy import MovingArrays
         from colonnade.sparse.opened import OpenFile
 
         self._check_writable()

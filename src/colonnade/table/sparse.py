@@ -29,14 +29,14 @@ from colonnade.h5.files import is_h5py, place_to_read
 from colonnade.h5.links import link_names
 from colonnade.sparse import OpenFile, OpenHandle, SparseArray
 from colonnade.sparse.create import Filters, WriteDialect
-from colonnade.sparse.opened import Target
+from colonnade.sparse.opened import SparseTarget
 from colonnade.table.file import File
 from colonnade.table.file import open as open_file
 
 _WARNED: set[Path] = set()  # files for which the warning about other objects was given
 
 
-def open_sparse(target: Target | File, name: str, *, n_threads: int | None = None) -> SparseArray:
+def open_sparse(target: SparseTarget | File, name: str, *, n_threads: int | None = None) -> SparseArray:
     """The sparse array at a path of an HDF5 file.
 
     target: a path, a File, an h5py.File or group open for reading, bytes, or a binary file object.
@@ -85,9 +85,11 @@ def write_sparse(
     by default those of `create_sparse`, but whole rows of a CSR matrix and whole columns of a CSC matrix, so that a
     chunk has about 50,000 cells.
     """
+    from colonnade.edit import sparse_write  # late: readers do not need it
+
     place = to_change(target, name)
     _warn_neighbours(target)
-    made = sparse.write_sparse(
+    made = sparse_write.write_sparse(
         *place, matrix, dtype=dtype, chunks=chunks, fill=fill, filters=filters, max_shape=max_shape,
         dialect=dialect, attrs=attrs, n_threads=n_threads,
     )  # fmt: skip
@@ -134,7 +136,7 @@ def sparse_paths(file: File) -> list[str]:
             target.close()
 
 
-def opened(target: Target | File, name: str) -> tuple[Any, str]:
+def opened(target: SparseTarget | File, name: str) -> tuple[Any, str]:
     """What sparse arrays are read from, and the path from the root of the file."""
     if isinstance(target, File):
         target._check_open()

@@ -15,13 +15,13 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.dataclass import dataclass
+from colonnade.edit.cell_streams import Axis, Block, RowSource, expand_rows, narrow_minor
 from colonnade.format.source import CHECKSUM
-from colonnade.sparse.change import checked_values
-from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.pack import Packed, Section, is_thorough, pack_sections
+from colonnade.format.values import Values
+from colonnade.sparse.chunk import Packed, Section, is_thorough, pack_sections
+from colonnade.sparse.info import SparseInfo
 from colonnade.sparse.selections import points_head, points_width
-from colonnade.sparse.streams import Axis, Block, RowSource, expand_rows, narrow_minor
-from colonnade.sparse.values import Values
+from colonnade.sparse.values import checked_values
 from colonnade.threads import in_order
 
 Room = np.ndarray[Any, np.dtype[np.uint8]]
@@ -66,7 +66,7 @@ def pack_rows(info: SparseInfo, rows: RowSource, pack_sorted: Sorted, n_threads:
         try:
             return _pack_pieces(info, [piece for band in bands for piece in _cut(info, band)], pack_sorted, spare)
         except ValueError:  # columns do not increase, or are out of range: sort them, or raise
-            return [one for band in bands for one in pack_sorted(info, _cells(_mended(rows, band)))], None
+            return [chunk for band in bands for chunk in pack_sorted(info, _cells(_repaired(rows, band)))], None
 
     n_threads = n_threads if info.filtered else 1  # without filters, threads cost more than they save
     for chunks, room in in_order(work, _batches(info, rows), n_threads):
@@ -85,7 +85,7 @@ def _batches(info: SparseInfo, rows: RowSource) -> Iterator[list[_Band]]:
         if start == stop:
             continue
         minor, values = rows.read(start, stop)
-        batch.append(_Band(first, ends - start, narrow_minor(minor), checked_values(values, info, len(minor))))
+        batch.append(_Band(first, ends - start, narrow_minor(minor), checked_values(values, info.type, len(minor))))
         if len(batch) * n_bands >= _AT_ONCE:
             yield batch
             batch = []
@@ -131,20 +131,20 @@ def _pack_pieces(
     """Chunks, and the buffer of their points, which are adjacent so that their checksums are computed in one call."""
     heads = [_head(info, piece) for piece in pieces]
     sizes = [len(head) + 2 * width * piece.count + CHECKSUM for (head, width), piece in zip(heads, pieces, strict=True)]
-    made, at = _room(sum(sizes), spare), 0
+    room, at = _room(sum(sizes), spare), 0
     points: list[tuple[_Piece, int, int]] = []
     chunks: list[Packed] = []
     for piece, (head, width), size in zip(pieces, heads, sizes, strict=True):
         if _is_scattered(piece):  # then copy at once, while the columns are in the CPU cache
             stop = at + size - CHECKSUM
-            made[at : at + len(head)] = np.frombuffer(head, dtype=np.uint8)
-            _put_points(info, piece, width, made[at + len(head) : stop])
+            room[at : at + len(head)] = np.frombuffer(head, dtype=np.uint8)
+            _put_points(info, piece, width, room[at + len(head) : stop])
             points.append((piece, at, stop))
             at += size
         else:
             chunks.append(_pack_other(info, piece, pack_sorted))
-    chunks += _sum_points(info, points, made)
-    return sorted(chunks, key=lambda one: one[0]), made
+    chunks += _sum_points(info, points, room)
+    return sorted(chunks, key=lambda chunk: chunk[0]), room
 
 
 def _put_points(info: SparseInfo, piece: _Piece, width: int, out: Room) -> None:
@@ -153,24 +153,24 @@ def _put_points(info: SparseInfo, piece: _Piece, width: int, out: Room) -> None:
     kernels.rows_to_points(piece.band.minor, piece.starts, piece.stops, column, limit, width, out)
 
 
-def _sum_points(info: SparseInfo, points: list[tuple[_Piece, int, int]], made: Room) -> Iterator[Packed]:
+def _sum_points(info: SparseInfo, points: list[tuple[_Piece, int, int]], room: Room) -> Iterator[Packed]:
     """Append the checksum to each section 0, and make the chunks."""
     starts = np.array([start for _, start, _ in points], dtype=np.int64)
     stops = np.array([stop for _, _, stop in points], dtype=np.int64)
     sums = np.empty(len(points), dtype=np.uint32)
-    kernels.lookup3_each(made, starts, stops, sums)
-    for (piece, start, stop), one in zip(points, sums.tolist(), strict=True):
-        made[stop : stop + CHECKSUM] = np.frombuffer(one.to_bytes(CHECKSUM, "little"), dtype=np.uint8)
-        yield piece.grid, pack_sections(info, [made.data[start : stop + CHECKSUM], _values(piece)])
+    kernels.lookup3_each(room, starts, stops, sums)
+    for (piece, start, stop), checksum in zip(points, sums.tolist(), strict=True):
+        room[stop : stop + CHECKSUM] = np.frombuffer(checksum.to_bytes(CHECKSUM, "little"), dtype=np.uint8)
+        yield piece.grid, pack_sections(info, [room.data[start : stop + CHECKSUM], _values(piece)])
 
 
 def _room(n_bytes: int, spare: list[Room]) -> Room:
     """A buffer of at least `n_bytes` bytes, reused if possible."""
     try:
-        found = spare.pop()
+        room = spare.pop()
     except IndexError:
-        found = np.empty(0, dtype=np.uint8)
-    return found if len(found) >= n_bytes else np.empty(n_bytes + n_bytes // 4, dtype=np.uint8)
+        room = np.empty(0, dtype=np.uint8)
+    return room if len(room) >= n_bytes else np.empty(n_bytes + n_bytes // 4, dtype=np.uint8)
 
 
 def _head(info: SparseInfo, piece: _Piece) -> tuple[bytes, int]:
@@ -192,13 +192,13 @@ def _values(piece: _Piece) -> Section:
     if piece.count == len(values):
         return given.data
     lengths = piece.stops - piece.starts
-    made = np.empty(piece.count * size, dtype=np.uint8)
-    kernels.copy_runs(given, piece.starts, np.cumsum(lengths) - lengths, lengths, size, made)
-    return made.data
+    copied = np.empty(piece.count * size, dtype=np.uint8)
+    kernels.copy_runs(given, piece.starts, np.cumsum(lengths) - lengths, lengths, size, copied)
+    return copied.data
 
 
-def _mended(rows: RowSource, band: _Band) -> _Band:
-    return band if rows.mend is None else _Band(band.first, *rows.mend(band.ends, band.minor, band.values))
+def _repaired(rows: RowSource, band: _Band) -> _Band:
+    return band if rows.repair is None else _Band(band.first, *rows.repair(band.ends, band.minor, band.values))
 
 
 def _cells(band: _Band) -> Block:

@@ -1,7 +1,6 @@
 """Streams of cells of a whole array, in blocks: they separate the source of the cells from writing them.
 
-Sources here are SciPy matrices, coordinates and other sparse arrays; `edit.matrix_market` and `edit.compressed` add
-more.
+Sources here are SciPy matrices, coordinates and other sparse arrays; `matrix_market` and `converting` add more.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
-from colonnade.sparse.values import Values
+from colonnade.format.values import Values
 
 if TYPE_CHECKING:
     from colonnade.sparse.array import SparseArray
@@ -33,13 +32,13 @@ _MOST_BYTES = 1 << 31  # of a chunk if it were dense
 class RowSource:
     """A matrix stored by rows: `ends` is SciPy's indptr; `read` returns the columns and values in a range of cells.
 
-    mend: sorts the columns of some rows (ends, columns and values) and adds up duplicates, if the caller's matrix may
+    repair: sorts the columns of some rows (ends, columns and values) and adds up duplicates, if the caller's matrix may
     need that; the blocks of a stream of the same matrix are already sorted and without duplicates.
     """
 
     ends: Axis
     read: Callable[[int, int], tuple[Any, Any]] = field(repr=False)
-    mend: Callable[[Axis, Any, Any], tuple[Axis, Any, Any]] | None = field(default=None, repr=False)
+    repair: Callable[[Axis, Any, Any], tuple[Axis, Any, Any]] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -92,18 +91,18 @@ def _stream_of_coo(given: Any) -> CellStream:
     if getattr(given, "has_canonical_format", True) is False:
         given = given.copy()
         given.sum_duplicates()
-    axes = tuple(np.asarray(one) for one in given.coords)
+    axes = tuple(np.asarray(axis) for axis in given.coords)
     return _stream_of_axes(axes, np.asarray(given.data), tuple(given.shape), getattr(given, "fill_value", None))
 
 
 def _stream_of_axes(axes: tuple[Any, ...], values: Values, shape: tuple[int, ...], fill: Any = None) -> CellStream:
-    if any(len(one) != len(values) for one in axes):
+    if any(len(axis) != len(values) for axis in axes):
         raise DataError(f"there are {len(axes[0])} coordinates and {len(values)} values")
 
     def blocks(_chunk: tuple[int, ...]) -> Iterator[Block]:
         for start in range(0, len(values), BLOCK_CELLS):
             part = slice(start, start + BLOCK_CELLS)
-            yield tuple(_whole(one[part]) for one in axes), values[part]
+            yield tuple(_whole(axis[part]) for axis in axes), values[part]
 
     in_order = bool(len(values)) and bool((axes[0][1:] >= axes[0][:-1]).all())
     return CellStream(shape, values.dtype, blocks, 0 if in_order else None, fill)
@@ -112,8 +111,8 @@ def _stream_of_axes(axes: tuple[Any, ...], values: Values, shape: tuple[int, ...
 def _whole(numbers: Any) -> Axis:
     if numbers.dtype.kind == "u" and numbers.dtype.itemsize == 8 and len(numbers) and numbers.max() >= 1 << 62:
         raise DataError(f"coordinate {numbers.max()} lies outside the array")
-    made: Axis = np.ascontiguousarray(numbers, dtype=np.int64)
-    return made
+    coords: Axis = np.ascontiguousarray(numbers, dtype=np.int64)
+    return coords
 
 
 def _stream_of_compressed(given: Any) -> CellStream:
@@ -127,15 +126,15 @@ def _stream_of_compressed(given: Any) -> CellStream:
             matrix.sum_duplicates()
         return _stream_of_parts(matrix, major).blocks(chunk)
 
-    def mend(ends: Axis, minor: Any, values: Any) -> tuple[Axis, Any, Any]:
+    def repair(ends: Axis, minor: Any, values: Any) -> tuple[Axis, Any, Any]:
         shape = (len(ends) - 1, given.shape[1 - major])
         matrix = type(given)((values, minor, ends), shape=shape if major == 0 else shape[::-1], copy=True)
         matrix.sum_duplicates()
         return matrix.indptr.astype(np.int64), matrix.indices, matrix.data
 
-    found = _stream_of_parts(given, major)
-    assert found.lines is not None  # as for every CSR or CSC matrix
-    return replace(found, blocks=blocks, lines=replace(found.lines, mend=mend))
+    stream = _stream_of_parts(given, major)
+    assert stream.lines is not None  # as for every CSR or CSC matrix
+    return replace(stream, blocks=blocks, lines=replace(stream.lines, repair=repair))
 
 
 def _stream_of_parts(given: Any, major: int) -> CellStream:
@@ -209,6 +208,6 @@ def stream_of_array(array: SparseArray) -> CellStream:
     def blocks(chunk: tuple[int, ...]) -> Iterator[Block]:
         for start in range(0, shape[0], chunk[0]):
             for coords, values in array.iter_cells(slice(start, start + chunk[0])):
-                yield tuple(np.ascontiguousarray(one) for one in coords.T), values
+                yield tuple(np.ascontiguousarray(axis) for axis in coords.T), values
 
     return CellStream(shape, array.dtype, blocks, 0, array.fill)

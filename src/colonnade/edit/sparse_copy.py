@@ -12,29 +12,30 @@ from functools import cached_property
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
-from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import LAYOUT, Message, find, read_messages
 from colonnade.format.layout import MAP_NUMBERS, is_sectioned
+from colonnade.format.links import find_address
 from colonnade.format.records import ChunkRecord
-from colonnade.format.source import Source
+from colonnade.format.source import HDF5Source
+from colonnade.format.superblock import open_root
 from colonnade.pager.journal import JournaledFile
+from colonnade.pager.sources import ByteSource
 from colonnade.sparse.attributes import holds_references, portable_attributes
-from colonnade.sparse.chunk import SparseInfo, check_record
 from colonnade.sparse.edit import Editor, empty_single, put_dataset, put_records
-from colonnade.sparse.locate import describe, find_address, open_root
+from colonnade.sparse.info import SparseInfo, check_record, describe
 
 
 @dataclass(frozen=True)
 class MovingArray:
     """A sparse array as it is in the source, and its description for the other file, without chunks."""
 
-    source: Source
+    source: HDF5Source
     old: SparseInfo
     new: SparseInfo
 
     def records(self) -> Iterator[ChunkRecord]:
         """The chunks inside the array; chunks outside its shape are not copied."""
-        chunk_map = ChunkMap(self.source, self.old.layout, self.old.space, self.old.filtered)
+        chunk_map = self.old.chunk_map(self.source)
         for records in chunk_map.read((0,) * len(self.old.space.shape), chunk_map.grid_shape):
             yield from records
 
@@ -42,13 +43,13 @@ class MovingArray:
 class MovingArrays:
     """The sparse arrays of a file that were found so far, by header address."""
 
-    def __init__(self, read: Callable[[], Source]) -> None:
-        """read: returns the source. It is called when the first object is met; by then everything is committed."""
+    def __init__(self, read: Callable[[], ByteSource]) -> None:
+        """read: returns the file's bytes; called when the first object is met: by then everything is committed."""
         self._read = read
         self._known: dict[int, MovingArray] = {}
 
     @cached_property
-    def _source(self) -> Source:
+    def _source(self) -> HDF5Source:
         return open_root(self._read())[0]
 
     def meet(self, address: int, path: str) -> bool:
@@ -73,7 +74,7 @@ class MovingArrays:
         editor.finish()
 
 
-def _moving(source: Source, messages: list[Message], path: str) -> MovingArray:
+def _moving(source: HDF5Source, messages: list[Message], path: str) -> MovingArray:
     old = describe(source, messages, path)
     if holds_references(old.type):
         raise _refusal(path, "it holds references, which would be invalid in another file")
@@ -102,4 +103,4 @@ def _put(editor: Editor, header: int, array: MovingArray) -> None:
         data = array.source.read(record.address, record.size, f"chunk {record.grid}")
         moved.append(replace(record, address=editor.append(lambda _, data=data: data)))  # type: ignore[misc]
     editor.renew()
-    put_records(editor, header, array.new, sorted(moved, key=lambda one: one.grid))
+    put_records(editor, header, array.new, sorted(moved, key=lambda record: record.grid))

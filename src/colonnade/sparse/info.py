@@ -1,15 +1,14 @@
-"""Find objects of a file by walking from the superblock, without libhdf5, which cannot open sectioned datasets.
-
-`find_object` follows a path, including soft links; `walk_datasets` follows all hard links and visits each object once.
-`describe` reads the messages of a sectioned dataset.
-"""
+"""The description of a sectioned dataset, from the messages of its header, and what its chunk records say."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
-from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError, nearest_names
-from colonnade.format.dataspace import decode_dataspace
+from colonnade.dataclass import dataclass
+from colonnade.errors import CorruptError, UnsupportedError, UsageError
+from colonnade.format.chunk_maps import ChunkMap
+from colonnade.format.dataspace import Dataspace, decode_dataspace
 from colonnade.format.datatype import decode_datatype
 from colonnade.format.fill import decode_fill, decode_old_fill
 from colonnade.format.headers import (
@@ -27,85 +26,61 @@ from colonnade.format.headers import (
     find,
     read_messages,
 )
-from colonnade.format.layout import VARIABLE, decode_layout, is_sectioned
+from colonnade.format.layout import VARIABLE, StorageLayout, decode_layout, is_sectioned
 from colonnade.format.links import is_group, read_links
 from colonnade.format.pipelines import decode_pipelines
-from colonnade.format.source import Fields, Source
-from colonnade.format.superblock import read_superblock
-from colonnade.model import FilterInfo
-from colonnade.sparse.chunk import SparseInfo
-
-_MOST_SOFT_LINKS = 32
+from colonnade.format.records import ChunkRecord
+from colonnade.format.source import CHECKSUM, Fields, HDF5Source
+from colonnade.model import FilterInfo, StoredType
 
 
-def open_root(source: Source) -> tuple[Source, int]:
-    """The source with the file's base address applied, and the address of the root group."""
-    block, based = read_superblock(source)
-    return based, block.root
+@dataclass(frozen=True, slots=True)
+class SparseInfo:
+    """The description of a sectioned dataset: everything needed to read it."""
+
+    name: str
+    space: Dataspace
+    type: StoredType
+    fill: bytes | None
+    layout: StorageLayout
+    pipelines: tuple[tuple[FilterInfo, ...], ...]
+    attributes: tuple[bytes, ...] = ()  # messages of attributes stored in the header
+    others: tuple[tuple[int, bytes], ...] = ()  # messages that are copied unchanged: comment, modification time
+
+    @property
+    def filtered(self) -> bool:
+        """Whether chunk records have filter fields: they do for all chunks as soon as one section has filters."""
+        return any(self.pipelines)
+
+    def chunk_map(self, source: HDF5Source) -> ChunkMap:
+        """The chunk map, which is read from the file as it is used."""
+        return ChunkMap(source, self.layout, self.space, self.filtered)
 
 
-def find_object(source: Source, root: int, path: str) -> list[Message]:
-    """The messages of the object at a path from the root group."""
-    return read_messages(source, find_address(source, root, path))
-
-
-def find_address(source: Source, root: int, path: str) -> int:
-    """The address of the object header at a path from the root group."""
-    address, messages, done = root, read_messages(source, root), ""
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    n_soft = 0
-    while parts:
-        name = parts.pop(0)
-        links = {link.name: link for link in read_links(source, messages)} if is_group(messages) else {}
-        link = links.get(name)
-        if link is None:
-            raise _not_found(source, path, name, done, list(links))
-        if link.target is not None:
-            n_soft += 1
-            if n_soft > _MOST_SOFT_LINKS:
-                raise FormatError(f"{source.name}: {path} leads through a cycle of soft links", path=source.name)
-            parts = [part for part in link.target.split("/") if part not in ("", ".")] + parts
-            if link.target.startswith("/"):
-                address, done, messages = root, "", read_messages(source, root)
-            continue
-        if link.address is None:
-            raise UnsupportedError(f"{source.name}: {done}/{name} is a link out of the file", path=source.name)
-        address, done = link.address, f"{done}/{name}"
-        messages = read_messages(source, address) if parts else messages
-    return address
-
-
-def _not_found(source: Source, path: str, name: str, done: str, known: list[str]) -> UsageError:
-    nearest = nearest_names(name, known)
-    advice = f" Nearest: {', '.join(repr(one) for one in nearest)}." if nearest else ""
-    text = f"no object {path!r} in {source.name}: {done or '/'} has no {name!r}.{advice}"
-    return UsageError(text, name=name, where=source.name, nearest=nearest)
-
-
-def walk_datasets(source: Source, root: int) -> Iterator[tuple[str, list[Message]]]:
+def walk_datasets(source: HDF5Source, root: int) -> Iterator[tuple[str, list[Message]]]:
     """Path and messages of every sectioned dataset, sorted by name within each group."""
     seen = {root}
     groups = [("", root)]
     while groups:
         path, address = groups.pop()
-        found = []
+        objects = []
         for link in read_links(source, read_messages(source, address)):
             if link.address is None or link.address in seen:
                 continue
             seen.add(link.address)
-            found.append((f"{path}/{link.name}", link.address))
+            objects.append((f"{path}/{link.name}", link.address))
         inner = []
-        for name, place in sorted(found):
-            messages = read_messages(source, place)
+        for name, header in sorted(objects):
+            messages = read_messages(source, header)
             layout = find(messages, LAYOUT)
             if layout is not None and is_sectioned(layout.data):
                 yield name, messages
             elif is_group(messages):
-                inner.append((name, place))
+                inner.append((name, header))
         groups.extend(reversed(inner))
 
 
-def describe(source: Source, messages: list[Message], name: str) -> SparseInfo:
+def describe(source: HDF5Source, messages: list[Message], name: str) -> SparseInfo:
     """The description of a sectioned dataset, from the messages of its header."""
     layout_message = find(messages, LAYOUT)
     if layout_message is None or not is_sectioned(layout_message.data):
@@ -146,14 +121,14 @@ def describe(source: Source, messages: list[Message], name: str) -> SparseInfo:
     return SparseInfo(name, space, stored, fill, layout, by_section, kept, others)
 
 
-def _open(source: Source, messages: list[Message], kind: int, what: str) -> Fields:
+def _open(source: HDF5Source, messages: list[Message], kind: int, what: str) -> Fields:
     message = find(messages, kind)
     if message is None:
         raise CorruptError(f"{source.name}: a dataset has no {what} message", path=source.name)
     return source.as_fields(message.data, f"{what} message at byte {message.at}")
 
 
-def _read_fill(source: Source, messages: list[Message]) -> bytes | None:
+def _read_fill(source: HDF5Source, messages: list[Message]) -> bytes | None:
     for kind, decode in ((FILL, decode_fill), (OLD_FILL, decode_old_fill)):
         message = find(messages, kind)
         if message is not None:
@@ -161,9 +136,50 @@ def _read_fill(source: Source, messages: list[Message]) -> bytes | None:
     return None
 
 
-def _read_pipelines(source: Source, messages: list[Message]) -> dict[int, tuple[FilterInfo, ...]]:
+def _read_pipelines(source: HDF5Source, messages: list[Message]) -> dict[int, tuple[FilterInfo, ...]]:
     for kind, version in ((PIPELINE, 3), (SECTION_PIPELINE, 1)):
         message = find(messages, kind)
         if message is not None:
             return decode_pipelines(source.as_fields(message.data, f"filter message at byte {message.at}"), version)
     return {}
+
+
+# -- chunks, from their records alone --
+
+
+def origin(info: SparseInfo, record: ChunkRecord) -> tuple[int, ...]:
+    """The coordinates of a chunk's first element."""
+    return tuple(at * size for at, size in zip(record.grid, info.layout.chunk, strict=True))
+
+
+def is_edge(info: SparseInfo, record: ChunkRecord) -> bool:
+    """Whether a chunk extends beyond the dataset."""
+    ends = zip(origin(info, record), info.layout.chunk, info.space.shape, strict=True)
+    return any(start + size > limit for start, size, limit in ends)
+
+
+def check_record(source: HDF5Source, info: SparseInfo, record: ChunkRecord) -> None:
+    """Raise unless the chunk is within the file and its sections follow each other within the chunk."""
+    bounds = record.bounds
+    if any(start > stop for start, stop in pairwise(bounds)):
+        raise chunk_fields(source, record, "").wrong(f"has sections that start at {bounds[:-1]} in {bounds[-1]} bytes")
+    if record.address + record.size > source.fits:
+        raise chunk_fields(source, record, "").wrong(f"lies at byte {record.address}, beyond the end of the file")
+
+
+def chunk_fields(source: HDF5Source, record: ChunkRecord, part: str) -> Fields:
+    """Fields that name the chunk in errors."""
+    return source.as_fields(b"", f"{part}chunk {record.grid} at byte {record.address}")
+
+
+def count_values(source: HDF5Source, info: SparseInfo, record: ChunkRecord) -> int:
+    """The number of values in a chunk, from its record alone."""
+    number = info.layout.values_section
+    size = record.unfiltered[number]
+    if number in info.layout.checksummed and size:
+        size -= CHECKSUM
+    count, rest = divmod(size, info.layout.element_size)
+    if rest or size < 0:
+        what = chunk_fields(source, record, f"section {number} of ")
+        raise what.wrong(f"has {size} bytes, which is not a multiple of the element size {info.layout.element_size}")
+    return count

@@ -7,34 +7,62 @@ memory limit go to a temporary file.
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import prod
 from typing import IO, Any
 
 import numpy as np
 
-from colonnade import kernels
-from colonnade.errors import DataError
+from colonnade.edit.cell_streams import Axis, Block, CellStream, stream_of, usual_chunk
+from colonnade.edit.row_bands import pack_rows, suits_rows
+from colonnade.errors import DataError, UsageError
 from colonnade.format.headers import read_messages
+from colonnade.format.values import Values, stored_dtype
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import make_placeholder
-from colonnade.sparse.change import Part, checked_values
-from colonnade.sparse.chunk import SparseInfo
-from colonnade.sparse.create import Change, edit
-from colonnade.sparse.edit import Editor, put_batches, put_dataset
-from colonnade.sparse.locate import describe
-from colonnade.sparse.pack import Packed, encode_chunk
-from colonnade.sparse.row_bands import pack_rows, suits_rows
-from colonnade.sparse.streams import Axis, Block, CellStream
-from colonnade.sparse.values import Values, stored_dtype
-from colonnade.threads import in_order
+from colonnade.sparse.array import SparseArray, open_sparse
+from colonnade.sparse.change import ChunkChange
+from colonnade.sparse.chunk import Packed, encode_chunk
+from colonnade.sparse.create import Filters, WriteDialect, plan
+from colonnade.sparse.edit import Editor, edit_file, put_batches, put_dataset
+from colonnade.sparse.info import SparseInfo, describe
+from colonnade.sparse.opened import FileChanger, OpenHandle, change_of
+from colonnade.sparse.selections import ordered
+from colonnade.sparse.values import checked_values
+from colonnade.threads import default_threads, in_order
 
-MOST_HELD = 64 << 20  # bytes of cells that are kept in memory
+MOST_CELL_BYTES = 64 << 20  # bytes of cells that are kept in memory
 
 
-def put_stream(change: Change, info: SparseInfo, stream: CellStream, n_threads: int) -> None:
+def write_sparse(
+    target: str | os.PathLike[str] | OpenHandle, name: str, matrix: Any, *, dtype: Any = None,
+    chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
+    max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned",
+    attrs: Mapping[str, Any] | None = None, n_threads: int | None = None,
+) -> SparseArray:  # fmt: skip
+    """Create a sparse array with all cells of a matrix, in one commit and bounded memory.
+
+    matrix: a SciPy sparse array (explicit zeros are defined), a pydata one, (coordinates (n, rank), values, shape),
+    another sparse array, or a stream of cells. The other parameters are those of `create_sparse`.
+    chunks: by default as in `create_sparse`, except for CSR and CSC matrices: their chunks are whole rows or columns,
+    with about 50,000 cells per chunk.
+    """
+    stream = matrix if isinstance(matrix, CellStream) else stream_of(matrix)
+    kind = stream.dtype if dtype is None else dtype
+    rest = stream.fill if fill is None else fill
+    chunk = usual_chunk(stream) if chunks is None else chunks
+    info = plan(name, stream.shape, kind, chunk, rest, filters, max_shape, dialect, attrs)
+    if info.type.has_pointers:
+        raise UsageError("cannot write variable-length elements with write_sparse. Use create_sparse and write")
+    threads = default_threads() if n_threads is None else n_threads
+    put_stream(change_of(target), info, stream, threads)
+    return open_sparse(target, name, n_threads=n_threads)
+
+
+def put_stream(change: FileChanger, info: SparseInfo, stream: CellStream, n_threads: int) -> None:
     """Create a sparse array with all cells of a stream, in one commit."""
 
     def work(handle: FileHandle) -> None:
@@ -43,28 +71,28 @@ def put_stream(change: Change, info: SparseInfo, stream: CellStream, n_threads: 
         def fill(editor: Editor) -> None:
             put_dataset(editor, header, info)
             source = editor.renew()
-            made = describe(source, read_messages(source, header), info.name)
-            put_batches(editor, header, made, _packed(made, stream, n_threads))
+            created = describe(source, read_messages(source, header), info.name)
+            put_batches(editor, header, created, _packed(created, stream, n_threads))
 
-        edit(handle, fill)
+        edit_file(handle, fill)
 
     change(work)
 
 
 def _packed(info: SparseInfo, stream: CellStream, n_threads: int) -> Iterator[list[Packed]]:
     lines = stream.lines if stream.axis == 0 else None
-    if lines is not None and lines.mend is not None and stream.dtype != stored_dtype(info.type):
+    if lines is not None and lines.repair is not None and stream.dtype != stored_dtype(info.type):
         lines = None  # duplicates must be added up before the type conversion
     if lines is not None and suits_rows(info):
         return pack_rows(info, lines, _pack_sorted, n_threads)
 
-    def work(part: Part) -> Packed:
+    def work(part: ChunkChange) -> Packed:
         grid, places, values = part
         assert values is not None  # streams have values
         return grid, encode_chunk(info, places, values.tobytes())
 
     parts = (part for axes, values in _bands(info, stream) for part in split_chunks(info, axes, values))
-    return ([one] for one in in_order(work, parts, n_threads))
+    return ([chunk] for chunk in in_order(work, parts, n_threads))
 
 
 def _pack_sorted(info: SparseInfo, cells: Block) -> Iterator[Packed]:
@@ -80,27 +108,28 @@ def _bands(info: SparseInfo, stream: CellStream) -> Iterator[Block]:
     axis = stream.axis or 0
     size = info.layout.chunk[axis]
     with tempfile.TemporaryFile() as spool:
-        held = _Held(spool, axis, size, len(info.space.shape), stored_dtype(info.type))
+        buffer = _BandBuffer(spool, axis, size, len(info.space.shape), stored_dtype(info.type))
         for axes, values in stream.blocks(info.layout.chunk):
             _check_inside(axes, info)
-            held.add(axes, checked_values(values, info, len(axes[0])))
+            buffer.add(axes, checked_values(values, info.type, len(axes[0])))
             if stream.axis is not None and len(axes[axis]):
-                yield from held.take(int(axes[axis].max()) // size)
-            held.spill(MOST_HELD)
-        yield from held.take(None)
+                yield from buffer.take(int(axes[axis].max()) // size)
+            buffer.spill(MOST_CELL_BYTES)
+        yield from buffer.take(None)
 
 
 def _check_inside(axes: tuple[Axis, ...], info: SparseInfo) -> None:
-    for axis, (one, size) in enumerate(zip(axes, info.space.shape, strict=True)):
-        if len(one) and (one.min() < 0 or one.max() >= size):
-            row = int(np.flatnonzero((one < 0) | (one >= size))[0])
+    for axis, (coords, size) in enumerate(zip(axes, info.space.shape, strict=True)):
+        if len(coords) and (coords.min() < 0 or coords.max() >= size):
+            row = int(np.flatnonzero((coords < 0) | (coords >= size))[0])
+            value = int(coords[row])
             raise DataError(
-                f"coordinate {one[row]} of dimension {axis} lies outside the array, which has shape {info.space.shape}",
-                value=int(one[row]),
+                f"coordinate {value} of dimension {axis} lies outside the array, which has shape {info.space.shape}",
+                value=value,
             )
 
 
-class _Held:
+class _BandBuffer:
     """Cells of incomplete bands, in memory or in a temporary file."""
 
     def __init__(self, spool: IO[bytes], axis: int, size: int, rank: int, dtype: np.dtype[Any]) -> None:
@@ -118,16 +147,16 @@ class _Held:
         low, high = int(bands.min()), int(bands.max())
         if low <= self._done:
             raise DataError(f"coordinates of dimension {self._axis} decrease, but the stream must be sorted by them")
-        self._n_bytes += sum(one.nbytes for one in axes) + values.nbytes
+        self._n_bytes += sum(coords.nbytes for coords in axes) + values.nbytes
         if low == high:
             self._parts.setdefault(low, []).append((axes, values))
             return
         order = ordered(bands)
         if order is not None:
-            axes, values, bands = tuple(one[order] for one in axes), values[order], bands[order]
+            axes, values, bands = tuple(coords[order] for coords in axes), values[order], bands[order]
         cuts = [0, *(np.flatnonzero(bands[1:] != bands[:-1]) + 1).tolist(), len(bands)]
         for start, stop in pairwise(cuts):
-            part = tuple(one[start:stop] for one in axes), values[start:stop]
+            part = tuple(coords[start:stop] for coords in axes), values[start:stop]
             self._parts.setdefault(int(bands[start]), []).append(part)
 
     def take(self, below: int | None) -> Iterator[Block]:
@@ -136,11 +165,11 @@ class _Held:
             if below is not None and band >= below:
                 return
             self._done = band
-            parts = [self._read(*place) for place in self._spilled.pop(band, [])]
+            parts = [self._read(*part) for part in self._spilled.pop(band, [])]
             parts += self._parts.pop(band, [])
             axes = tuple(np.concatenate([part[0][axis] for part in parts]) for axis in range(self._rank))
             values = np.concatenate([part[1] for part in parts]) if len(parts) > 1 else parts[0][1]
-            self._n_bytes -= sum(one.nbytes for one in axes) + values.nbytes
+            self._n_bytes -= sum(coords.nbytes for coords in axes) + values.nbytes
             yield axes, values
 
     def spill(self, most: int) -> None:
@@ -149,39 +178,29 @@ class _Held:
             return
         for band, parts in self._parts.items():
             for axes, values in parts:
-                place = self._spool.seek(0, 2)
-                for one in (*axes, values):
-                    self._spool.write(np.ascontiguousarray(one).data.cast("B"))
-                self._spilled.setdefault(band, []).append((place, len(values)))
+                offset = self._spool.seek(0, 2)
+                for array in (*axes, values):
+                    self._spool.write(np.ascontiguousarray(array).data.cast("B"))
+                self._spilled.setdefault(band, []).append((offset, len(values)))
         self._parts.clear()
         self._n_bytes = 0
 
-    def _read(self, place: int, count: int) -> Block:
-        self._spool.seek(place)
+    def _read(self, offset: int, count: int) -> Block:
+        self._spool.seek(offset)
         axes = tuple(np.frombuffer(self._spool.read(8 * count), dtype=np.int64) for _ in range(self._rank))
         values = np.frombuffer(self._spool.read(self._dtype.itemsize * count), dtype=self._dtype)
-        self._n_bytes += sum(one.nbytes for one in axes) + values.nbytes
+        self._n_bytes += sum(coords.nbytes for coords in axes) + values.nbytes
         return axes, values
 
 
-def ordered(numbers: Axis) -> Axis | None:
-    """The permutation that sorts numbers, stable; None if they are sorted already."""
-    if (numbers[1:] >= numbers[:-1]).all():
-        return None
-    order = np.empty(len(numbers), dtype=np.int64)
-    narrow = numbers.astype(np.int32) if numbers.max() < 1 << 31 and numbers.min() >= 0 else numbers
-    kernels.argsort(narrow, order)
-    return order
-
-
-def split_chunks(info: SparseInfo, axes: tuple[Axis, ...], values: Values) -> Iterator[Part]:
+def split_chunks(info: SparseInfo, axes: tuple[Axis, ...], values: Values) -> Iterator[ChunkChange]:
     """The cells of each chunk: its grid index, ascending positions in it, values. Raises for duplicates."""
     chunk = info.layout.chunk
-    grids = [one // size for one, size in zip(axes, chunk, strict=True)]
-    low = [int(one.min()) for one in grids]
-    counts = [int(one.max()) - first + 1 for one, first in zip(grids, low, strict=True)]
-    numbers = _linear([one - first for one, first in zip(grids, low, strict=True)], counts)
-    places = _linear([one - at * size for one, at, size in zip(axes, grids, chunk, strict=True)], chunk)
+    grids = [coords // size for coords, size in zip(axes, chunk, strict=True)]
+    low = [int(indices.min()) for indices in grids]
+    counts = [int(indices.max()) - first + 1 for indices, first in zip(grids, low, strict=True)]
+    numbers = _linear([indices - first for indices, first in zip(grids, low, strict=True)], counts)
+    places = _linear([coords - at * size for coords, at, size in zip(axes, grids, chunk, strict=True)], chunk)
     order = (
         None
         if prod(counts) == 1
@@ -194,7 +213,7 @@ def split_chunks(info: SparseInfo, axes: tuple[Axis, ...], values: Values) -> It
     cuts = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
     for start, stop in pairwise(cuts):
         first = start if order is None else int(order[start])
-        grid = tuple(int(one[first]) for one in grids)
+        grid = tuple(int(indices[first]) for indices in grids)
         yield grid, *_ascending(grid, chunk, places[start:stop], values[start:stop])
 
 
@@ -205,14 +224,14 @@ def _ascending(grid: tuple[int, ...], chunk: tuple[int, ...], places: Axis, valu
     twice = np.flatnonzero(places[1:] == places[:-1])
     if len(twice):
         inside = np.unravel_index(int(places[twice[0]]), chunk)
-        where = [int(at) * size + int(one) for at, size, one in zip(grid, chunk, inside, strict=True)]
+        where = [int(at) * size + int(offset) for at, size, offset in zip(grid, chunk, inside, strict=True)]
         raise DataError(f"{where} is given twice")
     return places, values
 
 
 def _linear(coords: list[Axis], sizes: Any) -> Axis:
-    made = np.zeros(len(coords[0]), dtype=np.int64)
-    for one, size in zip(coords, sizes, strict=True):
-        made *= size
-        made += one
-    return made
+    linear = np.zeros(len(coords[0]), dtype=np.int64)
+    for axis, size in zip(coords, sizes, strict=True):
+        linear *= size
+        linear += axis
+    return linear

@@ -1,0 +1,110 @@
+"""Decode stored elements to NumPy values.
+
+| stored | NumPy dtype |
+| --- | --- |
+| integer, float, bitfield, enum | that number, in the byte order of the file |
+| boolean | bool |
+| string | bytes, without padding, as in NumPy |
+| complex | complex of that size |
+| compound | structured, with the file's offsets |
+| array | the base's; values have further dimensions |
+| text, binary, sequence | objects: str, bytes, arrays |
+| opaque, references, unknown | raw bytes (`V`) |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from colonnade.format.heap_set import REFERENCE, Heap, HeapSet
+from colonnade.format.source import Fields
+from colonnade.model import StoredType
+
+Values = np.ndarray[Any, Any]
+_NUMBERS = ("integer", "bitfield", "enum", "boolean")
+
+
+def stored_dtype(stored: StoredType) -> np.dtype[Any]:
+    """The NumPy dtype of elements as stored in the file; raw bytes for elements that refer to a heap."""
+    order = ">" if stored.order == "big" else "<"
+    if stored.kind in _NUMBERS:
+        number = stored.item if stored.base is not None else stored
+        return np.dtype(f"{order}{'i' if number.signed else 'u'}{number.size}")
+    if stored.kind == "float":
+        return np.dtype(f"{order}f{stored.size}")
+    if stored.kind == "complex":
+        return np.dtype(f"{order}c{stored.size}")
+    if stored.kind == "string":
+        return np.dtype((np.bytes_, stored.size))
+    if stored.kind == "array":
+        return np.dtype((stored_dtype(stored.item), stored.dims))
+    if stored.kind == "compound" and stored.fields:
+        return _compound(stored, [stored_dtype(field.type) for field in stored.fields])
+    return np.dtype((np.void, stored.size))
+
+
+def value_dtype(stored: StoredType) -> np.dtype[Any]:
+    """The NumPy dtype of decoded values."""
+    if stored.kind == "boolean":
+        return np.dtype(bool)
+    if stored.kind in ("text", "binary", "sequence"):
+        return np.dtype(object)
+    if not stored.has_pointers:
+        return stored_dtype(stored)
+    if stored.kind == "array":
+        return np.dtype((value_dtype(stored.item), stored.dims))
+    names = [field.name for field in stored.fields]
+    return np.dtype([(name, value_dtype(field.type)) for name, field in zip(names, stored.fields, strict=True)])
+
+
+def _compound(stored: StoredType, formats: list[np.dtype[Any]]) -> np.dtype[Any]:
+    names, offsets = [field.name for field in stored.fields], [field.offset for field in stored.fields]
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": stored.size})
+
+
+def decode_values(data: bytes | memoryview, stored: StoredType, heap: Heap | None) -> Values:
+    """Decode contiguous elements; `heap` holds the data of variable-length elements."""
+    if stored.has_pointers:
+        rows = np.frombuffer(data, dtype=np.uint8).reshape(-1, stored.size)
+        return _follow(rows, stored, heap if heap is not None else HeapSet({}, Fields(b"", "a chunk without a heap")))
+    values: Values = np.frombuffer(data, dtype=stored_dtype(stored))
+    return values != 0 if stored.kind == "boolean" else values
+
+
+def _follow(rows: Values, stored: StoredType, heap: Heap) -> Values:
+    """The values of elements, given as one row of bytes each, some of which point into the heap."""
+    if not stored.has_pointers:
+        return decode_values(np.ascontiguousarray(rows).data.cast("B") if rows.size else b"", stored, None)
+    if stored.kind == "array":
+        parts = np.ascontiguousarray(rows).reshape(-1, stored.item.size)
+        items = _follow(parts, stored.item, heap)
+        return items.reshape(len(rows), *stored.dims, *items.shape[1:])
+    values = np.empty(len(rows), dtype=value_dtype(stored))
+    if stored.kind == "compound":
+        for field in stored.fields:
+            values[field.name] = _follow(rows[:, field.offset : field.offset + field.type.size], field.type, heap)
+        return values
+    item_size = 1 if stored.kind in ("text", "binary") else stored.item.size
+    for row_number, row in enumerate(rows):
+        count, data = heap.read(row[:REFERENCE].tobytes(), item_size)
+        values[row_number] = _object(count, data, stored, heap)
+    return values
+
+
+def _object(count: int, data: memoryview, stored: StoredType, heap: Heap) -> object:
+    if stored.kind == "text":
+        return bytes(data).split(b"\0")[0].decode("utf-8", "surrogateescape")
+    if stored.kind == "binary":
+        return bytes(data)
+    return _follow(np.frombuffer(data, dtype=np.uint8).reshape(count, stored.item.size), stored.item, heap)
+
+
+def decode_fill_value(fill: bytes | None, stored: StoredType) -> Any:
+    """The value of elements that were never written."""
+    if stored.kind in ("text", "binary"):
+        return "" if stored.kind == "text" else b""
+    if stored.has_pointers:  # the fill's reference points into the file's global heap: not followed
+        return None
+    return decode_values(fill if fill is not None else bytes(stored.size), stored, None)[0]

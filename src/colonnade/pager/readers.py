@@ -1,0 +1,180 @@
+"""Read a file while others may commit to it, without a lock.
+
+Readers compare the file's stamp (see `locks`) before and after, and use what they read only if it has not changed.
+A file in the middle of a commit is not read: its writer is waited for, or, if that has crashed, the commit is undone.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from colonnade.errors import ConflictError, UsageError
+from colonnade.pager.disk import Disk
+from colonnade.pager.interrupts import hold_signals, pause, release_signals, shielded
+from colonnade.pager.journal import journal_path
+from colonnade.pager.locks import WaitRequest, WriterLock, has_writer, read_stamp
+from colonnade.pager.recovery import find_mark, half_commit, roll_back
+from colonnade.pager.safe_files import open_existing
+from colonnade.pager.sources import ByteSource, LocalBytes
+
+Result = TypeVar("Result")
+_MOST_READS = 50
+_TIMEOUT = 10.0  # seconds to wait for the end of a commit
+_PAUSE = 0.005
+
+
+class Committed(Protocol):
+    """A file that others may commit to."""
+
+    @property
+    def name(self) -> str: ...
+
+    def refresh(self) -> object:
+        """See the last commit."""
+
+    def is_current(self) -> bool:
+        """Whether nothing has been committed since `refresh`."""
+
+    def wait_request(self) -> WaitRequest:
+        """The request to writers to wait, for a reader that they disturb."""
+
+
+def read_between_commits(file: Committed, read: Callable[[], Result]) -> Result:
+    """The result of `read` on one state of a file: it is called again if a writer has committed meanwhile."""
+    with file.wait_request() as request:
+        for _ in range(_MOST_READS):
+            file.refresh()
+            try:
+                result = read()
+            except Exception:
+                if file.is_current():
+                    raise
+            else:
+                if file.is_current():
+                    return result
+            request.disturbed()
+    raise ConflictError(f"cannot read {file.name}: it was changed repeatedly while it was read", path=file.name)
+
+
+class CommittedFile:
+    """The bytes of a file at a path as of its last commit, or bytes that nobody changes.
+
+    `generation` counts the states seen so far.
+    """
+
+    def __init__(self, target: Path | ByteSource, name: str, disk: Disk) -> None:
+        """disk: for undoing the commit of a writer that has crashed."""
+        self.name = name
+        self.generation = 0
+        self._disk = disk
+        self._path = target if isinstance(target, Path) else None
+        self._source = target if isinstance(target, ByteSource) else None
+        self._descriptor = -1
+        self._stamp: list[int] = []
+        self._closed = False
+
+    def consistent(self, read: Callable[[ByteSource], Result]) -> Result:
+        """The result of `read` on one state of the file."""
+        return read_between_commits(self, lambda: read(self._current()))
+
+    def refresh(self) -> ByteSource:
+        """The bytes of the file as of the last commit."""
+        if self._closed:
+            raise UsageError(f"{self.name} is closed")
+        if self._path is not None:
+            wait_for_commit(self._path, _TIMEOUT, self._disk)
+            stamp = read_stamp(self._path)
+            if self._source is None or stamp != self._stamp:
+                self._close_descriptor()
+                self._descriptor = open_existing(self._path)
+                self._stamp, self._source = stamp, LocalBytes(self._descriptor, self.name)
+                self.generation += 1
+        return self._current()
+
+    def _current(self) -> ByteSource:
+        assert self._source is not None  # set by the constructor or by `refresh`
+        return self._source
+
+    def is_current(self) -> bool:
+        """Whether nothing has been committed since `refresh`."""
+        if self._path is None:
+            return True
+        return not journal_path(self._path).exists() and read_stamp(self._path) == self._stamp
+
+    def wait_request(self) -> WaitRequest:
+        """The request to writers to wait, for a reader that they disturb."""
+        return WaitRequest(self._path)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._closed = True
+        self._close_descriptor()
+
+    def _close_descriptor(self) -> None:
+        descriptor, self._descriptor, self._source = self._descriptor, -1, None
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self._close_descriptor() if hasattr(self, "_descriptor") else None
+
+
+def wait_for_commit(path: Path, timeout: float, disk: Disk) -> None:
+    """Wait while a commit to a file is in progress; undo a commit whose writer has crashed.
+
+    timeout: seconds to wait before a ConflictError.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        if journal_path(path).exists():
+            _pass_journal(path, deadline, disk)
+            continue
+        mark = find_mark(path, disk)
+        if mark is None:
+            return
+        if not has_writer(path) and not journal_path(path).exists() and find_mark(path, disk) is not None:
+            raise half_commit(path, mark)
+        _pause(path, deadline)
+
+
+def _pause(path: Path, deadline: float) -> None:
+    if time.monotonic() >= deadline:
+        raise ConflictError(f"{path} has been in the middle of a commit for too long", path=str(path))
+    pause(_PAUSE)
+
+
+def _pass_journal(path: Path, deadline: float, disk: Disk) -> None:
+    """Wait a moment for the writer whose journal is next to the file, or recover if it has crashed."""
+    if has_writer(path):
+        _pause(path, deadline)
+        return
+    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        raise ConflictError(
+            f"{path} was left in the middle of a change by a writer that died, and must be put right first: open "
+            "it once where it and its folder may be written",
+            path=str(path),
+        )
+    if not _recover(path, deadline, disk):
+        _pause(path, deadline)
+
+
+@shielded
+def _recover(path: Path, deadline: float, disk: Disk) -> bool:
+    """Undo the commit of a writer that has crashed; False if another process holds the lock and may be doing so."""
+    hold_signals()
+    lock = None
+    try:
+        with suppress(ConflictError):
+            lock = WriterLock(path, 0)
+        if lock is not None:
+            roll_back(path, disk, max(0.0, deadline - time.monotonic()))
+        return lock is not None
+    finally:
+        if lock is not None:
+            lock.release()
+        release_signals()
