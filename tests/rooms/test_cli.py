@@ -18,8 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import colonnade as cn
-from colonnade.cli import demonstration as demo
-from colonnade.cli import main
+from colonnade.cli import demo, main
 from colonnade.cli.answer import printable
 from colonnade.cli.values import plain_value, plain_values
 

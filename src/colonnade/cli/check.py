@@ -1,23 +1,84 @@
-"""`check`: checks a file against every rule of its tables."""
+"""`check` and `fix`: checks a file against every rule of its tables, and repairs what needs no data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Literal
+from urllib.parse import quote
 
 from rich.console import Console
 
-from colonnade.checking import Checked, Findings
+from colonnade import __version__
+from colonnade.checking import ALL_RULES, Checked, Findings, Mended
 from colonnade.cli.answer import FILE, FINDINGS, FINE, Facts, print_json
-from colonnade.cli.progress import counting_rows
-from colonnade.cli.sarif import document_of, sarif_log
+from colonnade.cli.progress import counting_rows, waiting
 from colonnade.cli.text import cell, open_console, plural
 from colonnade.dataclass import dataclass
 from colonnade.h5.outside import Links
-from colonnade.model import Finding, Severity
-from colonnade.table.checking import check
+from colonnade.model import Finding, Repair, Rule, Severity
+from colonnade.table.checking import check, fix
 from colonnade.table.show import size_text
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_PLACES = {rule: place for place, rule in enumerate(ALL_RULES)}
+
+
+def document_of(rule: str) -> str:
+    """The document whose clauses a rule cites."""
+    return {"A": "AnnData", "D": "ArtifactDB"}.get(rule[:1], "HEP001")
+
+
+def sarif_log(file: str, findings: Sequence[Finding], readable: bool) -> Facts:
+    """One run of the checker on one file."""
+    driver = {"name": "colonnade", "version": __version__, "rules": [_rule(rule) for rule in ALL_RULES.values()]}
+    run = {
+        "tool": {"driver": driver},
+        "invocations": [{"executionSuccessful": readable}],
+        "artifacts": [{"location": {"uri": _uri(file)}}],
+        "results": [_result(file, finding) for finding in findings],
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _uri(file: str) -> str:
+    """A URI; for a relative path, a reference relative to where the checker ran."""
+    if "://" in file:
+        return file
+    path = Path(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix(), safe="/")
+
+
+def _rule(rule: Rule) -> Facts:
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": rule.says},
+        "help": {
+            "text": f"{rule.advice} {document_of(rule.id)}, clause {rule.clause}." if rule.clause else rule.advice
+        },
+    }
+
+
+def _result(file: str, finding: Finding) -> Facts:
+    place = {
+        "physicalLocation": {"artifactLocation": {"uri": _uri(file), "index": 0}},
+        "logicalLocations": [{"fullyQualifiedName": finding.path, "kind": "object"}],
+    }
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": _PLACES[finding.rule],
+        "level": finding.severity,
+        "message": {"text": f"{finding.path}: {finding.message}"},
+        "locations": [place],
+        "properties": {
+            "clause": finding.clause,
+            "found": finding.found,
+            "expected": finding.expected,
+            "advice": finding.advice,
+        },
+    }
+
 
 Form = Literal["text", "json", "sarif"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
@@ -122,3 +183,48 @@ def _looked_at(checked: Checked) -> str:
         parts.append(plural(checked.sparse_arrays, "sparse array"))
     values = f"values: {size_text(checked.bytes_read)} read" if checked.deep else "no values: --deep reads them"
     return f"looked at {', '.join(parts)}; {values}"
+
+
+# -- fix --
+
+
+def fix_file(file: str, dry_run: bool, as_json: bool) -> int:
+    with waiting(f"repairing {file}"):
+        mended = fix(file, dry_run=dry_run)
+    if as_json:
+        print_json(_repairs_facts(file, mended))
+    else:
+        _show_repairs(file, mended)
+    return FINDINGS if mended.left.errors else FINE
+
+
+def _repairs_facts(file: str, mended: Mended) -> Facts:
+    return {
+        "file": file,
+        "dry_run": mended.dry_run,
+        "repairs": [_repair_facts(repair) for repair in mended.repairs],
+        "left": [asdict(finding) for finding in mended.left],
+    }
+
+
+def _repair_facts(repair: Repair) -> Facts:
+    return {
+        "path": repair.path,
+        "rules": list(dict.fromkeys(rule for rule, _ in repair.mends)),
+        "action": repair.action,
+    }
+
+
+def _show_repairs(file: str, mended: Mended) -> None:
+    console = open_console()
+    done = "would repair" if mended.dry_run else "repaired"
+    for repair in mended.repairs:
+        rules = " ".join(dict.fromkeys(rule for rule, _ in repair.mends))
+        console.print(cell(f"{done}  ", "green") + cell(f"{rules} {repair.path}: {repair.action}"), soft_wrap=True)
+    for finding in mended.left:
+        show_finding(console, finding)
+    if mended.repairs or mended.left:
+        console.print()
+    left = f", {plural(len(mended.left), 'finding')} left" if mended.left else ""
+    summary = f"{plural(len(mended.repairs), 'repair')}{' to do' if mended.dry_run else ''}{left}"
+    console.print(cell(f"{file}: {summary if mended.repairs or left else 'nothing to repair'}"), soft_wrap=True)

@@ -146,7 +146,7 @@ def schema(file: str, table: str | None, links: Any, as_json: bool) -> int:
 
     Shows all tables of FILE if TABLE is not given.
     """
-    from colonnade.cli.schema import tell_columns
+    from colonnade.cli.info import tell_columns
 
     return tell_columns(file, table, as_json, links)
 
@@ -229,7 +229,7 @@ def fix(file: str, dry_run: bool, as_json: bool) -> int:
     References, column-order and the storage of attributes are corrected; wrong search indexes are rebuilt or dropped.
     What cannot be repaired is listed. Exit code 1 when errors are left.
     """
-    from colonnade.cli.fix import fix_file
+    from colonnade.cli.check import fix_file
 
     return fix_file(file, dry_run, as_json)
 
@@ -264,7 +264,7 @@ def append(
     """
     from pathlib import Path
 
-    from colonnade.cli.append import Source, append_rows
+    from colonnade.cli.rewrite import Source, append_rows
 
     return append_rows(file, Source(Path(source), source_table, missing, links), table, create, as_json)
 
@@ -289,7 +289,7 @@ def convert(
     else is copied unchanged. If the layout cannot hold something, the command fails and writes no TARGET. SOURCE may be
     the directory, or the JSON metadata, of an ArtifactDB data frame.
     """
-    from colonnade.cli.convert import Wanted, convert_file
+    from colonnade.cli.rewrite import Wanted, convert_file
 
     return convert_file(source, target, Wanted(layout, version, directory, overwrite), as_json)
 
@@ -308,7 +308,7 @@ def repack(file: str, chunk_rows: Any, filters: str | None, as_json: bool) -> in
     Space left by dropped and replaced objects is freed; everything in the file is kept, with its links, attributes and
     references. "auto" stores columns as for a new table.
     """
-    from colonnade.cli.repack import repack_file
+    from colonnade.cli.rewrite import repack_file
 
     return repack_file(file, chunk_rows, filters, as_json)
 
@@ -374,7 +374,7 @@ def count(file: str, given: tuple[str, ...], explain: bool, trust: Any, links: A
     A single argument after FILE is the table if it is the path of one or begins with a slash, otherwise a predicate, as
     for "where". Exit code 1 when the number is 0.
     """
-    from colonnade.cli.count import count_rows
+    from colonnade.cli.where import count_rows
 
     return count_rows(file, given, explain, trust, as_json, links)
 

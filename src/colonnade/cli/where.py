@@ -1,7 +1,4 @@
-"""`where`: shows the rows for which a predicate is true, or writes them in another format batch by batch.
-
-To add a format: a function from sink, schema and batches, and a line in WRITERS and ENDINGS.
-"""
+"""`where` and `count`: shows, writes or counts the rows for which a predicate is true."""
 
 from __future__ import annotations
 
@@ -450,3 +447,22 @@ class _Terminal:
 
     def flush(self) -> None:
         self._stream.flush()
+
+
+def count_rows(
+    file: str, given: Sequence[str], explain: bool, trust: Trust, as_json: bool, links: Links = "folder"
+) -> int:
+    with open(file, trust=trust, links=links) as opened:
+        table, predicate = asked_matches(opened, given, needed=False)
+        query = matching(opened, table, predicate)
+        facts = {"file": file_facts(opened), "table": table.path, "predicate": predicate, "n_rows": table.n_rows}
+        if explain:
+            tell_plan(facts, query.select().explain(), as_json)
+            return FINE
+        with waiting("counting"):
+            count = query.count()
+    if as_json:
+        print_json({**facts, "count": count})
+    else:
+        click.echo(count)
+    return FINE if count else FINDINGS

@@ -1,21 +1,24 @@
-"""`append`: appends rows from a file of any supported format to a table."""
+"""`append`, `convert` and `repack`: add rows to a table, or write a file again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from colonnade.cli.answer import FINE, print_json
+from colonnade.cli.answer import FINDINGS, FINE, print_json
 from colonnade.cli.choose import only_table
-from colonnade.cli.progress import counting_rows
+from colonnade.cli.progress import counting_bytes, counting_rows
 from colonnade.cli.text import cell, open_console, plural
+from colonnade.converting import convert
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.exchange.files import Types, rows_of
 from colonnade.h5.outside import Links
 from colonnade.table import File, Table, open
+from colonnade.table.show import size_text
 
 HDF5_ENDINGS = (".h5", ".hdf5", ".hdf", ".he5")
 
@@ -63,3 +66,42 @@ def _append(opened: File, source: Source, table: str | None, create: bool) -> tu
     types = {field.name: field.type for field in grown.schema}
     with source.rows(types) as rows, counting_rows(f"appending {source.path.name}") as progress:
         return grown, grown.append(rows, progress=progress)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to write, from the options of the command."""
+
+    layout: str | None
+    version: str | None
+    directory: bool
+    overwrite: bool
+
+
+def convert_file(source: str, target: str, wanted: Wanted, as_json: bool) -> int:
+    with counting_bytes(f"converting {source}") as progress:
+        done = convert(source, target, **asdict(wanted), progress=progress)
+    if as_json:
+        print_json({"source": source, "target": target, **asdict(done)})
+        return FINE if done.tables or done.copied else FINDINGS
+    what = f"{plural(len(done.tables), 'table')} written in the layout {done.layout}"
+    names = f" ({', '.join(done.tables)})" if done.tables else ""
+    kept = f", {plural(len(done.copied), 'table')} copied unchanged" if done.copied else ""
+    indexes = f", {done.indexes:,} search {'index' if done.indexes == 1 else 'indexes'} rebuilt" if done.indexes else ""
+    console = open_console()
+    for line in (f"{target}: {what}{names}{kept}{indexes}", *(f"note: {note}" for note in done.notes)):
+        console.print(cell(line), soft_wrap=True)
+    if not done.tables and not done.copied:
+        console.print(cell("it has no table that can be written in another layout (`colonnade ls` lists its contents)"))
+        return FINDINGS
+    return FINE
+
+
+def repack_file(file: str, chunk_rows: int | Literal["auto"] | None, filters: str | None, as_json: bool) -> int:
+    with open(file, "r+") as opened, counting_bytes(f"repacking {file}") as progress:
+        before, after = opened.repack(chunk_rows=chunk_rows, filters=filters, progress=progress)
+    if as_json:
+        print_json({"file": file, "bytes_before": before, "bytes_after": after})
+    else:
+        open_console().print(cell(f"{file}: {size_text(before)} before, {size_text(after)} now"), soft_wrap=True)
+    return FINE
