@@ -11,9 +11,6 @@ from tools import architecture
 TOO_LARGE = {"columns": 34}
 TOO_DEEP = {
     "columns": 8,
-    "layouts/anndata": 7,
-    "layouts/artifactdb": 8,
-    "query": 7,
 }
 
 

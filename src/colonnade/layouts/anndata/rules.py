@@ -6,22 +6,31 @@ and yields nothing for those it does not apply to. To add a rule, add a function
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5.damage import BROKEN
-from colonnade.h5.links import Child
+from colonnade.h5.links import Child, exists
 from colonnade.layouts import index_home
-from colonnade.layouts.anndata import mend, rules_values, seen
+from colonnade.layouts.anndata import names, rules_values, seen
 from colonnade.layouts.anndata import rules_arrays as arrays
 from colonnade.layouts.anndata import rules_elements as own
 from colonnade.layouts.anndata import rules_frames as frames
-from colonnade.layouts.anndata import rules_indexes as indexes
 from colonnade.layouts.anndata import rules_matrices as matrices
 from colonnade.layouts.anndata.rules_values import unread
+from colonnade.layouts.anndata.search import search_indexes
 from colonnade.layouts.anndata.seen import SeenElement, SeenFrame, elements
+from colonnade.layouts.index_home import IndexPlan
+from colonnade.layouts.named_indexes import index_breaches, index_plans, remove_planned
 from colonnade.model import Breach, ColumnInfo, Repair, Rule
+
+
+def indexes_suit(one: SeenElement) -> Iterator[Breach]:
+    """A15: an index declares its kind and column, refers to the column's rows, and matches them."""
+    if isinstance(one, SeenFrame):
+        yield from index_breaches(search_indexes(one.group, one.info), one.info)
+
 
 _ANEW = "Write the element again."
 
@@ -134,7 +143,7 @@ RULES: tuple[Rule, ...] = (
         "none: colonnade's own",
         "A search index of a data frame names its column, refers to its rows, and matches them.",
         "`colonnade fix` rebuilds or drops the index. No data is lost: an index holds none.",
-        (indexes.indexes_suit,),
+        (indexes_suit,),
     ),
     Rule(
         "A16",
@@ -151,7 +160,6 @@ NOT_SHOWN: dict[str, str] = {
 }
 INDEX_HOME = index_home.HOME
 unseen, second_look, unreadable = frames.unseen, frames.as_seen_by_anndata, rules_values.unreadable
-bad_indexes, remove_indexes = mend.bad_indexes, mend.remove_indexes
 
 
 def variant(_text: str) -> None:
@@ -203,3 +211,17 @@ def other_objects(
     """Yield every element of a group except frames, with its breaches."""
     for one in elements(group, path, deep, rows_read):
         yield one, list(breaches(one))
+
+
+def bad_indexes(frame: SeenFrame, wrong: Collection[str]) -> list[IndexPlan]:
+    """The indexes to remove. `wrong` are the names of those whose contents are wrong.
+
+    A frame that is a view of a HEP001 table inside it gets no new indexes: that table is the one to index.
+    """
+    may_build = not exists(frame.group, names.OTHER_FACE)
+    return index_plans(search_indexes(frame.group, frame.info), frame.info, "A15", wrong, may_build)
+
+
+def remove_indexes(frame: SeenFrame, gone: Sequence[IndexPlan]) -> None:
+    """Remove indexes and their values."""
+    remove_planned(frame.group, search_indexes(frame.group, frame.info), gone)

@@ -20,11 +20,10 @@ from colonnade.layouts.artifactdb import names, seen
 from colonnade.layouts.artifactdb import rules_columns as columns
 from colonnade.layouts.artifactdb import rules_directories as directories
 from colonnade.layouts.artifactdb import rules_documents as documents
-from colonnade.layouts.artifactdb import rules_factors as factors
 from colonnade.layouts.artifactdb import rules_groups as groups
+from colonnade.layouts.artifactdb.documents import as_must_be, write_anew
 from colonnade.layouts.artifactdb.metadata import Metadata, metadata_beside, read_claim
 from colonnade.layouts.artifactdb.names import Generation
-from colonnade.layouts.artifactdb.publish import as_must_be, write_anew
 from colonnade.layouts.artifactdb.search import search_indexes
 from colonnade.layouts.artifactdb.seen import SeenFrame, claimed
 from colonnade.layouts.index_home import IndexPlan
@@ -91,22 +90,22 @@ RULES: tuple[Rule, ...] = (
         "DD7", "String", "Every row of strings has a text: what is missing is marked by a placeholder.",
         _COLUMN, (columns.no_text_is_absent,), deep=True,
     ),
-    Rule("DF1", "Factor", "A factor is a group with levels and codes.", _COLUMN, (factors.factors_are_groups,)),
+    Rule("DF1", "Factor", "A factor is a group with levels and codes.", _COLUMN, (columns.factors_are_groups,)),
     Rule(
         "DF2", "Factor", "levels is a 1-D dataset of fewer than 2^31 distinct texts.",
-        _COLUMN, (factors.levels_are_distinct,), deep=True,
+        _COLUMN, (columns.levels_are_distinct,), deep=True,
     ),
     Rule(
         "DF3", "Factor", "codes are within 32 bits with a sign (in a directory: without one), each that of a level.",
-        _COLUMN, (factors.codes_are_levels,), deep=True,
+        _COLUMN, (columns.codes_are_levels,), deep=True,
     ),
     Rule(
         "DF4", "Factor", "ordered is a scalar integer, which says what the metadata say.",
-        "Write the attribute, or mend the metadata.", (factors.order_is_said_alike,),
+        "Write the attribute, or mend the metadata.", (columns.order_is_said_alike,),
     ),
     Rule(
         "DF5", "Factor", "A factor of data_frame version 1 is a dataset of texts, each of which is a level.",
-        _COLUMN, (factors.old_factors_hold_levels,), deep=True,
+        _COLUMN, (columns.old_factors_hold_levels,), deep=True,
     ),
     Rule(
         "DV1", "takane data_frame: variable-length strings",

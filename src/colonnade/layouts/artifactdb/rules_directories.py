@@ -8,10 +8,9 @@ from pathlib import Path
 
 from colonnade.errors import FormatError
 from colonnade.layouts.artifactdb import names
-from colonnade.layouts.artifactdb.annotations import described_annotations
+from colonnade.layouts.artifactdb.documents import described_annotations
 from colonnade.layouts.artifactdb.metadata import ObjectFile, read_object_file
-from colonnade.layouts.artifactdb.rules_groups import MOST_TOLD, VERSION
-from colonnade.layouts.artifactdb.seen import SeenFrame
+from colonnade.layouts.artifactdb.seen import MOST_NAMED, VERSION, SeenFrame
 from colonnade.model import Breach
 
 OBJECT = names.OBJECT_FILE
@@ -51,7 +50,7 @@ def other_columns_are_objects(frame: SeenFrame) -> Iterator[Breach]:
     for name in sorted(wanted, key=int):
         yield from _object(frame.folder, f"{names.OTHER_COLUMNS}/{name}", None)
     strangers = sorted(_entries(frame.folder / names.OTHER_COLUMNS) - wanted)
-    for name in strangers[:MOST_TOLD]:
+    for name in strangers[:MOST_NAMED]:
         message = "this belongs to no column that is kept outside the file"
         yield Breach("error", f"{names.OTHER_COLUMNS}/{name}", message, repr(name), "columns that data does not have")
 

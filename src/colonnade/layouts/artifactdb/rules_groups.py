@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from colonnade.errors import ColonnadeError, UnsupportedError
@@ -10,19 +9,10 @@ from colonnade.h5.links import join_path
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.rules_values import look_at_texts
 from colonnade.layouts.artifactdb.search import search_indexes
-from colonnade.layouts.artifactdb.seen import SeenFrame, is_text
+from colonnade.layouts.artifactdb.seen import FLAT_TEXTS, MOST_NAMED, VERSION, SeenFrame, is_text, stored_text
 from colonnade.layouts.named_indexes import index_breaches
-from colonnade.layouts.seen_node import SeenNode, stored_as
+from colonnade.layouts.seen_node import stored_as
 from colonnade.model import Breach
-
-VERSION = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)")
-FLAT_TEXTS = "a 1-D dataset of texts"
-MOST_TOLD = 3  # names of one kind that are told one by one
-
-
-def stored_text(one: SeenNode) -> str:
-    """How a group or dataset is stored, in words."""
-    return one.shape_text if one.stored is None else f"{one.shape_text} of {one.stored.type}"
 
 
 def group_is_there(frame: SeenFrame) -> Iterator[Breach]:
@@ -139,11 +129,11 @@ def nothing_else_is_in_data(frame: SeenFrame) -> Iterator[Breach]:
         return
     known = {str(position) for position in range(len(frame.names))}
     strangers = [child.name for child in frame.data.children if child.name not in known]
-    for name in strangers[:MOST_TOLD]:
+    for name in strangers[:MOST_NAMED]:
         message = "this is no column: columns are named by their positions, from 0"
         yield Breach("error", join_path(frame.data.path, name), message, repr(name), f"0 to {len(known) - 1}")
-    if len(strangers) > MOST_TOLD:
-        message = f"{len(strangers) - MOST_TOLD} more members of data are no columns"
+    if len(strangers) > MOST_NAMED:
+        message = f"{len(strangers) - MOST_NAMED} more members of data are no columns"
         yield Breach("error", frame.data.path, message, f"{len(strangers)} strangers", "columns only")
 
 

@@ -6,6 +6,7 @@ is what the frame says, or what was asked for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import field
 from functools import cached_property
@@ -33,6 +34,10 @@ from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.rules_values import TextFacts, all_texts, look_at_texts
 from colonnade.layouts.seen_node import SeenNode, seen_member
 from colonnade.model import StoredType, TableInfo
+
+FLAT_TEXTS = "a 1-D dataset of texts"
+VERSION = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)")
+MOST_NAMED = 3  # names of one kind that are listed one by one
 
 
 @dataclass
@@ -297,3 +302,8 @@ def _said_path(group: Any, asked: Generation | None) -> str | None:
     if made.family == "directory":
         return f"/{names.DIRECTORY_GROUP}"
     return f"/{metadata.group}" if metadata is not None else None
+
+
+def stored_text(one: SeenNode) -> str:
+    """How a group or dataset is stored, in words."""
+    return one.shape_text if one.stored is None else f"{one.shape_text} of {one.stored.type}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from colonnade.layouts.artifactdb import names
-from colonnade.layouts.artifactdb.annotations import Annotations, following_annotations
 from colonnade.layouts.artifactdb.metadata import file_of, metadata_beside, read_metadata
 from colonnade.layouts.artifactdb.names import Generation, parse_generation
+from colonnade.layouts.artifactdb.write import Annotations, following_annotations
 from colonnade.model import Breach
 
 following_table = following_annotations
@@ -46,6 +46,6 @@ def not_located(path: Path, error: Exception | None) -> list[tuple[str, Breach]]
 def follow(file: Path) -> None:
     """Update the metadata of a file that was changed and closed."""
     if metadata_beside(file).is_file():
-        from colonnade.layouts.artifactdb.publish import follow as follow_metadata
+        from colonnade.layouts.artifactdb.documents import follow as follow_metadata
 
         follow_metadata(file)

@@ -11,6 +11,9 @@ What stands beside the file follows when it is closed (by `publish`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,21 +23,24 @@ from colonnade.columns.arrow_text import write_arrow_type
 from colonnade.columns.encode import encode
 from colonnade.columns.mapping import stored_string
 from colonnade.columns.strings import byte_lengths
+from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows
+from colonnade.h5.files import open_file
 from colonnade.h5.links import create_group, exists, open_group, rename, unlink
 from colonnade.h5.row_sink import write_rows
 from colonnade.layouts.artifactdb import names
-from colonnade.layouts.artifactdb.annotations import note_columns, note_new_name
 from colonnade.layouts.artifactdb.describe import describe, generation_of, position_of, read_texts, rows_of
-from colonnade.layouts.artifactdb.metadata import metadata_of
+from colonnade.layouts.artifactdb.documents import annotations_file, described_annotations
+from colonnade.layouts.artifactdb.metadata import directory_of, metadata_of
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.model import ColumnInfo, ColumnOptions, TableInfo, TableText
 
 if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn
     from colonnade.layouts.artifactdb.writer import ArtifactWriter
+
 
 VERSIONED = Generation("versioned")
 DEFAULT_TIME = pa.timestamp("us", "UTC")
@@ -324,3 +330,92 @@ def clear(group: Any) -> None:
         unlink(group, name)
     for name in names.GROUP_ATTRIBUTES:
         attributes.delete(group, name)
+
+
+@dataclass
+class ColumnsBefore:
+    """The columns that annotations were written for, and the columns that have another name since."""
+
+    names: list[str]
+    renamed: dict[str, str] = field(default_factory=dict)  # today's name to the one before
+
+
+_BEFORE: dict[Path, ColumnsBefore] = {}  # by directory
+
+
+def note_columns(group: Any, listed: list[str]) -> None:
+    """Before a column comes or goes: note those that are there. Refused where the annotations cannot follow."""
+    folder = directory_of(group)
+    if folder is None or not (folder / names.COLUMN_ANNOTATIONS).is_dir():
+        return
+    info, reason = described_annotations(folder), None
+    before = _BEFORE.get(folder)
+    if info is None:
+        reason = "cannot be read"
+    elif info.others:
+        reason = "keeps columns in other files"
+    elif before is None or len(before.names) != info.n_rows:
+        before = ColumnsBefore(list(listed))
+        if len(listed) != info.n_rows:
+            reason = f"has {info.n_rows} rows for {len(listed)} columns"
+    if reason is not None or before is None:
+        raise UnsupportedError(
+            f"cannot add or drop a column of {folder}: its {names.COLUMN_ANNOTATIONS} {reason}, and could not follow. "
+            f"Write {names.COLUMN_ANNOTATIONS} again, or remove it.",
+            feature="column annotations",
+            path=str(folder),
+        )
+    _BEFORE[folder] = before
+
+
+def note_new_name(group: Any, listed: list[str], old: str, new: str) -> None:
+    """Before a column gets another name: its row of annotations stays its own."""
+    folder = directory_of(group)
+    if folder is not None and (folder / names.COLUMN_ANNOTATIONS).is_dir():
+        before = _BEFORE.setdefault(folder, ColumnsBefore(list(listed)))
+        before.renamed[new] = before.renamed.pop(old, old)
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """The annotations that must follow a change of columns.
+
+    moved: for each column its name, the name it had, and the row of its annotations; None for what it did not have.
+    """
+
+    file: Path
+    moved: list[tuple[str, str | None, int | None]]
+    table: str = names.DIRECTORY_GROUP
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.moved)
+
+    def rows(self, before: pa.Table, labels: Sequence[str]) -> pa.Table:
+        """The annotations of the columns as they are now; row names that were those of the columns follow them."""
+        rows = before.combine_chunks().take(pa.array([row for _, _, row in self.moved], pa.int64()))
+        for label in labels:
+            stored = rows[label].to_pylist()
+            pairs = zip(self.moved, stored, strict=True)
+            renamed = [name if value in (None, old) else value for (name, old, _), value in pairs]
+            array = pa.array(renamed, rows.schema.field(label).type)
+            rows = rows.set_column(rows.column_names.index(label), label, array)
+        return rows
+
+
+def following_annotations(file: Path) -> Annotations | None:
+    """The annotations of a closed file's columns; None where they need not change."""
+    before = _BEFORE.pop(file.parent.resolve(), None)
+    if before is None or not annotations_file(file.parent).is_file():
+        return None
+    with closing(open_file(file)) as handle:
+        group = open_group(handle.root, names.DIRECTORY_GROUP)
+        listed = None if group is None else read_texts(group, names.COLUMN_NAMES)
+    if listed is None or listed == before.names:
+        return None
+    rows = {name: row for row, name in enumerate(before.names)}
+    moved: list[tuple[str, str | None, int | None]] = []
+    for name in listed:
+        old = name if name in rows else before.renamed.get(name)
+        moved.append((name, old, None if old is None else rows.pop(old, None)))
+    return Annotations(annotations_file(file.parent), moved)

@@ -1,0 +1,162 @@
+"""Metadata documents of ArtifactDB as they must be: of a new file, and of one that was changed."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from colonnade.errors import FormatError, UnsupportedError
+from colonnade.h5.files import open_file
+from colonnade.h5.links import open_group
+from colonnade.layouts.artifactdb import names
+from colonnade.layouts.artifactdb.describe import describe, is_table
+from colonnade.layouts.artifactdb.metadata import (
+    ColumnClaim,
+    Metadata,
+    md5_of,
+    metadata_beside,
+    metadata_of_file,
+    read_claim,
+)
+from colonnade.layouts.artifactdb.names import Generation
+from colonnade.model import ColumnInfo, TableInfo
+from colonnade.pager.safe_files import written_whole
+
+
+def follow(file: Path) -> None:
+    """After a file was changed and closed: its metadata, if it has any, as they must be now."""
+    place = metadata_beside(file)
+    metadata = metadata_of_file(file) if place.is_file() else None
+    if metadata is not None and metadata.place == place:
+        write_anew(file, metadata, described_frame(file, metadata.group))
+
+
+def write_anew(file: Path, metadata: Metadata, info: TableInfo | None) -> None:
+    """Metadata as they must be, if they are not; of a frame that says what it is, by what it says."""
+    now = as_must_be(file, metadata, info)
+    if now != metadata.document:
+        write_json(metadata.place, now)
+
+
+def as_must_be(file: Path, metadata: Metadata, info: TableInfo | None) -> dict[str, Any]:
+    """The metadata of a file as they must be; what agrees with it stays as it is written.
+
+    Of a legacy frame, or where there is none, only the md5 sum can be told.
+    """
+    now = {**metadata.document, "md5sum": md5_of(file)}
+    if info is None or "/" in str(info.version):
+        return now
+    wanted = new_document(file, info, metadata.group, metadata.document)["data_frame"]
+    own = now.get("data_frame")
+    own = dict(own) if isinstance(own, dict) else {}
+    claims = tuple(read_claim(column) for column in wanted["columns"])
+    if [_meaning(one) for one in metadata.columns] != [_meaning(one) for one in claims]:
+        own["columns"] = wanted["columns"]
+    if metadata.row_names != wanted["row_names"]:
+        own["row_names"] = wanted["row_names"]
+    return {**now, "data_frame": {**own, "dimensions": wanted["dimensions"]}}
+
+
+def _meaning(claim: ColumnClaim) -> tuple[object, ...]:
+    """What metadata say of a column, however they say it."""
+    return claim.name, claim.kind, claim.text_format or "none", claim.is_ordered, claim.resource
+
+
+def described_frame(file: Path, table: str) -> TableInfo | None:
+    """The frame in a file that is closed; None when there is none, or it cannot be read."""
+    try:
+        with closing(open_file(file)) as handle:
+            group = open_group(handle.root, table or "/")
+            return describe(group, f"/{table.strip('/')}") if group is not None and is_table(group) else None
+    except (FormatError, UnsupportedError):
+        return None
+
+
+def new_document(file: Path, info: TableInfo, table: str, before: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The metadata of a frame that says what it is; what else they said before stays."""
+    by_name = {other.name: other.place for other in info.others}
+    claims: list[dict[str, Any]] = [declared(column) for column in info.columns]
+    claims += [{"name": name, "type": names.OTHER, **local_resource(place)} for name, place in by_name.items()]
+    in_order = _in_order(claims, info)
+    made = frame_document(file, table, in_order, info.n_rows, bool(info.labels), Generation("versioned"))
+    kept = (before or {}).get("data_frame")
+    if isinstance(kept, dict):
+        made["data_frame"] |= {key: kept[key] for key in ("column_data", "other_data") if key in kept}
+    if before is not None and isinstance(before.get("path"), str):
+        made["path"] = before["path"]
+    return made
+
+
+def _in_order(claims: list[dict[str, Any]], info: TableInfo) -> list[dict[str, Any]]:
+    """The entries of all columns by their places: those kept elsewhere fill the gaps."""
+    places = {column.name: int((column.link or "0").rsplit("/", 1)[-1]) for column in info.columns}
+    free = (place for place in range(len(claims)) if place not in places.values())
+    for other in info.others:
+        places[other.name] = next(free)
+    return sorted(claims, key=lambda claim: places[claim["name"]])
+
+
+def declared(column: ColumnInfo) -> dict[str, Any]:
+    """What metadata say of a column that says itself what it is."""
+    claim: dict[str, Any] = {"name": column.name}
+    if column.categories is not None:
+        claim["type"] = names.FACTOR
+        if column.categories.ordered:
+            claim["ordered"] = True
+    elif column.kept in ("date", "date-time"):
+        claim |= {"type": names.STRING, "format": column.kept}
+    elif column.kept == "truth":
+        claim["type"] = names.BOOLEAN
+    elif column.kept == "double" or column.type.kind == "float":
+        claim["type"] = names.NUMBER
+    else:
+        claim["type"] = names.INTEGER if column.type.kind == "integer" else names.STRING
+    return claim
+
+
+def frame_document(
+    file: Path, table: str, columns: list[dict[str, Any]], n_rows: int, row_names: bool, generation: Generation
+) -> dict[str, Any]:
+    return {
+        "$schema": names.SCHEMA,
+        "path": file.name,
+        "is_child": False,
+        "md5sum": md5_of(file),
+        "data_frame": {
+            "columns": columns,
+            "dimensions": [n_rows, len(columns)],
+            "row_names": row_names,
+            "version": generation.frame,
+        },
+        "hdf5_data_frame": {"group": table.strip("/"), "version": generation.hdf5},
+    }
+
+
+def write_json(place: Path, document: dict[str, Any]) -> None:
+    write_bytes(place, json.dumps(document, indent=4, ensure_ascii=False).encode() + b"\n")
+
+
+def write_bytes(place: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    with written_whole(place) as stream:
+        stream.write(data)
+
+
+def local_resource(path: str) -> dict[str, Any]:
+    return {"resource": {"type": "local", "path": path}}
+
+
+# -- annotations of columns --
+
+
+def annotations_file(folder: Path) -> Path:
+    """Where the annotations of a directory are kept, if there are any."""
+    return folder / names.COLUMN_ANNOTATIONS / names.BASIC_COLUMNS
+
+
+def described_annotations(folder: Path) -> TableInfo | None:
+    """The frame of annotations; None when there is none that can be read."""
+    place = annotations_file(folder)
+    return described_frame(place, names.DIRECTORY_GROUP) if place.is_file() else None
