@@ -40,7 +40,7 @@ def repeated_names() -> dict[str, list[str]]:
 
 
 def _is_of_family(where: list[str]) -> bool:
-    """Whether the modules are those of one name in the folders of the layouts, which are used with their layout's name."""
+    """Whether the modules have one name, in the folders of layouts: they are used under the name of their layout."""
     return len({path.rsplit("/", 1)[-1] for path in where}) == 1 and all(path.count("/") == 2 for path in where)
 
 
