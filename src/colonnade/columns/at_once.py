@@ -22,9 +22,15 @@ from colonnade.stored_dtypes import memory_dtype
 AtOnce = Callable[[pa.Array], Image | None]
 
 
-@lru_cache(maxsize=256)
 def encode_at_once(form: Form) -> AtOnce:
     """A function that encodes values for a form. It returns None for values that do not obviously fit."""
+    if isinstance(form.kind, pa.BaseExtensionType):  # pyarrow cannot hash it; none of them has a fast path
+        return lambda _values: None
+    return _encode_at_once(form)
+
+
+@lru_cache(maxsize=256)
+def _encode_at_once(form: Form) -> AtOnce:
     dtype = memory_dtype(form.stored)
     encode = None
     if form.stored.kind == "string" and pa.types.is_string(form.kind):
