@@ -264,7 +264,7 @@ def _both(found: Found, answer: Found, scope: Selection) -> Found:
 
 
 def _rank(one: OpenIndex) -> float:
-    """The place of an index in the order in which indexes are asked; unknown kinds come last."""
+    """The position of an index in the order in which indexes are asked; unknown kinds come last."""
     kind = KINDS.get(one.info.kind)
     return math.inf if kind is None else kind.rank
 
