@@ -151,6 +151,43 @@ def _names_layout(path: Path) -> bool:
     return False
 
 
+def index_kind_names() -> set[str]:
+    """The modules of the index kinds, and the names of the builders, indexes and kinds that they define."""
+    names = set()
+    for path in sorted((SOURCE / "indexes").glob("*.py")):
+        own = {name for node in parsed(path).body for name in _kind_names(node)}
+        if own:
+            names |= {f"colonnade.indexes.{path.stem}", *own}
+    return names
+
+
+def _kind_names(node: ast.stmt) -> Iterator[str]:
+    if isinstance(node, ast.ClassDef) and any(ast.unparse(base) in ("Index", "Builder") for base in node.bases):
+        yield node.name
+    elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "Kind":
+        yield from map(ast.unparse, node.targets)
+
+
+def files_naming_index_kinds() -> list[str]:
+    """The files outside `indexes/` that import the module of an index kind, or name one of its classes."""
+    kinds = index_kind_names()
+    outside = [path for path in source_files() if room_of(path) != "indexes"]
+    return [str(path.relative_to(SOURCE)) for path in outside if kinds & _named_in(path)]
+
+
+def _named_in(path: Path) -> set[str]:
+    """The modules that a file imports, with what is imported from them, and every name and attribute in it."""
+    found = set(imported(path))
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.alias):
+            found.add(node.name)
+    return found
+
+
 def drawn_floors() -> list[tuple[str, list[str]]]:
     """The floors as the drawing at the head of ARCHITECTURE.md shows them, from the ground up."""
     drawing = PAGE.read_text().split("```")[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 
@@ -103,3 +104,25 @@ NAMES_A_LAYOUT = {"connect/anndata.py"}  # the package, not the layout
 def test_nothing_above_the_layouts_names_one() -> None:
     """A layout is reached through the contract; its name is only a default of the public functions."""
     assert set(architecture.files_naming_layouts()) == NAMES_A_LAYOUT
+
+
+def test_nothing_outside_indexes_names_a_kind() -> None:
+    """An index is used through the contract of `indexes.base`; its kind is only data."""
+    assert architecture.files_naming_index_kinds() == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from colonnade.indexes.bitmap import BITMAP",
+        "from colonnade.indexes import chunk_bloom",
+        "def f(index): return isinstance(index, indexes.SortedRowsIndex)",
+    ],
+)
+def test_a_named_kind_is_seen(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = architecture.SOURCE / "query" / "plan.py"
+    real = architecture.parsed
+    architecture.imported.cache_clear()
+    monkeypatch.setattr(architecture, "parsed", lambda path: ast.parse(source) if path == planted else real(path))
+    assert architecture.files_naming_index_kinds() == ["query/plan.py"]
+    architecture.imported.cache_clear()

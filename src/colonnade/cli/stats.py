@@ -25,8 +25,9 @@ from colonnade.cli.text import (
 from colonnade.cli.values import plain_values
 from colonnade.errors import ColonnadeError
 from colonnade.h5.outside import Links
+from colonnade.indexes.known import Distinct
 from colonnade.pager.receipts import Trust
-from colonnade.query.stats import ColumnStats, Distinct
+from colonnade.query.stats import ColumnStats
 from colonnade.table import Column, open
 from colonnade.table.show import rows_text, type_word
 

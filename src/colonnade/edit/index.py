@@ -17,7 +17,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.h5.links import address, open_group
 from colonnade.h5.row_sink import CannotSkipFilter, can_grow
-from colonnade.indexes import KINDS, WORDS, refusal
+from colonnade.indexes import KINDS, kind_in_file, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
 from colonnade.layouts import Layout, PlacedIndex, layout_of
 from colonnade.layouts.index_home import OpenIndex, discard_index, stored_bytes
@@ -43,7 +43,8 @@ class Indexes:
         return [self._open(placed) for placed in self.layout.indexes.search_indexes(self.group, self.info)]
 
     def _open(self, placed: PlacedIndex) -> OpenIndex:
-        word = WORDS.get(placed.kind, placed.kind)
+        kind = kind_in_file(placed.kind)
+        word = placed.kind if kind is None else kind.word
         column = self.info.by_name.get(placed.column or "")
         receipt = self.receipts.get(self._place(placed.column or "", placed.name))
         if receipt is not None and column is not None and receipt.get("rows") != [str(column.n_rows)]:

@@ -1,42 +1,42 @@
 """Search indexes: four kinds, one module each. Independent of layouts, which only decide where an index is stored.
 
-A kind has a builder (keys in, datasets out) and an index class (answers a leaf with rows; can be refreshed and
-verified). To add a kind, add a module like these and an entry in KINDS.
+A kind has a builder (keys in, datasets out), an index class (answers a leaf with rows; can be refreshed and verified)
+and a `Kind`, which describes both to other rooms. To add a kind, add a module like these and a line in KINDS.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 
 from colonnade.columns.keys import domain_of
 from colonnade.columns.mapping import arrow_type, key_type
-from colonnade.dataclass import dataclass
-from colonnade.indexes import bitmap, chunk_bloom, chunk_minmax, sorted_rows
-from colonnade.indexes.base import Builder, Digests, Index, Options
+from colonnade.indexes.base import Kind
+from colonnade.indexes.bitmap import BITMAP
+from colonnade.indexes.chunk_bloom import CHUNK_BLOOM
+from colonnade.indexes.chunk_minmax import CHUNK_MINMAX
+from colonnade.indexes.sorted_rows import SORTED_ROWS
 from colonnade.model import ColumnInfo
 from colonnade.stored_dtypes import memory_dtype
 
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind of index: its name in files, its builder and its index class."""
-
-    name: str
-    build: Callable[[Any, str, ColumnInfo, Options], Builder]
-    open: Callable[[Any, ColumnInfo, Digests | None], Index]
-
-
 KINDS: dict[str, Kind] = {
-    "chunk_minmax": Kind(chunk_minmax.KIND, chunk_minmax.MinMaxBuilder, chunk_minmax.MinMaxIndex),
-    "sorted_rows": Kind(sorted_rows.KIND, sorted_rows.SortedRowsBuilder, sorted_rows.SortedRowsIndex),
-    "bitmap": Kind(bitmap.KIND, bitmap.BitmapBuilder, bitmap.BitmapIndex),
-    "chunk_bloom": Kind(chunk_bloom.KIND, chunk_bloom.BloomBuilder, chunk_bloom.BloomIndex),
+    kind.word: kind
+    for kind in (
+        CHUNK_MINMAX,
+        SORTED_ROWS,
+        BITMAP,
+        CHUNK_BLOOM,
+    )
 }
-WORDS: dict[str, str] = {kind.name: word for word, kind in KINDS.items()}
-"""The key in KINDS of each kind, by its name in files."""
+
+
+def kind_in_file(name: str | None) -> Kind | None:
+    """The kind with this KIND attribute; None if it is unknown."""
+    return next((kind for kind in KINDS.values() if kind.name == name), None)
+
+
+def names_in_files() -> str:
+    """The KIND attributes of all kinds, for messages."""
+    return ", ".join(kind.name for kind in KINDS.values())
 
 
 def refusal(column: ColumnInfo) -> str | None:

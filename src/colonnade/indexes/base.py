@@ -1,20 +1,21 @@
-"""The common base of the four index kinds: answering, reading and trusting an index.
+"""The contract of an index kind, and what all kinds share: answering, reading and trusting an index.
 
 An index answers a leaf with two sets of rows: those for which the leaf is `sure` to be true, and those for which it
 `may` be true. Invariant: `sure` is a subset of the matching rows, and these are a subset of `may`.
 
 An index is read through `Part`, in blocks. Each block is checked against its digest in the receipt, so a byte
 that was changed after the receipt was written is never trusted.
+
+A `Kind` holds everything that other rooms know about a kind. They never ask which kind an index is.
 """
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import field
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from colonnade.h5.datasets import (
     reading,
     with_length,
 )
+from colonnade.indexes.known import Known
 from colonnade.model import ChunkGrid, ColumnInfo
 from colonnade.predicate.bound import BoundLeaf, Key
 from colonnade.selection import Selection
@@ -66,6 +68,13 @@ class Found:
     @property
     def is_exact(self) -> bool:
         return self.sure == self.may
+
+
+class Cost(NamedTuple):
+    """What an index reads to answer a leaf: bytes of its own, and whether it also probes the column for single rows."""
+
+    n_bytes: int = 0
+    probes: bool = False
 
 
 class KeySource(Protocol):
@@ -229,7 +238,6 @@ class Index(ABC):
     dataset: Any
     column: ColumnInfo
     receipt: Digests | None = None
-    kind: str = field(init=False, default="")
 
     def __post_init__(self) -> None:  # noqa: B027 - kinds that cache what they read initialise the cache here
         """Start with nothing read."""
@@ -255,12 +263,24 @@ class Index(ABC):
     def digests(self) -> Digests:
         """The digests of all its bytes as currently stored."""
 
+    def cost(self, leaf: BoundLeaf) -> Cost:
+        """What `find` will read. A query that can read the remaining rows for less does not ask the index."""
+        return Cost()
+
     @abstractmethod
     def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
         """The rows of a leaf within `scope`; None when this index cannot answer the leaf."""
 
     def count(self, leaf: BoundLeaf, source: KeySource) -> int | None:
         """The number of rows for which the leaf is true; None if that requires listing them."""
+        return None
+
+    def known(self, source: KeySource) -> Known | None:
+        """Statistics of the whole column; None if the index does not know them for less than reading the column."""
+        return None
+
+    def most_distinct(self) -> int | None:
+        """An upper bound of the number of distinct values; None if the index does not know one."""
         return None
 
     @abstractmethod
@@ -289,3 +309,45 @@ class Index(ABC):
     def _check_attributes(self, now: str) -> None:
         if self.receipt is not None and self.receipt.get("attributes") != [now]:
             raise ChangedError("its attributes are not those that were verified")
+
+
+@dataclass(frozen=True)
+class IndexAttribute:
+    """An attribute of an index's dataset, and what a file must store in it.
+
+    holds: "count", an unsigned integer of `size` bytes (if not `scalar`, a 1-D array of them); "flag", a boolean;
+    "ascii", a string; "values", a reference to a second dataset of the index, in the same group.
+    """
+
+    name: str
+    holds: Literal["count", "flag", "ascii", "values"]
+    size: int = 8
+    scalar: bool = True
+
+
+CHUNK_SHAPE = IndexAttribute("chunk_shape", "count", scalar=False)
+"""The rows covered by each entry of an index that has one entry per chunk."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of index.
+
+    word: its name for users. name: its KIND attribute in files. build, open: its builder and its index class.
+    rank: a query asks the indexes of a column in increasing order of rank, the cheapest kinds first.
+    counts_distinct: whether `known` includes the number of distinct values; statistics ask such kinds first.
+    rule, clause, says: the rule for its stored form: its number, its clause in HEP001, and what it requires.
+    attributes: those of its dataset that the rule requires, in the order in which they are checked. The rest of the
+    rule is `Index.problem`.
+    """
+
+    word: str
+    name: str
+    build: Callable[[Any, str, ColumnInfo, Options], Builder]
+    open: Callable[[Any, ColumnInfo, Digests | None], Index]
+    rank: int
+    rule: str
+    clause: str
+    says: str
+    attributes: tuple[IndexAttribute, ...] = ()
+    counts_distinct: bool = False

@@ -38,22 +38,25 @@ from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
     Builder,
     ChangedError,
+    Cost,
     Digests,
     Found,
     Hasher,
     Index,
+    IndexAttribute,
     KeySource,
+    Kind,
     Options,
     Part,
     Wrong,
     digest,
     digest_pointing,
 )  # fmt: skip
+from colonnade.indexes.known import Distinct, Known
 from colonnade.model import ColumnInfo
 from colonnade.predicate.bound import BoundLeaf, Missing
 from colonnade.selection import Selection
 
-KIND = "BITMAP"
 WINDOW = 1 << 19  # rows processed together
 STRIPE = WINDOW // 8  # bytes of one value's bits in a chunk of the dataset
 MOST_NEAR = 256  # integers in the range from least to greatest, for which a value's code is computed, not looked up
@@ -226,7 +229,6 @@ class BitmapIndex(Index):
     """The bits of all values, read one value at a time."""
 
     def __post_init__(self) -> None:
-        self.kind = KIND
         self._values: Keys | None = None
         self._part: Part | None = None
         self._complete: bool | None = None
@@ -299,9 +301,8 @@ class BitmapIndex(Index):
                 )
         return self._complete
 
-    def cost(self, leaf: BoundLeaf) -> int:
-        """The number of bytes to read for a leaf."""
-        return int(self.values().truth(leaf).sum()) * -(-self.column.n_rows // 8)
+    def cost(self, leaf: BoundLeaf) -> Cost:
+        return Cost(int(self.values().truth(leaf).sum()) * -(-self.column.n_rows // 8))
 
     def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
         if isinstance(leaf.test, Missing):
@@ -313,6 +314,20 @@ class BitmapIndex(Index):
         if isinstance(leaf.test, Missing) or not self.is_complete():
             return None
         return _popcount(self._mask(self.values().truth(leaf)))
+
+    def known(self, source: KeySource) -> Known | None:
+        """The values whose bits are set for some row; None if reading the column is cheaper."""
+        values, numbers = self.values(), np.arange(len(self.values()))
+        if len(values) > 8 * max(self.column.type.size, 1) or not self.is_complete():
+            return None
+        counts = np.array([_popcount(self._mask(numbers == number)) for number in numbers], dtype=np.int64)
+        known = Known(self.column.n_rows - int(counts.sum()), int(counts[values.nan].sum()))
+        known.widen(values.take(np.flatnonzero(counts)))
+        known.distinct = Distinct(int((counts > 0).sum()), "exactly")
+        return known
+
+    def most_distinct(self) -> int | None:
+        return len(self.values()) if self.is_complete() else None
 
     def options(self) -> Options:
         """An index above the default limit was built with a higher one, so allow twice its values."""
@@ -408,3 +423,17 @@ def _rows_of(bits: Bytes, n_rows: int) -> Selection:
 
 def _popcount(bits: Bytes) -> int:
     return kernels.bits_count(bits, 8 * len(bits))
+
+
+BITMAP = Kind(
+    word="bitmap",
+    name="BITMAP",
+    build=BitmapBuilder,
+    open=BitmapIndex,
+    rank=20,
+    rule="S6",
+    clause="8.6",
+    says="BITMAP has one row of bits for each value of the dataset that _values refers to, and ordered.",
+    attributes=(IndexAttribute("_values", "values"), IndexAttribute("ordered", "flag")),
+    counts_distinct=True,
+)

@@ -19,11 +19,14 @@ from colonnade.columns.mapping import key_type
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import create_matrix, matrix_shape, resize_matrix, write_matrix
 from colonnade.indexes.base import (
+    CHUNK_SHAPE,
     Builder,
     Digests,
     Found,
     Index,
+    IndexAttribute,
     KeySource,
+    Kind,
     Options,
     Part,
     Wrong,
@@ -34,7 +37,6 @@ from colonnade.model import ColumnInfo
 from colonnade.predicate.bound import BoundLeaf
 from colonnade.selection import Selection
 
-KIND = "CHUNK_BLOOM"
 FAMILY = "murmur3_128_double"
 SECOND_SEED = 0x9E3779B9
 MOST_POINTS = 256
@@ -130,7 +132,6 @@ class BloomIndex(Index):
     """The filters of all chunks, read one by one."""
 
     def __post_init__(self) -> None:
-        self.kind = KIND
         self._part: Part | None = None
 
     @property
@@ -218,3 +219,21 @@ def make_column_keys(points: tuple[Any, ...], column: ColumnInfo, source: KeySou
         with np.errstate(over="ignore"):  # a value too large for the width becomes infinite, and so differs
             points = tuple(p for p in points if float(like.values.dtype.type(p)) == p)
     return make_keys(points, like)
+
+
+CHUNK_BLOOM = Kind(
+    word="chunk_bloom",
+    name="CHUNK_BLOOM",
+    build=BloomBuilder,
+    open=BloomIndex,
+    rank=40,
+    rule="S7",
+    clause="8.7",
+    says="CHUNK_BLOOM has one filter per chunk, k, m_bits, hash_family and chunk_shape.",
+    attributes=(
+        IndexAttribute("k", "count", size=2),
+        IndexAttribute("m_bits", "count"),
+        CHUNK_SHAPE,
+        IndexAttribute("hash_family", "ascii"),
+    ),
+)

@@ -21,31 +21,33 @@ import numpy as np
 
 from colonnade.columns.fills import fill_is_nan
 from colonnade.columns.key_images import image_to_keys, keys_to_image
-from colonnade.columns.keys import Keys, make_keys
+from colonnade.columns.keys import Keys, join, make_keys
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import DatasetPlan, create_dataset, describe_dataset, fill_element, reading
 from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
+    CHUNK_SHAPE,
     Builder,
     ChangedError,
     Digests,
     Found,
     Index,
     KeySource,
+    Kind,
     Options,
     Wrong,
     chunk_keys,
     digest,
     digest_pointing,
 )  # fmt: skip
+from colonnade.indexes.known import Known
 from colonnade.model import ColumnInfo, StoredField, StoredType
 from colonnade.predicate.bound import Among, BoundLeaf, Interval, Missing, NotANumber
 from colonnade.selection import Selection
 from colonnade.stored_dtypes import memory_dtype
 
-KIND = "CHUNK_MINMAX"
 _COUNT = StoredType("integer", 8, precision=64)
 _COUNTS = ("nan_count", "fill_count", "n")
 
@@ -125,7 +127,6 @@ class MinMaxIndex(Index):
     """The bounds of every chunk, read all at once."""
 
     def __post_init__(self) -> None:
-        self.kind = KIND
         self._read: tuple[Keys, Keys, dict[str, Any]] | None = None
 
     def problem(self) -> str | None:
@@ -210,6 +211,13 @@ class MinMaxIndex(Index):
     def _rows(self, chosen: Mask) -> Selection:
         return Selection.from_chunks(chosen, self._grid.chunk_rows, self.column.n_rows)
 
+    def known(self, source: KeySource) -> Known:
+        low, high, counts = self.bounds()
+        some = np.flatnonzero(counts["n"] > counts["nan_count"] + counts["fill_count"])
+        known = Known(int(counts["fill_count"].sum()), int(counts["nan_count"].sum()))
+        known.widen(join([low.take(some), high.take(some)]))
+        return known
+
     def refresh(self, source: KeySource, changed: Selection, n_before: int, options: Options) -> Any:
         grid = source.column.grid
         self._read = None
@@ -238,3 +246,16 @@ class MinMaxIndex(Index):
             for name, found, place in (("min", low, places[0]), ("max", high, places[1])):
                 if found.key(chunk) != keys.key(place):
                     yield Wrong(f"chunk {chunk}, {name}", found.key(chunk), keys.key(place))
+
+
+CHUNK_MINMAX = Kind(
+    word="chunk_minmax",
+    name="CHUNK_MINMAX",
+    build=MinMaxBuilder,
+    open=MinMaxIndex,
+    rank=10,
+    rule="S4",
+    clause="8.4",
+    says="CHUNK_MINMAX has one entry per chunk (min, max, nan_count, fill_count, n), and chunk_shape.",
+    attributes=(CHUNK_SHAPE,),
+)

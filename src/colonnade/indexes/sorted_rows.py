@@ -27,24 +27,27 @@ from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
     Builder,
     ChangedError,
+    Cost,
     Costly,
     Digests,
     Found,
     Index,
+    IndexAttribute,
     KeySource,
+    Kind,
     Options,
     Part,
     Wrong,
     chunk_keys,
     digest,
 )  # fmt: skip
+from colonnade.indexes.known import Known
 from colonnade.indexes.order import Order, sorter
 from colonnade.model import ColumnInfo, StoredType
 from colonnade.predicate.bound import Among, BoundLeaf, Interval, Key, Missing, NotANumber
 from colonnade.selection import Selection
 from colonnade.threads import WORTH_THREADS, default_threads, in_order
 
-KIND = "SORTED_ROWS"
 CHUNK = 65_536
 BLOCK = 8192  # rows that are read, and checked against their digest, together
 BLOCKS_AT_ONCE = 32  # blocks whose digests one thread computes before it takes others
@@ -114,11 +117,10 @@ class SortedRowsIndex(Index):
     """The rows in order, read as a search needs them."""
 
     def __post_init__(self) -> None:
-        self.kind = KIND
         self._part: Part | None = None
         self._read_tails: tuple[int, int] | None = None
         self._refreshed: Digests | None = None
-        self.known: dict[int, Key] = {}  # keys that searches have read, by position
+        self.keys_read: dict[int, Key] = {}  # keys that searches have read, by position
 
     @property
     def _tails(self) -> tuple[int, int]:
@@ -219,6 +221,9 @@ class SortedRowsIndex(Index):
         spans = self.spans(leaf, source)
         return None if spans is None else sum(b - a for a, b in spans)
 
+    def cost(self, leaf: BoundLeaf) -> Cost:
+        return Cost(probes=not isinstance(leaf.test, Missing))
+
     def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
         spans = self.spans(leaf, source)
         if spans is None:
@@ -232,6 +237,13 @@ class SortedRowsIndex(Index):
             raise ChangedError("it holds a row twice")
         found = Selection.from_rows(rows)
         return Found(found, found)
+
+    def known(self, source: KeySource) -> Known:
+        self._check_attributes(self._attributes_digest())
+        known = Known(*self._tails)
+        for position in (0, self.n_values - 1) if self.n_values else ():
+            known.widen(source.keys(self.row(position), 1))
+        return known
 
     # -- changes --
 
@@ -405,7 +417,7 @@ class _Search:
 
     def __init__(self, index: SortedRowsIndex, source: KeySource) -> None:
         self._index, self._source = index, source
-        self._known = index.known
+        self._known = index.keys_read
 
     def place(self, key: Key, after: bool, least: int | None = None) -> int:
         """The first position whose key is not below `key` (with `after`: is above it). `least` is a lower bound."""
@@ -539,3 +551,20 @@ def _block_of(place: int, low: int, high: int) -> tuple[int, int]:
     """The positions from `low` to `high` that are in the same block of the index as `place`."""
     first = place // BLOCK * BLOCK
     return max(low, first), min(high, first + BLOCK)
+
+
+SORTED_ROWS = Kind(
+    word="sorted_rows",
+    name="SORTED_ROWS",
+    build=SortedRowsBuilder,
+    open=SortedRowsIndex,
+    rank=30,
+    rule="S5",
+    clause="8.5",
+    says="SORTED_ROWS has the unsigned row numbers of the column in order, its tail lengths, and ordered.",
+    attributes=(
+        IndexAttribute("nan_tail_length", "count"),
+        IndexAttribute("fill_tail_length", "count"),
+        IndexAttribute("ordered", "flag"),
+    ),
+)

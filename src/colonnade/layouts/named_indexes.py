@@ -12,7 +12,7 @@ from typing import Any
 from colonnade.errors import FormatError
 from colonnade.h5 import attributes
 from colonnade.h5.links import address, join_path
-from colonnade.indexes import KINDS, WORDS, refusal
+from colonnade.indexes import KINDS, kind_in_file, refusal
 from colonnade.indexes.base import BAD_INDEX
 from colonnade.layouts.index_home import (
     COLUMNS_LIST,
@@ -77,7 +77,7 @@ def index_breaches(indexes: Sequence[PlacedIndex], info: TableInfo) -> Iterator[
     """Indexes that do not declare their kind and column, refer to other rows, or do not match them."""
     for index in indexes:
         path = _path(index, info)
-        if index.kind and index.kind not in WORDS:
+        if index.kind and kind_in_file(index.kind) is None:
             message = "an index of an unknown kind: it is kept, but not used"
             yield Breach("note", path, message, repr(index.kind), f"one of {', '.join(KINDS)}")
             continue
@@ -94,11 +94,11 @@ def _problem_of(index: PlacedIndex, info: TableInfo) -> str | None:
     """Why an index cannot be used, by its header and attributes; None when it can."""
     if index.problem is not None or index.column is None:
         return index.problem
-    column, word = info.by_name[index.column], WORDS.get(index.kind)
-    if word is None:
+    column, kind = info.by_name[index.column], kind_in_file(index.kind)
+    if kind is None:
         return f"its kind, {index.kind}, is unknown"
     try:
-        return refusal(column) or KINDS[word].open(index.dataset, column, None).problem()
+        return refusal(column) or kind.open(index.dataset, column, None).problem()
     except BAD_INDEX as error:
         return str(error)
 
@@ -109,15 +109,15 @@ def index_plans(
     """The indexes to remove because of this rule or because their contents are wrong. Unknown kinds are kept."""
     found = []
     for index in indexes:
-        word = WORDS.get(index.kind)
+        kind = kind_in_file(index.kind)
         rules = [] if _problem_of(index, info) is None else [rule]
         rules += ["S8"] if index.name in wrong else []
-        if rules and word is not None:
+        if rules and kind is not None:
             path = _path(index, info)
             can = may_build and index.column is not None and refusal(info.by_name[index.column]) is None
             mends = tuple((one, shown_name(path)) for one in rules)
             found.append(
-                IndexPlan(index.name, path, address(index.dataset), word, index.column if can else None, mends)
+                IndexPlan(index.name, path, address(index.dataset), kind.word, index.column if can else None, mends)
             )
     return found
 

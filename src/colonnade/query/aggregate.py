@@ -29,12 +29,12 @@ from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_values
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
+from colonnade.indexes.known import Known
 from colonnade.model import shown_name
 from colonnade.query.groups import groups_of, same_groups
 from colonnade.query.plan import may_miss
 from colonnade.query.scan import Rows
 from colonnade.query.search import Search
-from colonnade.query.stats import Known
 from colonnade.query.totals import Counts, Needs, Totals, merge_totals, totals_of
 from colonnade.query.window import Window, windows_of
 from colonnade.threads import in_order

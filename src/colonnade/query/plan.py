@@ -7,6 +7,7 @@ predicate is tested on every row that is not sure, so an index can only save rea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
@@ -15,9 +16,8 @@ import numpy as np
 from colonnade.columns.keys import Keys, Numbers, Places
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
+from colonnade.indexes import KINDS
 from colonnade.indexes.base import BAD_INDEX, Costly, Found, Index
-from colonnade.indexes.bitmap import BitmapIndex
-from colonnade.indexes.sorted_rows import SortedRowsIndex
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import ColumnInfo
 from colonnade.pager.receipts import Trust
@@ -27,8 +27,7 @@ from colonnade.selection import Selection
 
 Readers = Callable[[str], ColumnReader]
 ALWAYS = AllOf()
-ORDER = ("chunk_minmax", "bitmap", "sorted_rows", "chunk_bloom")
-SEARCH_CHUNKS = 8  # with fewer chunks to read, probing an index does not pay
+SEARCH_CHUNKS = 8  # with fewer chunks to read, asking an index may cost more
 
 
 @dataclass(frozen=True)
@@ -264,8 +263,10 @@ def _both(found: Found, answer: Found, scope: Selection) -> Found:
     return Found(found.sure | (answer.sure & scope), found.may & (answer.may | found.sure))
 
 
-def _rank(one: OpenIndex) -> int:
-    return ORDER.index(one.info.kind) if one.info.kind in ORDER else len(ORDER)
+def _rank(one: OpenIndex) -> float:
+    """The position of an index in the order in which indexes are asked; unknown kinds come last."""
+    kind = KINDS.get(one.info.kind)
+    return math.inf if kind is None else kind.rank
 
 
 def _why_not(one: OpenIndex, trust: Trust) -> str | None:
@@ -294,17 +295,16 @@ def may_miss(column: ColumnInfo) -> bool:
 
 def _does_not_pay(index: Index, leaf: BoundLeaf, left: Selection, column: ColumnInfo) -> str | None:
     """Why reading the remaining rows is cheaper than asking the index; None when it is not."""
-    n_chunks = left.n_chunks(column.grid.chunk_rows)
-    cost = left.count * max(column.type.size, 1)
-    if isinstance(index, BitmapIndex):
-        try:
-            asked = index.cost(leaf)
-        except BAD_INDEX as error:
-            return str(error)
-        return "reading the rows that are left is cheaper" if asked > 2 * cost and n_chunks < SEARCH_CHUNKS else None
-    if isinstance(index, SortedRowsIndex) and not isinstance(leaf.test, Missing) and n_chunks < SEARCH_CHUNKS:
+    try:
+        cost = index.cost(leaf)
+    except BAD_INDEX as error:
+        return str(error)
+    if not any(cost) or left.n_chunks(column.grid.chunk_rows) >= SEARCH_CHUNKS:
+        return None
+    if cost.probes:
         return "reading the few chunks that are left is cheaper"
-    return None
+    bytes_left = left.count * max(column.type.size, 1)
+    return "reading the rows that are left is cheaper" if cost.n_bytes > 2 * bytes_left else None
 
 
 def describe_reads(

@@ -7,7 +7,7 @@ is read once, a window at a time. Memory: the keys of one window, and the distin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -17,28 +17,19 @@ from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, join, keys_of
 from colonnade.columns.read import ColumnReader, TextReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
+from colonnade.indexes import KINDS
 from colonnade.indexes.base import ChangedError, Index
-from colonnade.indexes.bitmap import BitmapIndex
-from colonnade.indexes.chunk_minmax import MinMaxIndex
-from colonnade.indexes.sorted_rows import SortedRowsIndex
+from colonnade.indexes.known import Distinct, Known
 from colonnade.layouts.index_home import OpenIndex
-from colonnade.model import ColumnInfo
+from colonnade.model import ColumnInfo, IndexInfo
 from colonnade.pager.receipts import Trust
-from colonnade.predicate.bound import Among, BoundLeaf, Missing, NotANumber
 from colonnade.query.match import window_rows
 
 MOST_DISTINCT = 100_000
 MOST_BYTES = 64 << 20  # of distinct values held in memory
+_INVALID = (ChangedError, ColonnadeError)  # what an index whose contents are wrong may raise
 Seen = Callable[[int], None]
 """Called with a number of rows, after they have been read."""
-
-
-@dataclass(frozen=True)
-class Distinct:
-    """How many distinct values there are; NaN is one value."""
-
-    count: int
-    how: Literal["exactly", "more than", "at most"]
 
 
 @dataclass(frozen=True)
@@ -62,29 +53,6 @@ class ColumnStats:
         return self.column.n_rows
 
 
-@dataclass
-class Known:
-    """What is known about a column in terms of its keys; `ends` are the least and the greatest key."""
-
-    n_missing: int = 0
-    n_nan: int = 0
-    ends: Keys | None = None
-    distinct: Distinct | None = None
-
-    def widen(self, keys: Keys) -> None:
-        """Extend the ends to include these keys."""
-        places = keys.least_and_greatest()
-        if places is not None:
-            both = keys.take(np.array(places))
-            self.ends = both if self.ends is None else _ends(join([self.ends, both]))
-
-
-def _ends(keys: Keys) -> Keys:
-    places = keys.least_and_greatest()
-    assert places is not None  # the ends of at least one key
-    return keys.take(np.array(places))
-
-
 def column_stats(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust, seen: Seen) -> ColumnStats:
     """Statistics of a column; from `indexes` (those of the whole table) where one knows them."""
     reader = reader.by_value()
@@ -94,31 +62,36 @@ def column_stats(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trus
     if found is None:
         return _stats(reader, _read(reader, seen), "read")
     known, kind = found
-    known.distinct = known.distinct or _bound_of_distinct(reader, _mine(reader, indexes, trust))
+    known.distinct = known.distinct or _bound_of_distinct(reader, _trusted(reader, indexes, trust))
     seen(reader.column.n_rows)
     return _stats(reader, known, kind)
 
 
 def known_to_indexes(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust) -> tuple[Known, str] | None:
     """What a trusted index knows about a column, and the kind of that index; None when no index knows."""
-    mine = _mine(reader, indexes, trust)
-    for kind, ask in _ASKED.items():
-        for one in mine:
-            known = _answer(ask, one.index, reader) if one.info.kind == kind else None
+    for info, index in _trusted(reader, indexes, trust):
+        with suppress(*_INVALID):
+            known = index.known(reader)
             if known is not None:
-                return known, kind
+                return known, info.kind
     return None
 
 
-def _mine(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust) -> list[OpenIndex]:
-    """The trusted indexes of a column; none knows the order of strings that are stored as categories."""
-    if isinstance(reader, TextReader):
+def _trusted(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust) -> list[tuple[IndexInfo, Index]]:
+    """The trusted indexes of a column, those that know most first.
+
+    There are none for strings that are stored as categories: no index knows their order.
+    """
+    if isinstance(reader, TextReader) or trust == "never":
         return []
-    return [one for one in indexes if one.info.column == reader.column.name and _is_believed(one, trust)]
+    name = reader.column.name
+    own = [(one.info, one.index) for one in indexes if one.info.column == name and one.index is not None]
+    return sorted((pair for pair in own if trust == "always" or pair[0].trusted), key=_statistics_rank)
 
 
-def _is_believed(one: OpenIndex, trust: Trust) -> bool:
-    return one.index is not None and trust != "never" and (trust == "always" or one.info.trusted)
+def _statistics_rank(opened: tuple[IndexInfo, Index]) -> tuple[bool, int]:
+    kind = KINDS[opened[0].kind]
+    return not kind.counts_distinct, kind.rank
 
 
 def _stats(reader: ColumnReader, known: Known, source: str) -> ColumnStats:
@@ -139,70 +112,14 @@ def _is_ordered(reader: ColumnReader) -> bool:
     return not pa.types.is_dictionary(reader.kind) or bool(reader.kind.ordered)
 
 
-# -- from an index --
-
-
-def _answer(ask: Callable[..., Known | None], index: Index | None, reader: ColumnReader) -> Known | None:
-    """What an index knows; None when it does not know, or is not valid."""
-    try:
-        return ask(index, reader)
-    except (ChangedError, ColonnadeError):
-        return None
-
-
-def _ask_bitmap(index: BitmapIndex, reader: ColumnReader) -> Known | None:
-    """The values whose bits are set for some row; None where reading the column is cheaper."""
-    column, values = reader.column, index.values()
-    if len(values) > 8 * max(column.type.size, 1) or not index.is_complete():
-        return None
-    counts = np.zeros(len(values), dtype=np.int64)
-    for place in range(len(values)):
-        test = NotANumber() if values.nan[place] else Among((values.key(place),))
-        found = index.count(BoundLeaf(column.name, test), reader)
-        if found is None:
-            return None
-        counts[place] = found
-    n_nan = int(counts[values.nan].sum())
-    known = Known(column.n_rows - int(counts.sum()), n_nan)
-    known.widen(values.take(np.flatnonzero(counts)))
-    known.distinct = Distinct(int((counts > 0).sum()), "exactly")
-    return known
-
-
-def _ask_minmax(index: MinMaxIndex, _reader: ColumnReader) -> Known | None:
-    low, high, counts = index.bounds()
-    some = np.flatnonzero(counts["n"] > counts["nan_count"] + counts["fill_count"])
-    known = Known(int(counts["fill_count"].sum()), int(counts["nan_count"].sum()))
-    known.widen(join([low.take(some), high.take(some)]))
-    return known
-
-
-def _ask_sorted(index: SortedRowsIndex, reader: ColumnReader) -> Known | None:
-    n = index.n_values
-    rows = index.rows(0, 1).tolist() + index.rows(n - 1, n).tolist() if n else index.rows(0, 0).tolist()
-    name = reader.column.name
-    n_missing, n_nan = (index.count(BoundLeaf(name, test), reader) for test in (Missing(), NotANumber()))
-    known = Known(n_missing or 0, n_nan or 0)
-    for row in rows:
-        known.widen(reader.keys(row, 1))
-    return known
-
-
-_ASKED: dict[str, Callable[..., Known | None]] = {
-    "bitmap": _ask_bitmap,
-    "chunk_minmax": _ask_minmax,
-    "sorted_rows": _ask_sorted,
-}
-
-
-def _bound_of_distinct(reader: ColumnReader, indexes: Sequence[OpenIndex]) -> Distinct | None:
-    """An upper bound of the number of distinct values: the number of categories, or of values in a bitmap."""
-    bounds = [] if reader.column.categories is None else [reader.column.categories.n_categories]
-    for one in indexes:
-        if isinstance(one.index, BitmapIndex) and one.info.trusted and one.index.is_complete():
-            known = _answer(lambda index, _: Known(len(index.values())), one.index, reader)
-            bounds += [] if known is None else [known.n_missing]
-    return Distinct(min(bounds), "at most") if bounds else None
+def _bound_of_distinct(reader: ColumnReader, indexes: Sequence[tuple[IndexInfo, Index]]) -> Distinct | None:
+    """An upper bound of the number of distinct values: the number of categories, or what an index knows."""
+    bounds = [None if reader.column.categories is None else reader.column.categories.n_categories]
+    for info, index in indexes:
+        with suppress(*_INVALID):
+            bounds.append(index.most_distinct() if info.trusted else None)
+    least = min((bound for bound in bounds if bound is not None), default=None)
+    return None if least is None else Distinct(least, "at most")
 
 
 # -- from the column --

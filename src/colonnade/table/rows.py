@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import polars
 
     from colonnade.exchange.numpy_out import StringsAs
-    from colonnade.query.stats import Known
+    from colonnade.indexes.known import Known
     from colonnade.table.file import File
     from colonnade.table.table import Table
 

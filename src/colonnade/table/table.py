@@ -16,6 +16,7 @@ from colonnade.columns.readers import open_reader
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.h5.attributes import Attributes, read_values
+from colonnade.indexes import KINDS
 from colonnade.indexes.base import Options
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import UNREADABLE, ColumnInfo, ColumnsByName, Finding, IndexInfo, Progress, TableInfo, shown_name
@@ -135,7 +136,8 @@ class Table(Readable):
         asked = dict(column) if isinstance(column, Mapping) else {column: [] if kind is None else kind}
         wanted = {self._column(name).name: [k] if isinstance(k, str) else list(k) for name, k in asked.items()}
         if not wanted or not all(wanted.values()):
-            raise UsageError("give the kind of index: chunk_minmax, sorted_rows, bitmap or chunk_bloom")
+            *others, last = KINDS
+            raise UsageError(f"give the kind of index: {', '.join(others)} or {last}")
         if not 0 < error_rate < 1:
             raise UsageError(f"error_rate must be between 0 and 1, not {error_rate!r}")
         with self._file._change():

@@ -7,7 +7,7 @@ so one plan contains all of them. The exception is search indexes: bad ones are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from colonnade.dataclass import dataclass
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import Attribute
 from colonnade.h5.links import children, dereference, exists, open_group, unlink
-from colonnade.indexes import refusal
+from colonnade.indexes import KINDS, refusal
 from colonnade.layouts.hep001 import names, rules_indexes
 from colonnade.layouts.hep001.rules_attributes import flag_breaches, flag_of, reference_breaches, text_breaches, text_of
 from colonnade.layouts.hep001.rules_categoricals import categories_say_what_they_are
@@ -305,29 +305,26 @@ def bad_indexes(table: SeenTable, wrong: Collection[str]) -> list[IndexPlan]:
     beside = [table.datasets[name] for name in sorted(table.misplaced)]
     found = []
     for one in (*rules_indexes.index_datasets(table), *beside):
-        word = rules_indexes.word_of(one)
+        kind = rules_indexes.kind_of(one)
         column = rules_indexes.column_of(table, one)
         linked = column is not None and referring.get(one.address, []) == [column.name]
         bad = told.get(one.path, ()) + ((("S8", shown_name(one.path)),) if one.name in wrong else ())
-        if word is None or (linked and not bad):
+        if kind is None or (linked and not bad):
             continue
         sides = [column.name] if column is not None else referring.get(one.address, [])
         paths = {one.path, *(table.datasets[name].path for name in referring.get(one.address, []))}
         paths |= {column.path} if column is not None else set()
         mends = bad + tuple(("S2", shown_name(path)) for path in sorted(paths) if not linked)
-        found.append(IndexPlan(one.name, one.path, one.address, word, _buildable(table, sides), mends))
+        found.append(IndexPlan(one.name, one.path, one.address, kind.word, _buildable(table, sides), mends))
     return found
 
 
 def _told(table: SeenTable) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The breaches of rules S1 and S4 to S7 by path of the index, without notes."""
-    checks = (
+    """The breaches of rule S1 and of the rules of all kinds by path of the index, without notes."""
+    checks: list[tuple[str, Callable[[SeenTable], Iterator[Breach]]]] = [
         ("S1", rules_indexes.all_indexes_are_in_one_place),
-        ("S4", rules_indexes.minmax_suits),
-        ("S5", rules_indexes.sorted_rows_suit),
-        ("S6", rules_indexes.bitmap_suits),
-        ("S7", rules_indexes.bloom_suits),
-    )
+        *((kind.rule, partial(rules_indexes.indexes_suit, kind)) for kind in KINDS.values()),
+    ]
     told: dict[str, tuple[tuple[str, str], ...]] = {}
     for rule, check in checks:
         for breach in check(table):

@@ -8,8 +8,10 @@ values (C6, S8), or it cannot be checked: `NOT_SHOWN` explains why. To add a rul
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
+from colonnade.indexes import KINDS
 from colonnade.layouts.hep001 import mend, names, rules_values, seen
 from colonnade.layouts.hep001 import rules_categoricals as categoricals
 from colonnade.layouts.hep001 import rules_columns as columns
@@ -181,16 +183,12 @@ RULES: tuple[Rule, ...] = (
         "An unknown kind needs no action; an index without KIND can only be removed.",
         (indexes.indexes_say_their_kind,),
     ),
-    Rule("S4", "8.4", "CHUNK_MINMAX has one entry per chunk (min, max, nan_count, fill_count, n), and chunk_shape.",
-         _REBUILD, (indexes.minmax_suits,)),
-    Rule("S5", "8.5", "SORTED_ROWS has the unsigned row numbers of the column in order, its tail lengths, and ordered.",
-         _REBUILD, (indexes.sorted_rows_suit,)),
-    Rule("S6", "8.6", "BITMAP has one row of bits for each value of the dataset that _values refers to, and ordered.",
-         _REBUILD, (indexes.bitmap_suits,)),
-    Rule("S7", "8.7", "CHUNK_BLOOM has one filter per chunk, k, m_bits, hash_family and chunk_shape.",
-         _REBUILD, (indexes.bloom_suits,)),
+    *(
+        Rule(kind.rule, kind.clause, kind.says, _REBUILD, (partial(indexes.indexes_suit, kind),))
+        for kind in KINDS.values()
+    ),
     Rule("S8", "12", "The contents of an index match its column.", _REBUILD, deep=True),
-)  # fmt: skip
+)
 
 # Rules that no file can break, or whose breach a file cannot show.
 NOT_SHOWN: dict[str, str] = {

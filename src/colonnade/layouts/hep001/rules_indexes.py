@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
 
 from colonnade.columns.keys import domain_of
-from colonnade.indexes import KINDS, WORDS, refusal
-from colonnade.indexes.base import BAD_INDEX
+from colonnade.indexes import kind_in_file, names_in_files, refusal
+from colonnade.indexes.base import BAD_INDEX, IndexAttribute, Kind
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.rules_attributes import (
     count_breaches,
@@ -77,7 +76,7 @@ def _columns_of_index(table: SeenTable, one: SeenDataset) -> Iterator[Breach]:
         yield Breach(
             "error", one.path, "_columns_list refers to something else than a column", "another object", expected
         )
-    elif held.is_references and len(targets) != 1 and text_of(one.attributes.get(KIND)) in WORDS:
+    elif held.is_references and len(targets) != 1 and kind_of(one) is not None:
         message = "an index of this kind must have exactly one column"
         yield Breach("error", one.path, message, f"{len(targets)} columns", expected)
     for place in dict.fromkeys(targets):
@@ -111,31 +110,61 @@ def indexes_say_their_kind(table: SeenTable) -> Iterator[Breach]:
         held = one.attributes.get(KIND)
         if held is None:
             message = "an index without KIND, which is not the values of a bitmap either"
-            yield Breach("error", one.path, message, "no such attribute", f"one of {', '.join(WORDS)}")
+            yield Breach("error", one.path, message, "no such attribute", f"one of {names_in_files()}")
             continue
         yield from text_breaches(one.path, KIND, held, "ascii")
         text = text_of(held)
-        if text is not None and text not in WORDS:
+        if text is not None and kind_in_file(text) is None:
             message = "an index of an unknown kind: it is kept, but not used"
-            yield Breach("note", one.path, message, repr(shown_name(text)), f"one of {', '.join(WORDS)}")
+            yield Breach("note", one.path, message, repr(shown_name(text)), f"one of {names_in_files()}")
 
 
-def word_of(one: SeenDataset) -> str | None:
-    """The kind of an index as a key of KINDS; None if it is unknown."""
-    return WORDS.get(text_of(one.attributes.get(KIND)) or "")
+def kind_of(one: SeenDataset) -> Kind | None:
+    """The kind of an index; None if it is unknown."""
+    return kind_in_file(text_of(one.attributes.get(KIND)))
 
 
-def _of_kind(table: SeenTable, word: str) -> Iterator[SeenDataset]:
-    return (one for one in index_datasets(table) if word_of(one) == word)
+def indexes_suit(kind: Kind, table: SeenTable) -> Iterator[Breach]:
+    """S4 to S7: every index of this kind has the attributes and the form that its kind requires."""
+    for one in index_datasets(table):
+        if kind_of(one) is kind:
+            breaches = [breach for required in kind.attributes for breach in _attribute(table, one, kind, required)]
+            yield from breaches
+            if all(breach.severity != "error" for breach in breaches):
+                yield from _suits_its_column(table, one, kind)
 
 
-def _suits(table: SeenTable, one: SeenDataset, word: str, attributes: Iterator[Breach]) -> Iterator[Breach]:
-    """Breaches of the index's attributes; if there is no error among them, why it cannot be used for its column."""
-    told = list(attributes)
-    yield from told
-    column = column_of(table, one)
-    if column is None or any(breach.severity == "error" for breach in told):
+def _attribute(table: SeenTable, one: SeenDataset, kind: Kind, required: IndexAttribute) -> Iterator[Breach]:
+    name, held = required.name, one.attributes.get(required.name)
+    match required.holds:
+        case "count":
+            return count_breaches(one.path, name, held, required.size, required.scalar)
+        case "flag":
+            return flag_breaches(one.path, name, held)
+        case "ascii":
+            return text_breaches(one.path, name, held, "ascii")
+        case "values":
+            return _values_are_in_place(table, one, kind, name)
+
+
+def _values_are_in_place(table: SeenTable, one: SeenDataset, kind: Kind, name: str) -> Iterator[Breach]:
+    held = one.attributes.get(name)
+    expected = f"a scalar object reference to a dataset in {_HOME}"
+    if held is None:
+        message = f"the {kind.word} does not refer to its values"
+        yield Breach("error", one.path, message, "no such attribute", expected)
         return
+    yield from reference_breaches(one.path, name, held, scalar=True)
+    if any(target not in table.index_by_address for target in one.targets(name)):
+        message = f"the values of this {kind.word} are not in the group of search indexes"
+        yield Breach("error", one.path, message, "a reference that leads elsewhere", expected)
+
+
+def _suits_its_column(table: SeenTable, one: SeenDataset, kind: Kind) -> Iterator[Breach]:
+    """Why an index whose attributes are right cannot be used for its column."""
+    column = column_of(table, one)
+    if column is None:
+        return  # reported by S2
     info = table.column_info(column)
     if info.problem is not None:
         return  # reported by C1, C8 or C9
@@ -148,66 +177,14 @@ def _suits(table: SeenTable, one: SeenDataset, word: str, attributes: Iterator[B
         message = f"this index of column {column.name!r} is not used: {reason}"
         yield Breach("note", one.path, message, reason, "a column whose index can be used")
         return
-    problem = _problem(one, info, word)
+    problem = _problem(one, info, kind)
     if problem is not None:
         message = f"the index does not match column {column.name!r}: {problem}"
-        yield Breach("error", one.path, message, problem, f"a {KINDS[word].name} that matches this column")
+        yield Breach("error", one.path, message, problem, f"a {kind.name} that matches this column")
 
 
-def _problem(one: SeenDataset, column: ColumnInfo, word: str) -> str | None:
+def _problem(one: SeenDataset, column: ColumnInfo, kind: Kind) -> str | None:
     try:
-        return KINDS[word].open(one.dataset, column, None).problem()
+        return kind.open(one.dataset, column, None).problem()
     except BAD_INDEX as error:
         return str(error)
-
-
-def minmax_suits(table: SeenTable) -> Iterator[Breach]:
-    """S4: CHUNK_MINMAX."""
-    for one in _of_kind(table, "chunk_minmax"):
-        shape = count_breaches(one.path, "chunk_shape", one.attributes.get("chunk_shape"), 8, scalar=False)
-        yield from _suits(table, one, "chunk_minmax", shape)
-
-
-def sorted_rows_suit(table: SeenTable) -> Iterator[Breach]:
-    """S5: SORTED_ROWS."""
-    for one in _of_kind(table, "sorted_rows"):
-        held = one.attributes
-        tails = (
-            breach
-            for name in ("nan_tail_length", "fill_tail_length")
-            for breach in count_breaches(one.path, name, held.get(name), 8)
-        )
-        ordered = flag_breaches(one.path, names.ORDERED, held.get(names.ORDERED))
-        yield from _suits(table, one, "sorted_rows", chain(tails, ordered))
-
-
-def bitmap_suits(table: SeenTable) -> Iterator[Breach]:
-    """S6: BITMAP."""
-    for one in _of_kind(table, "bitmap"):
-        ordered = flag_breaches(one.path, names.ORDERED, one.attributes.get(names.ORDERED))
-        yield from _suits(table, one, "bitmap", chain(_values_are_beside(table, one), ordered))
-
-
-def _values_are_beside(table: SeenTable, one: SeenDataset) -> Iterator[Breach]:
-    held = one.attributes.get("_values")
-    expected = f"a scalar object reference to a dataset in {_HOME}"
-    if held is None:
-        yield Breach("error", one.path, "the bitmap does not refer to its values", "no such attribute", expected)
-        return
-    yield from reference_breaches(one.path, "_values", held, scalar=True)
-    if any(place not in table.index_by_address for place in one.targets("_values")):
-        message = "the values of this bitmap are not in the group of search indexes"
-        yield Breach("error", one.path, message, "a reference that leads elsewhere", expected)
-
-
-def bloom_suits(table: SeenTable) -> Iterator[Breach]:
-    """S7: CHUNK_BLOOM."""
-    for one in _of_kind(table, "chunk_bloom"):
-        held = one.attributes
-        parts = chain(
-            count_breaches(one.path, "k", held.get("k"), 2),
-            count_breaches(one.path, "m_bits", held.get("m_bits"), 8),
-            count_breaches(one.path, "chunk_shape", held.get("chunk_shape"), 8, scalar=False),
-            text_breaches(one.path, "hash_family", held.get("hash_family"), "ascii"),
-        )
-        yield from _suits(table, one, "chunk_bloom", parts)

@@ -17,6 +17,7 @@ from colonnade.h5.attributes import Attribute
 from colonnade.h5.damage import BROKEN
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import Child, address, children, dereference, hard_address, join_path, open_dataset, open_group
+from colonnade.indexes import KINDS
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe
 from colonnade.layouts.index_home import KIND
@@ -24,10 +25,6 @@ from colonnade.model import ColumnInfo, TableInfo
 from colonnade.sparse.rows import open_rows
 
 COLUMN_TEXTS = (names.UNITS, names.UNITS_VOCABULARY, names.DESCRIPTION)
-INDEX_ATTRIBUTES = (
-    KIND, names.COLUMNS_LIST, names.ORDERED, "chunk_shape", "nan_tail_length", "fill_tail_length",
-    "_values", "k", "m_bits", "hash_family",
-)  # fmt: skip
 COLUMN_ATTRIBUTES = (
     *COLUMN_TEXTS, names.INDEXES, names.SEARCH_INDEXES, names.CATEGORIES, names.COLUMNS_LIST, names.ENCODING_TYPE,
     names.ORDERED, KIND,
@@ -155,9 +152,15 @@ def look(group: Any, path: str) -> SeenTable:
             problem = "it cannot be opened" if node is None else None
         except CorruptError as error:
             problem = str(error)
-        seen = [_seen(node, home_path, child, INDEX_ATTRIBUTES) for child in inside]
+        seen = [_seen(node, home_path, child, _index_attributes()) for child in inside]
         found = {one.name: one for one in seen if one is not None}
     return SeenTable(group, path, info, looked, listed, here, inside, found, problem)
+
+
+def _index_attributes() -> tuple[str, ...]:
+    """The names of the attributes that an index of any kind may have."""
+    own = (attribute.name for kind in KINDS.values() for attribute in kind.attributes)
+    return tuple(dict.fromkeys((KIND, names.COLUMNS_LIST, *own)))
 
 
 def _seen(group: Any, path: str, child: Child, wanted: tuple[str, ...]) -> SeenDataset | None:
