@@ -15,7 +15,7 @@ from typing import Any, Literal
 from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5s, h5t
 
 from colonnade.dataclass import dataclass
-from colonnade.errors import CorruptError, DataError, UnsupportedError, UsageError
+from colonnade.errors import CorruptError, UnsupportedError, UsageError
 from colonnade.h5.attributes import copy_attributes, decode_texts
 from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.filters import creation_list
@@ -267,14 +267,8 @@ def holds_large_attributes(group: Any) -> bool:
 def with_large_attributes(group: Any, path: str) -> Any:
     """Replace this group by one whose attributes may exceed 64 KiB, with all that it holds.
 
-    Objects keep their addresses, so that references to them hold. The root cannot be replaced: a DataError.
+    Objects keep their addresses, so that references to them hold. The root cannot be replaced.
     """
-    if path == "/":
-        raise DataError(
-            "cannot store that much about the table at the root of a file: HDF5 keeps at most 64 KiB for an attribute "
-            "there. Shorten it, or keep the table in a group of its own",
-            path=path,
-        )
     root, aside = h5g.open(h5i.get_file_id(group), b"/"), f"{path}\x01large"
     made = create_group(root, aside, large_attributes=True)
     copy_attributes(group, made)
