@@ -10,6 +10,7 @@ import io
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -187,6 +188,28 @@ def test_exception_before_the_first_line_of_a_read_is_raised_as_such(path: Path)
             table.update("x", [0], [1.5])
         table.update("x", [0], [2.5])
     assert cn.read(path, "events")["x"][0].as_py() == 2.5
+
+
+@pytest.mark.parametrize("kind", [MemoryError, RecursionError])
+def test_exception_in_a_read_is_not_taken_for_a_broken_object(path: Path, kind: type[Exception]) -> None:
+    """A RecursionError is a RuntimeError, which h5py also raises for objects that are broken."""
+    place = ("Callbacks.readinto", callbacks.Callbacks.readinto.__code__.co_firstlineno, "entry")
+    raised, nth, strike = Counter[type[BaseException]](), 0, Strike(place, 1, kind)
+    while nth == 0 or strike.has_struck:
+        nth += 1
+        with cn.open(path, "r+", durability="fast") as file:
+            try:
+                with Strike(place, nth, kind) as strike:
+                    table = file["events"]
+                    n_rows, names = len(table), table.columns
+            except (kind, InterruptedError) as error:  # InterruptedError where h5py loses the exception
+                raised[type(error)] += 1
+            else:
+                assert not strike.has_struck
+            assert len(file["events"]) == 30
+    assert n_rows == 30
+    assert "x" in names
+    assert raised[kind] > raised[InterruptedError]
 
 
 def is_swallowed(place: Place, kind: Kind) -> bool:

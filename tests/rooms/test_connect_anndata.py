@@ -243,6 +243,28 @@ def test_a_column_of_objects_with_missing_strings_is_a_categorical(tmp_path: Pat
     assert list(ours.obs["o"].cat.categories) == ["a2", "a10"]
 
 
+@pytest.mark.parametrize("meaning", [pd.NA, np.nan], ids=["NA", "NaN"])
+def test_missing_strings_mean_the_same_in_some_rows_and_in_a_copy(meaning: Any, tmp_path: Path) -> None:
+    path, adata, dtype = tmp_path / "a.h5ad", small(), pd.StringDtype("python", na_value=meaning)
+    adata.obs["s"] = pd.array(["a", None, "b", "c"], dtype=dtype)
+    cn.from_anndata(adata, path)
+    for chosen in (None, [1, 2], "n > 2", "n > 9"):  # the last two without a missing string
+        assert cn.to_anndata(path, obs=chosen).obs["s"].dtype.na_value is meaning
+    with cn.open(path) as file, h5py.File(tmp_path / "copies.h5", "w") as copies:
+        for name, rows in (("table", file["obs"]), ("query", file["obs"].where("n > 2"))):
+            cn.write_element(copies, name, rows)
+            assert cn.read_element(copies[name], pandas=True)["s"].dtype.na_value is meaning
+
+
+def test_arrays_are_compressed_as_is_asked_for(tmp_path: Path) -> None:
+    adata = small()
+    adata.layers["sparse"] = scipy.sparse.csr_matrix(adata.X)
+    cn.from_anndata(adata, tmp_path / "a.h5ad", compression="gzip", compression_opts=7)
+    with h5py.File(tmp_path / "a.h5ad") as file:
+        for name in ("X", "layers/sparse/data", "obs/n"):
+            assert (file[name].compression, file[name].compression_opts) == ("gzip", 7), name
+
+
 @every_form
 def test_a_backed_object_is_copied(form: str, tmp_path: Path) -> None:
     adata = small()

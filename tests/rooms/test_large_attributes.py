@@ -11,6 +11,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import DataError
+from colonnade.h5 import attributes
 from colonnade.h5.damage import to_corrupt_error
 from colonnade.layouts.hep001 import describe
 
@@ -77,17 +78,38 @@ def test_what_does_not_fit_is_named_and_nothing_is_written(tmp_path: Path) -> No
     before = path.read_bytes()
     with cn.open(path, "r+") as file:
         table = file["/"]
-        for change in (
-            lambda: setattr(table, "title", LONG),
-            lambda: setattr(table["x"], "description", LONG),
-            lambda: table["x"].attrs.update(a=1, b=np.zeros(9_000)),
-            lambda: table.attrs.update(a=1, b=LONG),
-            lambda: file.attrs.update(a=1, b=LONG),
+        for name, n_bytes, change in (
+            ("title", 70_000, lambda: setattr(table, "title", LONG)),
+            ("description", 70_000, lambda: setattr(table["x"], "description", LONG)),
+            ("b", 72_000, lambda: table["x"].attrs.update(a=1, b=np.zeros(9_000))),
+            ("b", 70_000, lambda: table.attrs.update(a=1, b=LONG)),
+            ("b", 70_000, lambda: file.attrs.update(a=1, b=LONG)),
         ):
-            with pytest.raises(DataError, match="64 KiB"):
+            with pytest.raises(DataError, match=f"cannot store .*'{name}' of {n_bytes:,} bytes.* 64 KiB"):
                 change()
+        with pytest.raises(DataError, match=r"cannot store the names of 2 columns of /: .* 64 KiB"):
+            table.add_column("n" * 40_000, [1, 2])
         assert (table.title, dict(table.attrs), dict(table["x"].attrs)) == ("kept", {}, {})
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("write", "n_bytes"),
+    [
+        (lambda node, name: attributes.write_text(node, name, LONG), 70_000),
+        (lambda node, name: attributes.write_texts(node, name, ["a", LONG]), 140_000),
+        (lambda node, name: attributes.write_variable_texts(node, name, ["a"] * 5_000), 80_000),
+        (lambda node, name: attributes.write_references(node, name, [node] * 9_000), 72_000),
+        (lambda node, name: attributes.write_values(node, {"a": 1, name: LONG}, without=("gone",)), 70_000),
+    ],
+)
+def test_an_attribute_is_kept_if_its_new_value_does_not_fit(write: Any, n_bytes: int, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        node = file.create_group("g")
+        node.attrs.update({"long": "kept", "gone": 1})
+        with pytest.raises(DataError, match=f"attribute 'long' of {n_bytes:,} bytes"):
+            write(node.id, "long")
+        assert dict(node.attrs) == {"long": "kept", "gone": 1}
 
 
 def test_thresholds_of_dense_storage_are_the_defaults(tmp_path: Path) -> None:

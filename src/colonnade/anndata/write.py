@@ -8,7 +8,7 @@ from typing import Any
 
 from colonnade.anndata.plan import Planned, PlannedArray, PlannedGroup, check_name, plan
 from colonnade.errors import ConflictError, UsageError
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.nodes import (
     ArrayOptions,
     check_writable,
@@ -95,7 +95,7 @@ def _removed_on_failure(parent: Any, aside: str, name: str) -> Iterator[None]:
     remove(parent, aside)
     try:
         yield
-    except BROKEN as error:
+    except hdf5_errors() as error:
         remove(parent, aside)
         raise ConflictError(f"{path_of(parent).rstrip('/')}/{name} could not be written: {error}") from error
     except BaseException:

@@ -19,7 +19,7 @@ from colonnade.columns.readers import open_reader
 from colonnade.dataclass import dataclass
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, CorruptError
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
 from colonnade.h5.links import children, join_path, open_dataset, open_group, walk_groups
 from colonnade.layouts import LAYOUTS, Layout, layout_of
@@ -31,7 +31,6 @@ from colonnade.sparse import verify_sparse
 from colonnade.sparse.verify import SPARSE_RULES
 
 Found = TypeVar("Found")
-_UNREADABLE = (*BROKEN, ColonnadeError, MemoryError)
 _RANKS = {"error": 0, "warning": 1, "note": 2}
 
 
@@ -229,7 +228,7 @@ class Check:
         """The result of `look`; if the file makes it fail, None, and a finding."""
         try:
             return look()
-        except _UNREADABLE as error:
+        except hdf5_errors(ColonnadeError, MemoryError) as error:
             self.tell("H1", Breach("error", path, f"this cannot be checked: {error}", str(error)))
             return None
 
@@ -240,7 +239,7 @@ class Check:
         except ColonnadeError as error:
             self.tell(*rules_of(layout).unseen(path, error))
             return
-        except BROKEN as error:
+        except hdf5_errors() as error:
             self.tell("H1", Breach("error", path, f"this table cannot be checked: {error}"))
             return
         self.checked.columns += seen.n_columns
@@ -280,7 +279,7 @@ class Check:
                 self._read_categories(path, beside)
         except ColonnadeError as error:
             self.tell(*rules_of(layout).unreadable(seen, column, error))
-        except (*BROKEN, MemoryError) as error:
+        except hdf5_errors(MemoryError) as error:
             self.tell("H1", Breach("error", path, f"the rows cannot be read: {error}", str(error)))
         else:
             breach = rules_of(layout).missing_is_described(seen, column) if missing else None

@@ -14,7 +14,7 @@ from colonnade.checking.check import Check, Findings, rules_of
 from colonnade.dataclass import dataclass
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, FormatError, UnsupportedError, UsageError
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.layouts import Layout
 from colonnade.layouts.anndata_differences import face_differences
 from colonnade.layouts.contract import SeenTable
@@ -74,7 +74,7 @@ def _of_face(layout: Layout, seen: SeenTable, found: Findings) -> list[Repair]:
         return []
     try:
         differences = list(face_differences(seen.group, layout, seen.info))
-    except (*BROKEN, ColonnadeError, MemoryError):
+    except hdf5_errors(ColonnadeError, MemoryError):
         return []  # a finding already reports it
     return [
         Repair(

@@ -10,7 +10,7 @@ from colonnade.cli.choose import file_facts
 from colonnade.cli.text import cell, lines, new_grid, open_console, plural, show_file
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.h5.attributes import read_text
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import describe_dataset, stored_bytes
 from colonnade.h5.links import (
     Child,
@@ -164,14 +164,14 @@ def _array_entry(group: Any, path: str, name: str) -> Facts:
         found = describe_dataset(dataset)
         shape = None if dataset.shape is None else list(dataset.shape)
         return _entry(path, "array", shape=shape, type=str(found.type), bytes=stored_bytes(dataset))
-    except BROKEN as error:
+    except hdf5_errors() as error:
         return _entry(path, "broken", problem=f"a dataset whose header cannot be read: {error}")
 
 
 def _link_target(group: Any, name: str) -> str | None:
     try:
         value = group.links.get_val(encode_name(name))
-    except BROKEN:
+    except hdf5_errors():
         return None
     parts = [value] if isinstance(value, bytes) else list(value)
     return ":".join(decode_name(part) if isinstance(part, bytes) else str(part) for part in parts)

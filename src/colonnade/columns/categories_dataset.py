@@ -12,7 +12,7 @@ from colonnade.columns.forms import POINTER_COST
 from colonnade.columns.mapping import BINARY, TEXT, stored_string, stored_type
 from colonnade.columns.strings import byte_lengths
 from colonnade.columns.strings import holds_nul as has_zero_bytes
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, describe_dataset
 from colonnade.h5.row_sink import resize, write_rows
 from colonnade.model import StoredType
@@ -63,7 +63,7 @@ def add_categories(dataset: Any, values: pa.Array, n_before: int, column: str) -
         return False
     try:
         resize(dataset, len(values))
-    except BROKEN:
+    except hdf5_errors():
         return False
     encoded = encode(new, info.type, None, column)
     write_rows(dataset, info.type, n_before, encoded.image, len(new))

@@ -117,23 +117,34 @@ class OpenTable:
             path=self.info.path,
         )
 
-    def with_room(self, n_columns: int, longest: int) -> OpenTable:
-        """The table in a group with room for `n_columns` column names, or for a string of `longest` bytes."""
+    def with_room(self, what: str, longest: int, n_columns: int = 0) -> OpenTable:
+        """The table in a group with room for `what`: a value of `longest` bytes, or `n_columns` names as long as that.
+
+        The root of a file cannot be replaced, nor a group with sparse columns: a DataError.
+        """
         needed = longest > LARGEST_IN_HEADER or self.layout.create().needs_large_attributes(n_columns, longest)
         if not needed or not self.layout.names_are_links or holds_large_attributes(self.group):
             return self
-        if any(column.storage == "sectioned" for column in self.info.members):
-            raise DataError(
-                f"cannot store that much about {self.info.path}: its group keeps at most 64 KiB for an attribute, and "
-                "it has sparse columns, with which it cannot be moved. Write it to a new file",
-                path=self.info.path,
-            )
-        return replace(self, group=with_large_attributes(self.group, self.info.path))
+        path, reason = self.info.path, ""
+        if path == "/":
+            reason = "the table is at the root of the file. Shorten it, or keep the table in a group of its own"
+        elif any(column.storage == "sectioned" for column in self.info.members):
+            reason = "the table has sparse columns, with which it cannot be moved. Write it to a new file"
+        if reason:
+            message = f"cannot store {what} of {path}: its group keeps at most 64 KiB for an attribute, and {reason}"
+            raise DataError(message, path=path)
+        return replace(self, group=with_large_attributes(self.group, path))
+
+    def with_room_for(self, sizes: Mapping[str, int]) -> OpenTable:
+        """The table in a group with room for attributes of these numbers of bytes."""
+        name = max(sizes, key=sizes.__getitem__, default="")
+        return self.with_room(f"{name!r} of {sizes[name]:,} bytes", sizes[name]) if sizes else self
 
     def with_name(self, name: str) -> OpenTable:
         """The table in a group with room for one more column name."""
         names = [*self.info.by_name, name]
-        return self.with_room(len(names), max(map(len, map(encode_name, names))))
+        longest = max(map(len, map(encode_name, names)))
+        return self.with_room(f"the names of {len(names):,} columns", longest, len(names))
 
     def reopened(self) -> OpenTable:
         """This table with a new group handle, after the old handles have become invalid."""
@@ -566,7 +577,7 @@ def set_texts(table: OpenTable, name: str | None, texts: Mapping[str, str | None
         if text is not None and not isinstance(text, str):
             raise UsageError(f"{key} must be a string, not {text!r}", option=key)
     if name is None:
-        table = table.with_room(0, max((len((text or "").encode()) for text in texts.values()), default=0))
+        table = table.with_room_for({key: len((text or "").encode()) for key, text in texts.items()})
     if name is not None and table.info.by_name[name].storage == "sectioned":
         made = table.layout.edit.sparse_attributes(table.info.by_name[name], texts)
         set_texts_of(table.journaled(), join_path(table.info.path, name), made)
@@ -578,8 +589,8 @@ def set_attributes(table: OpenTable, name: str | None, new: Mapping[str, Any], w
     """Set and remove attributes of a column, or of the table itself when `name` is None."""
     column = None if name is None else table.info.by_name[name]
     if column is None:
-        longest = max((len(encode_value(key, value)[2]) for key, value in new.items()), default=0)
-        write_values(table.with_room(0, longest).group, new, without)
+        sizes = {key: len(encode_value(key, value)[2]) for key, value in new.items()}
+        write_values(table.with_room_for(sizes).group, new, without)
     elif column.storage == "sectioned":
         for key, value in new.items():
             encode_value(key, value)  # None would remove it

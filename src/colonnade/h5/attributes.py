@@ -22,7 +22,7 @@ from h5py import h5, h5a, h5r, h5s, h5t
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UnsupportedError, UsageError
 from colonnade.h5 import capi
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datatypes import describe_type, make_type, memory_type, stored_type_of
 from colonnade.h5.vetting import vet_attribute
 from colonnade.model import Charset, StoredType, is_utf8
@@ -174,7 +174,7 @@ def open_attributes(node: Any) -> list[Any]:
     """All attributes, in the order they were made where the object keeps it, else by name."""
     try:
         found = _stored_names(node, h5.INDEX_CRT_ORDER)
-    except BROKEN:
+    except hdf5_errors():
         found = _stored_names(node, h5.INDEX_NAME)
     return [h5a.open(node, name) for name in found]
 
@@ -215,7 +215,7 @@ def read_element(node: Any, name: str) -> bytes | None:
             return None
         with elements(attribute) as image:
             return image.tobytes() if len(image) == 1 else None
-    except BROKEN:
+    except hdf5_errors():
         return None
 
 
@@ -251,7 +251,7 @@ def names(node: Any) -> list[str]:
     """The names of all attributes, in the order of their names."""
     try:
         found = _stored_names(node, h5.INDEX_NAME)
-    except BROKEN:
+    except hdf5_errors():
         return []
     return sorted(name.decode("utf-8", "replace") for name in found)
 
@@ -274,7 +274,7 @@ def read(node: Any, name: str) -> object:
         value = np.zeros(space.get_simple_extent_dims(), dtype=dtype)
         attribute.read(value)
         return _plain(value)
-    except BROKEN:
+    except hdf5_errors():
         return None
 
 
@@ -352,7 +352,7 @@ def read_addresses(node: Any, name: str) -> list[int]:
     try:
         found = np.zeros(stored[1], dtype="u8")
         h5a.open(node, name.encode()).read(found, mtype=h5t.STD_REF_OBJ)
-    except BROKEN:
+    except hdf5_errors():
         return []
     return [int(where) for where in found.reshape(-1)]
 
@@ -364,7 +364,7 @@ def storage_of(node: Any, name: str) -> tuple[StoredType, tuple[int, ...]] | Non
             return None
         attribute = h5a.open(node, name.encode())
         return describe_type(attribute.get_type()), tuple(attribute.shape)
-    except BROKEN:
+    except hdf5_errors():
         return None
 
 
@@ -419,7 +419,7 @@ def look(node: Any, name: str) -> Attribute | None:
         image = np.zeros(shape, dtype=attribute.dtype)
         attribute.read(image)
         return Attribute(stored, shape, tuple(image.reshape(-1).tolist()))
-    except (*BROKEN, UnsupportedError) as error:
+    except hdf5_errors(UnsupportedError) as error:
         return Attribute(None, None, problem=f"it cannot be read: {error}")
 
 
@@ -431,7 +431,7 @@ def can_hold(node: Any, n_bytes: int) -> bool:
     try:
         h5a.create(node, key, h5t.STD_U8LE, h5s.create_simple((n_bytes,)))
         h5a.delete(node, key)
-    except BROKEN:
+    except hdf5_errors():
         return False
     return True
 

@@ -23,7 +23,7 @@ from colonnade.errors import CorruptError
 from colonnade.filters.codecs import Bytes, LeftToLibrary
 from colonnade.filters.undo import SCALE_OFFSET_HEAD, Pipeline, Sizes, scale_offset_form
 from colonnade.h5 import capi
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.raw_bytes import source_of
 from colonnade.h5.vetting import FARTHEST, creation_of
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo
@@ -124,7 +124,7 @@ class ChunkSource:
                 is_met = True
             for batch in self._batches(written, start, count):
                 is_met = self._read_batch(batch, start, out) or is_met
-        except (ValueError, *BROKEN):
+        except hdf5_errors():
             return None, True
         return self._in_memory(out), is_met
 
@@ -142,7 +142,7 @@ class ChunkSource:
                 return self._in_memory(out)
             for number, begin, end in parts:
                 self._take_part(number, rows[begin:end], out[begin:end])
-        except (ValueError, *BROKEN):
+        except hdf5_errors():
             return None
         return self._in_memory(out)
 
@@ -158,7 +158,7 @@ class ChunkSource:
             if laid is None:
                 return None
             self._read_rows(laid, rows - numbers * self.chunk_rows, out)
-        except (ValueError, *BROKEN):
+        except hdf5_errors():
             return None
         return self._in_memory(out)
 

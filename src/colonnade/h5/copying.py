@@ -23,7 +23,7 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5p, h5s, h5t
 from colonnade.errors import UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.attributes import elements, open_attributes, write_elements
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import is_shown_as_stored
 from colonnade.h5.datatypes import describe_type, memory_type
 from colonnade.h5.filters import creation_list
@@ -213,7 +213,7 @@ class _Copy:
                     self._copy_by_elements(node, target, name, how)
                 else:
                     h5o.copy(source, name, target, name, self._copy_options(node), how)
-            except BROKEN as error:
+            except hdf5_errors() as error:
                 raise _refusal(where, str(error)) from error
         self._done += node.get_storage_size()
         if self._progress is not None:
@@ -274,7 +274,7 @@ def _holders(node: Any) -> list[Any]:
 def _open(group: Any, name: bytes, where: str) -> Any:
     try:
         return h5o.open(group, name)
-    except BROKEN as error:
+    except hdf5_errors() as error:
         raise _refusal(where, _why(error)) from error
 
 

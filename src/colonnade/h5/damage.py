@@ -4,7 +4,7 @@ Not every failure is about bytes: a full disk, too many open files or too little
 MemoryError.
 
 h5py raises RuntimeError, OSError, KeyError and more for a damaged file, from any call. Where one object may fail
-alone, that is caught on the spot (`BROKEN`); what nobody foresaw is caught here, around a whole question.
+alone, that is caught on the spot (`hdf5_errors`); what nobody foresaw is caught here, around a whole question.
 Only what comes out of h5py itself counts: the same errors from our own lines are our own faults, and pass.
 """
 
@@ -14,6 +14,7 @@ import errno
 import mmap
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,8 +23,7 @@ import h5py
 
 from colonnade.errors import ColonnadeError, CorruptError, DataError
 
-# What h5py raises for a file whose bytes make no sense; caught where one object may fail alone.
-BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, UnicodeError)
+_OF_BROKEN_OBJECTS = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, UnicodeError)
 _FAILURES = (OSError, RuntimeError, LookupError, ValueError, OverflowError)
 _LACKS = frozenset(
     getattr(errno, name)
@@ -37,6 +37,15 @@ _LACKS = frozenset(
 _ENOUGH_MEMORY = 256 << 20  # a file that claims more than there is leaves this much free
 _PACKAGE = str(Path(h5py.__file__).parent)
 _C_CALLS = "colonnade.h5.capi"
+
+
+def hdf5_errors(*others: type[Exception]) -> tuple[type[Exception], ...]:
+    """What h5py raises for an object whose bytes make no sense, and `others`: `except hdf5_errors():`.
+
+    Python calls this when an exception has arrived at that line. A RecursionError is a RuntimeError but says nothing
+    about the object, so it is not caught.
+    """
+    return others if isinstance(sys.exception(), RecursionError) else (*_OF_BROKEN_OBJECTS, *others)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.apply import DEFLATE
 from colonnade.h5 import capi
 from colonnade.h5.chunks import MOST_AT_ONCE, by_chunk
-from colonnade.h5.damage import BROKEN, raise_lack
+from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.datatypes import NEW_REFERENCE, describe_type, make_type, memory_type
 from colonnade.h5.filters import creation_list, describe_filters, load_filters, may_skip, require_filters, set_filters
 from colonnade.h5.heap import FLETCHER32, SHORTEST_CHECKED, vet_chunk_sizes, vet_rows
@@ -443,7 +443,7 @@ def leads_nowhere(dataset: Any, row: int) -> bool:
         return False
     try:
         return h5r.get_obj_type(reference, dataset) is None
-    except BROKEN:
+    except hdf5_errors():
         return True
 
 
@@ -451,7 +451,7 @@ def object_name(node: Any) -> str:
     """The node's path in its file, for messages."""
     try:
         name = h5i.get_name(node)
-    except BROKEN:
+    except hdf5_errors():
         return "?"
     return name.decode("utf-8", "replace") if name else "?"
 
@@ -555,7 +555,7 @@ def resize_matrix(dataset: Any, shape: tuple[int, int]) -> bool:
         return False  # the library might leave chunks that nobody can read (see `row_sink`)
     try:
         dataset.set_extent(shape)
-    except BROKEN:
+    except hdf5_errors():
         return False
     return True
 

@@ -277,7 +277,7 @@ class FileHandle:
         if self._journaled is None or self._closed:
             return
         self._journaled.latch.enter()
-        if self.is_changing:
+        if self.is_changing or self.held:  # what struck is raised when the change or the read has ended
             return
         if self._is_torn:
             self.roll_back()

@@ -27,7 +27,7 @@ from colonnade.format.headers import LAYOUT
 from colonnade.format.layout import decode_storage
 from colonnade.format.source import Fields
 from colonnade.h5.chunks import ChunkSource, RowNumbers, new_array, open_run, open_source
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.vetting import FARTHEST, SMALL_CLAIM, address_of, creation_of, vet_elements, vetted_file
 from colonnade.model import FilterInfo, StoredType
 
@@ -184,7 +184,7 @@ class HeapSource:
         try:
             parts = [self._resolve(image[begin:end]) for begin, end in _parts(image.view(REFERENCE_DTYPE))]
             return parts[0] if len(parts) == 1 else _joined(parts)
-        except BROKEN:
+        except hdf5_errors():
             return None
 
     def _check_lengths(self, references: References) -> None:

@@ -15,9 +15,9 @@ from typing import Any, Literal
 from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5s, h5t
 
 from colonnade.dataclass import dataclass
-from colonnade.errors import CorruptError, DataError, UnsupportedError, UsageError
+from colonnade.errors import CorruptError, UnsupportedError, UsageError
 from colonnade.h5.attributes import copy_attributes, decode_texts
-from colonnade.h5.damage import BROKEN, raise_lack
+from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.filters import creation_list
 from colonnade.h5.outside import REFUSED, access_of, links_of, remember_link_policy
 from colonnade.h5.vetting import address_in, address_of, creation_of, vet_links, vet_map, vet_object
@@ -63,7 +63,7 @@ def link_names(group: Any) -> list[str]:
 def _link_names(group: Any) -> list[bytes]:
     try:
         return _listed(group)
-    except BROKEN as error:
+    except hdf5_errors() as error:
         raise_lack(error)
         raise CorruptError(f"the links of group {_name(group)} cannot be listed: {error}", path=_name(group)) from error
 
@@ -95,7 +95,7 @@ def _listed(group: Any) -> list[bytes]:
 def _name(group: Any) -> str:
     try:
         return decode_name(h5i.get_name(group) or b"?")
-    except BROKEN:
+    except hdf5_errors():
         return "?"
 
 
@@ -108,7 +108,7 @@ def _child(group: Any, name: bytes) -> Child:
         if link.type != h5l.TYPE_HARD:
             return Child(shown, "external link")
         found = h5g.get_objinfo(group, name)
-    except BROKEN:
+    except hdf5_errors():
         return Child(shown, "broken")
     return Child(shown, _OBJECT_KINDS.get(found.type, "broken"), address_in(found))
 
@@ -118,7 +118,7 @@ def hard_address(group: Any, name: str) -> int | None:
     try:
         vet_links(group)
         link = group.links.get_info(encode_name(name))
-    except BROKEN:
+    except hdf5_errors():
         return None
     return int(link.u) if link.type == h5l.TYPE_HARD else None
 
@@ -129,7 +129,7 @@ def hard_kind(group: Any, name: str) -> NodeKind | None:
         vet_links(group)
         if not group.links.exists(encode_name(name)):
             return None
-    except BROKEN:
+    except hdf5_errors():
         return "broken"
     return _child(group, encode_name(name)).kind
 
@@ -145,7 +145,7 @@ def open_child(group: Any, name: str) -> tuple[Child, Any | None]:
             node = h5o.open(group, key)
             if isinstance(node, h5d.DatasetID):
                 return Child(name, "dataset", int(link.u)), node
-    except BROKEN:
+    except hdf5_errors():
         pass
     return _child(group, key), None
 
@@ -164,7 +164,7 @@ def open_chunked(group: Any, name: str, in_place: bool) -> Any | None:
     """
     try:
         return h5d.open(group, encode_name(name), _without_cache() if in_place else None)
-    except BROKEN:
+    except hdf5_errors():
         return None
 
 
@@ -181,7 +181,7 @@ def _open(group: Any, path: str) -> Any | None:
     try:
         _check_path(group, path)
         node = h5o.open(group, encode_name(path or "/"), access_of(group))
-    except BROKEN:
+    except hdf5_errors():
         if REFUSED:
             raise UnsupportedError(
                 f"{path} is reached through a link to {REFUSED[-1]!r}, which is not followed: by default links lead "
@@ -267,14 +267,8 @@ def holds_large_attributes(group: Any) -> bool:
 def with_large_attributes(group: Any, path: str) -> Any:
     """Replace this group by one whose attributes may exceed 64 KiB, with all that it holds.
 
-    Objects keep their addresses, so that references to them hold. The root cannot be replaced: a DataError.
+    Objects keep their addresses, so that references to them hold. The root cannot be replaced.
     """
-    if path == "/":
-        raise DataError(
-            "cannot store that much about the table at the root of a file: HDF5 keeps at most 64 KiB for an attribute "
-            "there. Shorten it, or keep the table in a group of its own",
-            path=path,
-        )
     root, aside = h5g.open(h5i.get_file_id(group), b"/"), f"{path}\x01large"
     made = create_group(root, aside, large_attributes=True)
     copy_attributes(group, made)
@@ -289,7 +283,7 @@ def address(node: Any) -> int | None:
     """Where the object is kept: equal for two handles of one object; None when its header is broken."""
     try:
         return address_of(node)
-    except BROKEN:
+    except hdf5_errors():
         return None
 
 
@@ -297,7 +291,7 @@ def is_shared(node: Any) -> bool:
     """Whether the object has more than one name."""
     try:
         return bool(h5g.get_objinfo(node).nlink > 1)
-    except BROKEN:
+    except hdf5_errors():
         return True
 
 
@@ -307,7 +301,7 @@ def dereference(node: Any, reference: Any) -> Any | None:
         return None
     try:
         return h5r.dereference(reference, node) if reference else None
-    except BROKEN:
+    except hdf5_errors():
         return None
 
 

@@ -22,7 +22,7 @@ from colonnade.filters.codecs import LeftToLibrary
 from colonnade.filters.undo import Pipeline
 from colonnade.format.global_heap import stored_size
 from colonnade.h5 import capi
-from colonnade.h5.damage import BROKEN, raise_lack
+from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.datasets import claims_too_much
 from colonnade.h5.datatypes import can_be_converted, describe_type
 from colonnade.h5.filters import describe_filters, load_filters, require_filters
@@ -58,7 +58,7 @@ def path_of(node: Any) -> str:
     try:
         name = node.name
         return decode_name(name) if isinstance(name, bytes) else str(name)  # bytes where it is not UTF-8
-    except BROKEN:
+    except hdf5_errors():
         return "?"
 
 
@@ -86,7 +86,7 @@ def find_member(group: Any, name: str) -> Any | None:
             vet_object(group.id, key)
             _check_heap(h5d.open(group.id, key))  # h5py asks for the properties of a dataset as it opens it
         return group[key]
-    except (UnsupportedError, *BROKEN):
+    except hdf5_errors(UnsupportedError):
         return None
 
 
@@ -110,7 +110,7 @@ def _header_of(dataset: Any) -> Iterator[None]:
     """Errors of h5py about a header that makes no sense come out as CorruptError."""
     try:
         yield
-    except BROKEN as error:
+    except hdf5_errors() as error:
         raise_lack(error)
         raise CorruptError(
             f"the header of {path_of(dataset)} cannot be read: {error}", path=path_of(dataset)
@@ -139,7 +139,7 @@ def dtype_of(dataset: Any) -> np.dtype[Any]:
     """The dtype h5py reads the dataset as."""
     try:
         found: np.dtype[Any] = dataset.dtype
-    except BROKEN as error:
+    except hdf5_errors() as error:
         raise UnsupportedError(
             f"{path_of(dataset)} has a datatype that h5py does not know: {error}",
             feature="datatype",
@@ -229,7 +229,7 @@ def read_checked(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
     try:
         own = read_box(dataset.id, dtype, filters, box, path_of(dataset)) if _is_plain(box) else None
         read = _read_by_library(dataset, part, filters) if own is None else own
-    except BROKEN as error:
+    except hdf5_errors() as error:
         raise_lack(error)
         require_filters(filters, path_of(dataset))
         raise CorruptError(f"{path_of(dataset)} cannot be read: {error}", path=path_of(dataset)) from error

@@ -22,7 +22,7 @@ from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
 from colonnade.errors import ConflictError, CorruptError, UnsupportedError
 from colonnade.h5 import capi
-from colonnade.h5.damage import raise_lack
+from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.vetting import creation_of, vet_fill
 from colonnade.model import StoredType
 
@@ -32,7 +32,6 @@ MOST_STEPS = 16  # from file to file, or from one virtual dataset to the next
 MOST_SOURCES = 10_000
 _ORIGIN = "${ORIGIN}"  # HDF5's word for the folder of the file
 _MOST = (1 << 63) - 1
-_BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError)
 MOST_KNOWN = 1000  # files whose driver is remembered
 _WISHES: dict[tuple[int, int], Links] = {}
 _OF_PYTHON: dict[tuple[int, int], bool] = {}  # by HDF5's numbers of files, which it gives only once
@@ -59,7 +58,7 @@ def _number(node: Any) -> tuple[int, int] | None:
     """HDF5's number for the file of an object; None of a file whose root is broken."""
     try:
         found: tuple[int, int] = h5g.get_objinfo(node).fileno
-    except _BROKEN:
+    except hdf5_errors():
         return None
     return found
 
@@ -128,7 +127,7 @@ def _is_source(dataset: Any, file_name: str, source: str) -> bool:
     if file_name == ".":
         try:
             h5o.open(h5i.get_file_id(dataset), source.encode("utf-8", "surrogateescape"), access_by("none"))
-        except _BROKEN:
+        except hdf5_errors():
             return False
         return True
     own = _folder(dataset)
@@ -172,7 +171,7 @@ def _check_inside(
     """The same for a source, which may be virtual or elsewhere itself; one that is not there gives the fill."""
     try:
         node = h5o.open(file_id, source.encode("utf-8", "surrogateescape"), access_by("none"))
-    except _BROKEN:
+    except hdf5_errors():
         return
     if isinstance(node, h5d.DatasetID):
         _check(node, home, links, passed, left)

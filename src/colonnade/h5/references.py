@@ -20,7 +20,7 @@ from h5py import h5d, h5i, h5o, h5r, h5s, h5t
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError, UsageError
 from colonnade.h5 import capi
 from colonnade.h5.chunks import MOST_AT_ONCE, by_chunk
-from colonnade.h5.damage import BROKEN, raise_lack
+from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.outside import check_rows
 from colonnade.h5.vetting import vet_collections
 from colonnade.model import StoredType
@@ -97,7 +97,7 @@ def follow_reference(dataset: Any, row: int, column: str) -> Any | None:
     """What the object or region reference in a row of a column leads to, as an array; None where it leads nowhere."""
     try:
         return _follow(h5py.Dataset(dataset), row, column)
-    except (*BROKEN, IndexError) as error:
+    except hdf5_errors(IndexError) as error:
         if isinstance(error, ColonnadeError):
             raise
         raise_lack(error)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from colonnade.filters.undo import Pipeline
 from colonnade.format.global_heap import REFERENCE_DTYPE
 from colonnade.h5 import capi
 from colonnade.h5.chunks import ChunkSource, RowNumbers, by_chunk, open_source
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import Image, describe_dataset, read_fill, reading, unreadable_rows
 from colonnade.h5.datatypes import describe_type, memory_type
 from colonnade.h5.filters import describe_filters, may_skip
@@ -109,8 +109,10 @@ def keeping_mask(dataset: Any, first: int) -> Iterator[None]:
 
 def forget_chunk(dataset: Any, chunk_rows: int, first: int) -> None:
     """Make the library forget the chunk that begins with this row, by asking for another; there must be another."""
-    with suppress(*BROKEN, MemoryError):  # that it is looked up is all that is wanted
+    try:
         dataset.read_direct_chunk((first - chunk_rows if first else chunk_rows,))
+    except hdf5_errors(MemoryError):
+        pass  # that it is looked up is all that is wanted
 
 
 def _replace(dataset: Any, first: int, data: Data, mask: int, held: Held | None) -> None:
@@ -310,7 +312,7 @@ class RowSink:
             self._pipeline.check_size(held.size)
             _, data = self._dataset.read_direct_chunk((first,))
             self._pipeline.undo(data, held.mask, found.view(np.uint8))
-        except (*BROKEN, MemoryError) as error:  # a damaged chunk map may claim any size
+        except hdf5_errors(MemoryError) as error:  # a damaged chunk map may claim any size
             last = first + self._chunk_rows - 1
             raise unreadable_rows(error, self._dataset, self._filters, first, last) from error
         return found

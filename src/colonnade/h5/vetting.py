@@ -64,7 +64,7 @@ from colonnade.format.pipelines import decode_pipeline
 from colonnade.format.source import Fields, HDF5Source
 from colonnade.format.superblock import read_superblock
 from colonnade.h5 import capi
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datatypes import describe_type
 from colonnade.model import StoredType
 from colonnade.pager.journal import JOURNALED, JournaledFile
@@ -445,7 +445,7 @@ def creation_of(dataset: Any) -> Any:
     """
     try:
         return dataset.get_create_plist()
-    except BROKEN:
+    except hdf5_errors():
         creation = _creation_in_header(dataset)
         if creation is None:
             raise
@@ -456,7 +456,7 @@ def has_lost_fill(dataset: Any) -> bool:
     """Whether the fill of a dataset leads nowhere, so that libhdf5 does not list its properties."""
     try:
         dataset.get_create_plist()
-    except BROKEN:
+    except hdf5_errors():
         return _creation_in_header(dataset) is not None
     return False
 
@@ -482,7 +482,7 @@ def _creation_in_header(dataset: Any) -> Any | None:
             creation.set_layout(h5d.COMPACT if storage.storage == "compact" else h5d.CONTIGUOUS)
         for step in filters:
             creation.set_filter(step.id, int(step.optional), step.options)
-    except (CorruptError, *BROKEN):
+    except hdf5_errors(CorruptError):
         return None
     return creation
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, CorruptError
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.nodes import (
     Array,
     decode_texts,
@@ -64,8 +64,8 @@ def foreign_tables(root: Any) -> dict[str, ForeignTable]:
     for tables in (_old_frames(group), _of_tenx(group)):
         try:
             found.update({table.path: table for table in tables})
-        except (*BROKEN, ColonnadeError):  # a header that cannot be read is reported when the object itself is read
-            continue
+        except hdf5_errors(ColonnadeError):
+            continue  # a header that cannot be read is reported when the object itself is read
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from colonnade.errors import CorruptError
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import NodeKind, hard_kind, link_names, open_dataset
 from colonnade.layouts.wide import is_wide, problems_of
@@ -44,7 +44,7 @@ def header_of(dataset: Any, what: str) -> tuple[DatasetInfo, int]:
         raise Unfit(f"{what} cannot be opened")
     try:
         info = describe_dataset(dataset)
-    except BROKEN as error:
+    except hdf5_errors() as error:
         raise Unfit(f"the header of {what} cannot be read: {error}") from error
     if info.shape is None or len(info.shape) != 1:
         raise Unfit(f"{what} has {'no shape' if info.shape is None else f'rank {len(info.shape)}'}")

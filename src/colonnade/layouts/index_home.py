@@ -10,7 +10,7 @@ from typing import Any
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.links import address, children, create_group, dereference, exists, open_dataset, open_group, unlink
 from colonnade.h5.links import rename as rename_link
 from colonnade.indexes.base import Index
@@ -142,5 +142,5 @@ def stored_bytes(index: PlacedIndex) -> int:
     """The size of an index in the file in bytes, without its values."""
     try:
         return int(index.dataset.get_storage_size())
-    except BROKEN:
+    except hdf5_errors():
         return 0

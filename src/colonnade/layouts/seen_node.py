@@ -13,7 +13,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import Attribute
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import Child, children, hard_kind, join_path, open_dataset, open_group
 
@@ -51,7 +51,7 @@ class SeenNode:
         """The header of a dataset, or a string that explains why it cannot be read."""
         try:
             return describe_dataset(self.node)
-        except (*BROKEN, ColonnadeError) as error:
+        except hdf5_errors(ColonnadeError) as error:
             return f"the header of this dataset cannot be read: {error}"
 
     @property

@@ -225,6 +225,9 @@ class File(Sealed):
         handle.held = True
         try:
             yield
+        except Exception as error:
+            self._raise_lost(error)
+            raise
         finally:
             handle.held = False
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from colonnade.errors import ColonnadeError, UnsupportedError
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.links import Child, exists
 from colonnade.layouts import index_home
 from colonnade.layouts.anndata import names, rules_values, seen
@@ -200,7 +200,7 @@ def breaches(one: SeenElement) -> Iterator[tuple[str, Breach]]:
                 found = [(rule.id, breach) for breach in check(one)]
             except UnsupportedError as error:
                 found = [unread(one.path, error)]
-            except (*BROKEN, ColonnadeError, MemoryError) as error:
+            except hdf5_errors(ColonnadeError, MemoryError) as error:
                 found = [("H1", Breach("error", one.path, f"this cannot be checked: {error}", str(error)))]
             yield from found
 

@@ -17,7 +17,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5 import attributes
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import claims_too_much, object_name, stored_bytes, written_rows
 from colonnade.h5.links import children, hard_kind, open_dataset, open_group
 from colonnade.layouts.artifactdb import names
@@ -394,7 +394,7 @@ def read_texts(group: Any, name: str) -> list[str] | None:
             return None
         column = column_of(name, info, n_texts)
         texts: list[str] = ColumnReader(column, dataset).read(0, n_texts).to_pylist()
-    except (Unfit, CorruptError, UnsupportedError, *BROKEN):
+    except hdf5_errors(Unfit, CorruptError, UnsupportedError):
         return None
     return texts
 

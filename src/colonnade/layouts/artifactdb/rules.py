@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.errors import ColonnadeError
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.links import Child
 from colonnade.layouts.artifactdb import names, seen
 from colonnade.layouts.artifactdb import rules_columns as columns
@@ -225,7 +225,7 @@ def claims(group: Any, path: str, deep: bool, asked: Generation | None) -> Itera
         for check in rule.checks:
             try:
                 found = list(check(frame))
-            except (*BROKEN, ColonnadeError, MemoryError) as error:
+            except hdf5_errors(ColonnadeError, MemoryError) as error:
                 yield "H1", Breach("error", path, f"this cannot be looked at: {error}", str(error))
                 continue
             yield from ((rule.id, breach) for breach in found)

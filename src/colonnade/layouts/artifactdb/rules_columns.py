@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from colonnade.errors import ColonnadeError, FormatError, UnsupportedError
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import stored_bytes
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.metadata import count_levels, read_levels
@@ -38,7 +38,7 @@ def deep_look(frame: SeenFrame, look: Look) -> Iterator[Breach]:
             yield from list(look(column))
         except UnsupportedError as error:
             yield Breach("note", column.path, f"the values are not checked: {error}", str(error), "what can be read")
-        except (*BROKEN, ColonnadeError, MemoryError) as error:
+        except hdf5_errors(ColonnadeError, MemoryError) as error:
             yield Breach("error", column.path, f"the values cannot be read: {error}", str(error), "what can be read")
 
 

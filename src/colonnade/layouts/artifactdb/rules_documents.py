@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from colonnade.errors import ColonnadeError, FormatError
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.metadata import (
     Metadata,
@@ -355,7 +355,7 @@ def _levels(frame: SeenFrame, metadata: Metadata, resource: str, where: str) -> 
     try:
         count_levels(metadata, resource, frame.group)
         levels = read_levels(metadata, resource, frame.group) if frame.deep else None
-    except (*BROKEN, ColonnadeError, MemoryError) as error:
+    except hdf5_errors(ColonnadeError, MemoryError) as error:
         yield Breach("error", where, f"the levels cannot be had: {error}", _shown(resource), expected)
         return
     if levels is not None and (len(levels.unique()) != len(levels) or levels.null_count):

@@ -16,7 +16,7 @@ from typing import Any
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5 import attributes
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import written_rows
 from colonnade.h5.links import hard_kind, join_path, open_group
 from colonnade.h5.outside import file_place
@@ -107,7 +107,7 @@ class SeenFrame:
         try:
             is_claimed = listed.length > written_rows(listed.node) + names.MOST_UNWRITTEN
             return None if is_claimed else all_texts(listed)
-        except (*BROKEN, ColonnadeError, MemoryError):
+        except hdf5_errors(ColonnadeError, MemoryError):
             return None
 
     @cached_property

@@ -16,7 +16,7 @@ from colonnade.columns.fills import lost_fill, missing_line
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5 import attributes
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import (
     Child,
@@ -299,7 +299,7 @@ class _Description:
             return self._sparse_member(child)
         try:
             info = describe_dataset(dataset)
-        except BROKEN as error:
+        except hdf5_errors() as error:
             return self._unreadable(child, f"the header of this dataset cannot be read: {error}")
         if info.shape is None or len(info.shape) != 1:
             return self._of_other_rank(child, "no shape" if info.shape is None else f"rank {len(info.shape)}")
@@ -495,7 +495,7 @@ def _address(target: Any) -> int:
 def _described(target: Any) -> DatasetInfo | None:
     try:
         return describe_dataset(target)
-    except BROKEN:
+    except hdf5_errors():
         return None
 
 

@@ -14,7 +14,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import Attribute
-from colonnade.h5.damage import BROKEN
+from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import Child, address, children, dereference, hard_address, join_path, open_dataset, open_group
 from colonnade.indexes import KINDS
@@ -178,7 +178,7 @@ def _seen(group: Any, path: str, child: Child, wanted: tuple[str, ...]) -> SeenD
     held = {name: found for name in wanted if (found := attributes.look(dataset, name)) is not None}
     try:
         info, problem = describe_dataset(dataset), None
-    except BROKEN as error:
+    except hdf5_errors() as error:
         info, problem = None, f"the header of this dataset cannot be read: {error}"
     return SeenDataset(child.name, where, child.address, dataset, info, problem, held)
 
