@@ -22,6 +22,8 @@ BLOCK_ELEMENTS = 1 << 22  # stored elements that are looked through at once for 
 class SparseMatrix:
     """A sparse matrix in a file. `format` is "csr" (rows lie together) or "csc" (columns do)."""
 
+    __slots__ = ("_data", "_indices", "_indptr", "_n_major", "_n_minor", "_starts", "format", "path", "shape")
+
     def __init__(self, group: Any, form: str, shape: tuple[int, int]) -> None:
         self.path = path_of(group)
         self.format = form

@@ -100,6 +100,8 @@ class AwkwardBuffers:
 class Members(Mapping[str, Any]):
     """The members of an AnnData object (or of its raw, or of MuData), each read when it is asked for."""
 
+    __slots__ = ("_names", "_read", "kind")
+
     def __init__(self, kind: str, names: Sequence[str], read: Callable[[str], Any]) -> None:
         self.kind = kind
         self._names = list(names)

@@ -51,7 +51,7 @@ RULES: dict[str, Rule] = {rule.id: rule for rules in layout_rules().values() for
 ALL_RULES: dict[str, Rule] = {**RULES, **SPARSE_RULES}
 
 
-@dataclass
+@dataclass(slots=True)
 class Checked:
     """How much was checked. `bytes_read`: stored bytes of the columns and indexes whose values were read;
     `tables_without_rules`: tables of layouts without rules, which were not checked; `elements`: AnnData elements that
@@ -70,6 +70,8 @@ class Checked:
 
 class Findings(list[Finding]):
     """All findings, the worst first, then by path; `checked` states how much was checked."""
+
+    __slots__ = ("checked",)
 
     def __init__(self, found: Iterable[Finding] = (), checked: Checked | None = None) -> None:
         super().__init__(sorted(found, key=_rank))

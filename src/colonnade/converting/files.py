@@ -26,7 +26,7 @@ from colonnade.table import open as open_file
 OTHERS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".jsonl", ".json")
 
 
-@dataclass
+@dataclass(slots=True)
 class Converted:
     """What was done: tables written in the other layout, tables that had it already (or are parts of mappings).
 

@@ -458,6 +458,8 @@ class Attributes(MutableMapping[str, Any]):
     `update` sets several in one commit.
     """
 
+    __slots__ = ("_change", "_read")
+
     def __init__(
         self, read: Callable[[], dict[str, Any]], change: Callable[[Mapping[str, Any], tuple[str, ...]], None]
     ) -> None:

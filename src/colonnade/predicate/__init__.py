@@ -296,54 +296,54 @@ class ColumnName:
             raise UsageError(f"col takes the name of a column, not {name!r}")
         self.name = name
 
-    def __eq__(self, value: Any) -> Compare:  # type: ignore[override]
+    def __eq__(self, value: Any) -> Predicate:  # type: ignore[override]
         return self._compare("==", value)
 
-    def __ne__(self, value: Any) -> Compare:  # type: ignore[override]
+    def __ne__(self, value: Any) -> Predicate:  # type: ignore[override]
         return self._compare("!=", value)
 
-    def __lt__(self, value: Any) -> Compare:
+    def __lt__(self, value: Any) -> Predicate:
         return self._compare("<", value)
 
-    def __le__(self, value: Any) -> Compare:
+    def __le__(self, value: Any) -> Predicate:
         return self._compare("<=", value)
 
-    def __gt__(self, value: Any) -> Compare:
+    def __gt__(self, value: Any) -> Predicate:
         return self._compare(">", value)
 
-    def __ge__(self, value: Any) -> Compare:
+    def __ge__(self, value: Any) -> Predicate:
         return self._compare(">=", value)
 
-    def _compare(self, operator: Operator, value: Any) -> Compare:
+    def _compare(self, operator: Operator, value: Any) -> Predicate:
         return Compare(self.name, operator, _value(value, self.name))
 
-    def between(self, low: Any, high: Any) -> Between:
+    def between(self, low: Any, high: Any) -> Predicate:
         """From low to high, both included."""
         return Between(self.name, _value(low, self.name), _value(high, self.name))
 
-    def is_in(self, values: Iterable[Any]) -> IsIn:
+    def is_in(self, values: Iterable[Any]) -> Predicate:
         """Equal to one of these values."""
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise PredicateError(f"is_in takes a list of values, not {values!r}")
         return IsIn(self.name, tuple(_value(value, self.name) for value in values))
 
-    def is_missing(self) -> IsMissing:
+    def is_missing(self) -> Predicate:
         """The row has no value."""
         return IsMissing(self.name)
 
-    def is_nan(self) -> IsNan:
+    def is_nan(self) -> Predicate:
         """The value is not a number."""
         return IsNan(self.name)
 
-    def startswith(self, text: str | bytes) -> StartsWith:
+    def startswith(self, text: str | bytes) -> Predicate:
         """The string begins with `text`."""
         return StartsWith(self.name, _text(text, "startswith"))
 
-    def contains(self, text: str | bytes) -> Contains:
+    def contains(self, text: str | bytes) -> Predicate:
         """The string contains `text`."""
         return Contains(self.name, _text(text, "contains"))
 
-    def like(self, pattern: str) -> Like:
+    def like(self, pattern: str) -> Predicate:
         """The string matches a pattern, in which % matches any string and _ one character."""
         if not isinstance(pattern, str):
             raise PredicateError(f"like takes a string, not {pattern!r}")

@@ -34,7 +34,16 @@ from colonnade.sparse.boxes import ArrayBox, BoxKey, parse_box
 from colonnade.sparse.change import change_attributes, erase_cells, resize_array, write_cells
 from colonnade.sparse.chunk import read_cells
 from colonnade.sparse.create import Filters, WriteDialect, put_new
-from colonnade.sparse.info import SparseInfo, check_record, count_values, describe, is_edge, origin, walk_datasets
+from colonnade.sparse.info import (
+    SparseInfo,
+    check_record,
+    chunk_map_of,
+    count_values,
+    describe,
+    is_edge,
+    origin,
+    walk_datasets,
+)
 from colonnade.sparse.measure import StoredSize, measure
 from colonnade.sparse.opened import AnyOpenFile, OpenHandle, SparseTarget, change_of, opened
 from colonnade.sparse.row_cells import Ends, Minor, RowCells, join_rows, read_rows, suits_rows
@@ -68,7 +77,7 @@ class _State:
 
     @property
     def chunk_map(self) -> ChunkMap:
-        return self.info.chunk_map(self.source)
+        return chunk_map_of(self.info, self.source)
 
 
 def open_sparse(target: SparseTarget, name: str, *, n_threads: int | None = None) -> SparseArray:

@@ -7,7 +7,7 @@ from math import prod
 from colonnade.dataclass import dataclass
 from colonnade.format.source import HDF5Source
 from colonnade.model import FilterInfo
-from colonnade.sparse.info import SparseInfo, check_record, count_values
+from colonnade.sparse.info import SparseInfo, check_record, chunk_map_of, count_values
 
 _NAMES = {True: ("selection", "values", "heap"), False: ("values", "heap")}
 
@@ -41,7 +41,7 @@ class StoredSize:
 
 def measure(source: HDF5Source, info: SparseInfo) -> StoredSize:
     """The size of a dataset, from the chunk records alone: no chunk is read."""
-    chunk_map = info.chunk_map(source)
+    chunk_map = chunk_map_of(info, source)
     n_sections, n_chunks, n_values = info.layout.n_sections, 0, 0
     stored, unfiltered = [0] * n_sections, [0] * n_sections
     shape = chunk_map.grid_shape

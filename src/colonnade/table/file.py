@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.links import join_path, link_names, open_dataset, open_group, unlink, walk_groups
 from colonnade.h5.outside import Links
 from colonnade.layouts import Layout, follow_file, later_revision, layout_of, listed_columns, located
-from colonnade.model import Progress, TableInfo
+from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.journal import Durability
 from colonnade.pager.locks import Locking
@@ -39,6 +39,7 @@ from colonnade.threads import default_threads
 if TYPE_CHECKING:
     from colonnade.edit.create import Draft, Mode
     from colonnade.layouts import NewSidecars
+    from colonnade.layouts.anndata_view import Wish
     from colonnade.layouts.foreign_tables import ForeignTable
 
 T = TypeVar("T")
@@ -320,13 +321,35 @@ class File(Sealed):
         raise UsageError(f"{self.name} holds {len(tables)} tables: choose from {', '.join(tables[:8])}", tables=tables)
 
     def create(
-        self, table: str, data: Any, *, mode: Mode = "error", progress: Progress | None = None, **options: Any
+        self,
+        table: str,
+        data: Any,
+        *,
+        mode: Mode = "error",
+        progress: Progress | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        units_vocabulary: str | None = None,
+        columns: Mapping[str, ColumnOptions | Mapping[str, Any]] | None = None,
+        labels: Sequence[str] | Mapping[str, Any] | None = None,
+        index: Mapping[str, str | Sequence[str]] | None = None,
+        layout: str = "hep001",
+        version: str | tuple[int, int] | None = None,
+        directory: bool = False,
+        anndata: Wish = False,
+        allow_reserved: bool = False,
+        **unknown: Never,
     ) -> Table:
-        """Write data as a new table of this file; options as for colonnade.write."""
-        from colonnade.edit.create import check_options, prepare
+        """Write data as a new table of this file. One commit. The parameters are those of `colonnade.write`."""
+        from colonnade.edit.create import TableOptions, prepare, refuse_unknown
 
-        check_options(options)
-        self._write(table, prepare(data, **options), mode, progress)
+        refuse_unknown(unknown, "create", File.create)
+        options = TableOptions(
+            title=title, description=description, units_vocabulary=units_vocabulary, columns=columns, labels=labels,
+            index=index, layout=layout, version=version, directory=directory, anndata=anndata,
+            allow_reserved=allow_reserved,
+        )  # fmt: skip
+        self._write(table, prepare(data, options), mode, progress)
         return self[table]
 
     def _write(self, table: str, draft: Draft, mode: Mode, progress: Progress | None) -> None:

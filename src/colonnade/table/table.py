@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Never, overload
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,19 @@ from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, Unsupp
 from colonnade.h5.attributes import Attributes, read_values
 from colonnade.indexes.base import Options
 from colonnade.layouts.index_home import OpenIndex
-from colonnade.model import UNREADABLE, ColumnInfo, ColumnsByName, Finding, IndexInfo, Progress, TableInfo, shown_name
+from colonnade.model import (
+    AUTO,
+    UNREADABLE,
+    ColumnInfo,
+    ColumnOptions,
+    ColumnsByName,
+    Finding,
+    IndexInfo,
+    Progress,
+    Strings,
+    TableInfo,
+    shown_name,
+)
 from colonnade.table.attributes import check_names
 from colonnade.table.column import Column
 from colonnade.table.rows import Query, Readable
@@ -79,14 +91,41 @@ class Table(Readable):
         with self._file._change():
             changes.update(self._opened_for_change(), column, rows, values)
 
-    def add_column(self, name: str, values: Any, *, allow_reserved: bool = False, **options: Any) -> None:
-        """Add a column after the others; options as for `colonnade.column`. One commit."""
-        from colonnade.edit import change as changes
-        from colonnade.edit.create import column_options
+    def add_column(
+        self,
+        name: str,
+        values: Any,
+        *,
+        allow_reserved: bool = False,
+        units: str | None = None,
+        units_vocabulary: str | None = None,
+        description: str | None = None,
+        fill: object = AUTO,
+        chunk_rows: int | None = None,
+        filters: str | None = None,
+        strings: Strings = "auto",
+        categories: bool | Sequence[object] | None = None,
+        ordered: bool | None = None,
+        enum: bool = False,
+        sparse: bool = False,
+        masked: bool | None = None,
+        **unknown: Never,
+    ) -> None:
+        """Add a column after the others. One commit.
 
-        chosen = column_options(name, options)
+        The options are those of `colonnade.column`. allow_reserved: whether a name that HEP001 reserves may be used.
+        """
+        from colonnade.edit import change as changes
+        from colonnade.edit.create import refuse_unknown
+
+        refuse_unknown(unknown, f"column {name!r}", Table.add_column, column=name)
+        options = ColumnOptions(
+            units=units, units_vocabulary=units_vocabulary, description=description, fill=fill,
+            chunk_rows=chunk_rows, filters=filters, strings=strings, categories=categories, ordered=ordered,
+            enum=enum, sparse=sparse, masked=masked,
+        )  # fmt: skip
         with self._file._change():
-            changes.add_column(self._opened_for_change(), name, values, chosen, allow_reserved)
+            changes.add_column(self._opened_for_change(), name, values, options, allow_reserved)
 
     def drop_column(self, name: str) -> None:
         """Remove a column or label. One commit."""
@@ -104,18 +143,41 @@ class Table(Readable):
         with self._file._change():
             changes.rename_column(self._opened_for_change(), name, new_name, allow_reserved)
 
-    def replace_column(self, name: str, values: Any, **options: Any) -> None:
+    def replace_column(
+        self,
+        name: str,
+        values: Any,
+        *,
+        units: str | None = None,
+        units_vocabulary: str | None = None,
+        description: str | None = None,
+        fill: object = AUTO,
+        chunk_rows: int | None = None,
+        filters: str | None = None,
+        strings: Strings = "auto",
+        categories: bool | Sequence[object] | None = None,
+        ordered: bool | None = None,
+        enum: bool = False,
+        sparse: bool = False,
+        masked: bool | None = None,
+        **unknown: Never,
+    ) -> None:
         """Replace a column or label by other values, of any type. One commit.
 
-        Options as for `colonnade.column`; the units and the description stay unless new ones are given.
+        The options are those of `colonnade.column`; the units and the description stay unless new ones are given.
         """
         from colonnade.edit import change as changes
-        from colonnade.edit.create import column_options
+        from colonnade.edit.create import refuse_unknown
 
         self._column(name)
-        chosen = column_options(name, options)
+        refuse_unknown(unknown, f"column {name!r}", Table.replace_column, column=name)
+        options = ColumnOptions(
+            units=units, units_vocabulary=units_vocabulary, description=description, fill=fill,
+            chunk_rows=chunk_rows, filters=filters, strings=strings, categories=categories, ordered=ordered,
+            enum=enum, sparse=sparse, masked=masked,
+        )  # fmt: skip
         with self._file._change():
-            changes.replace_column(self._opened_for_change(), name, values, chosen)
+            changes.replace_column(self._opened_for_change(), name, values, options)
 
     def build_index(
         self,
