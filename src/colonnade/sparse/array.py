@@ -8,7 +8,7 @@ coords, values = s.cells(box)    only the defined elements
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from math import prod
 from types import EllipsisType
@@ -33,7 +33,7 @@ from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.boxes import ArrayBox, BoxKey, parse_box
 from colonnade.sparse.change import change_attributes, erase_cells, resize_array, write_cells
 from colonnade.sparse.chunk import read_cells
-from colonnade.sparse.create import Filters, WriteDialect, put_new
+from colonnade.sparse.create import SparseOptions, put_new
 from colonnade.sparse.info import (
     SparseInfo,
     check_record,
@@ -89,25 +89,18 @@ def open_sparse(target: SparseTarget, name: str, *, n_threads: int | None = None
 
 
 def create_sparse(
-    target: str | os.PathLike[str] | OpenHandle, name: str, *, shape: Sequence[int], dtype: Any,
-    chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
-    max_shape: Sequence[int | None] | None = None,
-    dialect: WriteDialect = "sectioned",
-    attrs: Mapping[str, Any] | None = None, dense: bool = False, n_threads: int | None = None,
-) -> SparseArray:  # fmt: skip
+    target: str | os.PathLike[str] | OpenHandle,
+    name: str,
+    shape: Sequence[int],
+    dtype: Any,
+    options: SparseOptions,
+    n_threads: int | None = None,
+) -> SparseArray:
     """Create a sparse array without defined elements, in a new or an existing file. Other objects are left unchanged.
 
     target: a path, or a file that is open for changes.
-    dtype: the dtype of the elements; str, bytes and h5py's variable-length dtypes are experimental.
-    chunks: the shape of a chunk; up to 1024 along each dimension by default.
-    fill: the value that undefined elements read as; 0 by default.
-    filters: such as {0: "shuffle+deflate", 1: "deflate:4"} for selection and values, or one string for both.
-    max_shape: the largest shape that `resize` accepts; None for a dimension without a limit.
-    dialect: "sectioned" (the newest proposal), "structured", or "prototype" (as the public prototype reads).
-    attrs: attributes, each a number, a string, or an array of these.
-    dense: for variable-length data, whether chunks store all their elements.
     """
-    put_new(change_of(target), name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs, dense)
+    put_new(change_of(target), name, shape, dtype, options)
     return open_sparse(target, name, n_threads=n_threads)
 
 

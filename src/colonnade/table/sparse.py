@@ -28,7 +28,7 @@ from colonnade.h5.datasets import object_name
 from colonnade.h5.files import is_h5py, place_to_read
 from colonnade.h5.links import link_names
 from colonnade.sparse import OpenFile, OpenHandle, SparseArray
-from colonnade.sparse.create import Filters, WriteDialect
+from colonnade.sparse.create import Filters, SparseOptions, WriteDialect
 from colonnade.sparse.opened import SparseTarget
 from colonnade.table.file import File
 from colonnade.table.file import open as open_file
@@ -65,11 +65,10 @@ def create_sparse(
     """
     place = to_change(target, name)
     _warn_neighbours(target)
-    made = sparse.create_sparse(
-        *place, shape=shape, dtype=dtype, chunks=chunks, fill=fill, filters=filters,
-        max_shape=max_shape, dialect=dialect, attrs=attrs, dense=dense, n_threads=n_threads,
-    )  # fmt: skip
-    return _complete(target, made)
+    options = SparseOptions(
+        chunks=chunks, fill=fill, filters=filters, max_shape=max_shape, dialect=dialect, attrs=attrs, dense=dense
+    )
+    return _complete(target, sparse.create_sparse(*place, shape, dtype, options, n_threads))
 
 
 def write_sparse(
@@ -89,11 +88,10 @@ def write_sparse(
 
     place = to_change(target, name)
     _warn_neighbours(target)
-    made = sparse_write.write_sparse(
-        *place, matrix, dtype=dtype, chunks=chunks, fill=fill, filters=filters, max_shape=max_shape,
-        dialect=dialect, attrs=attrs, n_threads=n_threads,
-    )  # fmt: skip
-    return _complete(target, made)
+    options = SparseOptions(
+        chunks=chunks, fill=fill, filters=filters, max_shape=max_shape, dialect=dialect, attrs=attrs
+    )
+    return _complete(target, sparse_write.write_sparse(*place, matrix, options, dtype=dtype, n_threads=n_threads))
 
 
 def _complete(target: str | os.PathLike[str] | File, made: SparseArray) -> SparseArray:
