@@ -5,8 +5,10 @@
     cn.write("run.h5", {"ts": [1, 2], "energy": [0.5, 0.7]}, table="events")
     cn.read("run.h5", "events")
 
-The public API: `open`, `open_table`, `open_sparse`, `read`, `write`, `column`, `check`, `fix`,
-`read_element`, `write_element`, `to_anndata`, `from_anndata`, `convert`, `show_versions`, `errors`.
+Functions: `open`, `open_table`, `open_sparse`, `read`, `write`, `column`, `col`, `check`, `fix`, `convert`,
+`create_sparse`, `write_sparse`, `read_element`, `write_element`, `to_anndata`, `from_anndata`, `show_versions`.
+Errors are in `errors`; the classes are those that the functions take and return. The examples in the docstrings
+assume `import colonnade as cn`, `import numpy as np` and `import pyarrow as pa`.
 Importing this package is fast: its subpackages are loaded when first used.
 """
 

@@ -27,7 +27,13 @@ MOST_ROUNDS = 5
 
 @dataclass(slots=True)
 class Fixed:
-    """The repairs that were made (in a dry run: would be made), and the findings that are left."""
+    """The repairs that were made (in a dry run: would be made), and the findings that are left.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> fixed = cn.fix("run.h5")
+    >>> fixed.repairs, fixed.left
+    ([], [])
+    """
 
     repairs: list[Repair] = field(default_factory=list)
     left: Findings = field(default_factory=Findings)

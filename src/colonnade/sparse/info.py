@@ -36,7 +36,13 @@ from colonnade.model import FilterInfo, StoredType
 
 @dataclass(frozen=True, slots=True)
 class SparseInfo:
-    """The description of a sectioned dataset: everything needed to read it."""
+    """The description of a sectioned dataset: everything needed to read it.
+
+    >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+    >>> s.write([(0, 1), (50, 2)], [5, 6])
+    >>> s.info.space.shape
+    (100, 100)
+    """
 
     name: str
     space: Dataspace

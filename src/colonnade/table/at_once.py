@@ -33,7 +33,14 @@ def open_table(
     trust: Trust = "verified",
     links: Links = "folder",
 ) -> Table:
-    """Open one table of a file; without a name, the only one. Closing the table closes the file."""
+    """Open one table of a file; without a name, the only one. Closing the table closes the file.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> t.columns
+    ['ts', 'energy']
+    >>> t.close()
+    """
     file = open(target, mode, trust=trust, links=links)
     try:
         return file._only_table() if table is None else file[table]
@@ -59,6 +66,10 @@ def read(
     rows: a slice, or row numbers in any order. where: which of these rows, as for Table.where.
     dictionaries: strings stored as categories become Arrow dictionaries. views: strings become Arrow string views.
     links: which other files this one may refer to, as for colonnade.open.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> cn.read("run.h5", "events", columns=["ts"], where="energy > 5").to_pydict()
+    {'ts': [2, 3]}
     """
     with open(target, links=links) as file:
 
@@ -113,6 +124,12 @@ def write(
     target.
     anndata: True for a HEP001 table that anndata can also read as a data frame, with labels and missing rows: in one
     group where possible, otherwise as the member "_hep001" of the frame. "0.7": always in one group, as in anndata 0.7.
+
+    >>> data = {"ts": [1, 2], "energy": [0.5, 0.7]}
+    >>> cn.write("run.h5", data, "events", title="Run 42", columns={"energy": cn.column(units="MeV")})
+    >>> cn.write("run.h5", data, "events", mode="append")
+    >>> len(cn.read("run.h5", "events"))
+    4
     """
     from colonnade.edit.create import TableOptions, check_place, prepare, refuse_unknown
 

@@ -38,6 +38,10 @@ def check(
 
     A bad file gives findings and is not an error; `checked` of the list reports how much was checked. See
     docs/checking.md.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> cn.check("run.h5", deep=True)
+    []
     """
     variant = None if generation is None else _variant(generation)
     if isinstance(target, File):
@@ -103,6 +107,10 @@ def fix(target: Target | File, *, dry_run: bool = False) -> Fixed:
 
     References, column-order and the storage of attributes are corrected; wrong search indexes are rebuilt or dropped.
     target: a File open for changes, or anything `open` takes. dry_run: only report what would be done.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> cn.fix("run.h5", dry_run=True).repairs
+    []
     """
     if isinstance(target, File):
         return _plan(target) if dry_run else _fix(target)

@@ -72,6 +72,11 @@ def open(  # noqa: A001 - the name is the public contract
     "allow". The lock and the journal are next to the name that was opened, and the change also appears under the other
     names, which may be backups. n_threads: threads that read and decompress chunks; by default $COLONNADE_THREADS, or
     the number of cores.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> with cn.open("run.h5") as f:
+    ...     f.tables()
+    ['/events']
     """
     if n_threads is not None and n_threads < 1:
         raise UsageError(f"n_threads must be at least 1, not {n_threads}")
@@ -101,7 +106,15 @@ def _told_behind(progress: Progress, before: int, done: int, total: int | None) 
 
 
 class File(Sealed):
-    """An open HDF5 file with tables in it, next to whatever else it holds."""
+    """An open HDF5 file with tables in it, next to whatever else it holds.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> with cn.open("run.h5", "r+") as f:
+    ...     f["events"].append({"ts": [4], "energy": [1.0]})
+    ...     f.h5["events/ts"][:].tolist()
+    1
+    [1, 2, 3, 4]
+    """
 
     @shielded
     def __init__(self, handle: FileHandle, trust: Trust = "verified", n_threads: int | None = None) -> None:
@@ -160,6 +173,11 @@ class File(Sealed):
 
         Tables of every layout, then data frames of anndata before 0.7 and the features and barcodes of 10x files,
         which are read into memory when they are opened.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> f = cn.open("run.h5")
+        >>> f.tables()
+        ['/events']
         """
         return self._consistent(lambda: [*self._layout_tables(), *self._foreign_tables()])
 
@@ -181,7 +199,12 @@ class File(Sealed):
         return group is not None and layout_of(group) is not None
 
     def sparse_arrays(self) -> list[str]:
-        """The paths of all sparse arrays, which no HDF5 library reads: `colonnade.open_sparse(file, path)` does."""
+        """The paths of all sparse arrays, which no HDF5 library reads: `colonnade.open_sparse(file, path)` does.
+
+        >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="f4")
+        >>> cn.open("run.h5").sparse_arrays()
+        ['/matrix']
+        """
         from colonnade.table.sparse import sparse_paths
 
         return sparse_paths(self)
@@ -340,7 +363,14 @@ class File(Sealed):
         allow_reserved: bool = False,
         **unknown: Never,
     ) -> Table:
-        """Write data as a new table of this file. One commit. The parameters are those of `colonnade.write`."""
+        """Write data as a new table of this file. One commit. The parameters are those of `colonnade.write`.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> f = cn.open("run.h5", "r+")
+        >>> t = f.create("other", {"x": [1.5, None]}, title="Two rows")
+        >>> f.tables(), t.title
+        (['/events', '/other'], 'Two rows')
+        """
         from colonnade.edit.create import TableOptions, prepare, refuse_unknown
 
         refuse_unknown(unknown, "create", File.create)
@@ -386,7 +416,14 @@ class File(Sealed):
         self._new_sidecars = {**before, path: sidecars}
 
     def drop(self, table: str) -> None:
-        """Remove a table; what other programs put into its group stays. One commit."""
+        """Remove a table; what other programs put into its group stays. One commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> f = cn.open("run.h5", "r+")
+        >>> f.drop("events")
+        >>> f.tables()
+        []
+        """
         with self._change():
             self._remove_sparse(table)
             group, layout, info = self._describe(table)
@@ -424,6 +461,12 @@ class File(Sealed):
         ("auto": as for new tables; filters="portable": shuffle and deflate, which readers without the HDF5 library also
         support); by default unchanged. progress: called with the bytes copied so far and the bytes in all. Handles into
         the file (`file.h5` and objects obtained from it) are invalid afterwards.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> f = cn.open("run.h5", "r+")
+        >>> before, after = f.repack()
+        >>> after <= before
+        True
         """
         from colonnade.edit.repack import NewStorage, repack
         from colonnade.edit.sparse_copy import MovingArrays
@@ -459,6 +502,14 @@ class File(Sealed):
         """Several changes as one commit: an exception inside rolls all of them back.
 
         Handles into the file (`file.h5` and objects obtained from it) are invalid after a rollback.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> f = cn.open("run.h5", "r+")
+        >>> with f.transaction():
+        ...     f["events"].truncate(2)
+        ...     f["events"].rename_column("ts", "time")
+        >>> f["events"]["time"][:]
+        array([1, 2])
         """
         return Transaction(self)
 
@@ -548,7 +599,15 @@ class File(Sealed):
 
     @shielded
     def close(self) -> None:
-        """Close the file."""
+        """Close the file.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> f = cn.open("run.h5")
+        >>> f.close()
+        >>> f.tables()
+        Traceback (most recent call last):
+        colonnade.errors.UsageError: ... is closed
+        """
         self._close(keep=True)
 
     def _close(self, keep: bool) -> None:

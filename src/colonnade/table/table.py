@@ -47,6 +47,15 @@ class Table(Readable):
 
     `t["x"]` is a Column, `t[["x", "y"]]` some columns, `t[10:20]` some rows (both a Query), `t[5]`
     one row as a dict.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> t["energy"][:]
+    array([0.5, 7. , 6. ])
+    >>> t[1]
+    {'ts': 2, 'energy': 7.0}
+    >>> t[["ts"]][1:].to_numpy()
+    {'ts': array([2, 3])}
     """
 
     def __init__(self, file: File, path: str) -> None:
@@ -62,7 +71,15 @@ class Table(Readable):
 
     def append(self, data: Any, *, progress: Progress | None = None) -> int:
         """Append rows: anything `colonnade.write` takes, also streamed. One commit. Returns the number of rows
-        added."""
+        added.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.append({"ts": [4], "energy": [None]})
+        1
+        >>> len(t)
+        4
+        """
         from colonnade.edit import change as changes
 
         with self._file._change(resized=self.path):
@@ -77,14 +94,28 @@ class Table(Readable):
         return added
 
     def truncate(self, n_rows: int) -> None:
-        """Keep only the first `n_rows` rows. One commit."""
+        """Keep only the first `n_rows` rows. One commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.truncate(1)
+        >>> len(t)
+        1
+        """
         from colonnade.edit import change as changes
 
         with self._file._change(resized=self.path):
             changes.truncate(self._opened_for_change(), n_rows)
 
     def update(self, column: str, rows: Sequence[int] | np.ndarray[Any, Any], values: Any) -> None:
-        """Put values into these rows of a column; None makes a cell missing. One commit."""
+        """Put values into these rows of a column; None makes a cell missing. One commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.update("energy", rows=[0, 2], values=[1.5, None])
+        >>> t["energy"].to_arrow().to_pylist()
+        [1.5, 7.0, None]
+        """
         from colonnade.edit import change as changes
 
         self._column(column)
@@ -114,6 +145,12 @@ class Table(Readable):
         """Add a column after the others. One commit.
 
         The options are those of `colonnade.column`. allow_reserved: whether a name that HEP001 reserves may be used.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.add_column("charge", [1, -1, 1], units="e")
+        >>> t["charge"]
+        <Column 'charge' [e]: int64, 3 rows>
         """
         from colonnade.edit import change as changes
         from colonnade.edit.create import refuse_unknown
@@ -128,7 +165,14 @@ class Table(Readable):
             changes.add_column(self._opened_for_change(), name, values, options, allow_reserved)
 
     def drop_column(self, name: str) -> None:
-        """Remove a column or label. One commit."""
+        """Remove a column or label. One commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.drop_column("ts")
+        >>> t.columns
+        ['energy']
+        """
         from colonnade.edit import change as changes
 
         self._column(name)
@@ -136,7 +180,14 @@ class Table(Readable):
             changes.drop_column(self._opened_for_change(), name)
 
     def rename_column(self, name: str, new_name: str, *, allow_reserved: bool = False) -> None:
-        """Give a column or label another name. One commit."""
+        """Give a column or label another name. One commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.rename_column("ts", "time")
+        >>> t.columns
+        ['time', 'energy']
+        """
         from colonnade.edit import change as changes
 
         self._column(name)
@@ -165,6 +216,12 @@ class Table(Readable):
         """Replace a column or label by other values, of any type. One commit.
 
         The options are those of `colonnade.column`; the units and the description stay unless new ones are given.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.replace_column("ts", ["a", "b", "c"])
+        >>> t[0]
+        {'ts': 'a', 'energy': 0.5}
         """
         from colonnade.edit import change as changes
         from colonnade.edit.create import refuse_unknown
@@ -193,6 +250,13 @@ class Table(Readable):
         kind: "chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom", or several; an existing index is replaced.
         error_rate: of a Bloom filter. max_values: the most distinct values a bitmap may have.
         progress: called with the rows read so far and in all.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.build_index("energy", "sorted_rows")
+        >>> t.build_index({"ts": ["chunk_minmax", "chunk_bloom"]}, error_rate=0.001)
+        >>> [(index.column, index.kind) for index in t.indexes]
+        [('energy', 'sorted_rows'), ('ts', 'chunk_bloom'), ('ts', 'chunk_minmax')]
         """
         asked = dict(column) if isinstance(column, Mapping) else {column: [] if kind is None else kind}
         wanted = {self._column(name).name: [k] if isinstance(k, str) else list(k) for name, k in asked.items()}
@@ -204,7 +268,15 @@ class Table(Readable):
             self._indexes().build(wanted, Options(error_rate=error_rate, max_values=max_values), progress)
 
     def drop_index(self, column: str, kind: str | None = None) -> None:
-        """Remove a search index of a column, or all of them if no kind is given. One commit."""
+        """Remove a search index of a column, or all of them if no kind is given. One commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.build_index("energy", "sorted_rows")
+        >>> t.drop_index("energy", "sorted_rows")
+        >>> t.indexes
+        []
+        """
         self._column(column)
         with self._file._change():
             if not self._indexes().drop(column, None if kind is None else [kind]):
@@ -223,6 +295,12 @@ class Table(Readable):
         A legal index that is not supported here, such as one of an unknown kind, is a note.
 
         progress: called with the number of indexes verified so far and of all.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.build_index("energy", "sorted_rows")
+        >>> t.verify_indexes()
+        []
         """
 
         def verify() -> list[Finding]:
@@ -249,6 +327,12 @@ class Table(Readable):
         """Statistics of columns: missing, NaN, least, greatest, distinct; from an index where one knows them.
 
         For a column that cannot be read, the error. progress: called with the rows read so far, and in all.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> stats = t.stats(["energy"])["energy"]
+        >>> stats.n_missing, stats.least[0].as_py(), stats.distinct.count
+        (0, 0.5, 3)
         """
         from colonnade.query.stats import column_stats
 
@@ -323,14 +407,17 @@ class Table(Readable):
 
     @property
     def path(self) -> str:
+        """The path of the table in its file."""
         return self.info.path
 
     @property
     def layout(self) -> str:
+        """The name of the layout: "hep001", "anndata" or "artifactdb"."""
         return self.info.layout
 
     @property
     def n_rows(self) -> int:
+        """The number of rows."""
         return self.info.n_rows
 
     @property
@@ -510,7 +597,12 @@ class Table(Readable):
         return Query(self, tuple(self.info.by_name))
 
     def close(self) -> None:
-        """Close the file of the table."""
+        """Close the file of the table.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.close()
+        """
         self._file.close()
 
     def __enter__(self) -> Table:
