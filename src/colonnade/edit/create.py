@@ -91,7 +91,7 @@ class TableOptions:
     layout: str = "hep001"
     version: str | tuple[int, int] | None = None
     directory: bool = False
-    anndata: Wish = False
+    anndata: bool | Literal["0.7"] = False
     allow_reserved: bool = False
 
     def __post_init__(self) -> None:

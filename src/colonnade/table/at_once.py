@@ -22,7 +22,6 @@ from colonnade.table.table import Table
 
 if TYPE_CHECKING:
     from colonnade.edit.create import Mode
-    from colonnade.layouts.anndata_view import Wish
 
 
 def open_table(
@@ -103,7 +102,7 @@ def write(
     layout: str = "hep001",
     version: str | tuple[int, int] | None = None,
     directory: bool = False,
-    anndata: Wish = False,
+    anndata: bool | Literal["0.7"] = False,
     allow_reserved: bool = False,
     **unknown: Never,
 ) -> None:

@@ -39,7 +39,6 @@ from colonnade.threads import default_threads
 if TYPE_CHECKING:
     from colonnade.edit.create import Draft, Mode
     from colonnade.layouts import NewSidecars
-    from colonnade.layouts.anndata_view import Wish
     from colonnade.layouts.foreign_tables import ForeignTable
 
 T = TypeVar("T")
@@ -359,7 +358,7 @@ class File(Sealed):
         layout: str = "hep001",
         version: str | tuple[int, int] | None = None,
         directory: bool = False,
-        anndata: Wish = False,
+        anndata: bool | Literal["0.7"] = False,
         allow_reserved: bool = False,
         **unknown: Never,
     ) -> Table:
