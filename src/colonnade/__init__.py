@@ -5,8 +5,10 @@
     cn.write("run.h5", {"ts": [1, 2], "energy": [0.5, 0.7]}, table="events")
     cn.read("run.h5", "events")
 
-The public API: `open`, `open_table`, `open_sparse`, `read`, `write`, `column`, `check`, `fix`,
-`read_element`, `write_element`, `to_anndata`, `from_anndata`, `convert`, `show_versions`, `errors`.
+Functions: `open`, `open_table`, `open_sparse`, `read`, `write`, `column`, `col`, `check`, `fix`, `convert`,
+`create_sparse`, `write_sparse`, `read_element`, `write_element`, `to_anndata`, `from_anndata`, `show_versions`.
+Errors are in `errors`; the classes are those that the functions take and return. The examples in the docstrings
+assume `import colonnade as cn`, `import numpy as np` and `import pyarrow as pa`.
 Importing this package is fast: its subpackages are loaded when first used.
 """
 
@@ -17,60 +19,101 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from colonnade import errors
-    from colonnade.anndata import read_element, write_element
+    from colonnade.anndata import (
+        AwkwardBuffers,
+        Categorical,
+        Members,
+        Nullable,
+        SparseMatrix,
+        read_element,
+        write_element,
+    )  # fmt: skip
+    from colonnade.checking import Checked, Findings, Fixed
     from colonnade.connect.anndata import from_anndata, to_anndata
-    from colonnade.converting import convert
+    from colonnade.converting import Converted, convert
+    from colonnade.format.dataspace import Dataspace
+    from colonnade.format.layout import StorageLayout
+    from colonnade.format.records import ChunkRecord
+    from colonnade.h5.attributes import Attributes
+    from colonnade.indexes.base import Found
+    from colonnade.indexes.known import Distinct
+    from colonnade.model import (
+        CategoriesInfo,
+        ChunkGrid,
+        ColumnInfo,
+        ColumnOptions,
+        FilterInfo,
+        Finding,
+        IndexInfo,
+        OtherColumn,
+        Repair,
+        StoredField,
+        StoredType,
+        TableInfo,
+    )  # fmt: skip
     from colonnade.model import ColumnOptions as column
-    from colonnade.model import Finding, IndexInfo
-    from colonnade.predicate import Predicate, col
-    from colonnade.query.plan import Plan
-    from colonnade.sparse import SparseArray
-    from colonnade.table import Column, File, Query, Table, open, open_table, read, write
+    from colonnade.predicate import ColumnName, Leaf, Predicate, col
+    from colonnade.query.plan import ColumnRead, IndexSkipped, IndexUsed, Plan
+    from colonnade.query.stats import ColumnStats
+    from colonnade.selection import Selection
+    from colonnade.sparse import Coo, SparseArray
+    from colonnade.sparse.info import SparseInfo
+    from colonnade.sparse.measure import SectionSize, StoredSize
+    from colonnade.table import Column, File, Query, RawRows, Table, open, open_table, read, write
     from colonnade.table.checking import check, fix
     from colonnade.table.sparse import create_sparse, open_sparse, write_sparse
     from colonnade.versions import show_versions
 
 __version__ = "0.1.0"
 __all__ = [
-    "Column", "File", "Finding", "IndexInfo", "Plan", "Predicate", "Query", "SparseArray", "Table", "__version__",
-    "check", "col", "column", "convert", "create_sparse", "errors", "fix", "from_anndata", "open", "open_sparse",
-    "open_table", "read", "read_element", "show_versions", "to_anndata", "write", "write_element", "write_sparse",
+    "Attributes", "AwkwardBuffers", "Categorical", "CategoriesInfo", "Checked", "ChunkGrid", "ChunkRecord", "Column",
+    "ColumnInfo", "ColumnName", "ColumnOptions", "ColumnRead", "ColumnStats", "Converted", "Coo", "Dataspace",
+    "Distinct", "File", "FilterInfo", "Finding", "Findings", "Fixed", "Found", "IndexInfo", "IndexSkipped",
+    "IndexUsed", "Leaf", "Members", "Nullable", "OtherColumn", "Plan", "Predicate", "Query", "RawRows", "Repair",
+    "SectionSize", "Selection", "SparseArray", "SparseInfo", "SparseMatrix", "StorageLayout",
+    "StoredField", "StoredSize", "StoredType", "Table", "TableInfo", "__version__", "check", "col",
+    "column", "convert", "create_sparse", "errors", "fix", "from_anndata", "open", "open_sparse", "open_table", "read",
+    "read_element", "show_versions", "to_anndata", "write", "write_element", "write_sparse",
 ]  # fmt: skip
 
-_HOMES = {
-    **dict.fromkeys(("Column", "File", "Query", "Table", "open", "open_table", "read", "write"), "colonnade.table"),
-    "Finding": "colonnade.model",
-    "IndexInfo": "colonnade.model",
-    "Plan": "colonnade.query.plan",
-    "Predicate": "colonnade.predicate",
-    "SparseArray": "colonnade.sparse",
-    "check": "colonnade.table.checking",
-    "col": "colonnade.predicate",
-    "column": "colonnade.model",
-    "convert": "colonnade.converting",
-    "create_sparse": "colonnade.table.sparse",
-    "errors": "colonnade",
-    "from_anndata": "colonnade.connect.anndata",
-    "fix": "colonnade.table.checking",
-    "open_sparse": "colonnade.table.sparse",
-    "read_element": "colonnade.anndata",
-    "show_versions": "colonnade.versions",
-    "to_anndata": "colonnade.connect.anndata",
-    "write_element": "colonnade.anndata",
-    "write_sparse": "colonnade.table.sparse",
+# Where each public name is, for those who ask for it: nothing is imported before.
+_NAMES_IN = {
+    "anndata": "AwkwardBuffers Categorical Members Nullable SparseMatrix read_element write_element",
+    "checking": "Checked Findings Fixed",
+    "connect.anndata": "from_anndata to_anndata",
+    "converting": "Converted convert",
+    "format.dataspace": "Dataspace",
+    "format.layout": "StorageLayout",
+    "format.records": "ChunkRecord",
+    "h5.attributes": "Attributes",
+    "indexes.base": "Found",
+    "model": "CategoriesInfo ChunkGrid ColumnInfo ColumnOptions FilterInfo Finding IndexInfo OtherColumn Repair "
+    "StoredField StoredType TableInfo",
+    "predicate": "ColumnName Leaf Predicate col",
+    "query.plan": "ColumnRead IndexSkipped IndexUsed Plan",
+    "indexes.known": "Distinct",
+    "query.stats": "ColumnStats",
+    "selection": "Selection",
+    "sparse": "Coo SparseArray",
+    "sparse.info": "SparseInfo",
+    "sparse.measure": "SectionSize StoredSize",
+    "table": "Column File Query RawRows Table open open_table read write",
+    "table.checking": "check fix",
+    "table.sparse": "create_sparse open_sparse write_sparse",
+    "versions": "show_versions",
 }
-_NAMES_THERE = {"column": "ColumnOptions"}
+_HOMES = {name: home for home, names in _NAMES_IN.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    if name == "errors":
+        return import_module("colonnade.errors")
+    there = "ColumnOptions" if name == "column" else name
+    if there not in _HOMES:
         raise AttributeError(f"module 'colonnade' has no attribute {name!r}")
-    if home == "colonnade":
-        return import_module(f"colonnade.{name}")
-    found: object = getattr(import_module(home), _NAMES_THERE.get(name, name))
-    globals()[name] = found
-    return found
+    value: object = getattr(import_module(f"colonnade.{_HOMES[there]}"), there)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

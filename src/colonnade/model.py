@@ -69,7 +69,12 @@ def shown_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredField:
-    """One member of a compound: its name, its byte offset in the file, its type."""
+    """One member of a compound: its name, its byte offset in the file, its type.
+
+    >>> cn.write("run.h5", {"p": pa.array([{"x": 1.0}])}, "events")
+    >>> [field.name for field in cn.open_table("run.h5", "events")["p"].stored_type.fields]
+    ['x']
+    """
 
     name: str
     offset: int
@@ -78,7 +83,13 @@ class StoredField:
 
 @dataclass(frozen=True, slots=True)
 class StoredType:
-    """An HDF5 datatype as plain data; see the table at the head of this module."""
+    """An HDF5 datatype as plain data; see the table at the head of this module.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> str(t["energy"].stored_type)
+    'float64'
+    """
 
     kind: Kind
     size: int
@@ -171,7 +182,12 @@ _NAMES: dict[Kind, Callable[[StoredType], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class FilterInfo:
-    """One HDF5 byte filter of a dataset's pipeline."""
+    """One HDF5 byte filter of a dataset's pipeline.
+
+    >>> cn.write("run.h5", {"x": [1]}, "events", columns={"x": cn.column(filters="deflate:4")})
+    >>> [(one.name, one.options) for one in cn.open_table("run.h5", "events")["x"].info.filters]
+    [('deflate', (4,))]
+    """
 
     id: int
     name: str
@@ -181,13 +197,19 @@ class FilterInfo:
 
 @dataclass(frozen=True, slots=True)
 class ChunkGrid:
-    """How `n_rows` rows are divided into chunks of `chunk_rows`; the last chunk may be short."""
+    """How `n_rows` rows are divided into chunks of `chunk_rows`; the last chunk may be short.
+
+    >>> grid = cn.ChunkGrid(n_rows=10, chunk_rows=4)
+    >>> grid.n_chunks, grid.bounds(2)
+    (3, (8, 10))
+    """
 
     n_rows: int
     chunk_rows: int
 
     @property
     def n_chunks(self) -> int:
+        """The number of chunks."""
         return -(-self.n_rows // self.chunk_rows)
 
     def bounds(self, chunk: int) -> tuple[int, int]:
@@ -198,7 +220,13 @@ class ChunkGrid:
 
 @dataclass(frozen=True, slots=True)
 class CategoriesInfo:
-    """The categories dataset of a categorical column (HEP001 6.6)."""
+    """The categories dataset of a categorical column (HEP001 6.6).
+
+    >>> columns = {"label": cn.column(categories=["muon", "pion"])}
+    >>> cn.write("run.h5", {"label": ["muon", "pion", "muon"]}, "events", columns=columns)
+    >>> cn.open_table("run.h5", "events")["label"].info.categories.n_categories
+    2
+    """
 
     name: str
     type: StoredType
@@ -218,6 +246,12 @@ class ColumnInfo:
     the missing rows. `link` is the path of its dataset or group relative to the table's, if it differs from the name.
     `kept` is how rows encode values, where the datatype does not determine it. `pandas` is the note about its pandas
     type (see `exchange.pandas_notes`). `problem` is the reason why the column cannot be read, if it cannot.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> info = t["energy"].info
+    >>> info.name, str(info.type), info.storage
+    ('energy', 'float64', 'chunked')
     """
 
     name: str
@@ -252,6 +286,7 @@ class ColumnInfo:
 
     @property
     def grid(self) -> ChunkGrid:
+        """How the rows are divided into chunks."""
         return ChunkGrid(self.n_rows, self.chunk_rows or DEFAULT_CHUNK_ROWS)
 
 
@@ -266,7 +301,11 @@ def unreadable_column(name: str, problem: str, link: str | None = None, is_label
 
 @dataclass(frozen=True, slots=True)
 class OtherColumn:
-    """A column whose values are stored elsewhere, in an object that is not a column: its name, and the path."""
+    """A column whose values are stored elsewhere, in an object that is not a column: its name, and the path.
+
+    >>> cn.OtherColumn("counts", "other_contents/0").place
+    'other_contents/0'
+    """
 
     name: str
     place: str
@@ -279,6 +318,11 @@ class IndexInfo:
     kind: "chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom", or the KIND attribute of an unknown kind.
     fresh: whether its shape and attributes match the column as it is now; `problem` is the reason if not.
     trusted: whether it was built here or verified. Trusted indexes are used by default.
+
+    >>> cn.write("run.h5", {"ts": range(10)}, "events", index={"ts": "chunk_minmax"})
+    >>> index = cn.open_table("run.h5", "events").indexes[0]
+    >>> index.column, index.kind, index.trusted
+    ('ts', 'chunk_minmax', True)
     """
 
     column: str
@@ -295,6 +339,13 @@ class Finding:
     """One result of a check: the rule, the severity, the path, and what is wrong.
 
     clause: of the specification. found, expected: the two values that differ. advice: what to do about it.
+
+    >>> with open("broken.h5", "wb") as file:
+    ...     file.write(b"not HDF5")
+    8
+    >>> finding = cn.check("broken.h5")[0]
+    >>> finding.rule, finding.severity, finding.path
+    ('H1', 'error', '/')
     """
 
     rule: str
@@ -352,6 +403,10 @@ class Repair:
     """One repair that does not touch data: the path, what is done, and which findings it resolves.
 
     mends: rule and path of each resolved finding. `do` is called inside a change, and returns whether it succeeded.
+
+    >>> repair = cn.Repair("/events", "column-order is written again", (("C1", "/events"),), lambda: True)
+    >>> repair.path, repair.action
+    ('/events', 'column-order is written again')
     """
 
     path: str
@@ -473,6 +528,11 @@ class TableInfo:
 
     `members` are the columns, then the labels that are not also columns. In a wide table, columns and problems are
     lazy: `column_names` and the keys of `by_name` do not describe any column.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> t.info.path, t.info.layout, t.info.n_rows, t.info.column_names
+    ('/events', 'hep001', 3, ['ts', 'energy'])
     """
 
     path: str
@@ -575,6 +635,11 @@ class ColumnOptions:
         booleans, times and bytes of one length.
     masked: True stores a mask with the values even if no row is missing (layout "anndata"; the default for pandas'
         nullable types).
+
+    >>> energy = cn.column(units="MeV", fill=-1.0, filters="shuffle+deflate:4")
+    >>> cn.write("run.h5", {"energy": [0.5, None]}, "events", columns={"energy": energy})
+    >>> cn.open_table("run.h5", "events")["energy"].filters
+    'shuffle+deflate:4'
     """
 
     units: str | None = None

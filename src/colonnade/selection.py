@@ -51,7 +51,13 @@ def _is_integer(value: Any) -> bool:
 
 
 class Selection:
-    """Rows from `starts[i]` up to but excluding `stops[i]`, for each i."""
+    """Rows from `starts[i]` up to but excluding `stops[i]`, for each i.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> t.where("energy > 5").explain().rows_to_test.count
+    3
+    """
 
     __slots__ = ("_count", "starts", "stops")
 

@@ -27,7 +27,6 @@ NOT_INSTALLED = "not installed"
 def show_versions() -> None:
     """Print the versions of colonnade, Python, HDF5 and the packages it works with: what a bug report needs.
 
-    >>> import colonnade as cn
     >>> cn.show_versions()  # doctest: +ELLIPSIS
     colonnade   ...
     kernels     ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import operator
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
@@ -33,6 +34,7 @@ from tests.laws.oracle import (
     Node,
     Value,
     cells,
+    pattern_parts,
     plain_cell,
     seconds_in,
 )
@@ -620,6 +622,10 @@ def as_expression(node: Node, schema: pa.Schema) -> pc.Expression:
         return _unless_missing(column, pc.is_in(column, value_set=pa.array([*wanted, *zeros], kind)))
     if node.how == "nan":
         return _unless_missing(column, pc.is_nan(column) if pa.types.is_floating(kind) else pc.scalar(False))
+    if node.how == "like" and "\\" in node.values[0].given:  # Arrow takes those of '%\\\\' literally
+        parts = pattern_parts(node.values[0].given)
+        regex = "".join({"%": ".*", "_": "."}.get(part, re.escape(part[1:])) for part in parts)
+        return pc.match_substring_regex(column, f"(?s)^{regex}\\z")
     test = {"like": pc.match_like, "startswith": pc.starts_with, "contains": pc.match_substring}[node.how]
     return test(column, node.values[0].given)
 

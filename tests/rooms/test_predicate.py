@@ -8,11 +8,13 @@ from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import colonnade as cn
 from colonnade.errors import PredicateError, UsageError
 from colonnade.predicate import (
     And,
@@ -319,3 +321,13 @@ def test_names_as_text(name: str, text: str) -> None:
 )
 def test_values_as_text(value: Any, text: str) -> None:
     assert value_text(value) == text
+
+
+@pytest.mark.parametrize(("pattern", "rows"), [("%\\\\", [0, 1]), ("a\\%b", [2]), ("a\\%b%", [2, 4]), ("\\\\", [0])])
+def test_a_backslash_in_a_like_pattern_escapes_the_next_character(
+    pattern: str, rows: list[int], tmp_path: Path
+) -> None:
+    """Arrow's own function takes the backslashes of '%\\\\' literally."""
+    cn.write(tmp_path / "a.h5", {"s": ["\\", "a\\", "a%b", "axb", "a%bc\n"]}, table="t")
+    with cn.open_table(tmp_path / "a.h5", "t") as table:
+        assert table.where(cn.col("s").like(pattern)).row_numbers().tolist() == rows

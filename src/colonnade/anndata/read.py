@@ -51,6 +51,11 @@ def read_element(node: Any, *, pandas: bool = False) -> Any:
     buffers. The members of an AnnData group are read one by one when they are asked for. A matrix of 10x Genomics is a
     SparseMatrix too, features by barcodes, as it is stored.
     pandas: frames, categoricals and nullable arrays come as those of pandas instead, frames read at once.
+
+    >>> f = cn.open("cells.h5ad", "w")
+    >>> cn.write_element(f.h5, "uns", {"seed": 1, "names": ["a", "b"]})
+    >>> cn.read_element(f.h5["uns"])["names"].tolist()
+    ['a', 'b']
     """
     kind_of(node)
     return _Reading(pandas).read(node)

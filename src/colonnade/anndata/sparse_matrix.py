@@ -20,7 +20,20 @@ BLOCK_ELEMENTS = 1 << 22  # stored elements that are looked through at once for 
 
 
 class SparseMatrix:
-    """A sparse matrix in a file. `format` is "csr" (rows lie together) or "csc" (columns do)."""
+    """A sparse matrix in a file. `format` is "csr" (rows lie together) or "csc" (columns do).
+
+    >>> import scipy.sparse
+    >>> f = cn.open("cells.h5ad", "w")
+    >>> cn.write_element(f.h5, "X", scipy.sparse.csr_array(np.eye(3)))
+    >>> matrix = cn.read_element(f.h5["X"])
+    >>> matrix
+    <SparseMatrix /X: csr, 3 x 3, 3 stored>
+    >>> matrix[0:2].toarray()
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
+    """
+
+    __slots__ = ("_data", "_indices", "_indptr", "_n_major", "_n_minor", "_starts", "format", "path", "shape")
 
     def __init__(self, group: Any, form: str, shape: tuple[int, int]) -> None:
         self.path = path_of(group)
@@ -33,6 +46,7 @@ class SparseMatrix:
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """The dtype of the stored elements."""
         return dtype_of(self._data)
 
     @property
@@ -67,7 +81,15 @@ class SparseMatrix:
         )
 
     def starts(self) -> Array:
-        """Where each row (column, of CSC) begins among the stored elements; read and checked once."""
+        """Where each row (column, of CSC) begins among the stored elements; read and checked once.
+
+        >>> import scipy.sparse
+        >>> f = cn.open("cells.h5ad", "w")
+        >>> cn.write_element(f.h5, "X", scipy.sparse.csr_array(np.eye(3)))
+        >>> matrix = cn.read_element(f.h5["X"])
+        >>> matrix.starts()
+        array([0, 1, 2, 3])
+        """
         if self._starts is None:
             self._starts = self._checked_starts(read_array(self._indptr))
         return self._starts
@@ -81,7 +103,16 @@ class SparseMatrix:
         return starts
 
     def stored_elements(self, start: int, stop: int) -> tuple[Array, Array]:
-        """Indices and values from element `start` to `stop`, as they are stored: the caller checks the indices."""
+        """Indices and values from element `start` to `stop`, as they are stored: the caller checks the indices.
+
+        >>> import scipy.sparse
+        >>> f = cn.open("cells.h5ad", "w")
+        >>> cn.write_element(f.h5, "X", scipy.sparse.csr_array(np.eye(3)))
+        >>> matrix = cn.read_element(f.h5["X"])
+        >>> columns, values = matrix.stored_elements(0, 2)
+        >>> columns.tolist(), values.tolist()
+        ([0, 1], [1.0, 1.0])
+        """
         part = (slice(start, stop),)
         return read_array(self._indices, part), read_array(self._data, part)
 
@@ -108,11 +139,27 @@ class SparseMatrix:
         return make(parts, shape=shape)
 
     def to_scipy(self) -> Any:
-        """All of it, as a SciPy csr_matrix or csc_matrix."""
+        """All of it, as a SciPy csr_matrix or csc_matrix.
+
+        >>> import scipy.sparse
+        >>> f = cn.open("cells.h5ad", "w")
+        >>> cn.write_element(f.h5, "X", scipy.sparse.csr_array(np.eye(3)))
+        >>> matrix = cn.read_element(f.h5["X"])
+        >>> matrix.to_scipy().shape
+        (3, 3)
+        """
         return self._major(0, self._n_major)
 
     def blocks(self, n: int) -> Iterator[Any]:
-        """The matrix in blocks of `n` rows (columns, of CSC), as SciPy matrices; each is read when it is its turn."""
+        """The matrix in blocks of `n` rows (columns, of CSC), as SciPy matrices; each is read when it is its turn.
+
+        >>> import scipy.sparse
+        >>> f = cn.open("cells.h5ad", "w")
+        >>> cn.write_element(f.h5, "X", scipy.sparse.csr_array(np.eye(3)))
+        >>> matrix = cn.read_element(f.h5["X"])
+        >>> [block.shape for block in matrix.blocks(2)]
+        [(2, 3), (1, 3)]
+        """
         if n < 1:
             raise UsageError(f"a block has at least one row, not {n}")
         for first in range(0, self._n_major, n):
@@ -136,6 +183,13 @@ class SparseMatrix:
 
         Along the axis that lies together only the chunks of what is wanted are read, along the other all of them are
         looked through, block by block.
+
+        >>> import scipy.sparse
+        >>> f = cn.open("cells.h5ad", "w")
+        >>> cn.write_element(f.h5, "X", scipy.sparse.csr_array(np.eye(3)))
+        >>> matrix = cn.read_element(f.h5["X"])
+        >>> matrix.select(rows=[0, 2]).shape
+        (2, 3)
         """
         chosen = [None if one is None else _numbers(one, self.shape[axis]) for axis, one in enumerate((rows, columns))]
         major, minor = chosen if self.format == "csr" else chosen[::-1]

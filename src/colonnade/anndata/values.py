@@ -21,7 +21,13 @@ NaValue = Literal["NA", "NaN"]
 
 @dataclass(frozen=True, eq=False)
 class Categorical:
-    """Codes of categories; -1 is missing."""
+    """Codes of categories; -1 is missing.
+
+    >>> f = cn.open("cells.h5ad", "w")
+    >>> cn.write_element(f.h5, "kind", cn.Categorical(np.array([0, 1, -1]), np.array(["a", "b"])))
+    >>> cn.read_element(f.h5["kind"]).to_numpy()
+    array(['a', 'b', None], dtype=object)
+    """
 
     codes: Array
     categories: Array
@@ -37,10 +43,12 @@ class Categorical:
         return found
 
     def to_arrow(self) -> pa.DictionaryArray:
+        """The values as an Arrow dictionary array."""
         codes = pa.array(self.codes, pa.int32() if self.codes.dtype.itemsize <= 4 else pa.int64(), mask=self.codes < 0)
         return pa.DictionaryArray.from_arrays(codes, pa.array(self.categories), ordered=self.ordered)
 
     def to_pandas(self) -> Any:
+        """The values as a pandas Categorical."""
         return pandas_arrays.make_categorical(self.codes, self.categories, self.ordered)
 
 
@@ -49,6 +57,11 @@ class Nullable:
     """Integers, booleans or texts, and a mask that is True where a value is missing.
 
     na_value says what a missing text means: "NA" stays unknown in comparisons, "NaN" makes them false.
+
+    >>> f = cn.open("cells.h5ad", "w")
+    >>> cn.write_element(f.h5, "n", cn.Nullable(np.array([1, 2]), np.array([False, True])))
+    >>> cn.read_element(f.h5["n"]).to_numpy().tolist()
+    [1, None]
     """
 
     values: Array
@@ -64,15 +77,22 @@ class Nullable:
         return masked
 
     def to_arrow(self) -> pa.Array:
+        """The values as an Arrow array; null where one is missing."""
         return pa.array(self.values, mask=self.mask)
 
     def to_pandas(self) -> Any:
+        """The values as a nullable pandas array."""
         return pandas_arrays.make_nullable(self.values, self.mask, self.na_value)
 
 
 @dataclass(frozen=True, eq=False)
 class AwkwardBuffers:
-    """An awkward array as it is stored: its form (JSON), its length, its buffers by name."""
+    """An awkward array as it is stored: its form (JSON), its length, its buffers by name.
+
+    >>> form = '{"class": "NumpyArray", "primitive": "int64", "form_key": "node0"}'
+    >>> cn.AwkwardBuffers(form, 2, {"node0-data": np.array([1, 2])}).to_awkward().tolist()
+    [1, 2]
+    """
 
     form: str
     length: int
@@ -98,7 +118,16 @@ class AwkwardBuffers:
 
 
 class Members(Mapping[str, Any]):
-    """The members of an AnnData object (or of its raw, or of MuData), each read when it is asked for."""
+    """The members of an AnnData object (or of its raw, or of MuData), each read when it is asked for.
+
+    >>> import anndata
+    >>> cn.from_anndata(anndata.AnnData(np.eye(2)), "cells.h5ad")
+    >>> members = cn.read_element(cn.open("cells.h5ad").h5)
+    >>> members.kind, members["X"].shape
+    ('anndata', (2, 2))
+    """
+
+    __slots__ = ("_names", "_read", "kind")
 
     def __init__(self, kind: str, names: Sequence[str], read: Callable[[str], Any]) -> None:
         self.kind = kind

@@ -48,6 +48,10 @@ def write_element(
     byte is written. Numbers of dask arrays and h5py datasets are copied block by block.
     compression: "gzip" or "lzf" for all arrays; none by default, as in anndata. compression_opts: the level of gzip.
     chunks: the chunk shape of arrays of its rank (an integer: of rank 1); True: chunks of h5py's choice.
+
+    >>> f = cn.open("cells.h5ad", "w")
+    >>> cn.write_element(f.h5, "uns", {"seed": 1, "names": ["a", "b"]})
+    >>> f.close()
     """
     check_writable(group)
     options = _options(compression, compression_opts, chunks)

@@ -4,7 +4,7 @@
 """
 
 from colonnade.checking.check import ALL_RULES, RULES, Check, Checked, Findings, layout_rules, not_hdf5, not_located
-from colonnade.checking.fix import Mended, mend_file, plan_repairs
+from colonnade.checking.fix import Fixed, apply_repairs, plan_repairs
 
 __all__ = [
     "ALL_RULES",
@@ -12,9 +12,9 @@ __all__ = [
     "Check",
     "Checked",
     "Findings",
-    "Mended",
+    "Fixed",
+    "apply_repairs",
     "layout_rules",
-    "mend_file",
     "not_hdf5",
     "not_located",
     "plan_repairs",

@@ -50,11 +50,17 @@ RULES: dict[str, Rule] = {rule.id: rule for rules in layout_rules().values() for
 ALL_RULES: dict[str, Rule] = {**RULES, **SPARSE_RULES}
 
 
-@dataclass
+@dataclass(slots=True)
 class Checked:
     """How much was checked. `bytes_read`: stored bytes of the columns and indexes whose values were read;
     `tables_without_rules`: tables of layouts without rules, which were not checked; `elements`: AnnData elements that
-    are not tables."""
+    are not tables.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> checked = cn.check("run.h5").checked
+    >>> checked.tables, checked.columns
+    (1, 2)
+    """
 
     tables: int = 0
     elements: int = 0
@@ -68,7 +74,15 @@ class Checked:
 
 
 class Findings(list[Finding]):
-    """All findings, the worst first, then by path; `checked` states how much was checked."""
+    """All findings, the worst first, then by path; `checked` states how much was checked.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> findings = cn.check("run.h5")
+    >>> findings.errors, findings.checked.tables
+    ([], 1)
+    """
+
+    __slots__ = ("checked",)
 
     def __init__(self, found: Iterable[Finding] = (), checked: Checked | None = None) -> None:
         super().__init__(sorted(found, key=_rank))
@@ -76,6 +90,7 @@ class Findings(list[Finding]):
 
     @property
     def errors(self) -> list[Finding]:
+        """The findings of severity "error"."""
         return [finding for finding in self if finding.severity == "error"]
 
 

@@ -25,26 +25,32 @@ from colonnade.pager.receipts import Receipts
 MOST_ROUNDS = 5
 
 
-@dataclass
-class Mended:
-    """The repairs that were made (in a dry run: would be made), and the findings that are left."""
+@dataclass(slots=True)
+class Fixed:
+    """The repairs that were made (in a dry run: would be made), and the findings that are left.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> fixed = cn.fix("run.h5")
+    >>> fixed.repairs, fixed.left
+    ([], [])
+    """
 
     repairs: list[Repair] = field(default_factory=list)
     left: Findings = field(default_factory=Findings)
     dry_run: bool = False
 
 
-def plan_repairs(root: Any, receipts: Receipts, sparse: Any = None) -> Mended:
+def plan_repairs(root: Any, receipts: Receipts, sparse: Any = None) -> Fixed:
     """What can be repaired, and what cannot; nothing is changed."""
     check = Check(receipts, indexes=True, sparse=sparse)
     found = check.file(root)
     repairs = [repair for layout, seen in check.seen for repair in _of_table(layout, seen, found, receipts)]
-    mended = {place for repair in repairs for place in repair.mends}
-    left = Findings([one for one in found if (one.rule, one.path) not in mended], found.checked)
-    return Mended(repairs, left)
+    resolved = {place for repair in repairs for place in repair.mends}
+    left = Findings([one for one in found if (one.rule, one.path) not in resolved], found.checked)
+    return Fixed(repairs, left)
 
 
-def mend_file(root: Any, receipts: Receipts, sparse: Any = None) -> Mended:
+def apply_repairs(root: Any, receipts: Receipts, sparse: Any = None) -> Fixed:
     """Repair what can be repaired, and report what is left. One round is usually enough; a later round repairs what the
     first one exposed."""
     done: list[Repair] = []
@@ -54,7 +60,7 @@ def mend_file(root: Any, receipts: Receipts, sparse: Any = None) -> Mended:
         done += worked
         if not worked:
             break
-    return Mended(done, Check(receipts, indexes=True, sparse=sparse).file(root))
+    return Fixed(done, Check(receipts, indexes=True, sparse=sparse).file(root))
 
 
 def _of_table(layout: Layout, seen: SeenTable, found: Findings, receipts: Receipts) -> list[Repair]:

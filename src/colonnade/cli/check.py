@@ -11,7 +11,7 @@ from urllib.parse import quote
 from rich.console import Console
 
 from colonnade import __version__
-from colonnade.checking import ALL_RULES, Checked, Findings, Mended
+from colonnade.checking import ALL_RULES, Checked, Findings, Fixed
 from colonnade.cli.answer import FILE, FINDINGS, FINE, Facts, print_json
 from colonnade.cli.progress import counting_rows, waiting
 from colonnade.cli.text import cell, open_console, plural
@@ -198,7 +198,7 @@ def fix_file(file: str, dry_run: bool, as_json: bool) -> int:
     return FINDINGS if mended.left.errors else FINE
 
 
-def _repairs_facts(file: str, mended: Mended) -> Facts:
+def _repairs_facts(file: str, mended: Fixed) -> Facts:
     return {
         "file": file,
         "dry_run": mended.dry_run,
@@ -215,7 +215,7 @@ def _repair_facts(repair: Repair) -> Facts:
     }
 
 
-def _show_repairs(file: str, mended: Mended) -> None:
+def _show_repairs(file: str, mended: Fixed) -> None:
     console = open_console()
     done = "would repair" if mended.dry_run else "repaired"
     for repair in mended.repairs:

@@ -12,6 +12,7 @@ Other datatypes (compounds, sequences, references, complex) have no keys: they c
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from decimal import Context, Decimal
@@ -279,6 +280,16 @@ def _in_order(values: Numbers) -> Places:
     return places
 
 
+def _like_regex(pattern: str) -> str:
+    """A `like` pattern as a regular expression: % any string, _ one character, a backslash escapes the next one."""
+    parts, characters = [], iter(pattern)
+    for character in characters:
+        literal = next(characters, "") if character == "\\" else character
+        wildcard = {"%": ".*", "_": "."}.get(character)
+        parts.append(wildcard or re.escape(literal))
+    return "(?s)^" + "".join(parts) + r"\z"
+
+
 class ByteKeys(Keys):
     """Byte-string keys of any length."""
 
@@ -317,6 +328,10 @@ class ByteKeys(Keys):
         if test.how == "contains":
             return _mask(pc.match_substring(self._array, test.text))
         text = pa.Array.from_buffers(pa.string(), len(self._array), self._array.buffers(), offset=self._array.offset)
+        if (
+            isinstance(test.text, str) and "\\" in test.text
+        ):  # Arrow takes the backslashes of patterns such as '%\\\\' literally
+            return _mask(pc.match_substring_regex(text, _like_regex(test.text)))
         return _mask(pc.match_like(text, test.text))
 
     def take(self, places: Places) -> ByteKeys:

@@ -22,7 +22,7 @@ from colonnade.filters.names import PORTABLE
 from colonnade.format.values import stored_dtype
 from colonnade.h5.chunks import RowNumbers
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
-from colonnade.sparse.create import plan
+from colonnade.sparse.create import SparseOptions, plan
 from colonnade.sparse.draft import SparseDraft
 from colonnade.sparse.rows import SparseRows
 from colonnade.stored_dtypes import memory_dtype
@@ -43,10 +43,10 @@ class SparseColumnWriter:
         self._form = _form_of(self._given, name)
         try:
             self._units = checked_units(self._given, options.units, name)
-            info = plan(
-                name, (0,), self._form.stored, (options.chunk_rows or DEFAULT_CHUNK_ROWS,), None,
-                USUAL_FILTERS if options.filters in (None, PORTABLE) else options.filters, (None,), "sectioned",
-            )  # fmt: skip
+            chunks = (options.chunk_rows or DEFAULT_CHUNK_ROWS,)
+            filters = USUAL_FILTERS if options.filters in (None, PORTABLE) else options.filters
+            stored = SparseOptions(chunks=chunks, filters=filters, max_shape=(None,))
+            info = plan(name, (0,), self._form.stored, stored)
         except UsageError as error:
             error.facts.setdefault("column", name)
             raise

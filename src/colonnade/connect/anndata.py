@@ -53,6 +53,12 @@ def to_anndata(target: Target | File, element: str = "/", *, obs: Wanted = None,
     the chunks of X, layers, obsm, obsp and raw that hold wanted rows are read; in a CSC matrix, selecting columns reads
     only those columns, and selecting rows reads all of it. uns is read whole, categories stay as they are in the file,
     and var does not cut raw, as in anndata. Files of before 0.7 are read whole first.
+
+    >>> import anndata, pandas
+    >>> obs = pandas.DataFrame({"n_genes": [100, 900]}, index=["a", "b"])
+    >>> cn.from_anndata(anndata.AnnData(np.eye(2), obs=obs), "cells.h5ad")
+    >>> cn.to_anndata("cells.h5ad", obs="n_genes > 500").shape
+    (1, 2)
     """
     _anndata()
     if isinstance(target, File):
@@ -228,6 +234,11 @@ def from_anndata(
     values repeat: call `adata.strings_to_categoricals()` first for that. Dask arrays are computed, backed objects are
     copied; an object that is written over the file that backs it is backed by the new file.
     compression: "gzip" or "lzf"; none by default. compression_opts: the level of gzip.
+
+    >>> import anndata
+    >>> cn.from_anndata(anndata.AnnData(np.eye(2)), "cells.h5ad", compression="gzip")
+    >>> cn.to_anndata("cells.h5ad").shape
+    (2, 2)
     """
     if not isinstance(adata, _anndata().AnnData):
         raise UsageError(f"from_anndata takes an AnnData object, not {type(adata).__name__}")

@@ -7,7 +7,7 @@ from typing import Any
 from colonnade.anndata.objects import refuse_broken
 from colonnade.converting.rows import rows_of
 from colonnade.dataclass import dataclass
-from colonnade.edit.create import Draft, prepare
+from colonnade.edit.create import Draft, TableOptions, prepare
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.links import open_group
 from colonnade.layouts import Layout, named_layout
@@ -78,11 +78,13 @@ def _prepare(
     try:
         return prepare(
             rows,
-            labels=labels,
-            columns=columns,
-            layout=target.name,
-            allow_reserved=conversion.allow_reserved,
-            **options,
+            TableOptions(
+                labels=labels,
+                columns=columns,
+                layout=target.name,
+                allow_reserved=conversion.allow_reserved,
+                **options,
+            ),
         )
     except (DataError, UsageError) as error:
         old = {new: name for name, new in names.items()}.get(str(error.facts.get("column")))

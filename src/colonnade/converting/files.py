@@ -26,11 +26,16 @@ from colonnade.table import open as open_file
 OTHERS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".jsonl", ".json")
 
 
-@dataclass
+@dataclass(slots=True)
 class Converted:
     """What was done: tables written in the other layout, tables that had it already (or are parts of mappings).
 
     indexes: how many search indexes were rebuilt; notes: those that could not be, and why.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> done = cn.convert("run.h5", "run.h5ad")
+    >>> done.layout, done.tables
+    ('anndata', ['/events'])
     """
 
     layout: str
@@ -59,6 +64,12 @@ def convert(
     order, row labels, nullable types, missing rows and attributes come back exactly on the way back. Search indexes are
     rebuilt with the same kinds, columns and options; one that cannot be rebuilt is reported in `notes` of the result.
     progress: called with bytes done and in all.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> cn.convert("run.h5", "run.h5ad").tables
+    ['/events']
+    >>> cn.open_table("run.h5ad").layout
+    'anndata'
     """
     into = _directory_layout() if directory and layout is None else _layout(target, layout)
     named_layout(into).create(version, directory)  # refuses what the layout does not have

@@ -25,7 +25,7 @@ from colonnade.h5.damage import translate_hdf5_errors
 from colonnade.h5.files import FileHandle, open_file
 from colonnade.h5.nodes import Array, find_member, kind_of, member_names, path_of, place_of
 from colonnade.sparse.array import SparseArray, find_sparse, open_sparse
-from colonnade.sparse.create import Filters
+from colonnade.sparse.create import Filters, SparseOptions
 from colonnade.sparse.opened import change_path
 from colonnade.sparse.selections import ordered
 
@@ -65,7 +65,8 @@ def convert(
     with _opened(source, name) as matrix:
         if wanted == "sectioned":
             given = matrix if isinstance(matrix, SparseArray) else _stream(matrix)
-            with write_sparse(target, path, given, chunks=chunks, filters=filters, n_threads=n_threads) as array:
+            options = SparseOptions(chunks=chunks, filters=filters)
+            with write_sparse(target, path, given, options, n_threads=n_threads) as array:
                 return ConvertedMatrix(source, f"{target}:{array.name}", wanted, array.shape, array.n_defined)
         if chunks is not None or (filters is not None and (wanted == "mtx" or filters not in ("gzip", "lzf"))):
             raise UsageError("chunks are for sectioned arrays; filters of csr and csc groups are 'gzip' or 'lzf'")
@@ -176,7 +177,9 @@ def _sorted(given: SparseArray | SparseMatrix | CellStream, n_threads: int | Non
         return
     with (
         tempfile.TemporaryDirectory(prefix="colonnade-") as folder,
-        write_sparse(Path(folder) / "sorted.h5", "matrix", _stream(given), n_threads=n_threads) as array,
+        write_sparse(
+            Path(folder) / "sorted.h5", "matrix", _stream(given), SparseOptions(), n_threads=n_threads
+        ) as array,
     ):
         yield array
 

@@ -78,57 +78,63 @@ class Draft:
         return any(isinstance(writer, SparseColumnWriter) for writer in self.writers)
 
 
-def prepare(
-    data: Any,
-    *,
-    title: str | None = None,
-    description: str | None = None,
-    units_vocabulary: str | None = None,
-    columns: Mapping[str, ColumnOptions | Mapping[str, Any]] | None = None,
-    labels: Sequence[str] | Mapping[str, Any] | None = None,
-    index: Mapping[str, str | Sequence[str]] | None = None,
-    layout: str = "hep001",
-    version: str | tuple[int, int] | None = None,
-    directory: bool = False,
-    anndata: Wish = False,
-    allow_reserved: bool = False,
-) -> Draft:
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """How to write a table: the keywords of `colonnade.write` and `File.create`, which explain them."""
+
+    title: str | None = None
+    description: str | None = None
+    units_vocabulary: str | None = None
+    columns: Mapping[str, ColumnOptions | Mapping[str, Any]] | None = None
+    labels: Sequence[str] | Mapping[str, Any] | None = None
+    index: Mapping[str, str | Sequence[str]] | None = None
+    layout: str = "hep001"
+    version: str | tuple[int, int] | None = None
+    directory: bool = False
+    anndata: bool | Literal["0.7"] = False
+    allow_reserved: bool = False
+
+    def __post_init__(self) -> None:
+        for option in ("title", "description", "units_vocabulary"):
+            text = getattr(self, option)
+            if text is not None and not isinstance(text, str):
+                raise UsageError(f"{option} must be a string, not {text!r}", option=option)
+
+
+def prepare(data: Any, options: TableOptions) -> Draft:
     """Check the data and the options; refuse what cannot be written."""
-    for option, text in (("title", title), ("description", description), ("units_vocabulary", units_vocabulary)):
-        if text is not None and not isinstance(text, str):
-            raise UsageError(f"{option} must be a string, not {text!r}", option=option)
-    chosen = named_layout(layout)
-    creation = chosen.create(version, directory)
+    chosen = named_layout(options.layout)
+    creation = chosen.create(options.version, options.directory)
     source = with_strings(source_from(data, chosen.unnamed_labels))
     _check_meanings(source, chosen)
-    label_names, label_arrays = _labels(labels, source)
-    needs_labels = chosen.needs_labels or anndata is not False
+    label_names, label_arrays = _labels(options.labels, source)
+    needs_labels = chosen.needs_labels or options.anndata is not False
     numbered = chosen.unnamed_labels if needs_labels and not label_names else None
     if numbered is not None:
         label_names = [numbered]
     known = [*source.schema.names, *label_arrays, *([numbered] if numbered is not None else [])]
     for name in known:
-        creation.check_name(name, allow_reserved)
+        creation.check_name(name, options.allow_reserved)
     kinds = {f.name: f.type for f in source.schema} | {name: array.type for name, array in label_arrays.items()}
     if numbered is not None:
         kinds[numbered] = pa.int64()
     column_names = [name for name in source.schema.names if name not in label_names]
-    about = TableText(title, description, units_vocabulary)
+    about = TableText(options.title, options.description, options.units_vocabulary)
     creation.check_members(source.schema.names if numbered is not None else column_names, label_names, about)
-    options = _options(columns or {}, source.schema, kinds, chosen.keeps_texts)
-    if anndata is not False:
-        check_wish(anndata, layout, column_names)
+    by_column = _options(options.columns or {}, source.schema, kinds, chosen.keeps_texts)
+    if options.anndata is not False:
+        check_wish(options.anndata, options.layout, column_names)
         for name in (*column_names, *label_names):
-            options[name] = faced_options(name, kinds[name], options[name])
+            by_column[name] = faced_options(name, kinds[name], by_column[name])
     for name in source.nullable & set(column_names) if chosen.keeps_masks else ():
-        if options[name].masked is None and not options[name].categories:
-            options[name] = replace(options[name], masked=True)
+        if by_column[name].masked is None and not by_column[name].categories:
+            by_column[name] = replace(by_column[name], masked=True)
     longest = max((len(name.encode("utf-8", "surrogateescape")) for name in known), default=0)
     large = creation.needs_large_attributes(len(known), longest)
 
     def writer(name: str, is_label: bool) -> NewWriter:
-        wide = (large and is_label) or len((options[name].description or "").encode()) > LONGEST_TEXT
-        return creation.new_writer(name, kinds[name], options[name], wide, is_label)
+        wide = (large and is_label) or len((by_column[name].description or "").encode()) > LONGEST_TEXT
+        return creation.new_writer(name, kinds[name], by_column[name], wide, is_label)
 
     return Draft(
         source=source,
@@ -138,10 +144,11 @@ def prepare(
         label_writers=[writer(name, True) for name in label_names],
         label_arrays=label_arrays,
         numbered=numbered,
-        face=anndata,
+        face=options.anndata,
         text=about,
-        large_attributes=large or any(len((said or "").encode()) > LONGEST_TEXT for said in (title, description)),
-        index=_index_kinds(index or {}, known),
+        large_attributes=large
+        or any(len((said or "").encode()) > LONGEST_TEXT for said in (options.title, options.description)),
+        index=_index_kinds(options.index or {}, known),
     )
 
 
@@ -249,17 +256,21 @@ def column_options(name: str, asked: Mapping[str, Any]) -> ColumnOptions:
 
 def _unknown_option(where: str, given: Iterable[str], takes: Callable[..., Any]) -> str:
     """The error message for an unknown option."""
-    known = [name for name in inspect.signature(takes).parameters if name != "data"]
+    parameters = inspect.signature(takes).parameters.values()
+    known = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD and one.name != "self"]
     odd = next((name for name in given if name not in known), "")
     nearest = nearest_names(odd, known)
     advice = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(known)}"
     return f"{where} has no option {odd!r}; {advice}"
 
 
-def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that `prepare` does not take."""
-    if not set(options) <= set(inspect.signature(prepare).parameters):
-        raise UsageError(_unknown_option("write", options, prepare))
+def refuse_unknown(unknown: Mapping[str, object], where: str, takes: Callable[..., Any], **facts: object) -> None:
+    """Refuse keywords that `takes` does not have, with the nearest name that it has.
+
+    Type checkers refuse them already: functions that take options declare `**unknown: Never`.
+    """
+    if unknown:
+        raise UsageError(_unknown_option(where, unknown, takes), **facts)
 
 
 def create(

@@ -22,7 +22,7 @@ from colonnade.pager.journal import JournaledFile
 from colonnade.pager.sources import ByteSource
 from colonnade.sparse.attributes import holds_references, portable_attributes
 from colonnade.sparse.edit import Editor, empty_single, put_dataset, put_records
-from colonnade.sparse.info import SparseInfo, check_record, describe
+from colonnade.sparse.info import SparseInfo, check_record, chunk_map_of, describe
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class MovingArray:
 
     def records(self) -> Iterator[ChunkRecord]:
         """The chunks inside the array; chunks outside its shape are not copied."""
-        chunk_map = self.old.chunk_map(self.source)
+        chunk_map = chunk_map_of(self.old, self.source)
         for records in chunk_map.read((0,) * len(self.old.space.shape), chunk_map.grid_shape):
             yield from records
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from typing import IO, Any
@@ -26,7 +27,7 @@ from colonnade.h5.links import make_placeholder
 from colonnade.sparse.array import SparseArray, open_sparse
 from colonnade.sparse.change import ChunkChange
 from colonnade.sparse.chunk import Packed, encode_chunk
-from colonnade.sparse.create import Filters, WriteDialect, plan
+from colonnade.sparse.create import SparseOptions, plan
 from colonnade.sparse.edit import Editor, edit_file, put_batches, put_dataset
 from colonnade.sparse.info import SparseInfo, describe
 from colonnade.sparse.opened import FileChanger, OpenHandle, change_of
@@ -38,23 +39,25 @@ MOST_CELL_BYTES = 64 << 20  # bytes of cells that are kept in memory
 
 
 def write_sparse(
-    target: str | os.PathLike[str] | OpenHandle, name: str, matrix: Any, *, dtype: Any = None,
-    chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
-    max_shape: Sequence[int | None] | None = None, dialect: WriteDialect = "sectioned",
-    attrs: Mapping[str, Any] | None = None, n_threads: int | None = None,
-) -> SparseArray:  # fmt: skip
+    target: str | os.PathLike[str] | OpenHandle,
+    name: str,
+    matrix: Any,
+    options: SparseOptions,
+    *,
+    dtype: Any = None,
+    n_threads: int | None = None,
+) -> SparseArray:
     """Create a sparse array with all cells of a matrix, in one commit and bounded memory.
 
     matrix: a SciPy sparse array (explicit zeros are defined), a pydata one, (coordinates (n, rank), values, shape),
-    another sparse array, or a stream of cells. The other parameters are those of `create_sparse`.
-    chunks: by default as in `create_sparse`, except for CSR and CSC matrices: their chunks are whole rows or columns,
-    with about 50,000 cells per chunk.
+    another sparse array, or a stream of cells. Chunks are by default those of `create_sparse`, except for CSR and CSC
+    matrices: their chunks are whole rows or columns, with about 50,000 cells per chunk.
     """
     stream = matrix if isinstance(matrix, CellStream) else stream_of(matrix)
     kind = stream.dtype if dtype is None else dtype
-    rest = stream.fill if fill is None else fill
-    chunk = usual_chunk(stream) if chunks is None else chunks
-    info = plan(name, stream.shape, kind, chunk, rest, filters, max_shape, dialect, attrs)
+    fill = stream.fill if options.fill is None else options.fill
+    chunks = usual_chunk(stream) if options.chunks is None else options.chunks
+    info = plan(name, stream.shape, kind, replace(options, fill=fill, chunks=chunks))
     if info.type.has_pointers:
         raise UsageError("cannot write variable-length elements with write_sparse. Use create_sparse and write")
     threads = default_threads() if n_threads is None else n_threads

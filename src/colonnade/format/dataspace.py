@@ -23,7 +23,13 @@ _SCALAR, _SIMPLE, _NULL = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Dataspace:
-    """Dimensions, and their maxima (None: unlimited)."""
+    """Dimensions, and their maxima (None: unlimited).
+
+    >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+    >>> s.write([(0, 1), (50, 2)], [5, 6])
+    >>> s.info.space.max_shape
+    (100, 100)
+    """
 
     shape: tuple[int, ...]
     max_shape: tuple[int | None, ...]

@@ -74,6 +74,11 @@ class StorageLayout:
 
     numbers: the numbers after the type of the chunk map; empty for a single chunk, whose record is in `single`.
     address: of the chunk map, or of the single chunk; None if nothing was written.
+
+    >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+    >>> s.write([(0, 1), (50, 2)], [5, 6])
+    >>> s.info.layout.chunk
+    (100, 100)
     """
 
     dialect: Dialect
@@ -95,6 +100,7 @@ class StorageLayout:
 
     @property
     def values_section(self) -> int:
+        """The number of the section that holds the values."""
         return 1 if self.is_sparse else 0
 
     @property
@@ -105,6 +111,7 @@ class StorageLayout:
 
     @property
     def chunk_elements(self) -> int:
+        """The number of elements of a chunk."""
         return prod(self.chunk)
 
 

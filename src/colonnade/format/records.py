@@ -45,7 +45,13 @@ class RecordForm:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRecord:
-    """One stored chunk: its position in the grid of chunks, its address, and the bounds of its sections."""
+    """One stored chunk: its position in the grid of chunks, its address, and the bounds of its sections.
+
+    >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+    >>> s.write([(0, 1), (50, 2)], [5, 6])
+    >>> s.records()[0].size > 0
+    True
+    """
 
     grid: tuple[int, ...]
     address: int
@@ -55,6 +61,7 @@ class ChunkRecord:
 
     @property
     def size(self) -> int:
+        """The bytes of the chunk in the file."""
         return self.bounds[-1]
 
 

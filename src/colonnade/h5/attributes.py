@@ -456,7 +456,15 @@ class Attributes(MutableMapping[str, Any]):
     """Attributes as the file has them when they are asked for; setting or deleting one is one commit.
 
     `update` sets several in one commit.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events", "r+")
+    >>> t.attrs["run"] = 42
+    >>> dict(t.attrs)
+    {'run': 42}
     """
+
+    __slots__ = ("_change", "_read")
 
     def __init__(
         self, read: Callable[[], dict[str, Any]], change: Callable[[Mapping[str, Any], tuple[str, ...]], None]
@@ -482,11 +490,26 @@ class Attributes(MutableMapping[str, Any]):
         return len(self._read())
 
     def update(self, *given: Any, **more: Any) -> None:
-        """Set several, in one commit."""
+        """Set several, in one commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.attrs.update(run=42, site="B")
+        >>> len(t.attrs)
+        2
+        """
         self._change(dict(*given, **more), ())
 
     def clear(self) -> None:
-        """Delete all of them, in one commit."""
+        """Delete all of them, in one commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.attrs["run"] = 42
+        >>> t.attrs.clear()
+        >>> len(t.attrs)
+        0
+        """
         self._change({}, tuple(self._read()))
 
     def __repr__(self) -> str:

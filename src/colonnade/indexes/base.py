@@ -60,13 +60,21 @@ BAD_INDEX = (ChangedError, ColonnadeError, OSError, ValueError, TypeError, Arith
 
 @dataclass(frozen=True)
 class Found:
-    """The rows for which a leaf is sure to be true, and those for which it may be."""
+    """The rows for which a leaf is sure to be true, and those for which it may be.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> found = t.where("energy > 5").explain().found
+    >>> found.sure.count, found.may.count
+    (0, 3)
+    """
 
     sure: Selection
     may: Selection
 
     @property
     def is_exact(self) -> bool:
+        """Whether every row that may match is sure to."""
         return self.sure == self.may
 
 

@@ -12,7 +12,13 @@ from colonnade.dataclass import dataclass
 
 @dataclass(frozen=True)
 class Distinct:
-    """How many distinct values there are; NaN is one value."""
+    """How many distinct values there are; NaN is one value.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "label": ["muon", "pion", "muon"]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> t.stats(["label"])["label"].distinct
+    Distinct(count=2, how='exactly')
+    """
 
     count: int
     how: Literal["exactly", "more than", "at most"]

@@ -36,7 +36,11 @@ _LARGEST = 10**MAX_DIGITS
 
 
 class Predicate:
-    """A condition that is true, false or unknown for a row. Combine with `&`, `|` and `~`."""
+    """A condition that is true, false or unknown for a row. Combine with `&`, `|` and `~`.
+
+    >>> str((cn.col("ts") >= 10) & ~cn.col("label").is_in(["muon", "pion"]))
+    "ts >= 10 and (not label in ('muon', 'pion'))"
+    """
 
     __slots__ = ()
 
@@ -65,7 +69,12 @@ class Predicate:
         )
 
     def leaves(self) -> Iterator[Leaf]:
-        """Every leaf, from left to right."""
+        """Every leaf, from left to right.
+
+        >>> predicate = (cn.col("ts") >= 10) | (cn.col("label") == "muon")
+        >>> [str(leaf) for leaf in predicate.leaves()]
+        ['ts >= 10', "label == 'muon'"]
+        """
         raise NotImplementedError
 
 
@@ -150,11 +159,16 @@ def _inside(part: Predicate) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Leaf(Predicate):
-    """A test of one column."""
+    """A test of one column.
+
+    >>> (cn.col("ts") >= 10).column
+    'ts'
+    """
 
     column: str
 
     def leaves(self) -> Iterator[Leaf]:
+        """This leaf alone."""
         yield self
 
     @property
@@ -285,7 +299,11 @@ def check_number(value: object, column: str) -> None:
 
 
 class ColumnName:
-    """A column, to be compared: made by `col`."""
+    """A column, to be compared: made by `col`.
+
+    >>> str(cn.col("energy") > 5)
+    'energy > 5'
+    """
 
     __slots__ = ("name",)
     __array_ufunc__ = None  # with an array on the left, NumPy leaves the comparison to us
@@ -296,55 +314,83 @@ class ColumnName:
             raise UsageError(f"col takes the name of a column, not {name!r}")
         self.name = name
 
-    def __eq__(self, value: Any) -> Compare:  # type: ignore[override]
+    def __eq__(self, value: Any) -> Predicate:  # type: ignore[override]
         return self._compare("==", value)
 
-    def __ne__(self, value: Any) -> Compare:  # type: ignore[override]
+    def __ne__(self, value: Any) -> Predicate:  # type: ignore[override]
         return self._compare("!=", value)
 
-    def __lt__(self, value: Any) -> Compare:
+    def __lt__(self, value: Any) -> Predicate:
         return self._compare("<", value)
 
-    def __le__(self, value: Any) -> Compare:
+    def __le__(self, value: Any) -> Predicate:
         return self._compare("<=", value)
 
-    def __gt__(self, value: Any) -> Compare:
+    def __gt__(self, value: Any) -> Predicate:
         return self._compare(">", value)
 
-    def __ge__(self, value: Any) -> Compare:
+    def __ge__(self, value: Any) -> Predicate:
         return self._compare(">=", value)
 
-    def _compare(self, operator: Operator, value: Any) -> Compare:
+    def _compare(self, operator: Operator, value: Any) -> Predicate:
         return Compare(self.name, operator, _value(value, self.name))
 
-    def between(self, low: Any, high: Any) -> Between:
-        """From low to high, both included."""
+    def between(self, low: Any, high: Any) -> Predicate:
+        """From low to high, both included.
+
+        >>> str(cn.col("energy").between(3, 5))
+        'energy between 3 and 5'
+        """
         return Between(self.name, _value(low, self.name), _value(high, self.name))
 
-    def is_in(self, values: Iterable[Any]) -> IsIn:
-        """Equal to one of these values."""
+    def is_in(self, values: Iterable[Any]) -> Predicate:
+        """Equal to one of these values.
+
+        >>> str(cn.col("label").is_in(["muon", "pion"]))
+        "label in ('muon', 'pion')"
+        """
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise PredicateError(f"is_in takes a list of values, not {values!r}")
         return IsIn(self.name, tuple(_value(value, self.name) for value in values))
 
-    def is_missing(self) -> IsMissing:
-        """The row has no value."""
+    def is_missing(self) -> Predicate:
+        """The row has no value.
+
+        >>> str(~cn.col("energy").is_missing())
+        'not energy is missing'
+        """
         return IsMissing(self.name)
 
-    def is_nan(self) -> IsNan:
-        """The value is not a number."""
+    def is_nan(self) -> Predicate:
+        """The value is not a number.
+
+        >>> str(cn.col("energy").is_nan())
+        'energy is nan'
+        """
         return IsNan(self.name)
 
-    def startswith(self, text: str | bytes) -> StartsWith:
-        """The string begins with `text`."""
+    def startswith(self, text: str | bytes) -> Predicate:
+        """The string begins with `text`.
+
+        >>> str(cn.col("label").startswith("mu"))
+        "label startswith 'mu'"
+        """
         return StartsWith(self.name, _text(text, "startswith"))
 
-    def contains(self, text: str | bytes) -> Contains:
-        """The string contains `text`."""
+    def contains(self, text: str | bytes) -> Predicate:
+        """The string contains `text`.
+
+        >>> str(cn.col("label").contains("uo"))
+        "label contains 'uo'"
+        """
         return Contains(self.name, _text(text, "contains"))
 
-    def like(self, pattern: str) -> Like:
-        """The string matches a pattern, in which % matches any string and _ one character."""
+    def like(self, pattern: str) -> Predicate:
+        """The string matches a pattern, in which % matches any string and _ one character.
+
+        >>> str(cn.col("label").like("m%n"))
+        "label like 'm%n'"
+        """
         if not isinstance(pattern, str):
             raise PredicateError(f"like takes a string, not {pattern!r}")
         return Like(self.name, pattern)
@@ -367,7 +413,13 @@ class ColumnName:
 
 
 def col(name: str) -> ColumnName:
-    """A column, to be compared with values: `col("energy") > 5`."""
+    """A column, to be compared with values: `col("energy") > 5`.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> t.where(cn.col("energy") > 5).count()
+    2
+    """
     return ColumnName(name)
 
 

@@ -32,7 +32,13 @@ SEARCH_CHUNKS = 8  # with fewer chunks to read, asking an index may cost more
 
 @dataclass(frozen=True)
 class IndexUsed:
-    """An index that was used, and how many rows were left after it."""
+    """An index that was used, and how many rows were left after it.
+
+    >>> cn.write("run.h5", {"ts": range(10)}, "events", index={"ts": "chunk_minmax"})
+    >>> plan = cn.open_table("run.h5", "events").where("ts > 20").explain()
+    >>> plan.indexes_used[0].kind, plan.indexes_used[0].rows_left
+    ('chunk_minmax', 0)
+    """
 
     column: str
     kind: str
@@ -44,7 +50,13 @@ class IndexUsed:
 
 @dataclass(frozen=True)
 class IndexSkipped:
-    """An index that was not used, and why."""
+    """An index that was not used, and why.
+
+    >>> cn.write("run.h5", {"ts": range(10)}, "events", index={"ts": "chunk_minmax"})
+    >>> t = cn.open_table("run.h5", "events", trust="never")
+    >>> t.where("ts > 20").explain().indexes_skipped[0].why
+    'trust="never"'
+    """
 
     column: str
     kind: str
@@ -54,7 +66,13 @@ class IndexSkipped:
 
 @dataclass(frozen=True)
 class ColumnRead:
-    """How many chunks of a column are read, out of how many, and for what."""
+    """How many chunks of a column are read, out of how many, and for what.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> t.select("ts").where("energy > 5").explain().columns[0].why
+    'test'
+    """
 
     column: str
     why: str
@@ -64,7 +82,14 @@ class ColumnRead:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a query reads. `str()` describes it; `found` holds the rows."""
+    """What a query reads. `str()` describes it; `found` holds the rows.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> plan = t.where("energy > 5").explain()
+    >>> plan.chunks_read, plan.chunks_total, plan.indexes_used
+    (2, 2, [])
+    """
 
     predicate: str
     n_rows: int

@@ -38,6 +38,12 @@ class ColumnStats:
 
     n_nan: None for a type without NaN. least, greatest: an Arrow array of one value each; None where no value
     can be ordered. source: the kind of the index they come from, or "read".
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> stats = t.stats()["energy"]
+    >>> stats.n_rows, stats.n_missing, stats.greatest[0].as_py()
+    (3, 0, 7.0)
     """
 
     column: ColumnInfo
@@ -50,6 +56,7 @@ class ColumnStats:
 
     @property
     def n_rows(self) -> int:
+        """The number of rows of the column."""
         return self.column.n_rows
 
 

@@ -8,7 +8,7 @@ coords, values = s.cells(box)    only the defined elements
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from math import prod
 from types import EllipsisType
@@ -33,8 +33,17 @@ from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.boxes import ArrayBox, BoxKey, parse_box
 from colonnade.sparse.change import change_attributes, erase_cells, resize_array, write_cells
 from colonnade.sparse.chunk import read_cells
-from colonnade.sparse.create import Filters, WriteDialect, put_new
-from colonnade.sparse.info import SparseInfo, check_record, count_values, describe, is_edge, origin, walk_datasets
+from colonnade.sparse.create import SparseOptions, put_new
+from colonnade.sparse.info import (
+    SparseInfo,
+    check_record,
+    chunk_map_of,
+    count_values,
+    describe,
+    is_edge,
+    origin,
+    walk_datasets,
+)
 from colonnade.sparse.measure import StoredSize, measure
 from colonnade.sparse.opened import AnyOpenFile, OpenHandle, SparseTarget, change_of, opened
 from colonnade.sparse.row_cells import Ends, Minor, RowCells, join_rows, read_rows, suits_rows
@@ -49,7 +58,14 @@ _SUMMABLE = ("integer", "float", "boolean", "complex")  # types that SciPy's mat
 
 
 class Coo(NamedTuple):
-    """Defined elements in the form of pydata's `sparse`: `sparse.COO(**s.to_coo()._asdict())`."""
+    """Defined elements in the form of pydata's `sparse`: `sparse.COO(**s.to_coo()._asdict())`.
+
+    >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+    >>> s.write([(0, 1), (50, 2)], [5, 6])
+    >>> coo = s.to_coo()
+    >>> coo.coords.tolist(), coo.data.tolist(), coo.shape
+    ([[0, 50], [1, 2]], [5, 6], (100, 100))
+    """
 
     coords: Coordinates
     data: Values
@@ -68,7 +84,7 @@ class _State:
 
     @property
     def chunk_map(self) -> ChunkMap:
-        return self.info.chunk_map(self.source)
+        return chunk_map_of(self.info, self.source)
 
 
 def open_sparse(target: SparseTarget, name: str, *, n_threads: int | None = None) -> SparseArray:
@@ -80,25 +96,18 @@ def open_sparse(target: SparseTarget, name: str, *, n_threads: int | None = None
 
 
 def create_sparse(
-    target: str | os.PathLike[str] | OpenHandle, name: str, *, shape: Sequence[int], dtype: Any,
-    chunks: Sequence[int] | None = None, fill: Any = None, filters: Filters = None,
-    max_shape: Sequence[int | None] | None = None,
-    dialect: WriteDialect = "sectioned",
-    attrs: Mapping[str, Any] | None = None, dense: bool = False, n_threads: int | None = None,
-) -> SparseArray:  # fmt: skip
+    target: str | os.PathLike[str] | OpenHandle,
+    name: str,
+    shape: Sequence[int],
+    dtype: Any,
+    options: SparseOptions,
+    n_threads: int | None = None,
+) -> SparseArray:
     """Create a sparse array without defined elements, in a new or an existing file. Other objects are left unchanged.
 
     target: a path, or a file that is open for changes.
-    dtype: the dtype of the elements; str, bytes and h5py's variable-length dtypes are experimental.
-    chunks: the shape of a chunk; up to 1024 along each dimension by default.
-    fill: the value that undefined elements read as; 0 by default.
-    filters: such as {0: "shuffle+deflate", 1: "deflate:4"} for selection and values, or one string for both.
-    max_shape: the largest shape that `resize` accepts; None for a dimension without a limit.
-    dialect: "sectioned" (the newest proposal), "structured", or "prototype" (as the public prototype reads).
-    attrs: attributes, each a number, a string, or an array of these.
-    dense: for variable-length data, whether chunks store all their elements.
     """
-    put_new(change_of(target), name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs, dense)
+    put_new(change_of(target), name, shape, dtype, options)
     return open_sparse(target, name, n_threads=n_threads)
 
 
@@ -138,7 +147,15 @@ def verify_sparse(
 
 
 class SparseArray(Sealed):
-    """An array in which only some elements are defined; the others read as the fill."""
+    """An array in which only some elements are defined; the others read as the fill.
+
+    >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+    >>> s.write([(0, 1), (50, 2)], [5, 6])
+    >>> s
+    <SparseArray /matrix: 100 x 100, int32, chunks (100, 100)>
+    >>> s[50, 0:4]
+    array([0, 0, 6, 0], dtype=int32)
+    """
 
     def __init__(self, file: AnyOpenFile, name: str, n_threads: int) -> None:
         self._file = file
@@ -165,6 +182,7 @@ class SparseArray(Sealed):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The number of elements along each dimension."""
         return self.info.space.shape
 
     @property
@@ -174,6 +192,7 @@ class SparseArray(Sealed):
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions."""
         return len(self.shape)
 
     @property
@@ -188,6 +207,7 @@ class SparseArray(Sealed):
 
     @property
     def chunks(self) -> tuple[int, ...]:
+        """The shape of a chunk."""
         return self.info.layout.chunk
 
     @property
@@ -227,11 +247,23 @@ class SparseArray(Sealed):
         return f"<SparseArray {self.name}: {shape}, {self.info.type}, chunks {self.chunks}>"
 
     def records(self) -> list[ChunkRecord]:
-        """The address and the sections of each stored chunk."""
+        """The address and the sections of each stored chunk.
+
+        >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+        >>> s.write([(0, 1), (50, 2)], [5, 6])
+        >>> len(s.records())
+        1
+        """
         return self._consistent(lambda state: list(_records(state, _whole(state))))
 
     def measure(self) -> StoredSize:
-        """The number of stored chunks, and the bytes that their sections take."""
+        """The number of stored chunks, and the bytes that their sections take.
+
+        >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+        >>> s.write([(0, 1), (50, 2)], [5, 6])
+        >>> s.measure().n_values
+        2
+        """
         return self._consistent(lambda state: measure(state.source, state.info))
 
     # -- elements --
@@ -243,17 +275,36 @@ class SparseArray(Sealed):
         return self._consistent(lambda state: self._dense(state, parse_box(key, state.info.space.shape)))
 
     def cells(self, box: BoxKey = None) -> tuple[Coordinates, Values]:
-        """The defined elements of a box in row-major order: coordinates in the array (n, rank), values (n, ...)."""
+        """The defined elements of a box in row-major order: coordinates in the array (n, rank), values (n, ...).
+
+        >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+        >>> s.write([(0, 1), (50, 2)], [5, 6])
+        >>> coords, values = s.cells((slice(0, 10), ...))
+        >>> coords.tolist(), values.tolist()
+        ([[0, 1]], [5])
+        """
         return self._consistent(lambda state: self._cells(state, parse_box(box, state.info.space.shape)))
 
     def defined(self, box: BoxKey = None) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """A mask of the defined elements of a box, in the box's shape; values are not read."""
+        """A mask of the defined elements of a box, in the box's shape; values are not read.
+
+        >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+        >>> s.write([(0, 1), (50, 2)], [5, 6])
+        >>> s.defined((0, slice(0, 3)))
+        array([False,  True, False])
+        """
         return self._consistent(lambda state: self._defined(state, parse_box(box, state.info.space.shape)))
 
     def iter_cells(self, box: BoxKey = None) -> Iterator[tuple[Coordinates, Values]]:
         """Coordinates and values of the defined elements of a box, one chunk at a time, in the memory of a few chunks.
 
         Raises a ConflictError if another writer commits to the file during the iteration.
+
+        >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+        >>> s.write([(0, 1), (50, 2)], [5, 6])
+        >>> for coords, values in s.iter_cells():
+        ...     print(coords.tolist(), values.tolist())
+        [[0, 1], [50, 2]] [5, 6]
         """
         state = self._consistent(lambda state: state)
         chunks = self._chunks(state, parse_box(box, state.info.space.shape), with_values=True)
@@ -263,7 +314,13 @@ class SparseArray(Sealed):
                 yield coords, values
 
     def iter_defined(self, box: BoxKey = None) -> Iterator[Coordinates]:
-        """Coordinates of the defined elements of a box, one chunk at a time; values are not read."""
+        """Coordinates of the defined elements of a box, one chunk at a time; values are not read.
+
+        >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+        >>> s.write([(0, 1), (50, 2)], [5, 6])
+        >>> [coords.tolist() for coords in s.iter_defined()]
+        [[[0, 1], [50, 2]]]
+        """
         state = self._consistent(lambda state: state)
         chunks = self._chunks(state, parse_box(box, state.info.space.shape), with_values=False)
         while (cells := self._next(chunks)) is not None:
@@ -271,7 +328,14 @@ class SparseArray(Sealed):
                 yield cells[0]
 
     def to_coo(self, box: BoxKey = None) -> Coo:
-        """Coordinates (rank, n), values, shape and fill of a box; coordinates are relative to the box."""
+        """Coordinates (rank, n), values, shape and fill of a box; coordinates are relative to the box.
+
+        >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+        >>> s.write([(0, 1), (50, 2)], [5, 6])
+        >>> coo = s.to_coo()
+        >>> coo.coords.tolist(), coo.data.tolist(), coo.fill_value.item()
+        ([[0, 50], [1, 2]], [5, 6], 0)
+        """
 
         def read(state: _State) -> Coo:
             wanted = parse_box(box, state.info.space.shape)
@@ -283,7 +347,13 @@ class SparseArray(Sealed):
         return self._consistent(read)
 
     def to_scipy(self, format: ScipyFormat = "csr", box: BoxKey = None) -> Any:  # noqa: A002 - SciPy's own word
-        """A box as a SciPy sparse array. One dimension is always "coo"; more than two are not supported."""
+        """A box as a SciPy sparse array. One dimension is always "coo"; more than two are not supported.
+
+        >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+        >>> s.write([(0, 1), (50, 2)], [5, 6])
+        >>> s.to_scipy("csr").sum().item()
+        11
+        """
         if format not in ("csr", "csc", "coo"):
             raise UsageError(f"format must be 'csr', 'csc' or 'coo', not {format!r}")
         try:
@@ -307,22 +377,47 @@ class SparseArray(Sealed):
     # -- changes, one commit each --
 
     def write(self, coords: Any, values: Any) -> None:
-        """Define elements, or replace defined ones: coordinates (n, rank), values (n, ...)."""
+        """Define elements, or replace defined ones: coordinates (n, rank), values (n, ...).
+
+        >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+        >>> s.write([(0, 1), (50, 2)], [5, 6])
+        >>> s[50, 2].item()
+        6
+        """
         write_cells(self._file, self.name, coords, values, self._n_threads)
 
     def erase(self, what: Any) -> None:
-        """Make elements undefined: those in a box, or at coordinates (n, rank)."""
+        """Make elements undefined: those in a box, or at coordinates (n, rank).
+
+        >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+        >>> s.write([(0, 1), (50, 2)], [5, 6])
+        >>> s.erase([(0, 1)])
+        >>> s.erase((slice(40, 60), ...))
+        >>> s.n_defined
+        0
+        """
         if isinstance(what, (tuple, slice, int, EllipsisType)):
             parts = list(self.iter_defined(what))
             what = np.concatenate([np.empty((0, self.ndim), dtype=np.int64), *parts])
         erase_cells(self._file, self.name, what, self._n_threads)
 
     def resize(self, shape: Sequence[int]) -> None:
-        """Change the shape, up to `max_shape`. Elements outside the new shape are erased; new ones are undefined."""
+        """Change the shape, up to `max_shape`. Elements outside the new shape are erased; new ones are undefined.
+
+        >>> s = cn.create_sparse("run.h5", "matrix", shape=(10, 10), dtype="i4", max_shape=(None, 10))
+        >>> s.resize((20, 10))
+        >>> s.shape
+        (20, 10)
+        """
         resize_array(self._file, self.name, shape, self._n_threads)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file.
+
+        >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+        >>> s.write([(0, 1), (50, 2)], [5, 6])
+        >>> s.close()
+        """
         self._file.close()
 
     def __enter__(self) -> SparseArray:

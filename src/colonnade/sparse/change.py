@@ -25,7 +25,7 @@ from colonnade.format.values import Values, stored_dtype, value_dtype
 from colonnade.sparse.attributes import changed, encode_attributes
 from colonnade.sparse.chunk import Cells, PackedChunk, encode_cells, is_inside, read_cells
 from colonnade.sparse.edit import Editor, edit_file, put_chunks, put_messages
-from colonnade.sparse.info import SparseInfo, describe, is_edge
+from colonnade.sparse.info import SparseInfo, chunk_map_of, describe, is_edge
 from colonnade.sparse.opened import AnyOpenFile
 from colonnade.sparse.selections import Coordinates, Positions
 from colonnade.sparse.values import checked_values
@@ -104,7 +104,7 @@ def _cut(
     source: HDF5Source, info: SparseInfo, new: SparseInfo, n_threads: int
 ) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
     """The chunks that change with the new shape; None for a chunk that becomes empty."""
-    chunk_map = info.chunk_map(source)
+    chunk_map = chunk_map_of(info, source)
     edges = (record for records in chunk_map.read_all() for record in records if is_edge(new, record))
 
     def work(record: ChunkRecord) -> tuple[tuple[int, ...], PackedChunk | None]:
@@ -207,7 +207,7 @@ def _merged(
     source: HDF5Source, info: SparseInfo, parts: Iterator[ChunkChange], merge: Merge, n_threads: int
 ) -> Iterator[tuple[tuple[int, ...], PackedChunk | None]]:
     """The new version of each chunk; None for a chunk that becomes empty."""
-    chunk_map = info.chunk_map(source)
+    chunk_map = chunk_map_of(info, source)
     stored = {record.grid: record for records in chunk_map.read_all() for record in records}
 
     def work(part: ChunkChange) -> tuple[tuple[int, ...], PackedChunk | None]:

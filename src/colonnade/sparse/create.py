@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.filters.names import parse_filters
 from colonnade.format.dataspace import Dataspace
@@ -31,13 +32,22 @@ _USUAL_CHUNK = 1024
 DIALECTS = ("sectioned", "structured", "prototype")
 
 
-def put_new(
-    change: FileChanger, name: str, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None, fill: Any,
-    filters: Filters, max_shape: Sequence[int | None] | None, dialect: WriteDialect, attrs: Mapping[str, Any] | None,
-    dense: bool,
-) -> None:  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class SparseOptions:
+    """How to store a sparse array: the keywords of `colonnade.create_sparse` and `write_sparse`, which explain them."""
+
+    chunks: Sequence[int] | None = None
+    fill: Any = None
+    filters: Filters = None
+    max_shape: Sequence[int | None] | None = None
+    dialect: WriteDialect = "sectioned"
+    attrs: Mapping[str, Any] | None = None
+    dense: bool = False
+
+
+def put_new(change: FileChanger, name: str, shape: Sequence[int], dtype: Any, options: SparseOptions) -> None:
     """Create a sparse array without defined elements, in a new or an existing file, in one commit."""
-    info = plan(name, shape, dtype, chunks, fill, filters, max_shape, dialect, attrs, dense)
+    info = plan(name, shape, dtype, options)
 
     def work(handle: FileHandle) -> None:
         header = make_placeholder(handle.root, name)
@@ -46,24 +56,20 @@ def put_new(
     change(work)
 
 
-def plan(
-    name: str, shape: Sequence[int], dtype: Any, chunks: Sequence[int] | None, fill: Any, filters: Filters,
-    max_shape: Sequence[int | None] | None, dialect: WriteDialect, attrs: Mapping[str, Any] | None = None,
-    dense: bool = False,
-) -> SparseInfo:  # fmt: skip
+def plan(name: str, shape: Sequence[int], dtype: Any, options: SparseOptions) -> SparseInfo:
     """The description of the requested array; raises a UsageError if it is not possible."""
+    dialect, dense = options.dialect, options.dense
     if dialect not in DIALECTS:
         raise UsageError(f"dialect must be one of {', '.join(DIALECTS)}, not {dialect!r}")
     sizes = _sizes(shape, "shape", 0)
-    limits = sizes if max_shape is None else tuple(max_shape)
+    limits = sizes if options.max_shape is None else tuple(options.max_shape)
     space = Dataspace(sizes, tuple(None if limit is None else int(limit) for limit in limits))
     if len(limits) != len(sizes) or any(
         limit is not None and limit < size for size, limit in zip(sizes, limits, strict=True)
     ):
         raise UsageError(f"max_shape {limits} is smaller than shape {sizes}")
-    chunk = (
-        _sizes(chunks, "chunks", 1) if chunks is not None else tuple(min(max(size, 1), _USUAL_CHUNK) for size in sizes)
-    )
+    usual = [min(max(size, 1), _USUAL_CHUNK) for size in sizes]
+    chunk = _sizes(usual if options.chunks is None else options.chunks, "chunks", 1)
     if len(chunk) != len(sizes) or any(
         limit is not None and size > max(limit, 1) for size, limit in zip(chunk, limits, strict=True)
     ):
@@ -75,7 +81,7 @@ def plan(
         )
     if dense and not stored.has_pointers:
         raise UsageError(f"dense=True is for variable-length data, not for {stored}: use an HDF5 dataset")
-    if stored.has_pointers and fill is not None:
+    if stored.has_pointers and options.fill is not None:
         raise UsageError(f"an array of {stored} cannot have a fill: undefined elements read as empty")
     kind = choose_map(space, chunk)
     number, n_sections, checksummed = _composition(stored, dense, dialect)
@@ -83,9 +89,9 @@ def plan(
         dialect, number, 0, chunk, stored.size, n_sections, checksummed, kind, MAP_NUMBERS[kind], b"", None
     )
     info = SparseInfo(
-        "/" + name.strip("/"), space, stored, _fill_bytes(fill, stored), layout,
-        _pipelines(filters, stored, dense),
-        tuple(encode_attributes(attrs or {}).values()),
+        "/" + name.strip("/"), space, stored, _fill_bytes(options.fill, stored), layout,
+        _pipelines(options.filters, stored, dense),
+        tuple(encode_attributes(options.attrs or {}).values()),
     )  # fmt: skip
     if kind == "single":
         flags, record = empty_single(info)

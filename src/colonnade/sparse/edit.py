@@ -45,7 +45,7 @@ from colonnade.model import StoredType
 from colonnade.pager.journal import JournaledFile
 from colonnade.pager.sources import JournaledBytes
 from colonnade.sparse.chunk import Packed, Section
-from colonnade.sparse.info import SparseInfo
+from colonnade.sparse.info import SparseInfo, chunk_map_of
 from colonnade.sparse.spare import LEAST_ROOM, USUAL_ROOM, Spare, decode_spare, encode_note, encode_stamp
 
 _CONSTANT = 1  # flag of messages that never change
@@ -265,7 +265,7 @@ def put_records(editor: Editor, header: int, info: SparseInfo, records: Sequence
 
 
 def _stored(source: HDF5Source, info: SparseInfo) -> Iterable[ChunkRecord]:
-    for records in info.chunk_map(source).read_all():
+    for records in chunk_map_of(info, source).read_all():
         yield from records
 
 

@@ -36,7 +36,13 @@ from colonnade.model import FilterInfo, StoredType
 
 @dataclass(frozen=True, slots=True)
 class SparseInfo:
-    """The description of a sectioned dataset: everything needed to read it."""
+    """The description of a sectioned dataset: everything needed to read it.
+
+    >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+    >>> s.write([(0, 1), (50, 2)], [5, 6])
+    >>> s.info.space.shape
+    (100, 100)
+    """
 
     name: str
     space: Dataspace
@@ -52,9 +58,10 @@ class SparseInfo:
         """Whether chunk records have filter fields: they do for all chunks as soon as one section has filters."""
         return any(self.pipelines)
 
-    def chunk_map(self, source: HDF5Source) -> ChunkMap:
-        """The chunk map, which is read from the file as it is used."""
-        return ChunkMap(source, self.layout, self.space, self.filtered)
+
+def chunk_map_of(info: SparseInfo, source: HDF5Source) -> ChunkMap:
+    """The chunk map of a dataset, which is read from the file as it is used."""
+    return ChunkMap(source, info.layout, info.space, info.filtered)
 
 
 def walk_datasets(source: HDF5Source, root: int) -> Iterator[tuple[str, list[Message]]]:

@@ -22,7 +22,7 @@ from colonnade.h5.links import hard_address
 from colonnade.h5.raw_bytes import raw_bytes
 from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.chunk import read_cells
-from colonnade.sparse.info import SparseInfo, describe, origin
+from colonnade.sparse.info import SparseInfo, chunk_map_of, describe, origin
 from colonnade.sparse.selections import Positions
 from colonnade.stored_dtypes import memory_dtype
 
@@ -98,7 +98,7 @@ class SparseRows:
 
     @property
     def _map(self) -> ChunkMap:
-        return self.info.chunk_map(self._source)
+        return chunk_map_of(self.info, self._source)
 
     def _records(self) -> Iterator[ChunkRecord]:
         for records in self._map.read((0,), (-(-self.info.space.shape[0] // self.info.layout.chunk[0]),)):

@@ -11,7 +11,7 @@ from colonnade.format.source import HDF5Source
 from colonnade.model import Breach, Finding, Rule, Severity
 from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.chunk import read_cells
-from colonnade.sparse.info import SparseInfo, check_record, count_values, describe
+from colonnade.sparse.info import SparseInfo, check_record, chunk_map_of, count_values, describe
 
 Advance = Callable[[int], None]
 _AGAIN = "Write the array again from its source; what other chunks hold can be read with colonnade.open_sparse."
@@ -64,7 +64,7 @@ def _verify_chunks(source: HDF5Source, info: SparseInfo, advance: Advance | None
     unknown: set[str] = set()
     n_done = 0
     try:
-        info.chunk_map(source).check_order()
+        chunk_map_of(info, source).check_order()
         for record in _all_records(source, info):
             n_done += 1
             if advance is not None:
@@ -81,7 +81,7 @@ def _verify_chunks(source: HDF5Source, info: SparseInfo, advance: Advance | None
 
 def _all_records(source: HDF5Source, info: SparseInfo) -> Iterator[ChunkRecord]:
     """All records, including those of chunks outside the dataset, which reading skips."""
-    chunk_map = info.chunk_map(source)
+    chunk_map = chunk_map_of(info, source)
     for records in chunk_map.read_all():
         yield from records
 
@@ -89,7 +89,7 @@ def _all_records(source: HDF5Source, info: SparseInfo) -> Iterator[ChunkRecord]:
 def _verify_chunk(
     source: HDF5Source, info: SparseInfo, record: ChunkRecord, unknown: set[str], deep: bool
 ) -> Iterator[Finding]:
-    shape = info.chunk_map(source).grid_shape
+    shape = chunk_map_of(info, source).grid_shape
     if any(at >= limit for at, limit in zip(record.grid, shape, strict=True)):
         yield _finding("sparse.map", "error", info.name, f"chunk {record.grid} lies outside the dataset")
         return

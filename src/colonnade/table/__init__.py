@@ -5,9 +5,9 @@
 """
 
 from colonnade.table.at_once import open_table, read, write
-from colonnade.table.column import Column
+from colonnade.table.column import Column, RawRows
 from colonnade.table.file import File, open
 from colonnade.table.rows import Query
 from colonnade.table.table import Table
 
-__all__ = ["Column", "File", "Query", "Table", "open", "open_table", "read", "write"]
+__all__ = ["Column", "File", "Query", "RawRows", "Table", "open", "open_table", "read", "write"]

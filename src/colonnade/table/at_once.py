@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Never
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.files import Target, open_file
 from colonnade.h5.outside import Links
 from colonnade.layouts import located, new_directory
-from colonnade.model import Progress
+from colonnade.model import ColumnOptions, Progress
 from colonnade.pager.receipts import Trust
 from colonnade.predicate import Predicate
 from colonnade.table.file import File, open
@@ -32,7 +32,14 @@ def open_table(
     trust: Trust = "verified",
     links: Links = "folder",
 ) -> Table:
-    """Open one table of a file; without a name, the only one. Closing the table closes the file."""
+    """Open one table of a file; without a name, the only one. Closing the table closes the file.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> t.columns
+    ['ts', 'energy']
+    >>> t.close()
+    """
     file = open(target, mode, trust=trust, links=links)
     try:
         return file._only_table() if table is None else file[table]
@@ -58,6 +65,10 @@ def read(
     rows: a slice, or row numbers in any order. where: which of these rows, as for Table.where.
     dictionaries: strings stored as categories become Arrow dictionaries. views: strings become Arrow string views.
     links: which other files this one may refer to, as for colonnade.open.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> cn.read("run.h5", "events", columns=["ts"], where="energy > 5").to_pydict()
+    {'ts': [2, 3]}
     """
     with open(target, links=links) as file:
 
@@ -82,7 +93,18 @@ def write(
     *,
     mode: Mode | Literal["append"] = "error",
     progress: Progress | None = None,
-    **options: Any,
+    title: str | None = None,
+    description: str | None = None,
+    units_vocabulary: str | None = None,
+    columns: Mapping[str, ColumnOptions | Mapping[str, Any]] | None = None,
+    labels: Sequence[str] | Mapping[str, Any] | None = None,
+    index: Mapping[str, str | Sequence[str]] | None = None,
+    layout: str = "hep001",
+    version: str | tuple[int, int] | None = None,
+    directory: bool = False,
+    anndata: bool | Literal["0.7"] = False,
+    allow_reserved: bool = False,
+    **unknown: Never,
 ) -> None:
     """Write data as a table into a new or an existing HDF5 file.
 
@@ -92,25 +114,38 @@ def write(
     called with the rows written so far and the rows in all (None where unknown); with `index`, the rows read for each
     indexed column count as well.
 
-    Options: title, description, units_vocabulary (strings); columns={name: colonnade.column(...)}; labels=[names] or
-    {name: array}, the row labels; index={column: kind or kinds}, the search indexes; layout="hep001", "anndata" or
-    "artifactdb"; allow_reserved=False. version, directory: for the layout "artifactdb": version="1.0" (a group that
-    states its version), or "H/F", a legacy form given by the versions of hdf5_data_frame and data_frame;
-    directory=True: the current form, a directory at the target. anndata=True: a HEP001 table that anndata can also read
-    as a data frame, with labels and missing rows: in one group where possible, otherwise as the member "_hep001" of the
-    frame. anndata="0.7": always in one group, as in anndata 0.7.
-    """
-    from colonnade.edit.create import check_options, check_place, prepare
+    title, description: what the table holds, in words. units_vocabulary: the vocabulary of its units.
+    columns: {name: colonnade.column(...)}. labels: the row labels, as [names] of columns or {name: array}.
+    index: the search indexes, as {column: kind or kinds}. layout: "hep001", "anndata" or "artifactdb".
+    allow_reserved: whether names that HEP001 reserves may be used.
+    version, directory: for the layout "artifactdb": version="1.0" (a group that states its version), or "H/F", a legacy
+    form given by the versions of hdf5_data_frame and data_frame; directory=True: the current form, a directory at the
+    target.
+    anndata: True for a HEP001 table that anndata can also read as a data frame, with labels and missing rows: in one
+    group where possible, otherwise as the member "_hep001" of the frame. "0.7": always in one group, as in anndata 0.7.
 
-    check_options(options)
-    if options.get("directory"):
-        target, table = _in_directory(target, options.get("layout", "hep001"))
+    >>> data = {"ts": [1, 2], "energy": [0.5, 0.7]}
+    >>> cn.write("run.h5", data, "events", title="Run 42", columns={"energy": cn.column(units="MeV")})
+    >>> cn.write("run.h5", data, "events", mode="append")
+    >>> len(cn.read("run.h5", "events"))
+    4
+    """
+    from colonnade.edit.create import TableOptions, check_place, prepare, refuse_unknown
+
+    refuse_unknown(unknown, "write", write)
+    options = TableOptions(
+        title=title, description=description, units_vocabulary=units_vocabulary, columns=columns, labels=labels,
+        index=index, layout=layout, version=version, directory=directory, anndata=anndata,
+        allow_reserved=allow_reserved,
+    )  # fmt: skip
+    if directory:
+        target, table = _in_directory(target, layout)
     target = located(target)
     if mode == "append":
         if _append_to(target, table, data, progress):
             return
         mode = "error"
-    draft = prepare(data, **options)
+    draft = prepare(data, options)
     if isinstance(target, (str, os.PathLike)) and Path(target).is_file() and Path(target).stat().st_size:
         with open(target) as file:  # opening it for changes would already alter a few bytes
             file._consistent(lambda: check_place(file._handle.root, file._absolute(table), mode, draft))

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from colonnade.checking import Check, Findings, Mended, layout_rules, mend_file, not_hdf5, not_located, plan_repairs
+from colonnade.checking import Check, Findings, Fixed, apply_repairs, layout_rules, not_hdf5, not_located, plan_repairs
 from colonnade.errors import FormatError, UsageError
 from colonnade.h5.files import Target
 from colonnade.h5.links import open_group
@@ -38,6 +38,10 @@ def check(
 
     A bad file gives findings and is not an error; `checked` of the list reports how much was checked. See
     docs/checking.md.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> cn.check("run.h5", deep=True)
+    []
     """
     variant = None if generation is None else _variant(generation)
     if isinstance(target, File):
@@ -98,11 +102,15 @@ def _bytes_of(file: File) -> Any:
         return None
 
 
-def fix(target: Target | File, *, dry_run: bool = False) -> Mended:
+def fix(target: Target | File, *, dry_run: bool = False) -> Fixed:
     """Repair what can be repaired without touching data, as one commit; returns what was done, and what is left.
 
     References, column-order and the storage of attributes are corrected; wrong search indexes are rebuilt or dropped.
     target: a File open for changes, or anything `open` takes. dry_run: only report what would be done.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> cn.fix("run.h5", dry_run=True).repairs
+    []
     """
     if isinstance(target, File):
         return _plan(target) if dry_run else _fix(target)
@@ -115,12 +123,12 @@ def fix(target: Target | File, *, dry_run: bool = False) -> Mended:
         return _fix(file)
 
 
-def _plan(file: File) -> Mended:
+def _plan(file: File) -> Fixed:
     found = file._consistent(lambda: plan_repairs(file._handle.root, dict(file._receipts_now()), _bytes_of(file)))
     found.dry_run = True
     return found
 
 
-def _fix(file: File) -> Mended:
+def _fix(file: File) -> Fixed:
     with file._change():
-        return mend_file(file._handle.root, file._receipts, _bytes_of(file))
+        return apply_repairs(file._handle.root, file._receipts, _bytes_of(file))

@@ -27,7 +27,16 @@ if TYPE_CHECKING:
 
 
 class Column(Sealed):
-    """One column or label: its description, and its values, read on request."""
+    """One column or label: its description, and its values, read on request.
+
+    >>> data = {"energy": [0.5, None, 6.0]}
+    >>> cn.write("run.h5", data, "events", columns={"energy": cn.column(units="MeV")})
+    >>> c = cn.open_table("run.h5", "events")["energy"]
+    >>> c
+    <Column 'energy' [MeV]: double, 3 rows>
+    >>> c[2], c[1]
+    (6.0, None)
+    """
 
     def __init__(self, table: Table, name: str) -> None:
         self._table = table
@@ -124,6 +133,7 @@ class Column(Sealed):
 
     @property
     def n_rows(self) -> int:
+        """The number of rows."""
         return self.info.n_rows
 
     @property
@@ -158,6 +168,11 @@ class Column(Sealed):
         views: strings become Arrow string views (string_view); for strings stored as categories, in a third of the
         time. errors: "missing" reads cells that cannot be decoded (a malformed date, a string that is not UTF-8, a
         number that is not a member of its enum) as missing; "raise" raises an error that names the first of them.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t["ts"].to_arrow().to_pylist()
+        [1, 2, 3]
         """
         if errors not in ("raise", "missing"):
             raise UsageError(f"errors must be 'raise' or 'missing', not {errors!r}", option="errors")
@@ -191,6 +206,11 @@ class Column(Sealed):
         """All values as NumPy; a masked array when rows are missing.
 
         strings: "numpy" for NumPy strings (StringDType), "objects" for an array of Python strings.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t["ts"].to_numpy()
+        array([1, 2, 3])
         """
         from colonnade.exchange.numpy_out import to_numpy
 
@@ -230,7 +250,12 @@ class Column(Sealed):
 
 
 class RawRows(Sealed):
-    """The rows of a column as stored, not decoded."""
+    """The rows of a column as stored, not decoded.
+
+    >>> cn.write("run.h5", {"flag": [True, False]}, "events")
+    >>> cn.open_table("run.h5", "events")["flag"].raw[:]
+    array([1, 0], dtype=int8)
+    """
 
     def __init__(self, table: Table, name: str) -> None:
         self._table = table

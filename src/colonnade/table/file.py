@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.links import join_path, link_names, open_dataset, open_group, unlink, walk_groups
 from colonnade.h5.outside import Links
 from colonnade.layouts import Layout, follow_file, later_revision, layout_of, listed_columns, located
-from colonnade.model import Progress, TableInfo
+from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.journal import Durability
 from colonnade.pager.locks import Locking
@@ -71,6 +71,11 @@ def open(  # noqa: A001 - the name is the public contract
     "allow". The lock and the journal are next to the name that was opened, and the change also appears under the other
     names, which may be backups. n_threads: threads that read and decompress chunks; by default $COLONNADE_THREADS, or
     the number of cores.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> with cn.open("run.h5") as f:
+    ...     f.tables()
+    ['/events']
     """
     if n_threads is not None and n_threads < 1:
         raise UsageError(f"n_threads must be at least 1, not {n_threads}")
@@ -100,7 +105,15 @@ def _told_behind(progress: Progress, before: int, done: int, total: int | None) 
 
 
 class File(Sealed):
-    """An open HDF5 file with tables in it, next to whatever else it holds."""
+    """An open HDF5 file with tables in it, next to whatever else it holds.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> with cn.open("run.h5", "r+") as f:
+    ...     f["events"].append({"ts": [4], "energy": [1.0]})
+    ...     f.h5["events/ts"][:].tolist()
+    1
+    [1, 2, 3, 4]
+    """
 
     @shielded
     def __init__(self, handle: FileHandle, trust: Trust = "verified", n_threads: int | None = None) -> None:
@@ -159,6 +172,11 @@ class File(Sealed):
 
         Tables of every layout, then data frames of anndata before 0.7 and the features and barcodes of 10x files,
         which are read into memory when they are opened.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> f = cn.open("run.h5")
+        >>> f.tables()
+        ['/events']
         """
         return self._consistent(lambda: [*self._layout_tables(), *self._foreign_tables()])
 
@@ -180,7 +198,12 @@ class File(Sealed):
         return group is not None and layout_of(group) is not None
 
     def sparse_arrays(self) -> list[str]:
-        """The paths of all sparse arrays, which no HDF5 library reads: `colonnade.open_sparse(file, path)` does."""
+        """The paths of all sparse arrays, which no HDF5 library reads: `colonnade.open_sparse(file, path)` does.
+
+        >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="f4")
+        >>> cn.open("run.h5").sparse_arrays()
+        ['/matrix']
+        """
         from colonnade.table.sparse import sparse_paths
 
         return sparse_paths(self)
@@ -323,13 +346,42 @@ class File(Sealed):
         raise UsageError(f"{self.name} holds {len(tables)} tables: choose from {', '.join(tables[:8])}", tables=tables)
 
     def create(
-        self, table: str, data: Any, *, mode: Mode = "error", progress: Progress | None = None, **options: Any
+        self,
+        table: str,
+        data: Any,
+        *,
+        mode: Mode = "error",
+        progress: Progress | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        units_vocabulary: str | None = None,
+        columns: Mapping[str, ColumnOptions | Mapping[str, Any]] | None = None,
+        labels: Sequence[str] | Mapping[str, Any] | None = None,
+        index: Mapping[str, str | Sequence[str]] | None = None,
+        layout: str = "hep001",
+        version: str | tuple[int, int] | None = None,
+        directory: bool = False,
+        anndata: bool | Literal["0.7"] = False,
+        allow_reserved: bool = False,
+        **unknown: Never,
     ) -> Table:
-        """Write data as a new table of this file; options as for colonnade.write."""
-        from colonnade.edit.create import check_options, prepare
+        """Write data as a new table of this file. One commit. The parameters are those of `colonnade.write`.
 
-        check_options(options)
-        self._write(table, prepare(data, **options), mode, progress)
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> f = cn.open("run.h5", "r+")
+        >>> t = f.create("other", {"x": [1.5, None]}, title="Two rows")
+        >>> f.tables(), t.title
+        (['/events', '/other'], 'Two rows')
+        """
+        from colonnade.edit.create import TableOptions, prepare, refuse_unknown
+
+        refuse_unknown(unknown, "create", File.create)
+        options = TableOptions(
+            title=title, description=description, units_vocabulary=units_vocabulary, columns=columns, labels=labels,
+            index=index, layout=layout, version=version, directory=directory, anndata=anndata,
+            allow_reserved=allow_reserved,
+        )  # fmt: skip
+        self._write(table, prepare(data, options), mode, progress)
         return self[table]
 
     def _write(self, table: str, draft: Draft, mode: Mode, progress: Progress | None) -> None:
@@ -366,7 +418,14 @@ class File(Sealed):
         self._new_sidecars = {**before, path: sidecars}
 
     def drop(self, table: str) -> None:
-        """Remove a table; what other programs put into its group stays. One commit."""
+        """Remove a table; what other programs put into its group stays. One commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> f = cn.open("run.h5", "r+")
+        >>> f.drop("events")
+        >>> f.tables()
+        []
+        """
         with self._change():
             self._remove_sparse(table)
             group, layout, info = self._describe(table)
@@ -404,6 +463,12 @@ class File(Sealed):
         ("auto": as for new tables; filters="portable": shuffle and deflate, which readers without the HDF5 library also
         support); by default unchanged. progress: called with the bytes copied so far and the bytes in all. Handles into
         the file (`file.h5` and objects obtained from it) are invalid afterwards.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> f = cn.open("run.h5", "r+")
+        >>> before, after = f.repack()
+        >>> after <= before
+        True
         """
         from colonnade.edit.repack import NewStorage, repack
         from colonnade.edit.sparse_copy import MovingArrays
@@ -439,6 +504,14 @@ class File(Sealed):
         """Several changes as one commit: an exception inside rolls all of them back.
 
         Handles into the file (`file.h5` and objects obtained from it) are invalid after a rollback.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> f = cn.open("run.h5", "r+")
+        >>> with f.transaction():
+        ...     f["events"].truncate(2)
+        ...     f["events"].rename_column("ts", "time")
+        >>> f["events"]["time"][:]
+        array([1, 2])
         """
         return Transaction(self)
 
@@ -528,7 +601,15 @@ class File(Sealed):
 
     @shielded
     def close(self) -> None:
-        """Close the file."""
+        """Close the file.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> f = cn.open("run.h5")
+        >>> f.close()
+        >>> f.tables()
+        Traceback (most recent call last):
+        colonnade.errors.UsageError: ... is closed
+        """
         self._close(keep=True)
 
     def _close(self, keep: bool) -> None:

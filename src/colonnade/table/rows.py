@@ -50,7 +50,15 @@ class Readable(Sealed):
 
     def where(self, predicate: Predicate | str) -> Query:
         """The rows for which a predicate is true: `col("ts") >= 10`, or a string such as "ts >= 10 and label ==
-        'muon'"."""
+        'muon'".
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.where((cn.col("energy") > 5) & (cn.col("ts") < 3)).count()
+        1
+        >>> t.where("energy > 5 and ts < 3").row_numbers()
+        array([1])
+        """
         parsed = parse(predicate) if isinstance(predicate, str) else predicate
         if not isinstance(parsed, Predicate):
             raise UsageError(f"where takes a predicate, such as col('x') > 3 or 'x > 3', not {predicate!r}")
@@ -63,7 +71,13 @@ class Readable(Sealed):
             return query._narrowed(parsed)
 
     def select(self, *columns: str | Sequence[str]) -> Query:
-        """The given columns, in the given order."""
+        """The given columns, in the given order.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.select("energy", "ts").columns
+        ['energy', 'ts']
+        """
         names: list[Any] = [name for item in columns for name in (item if isinstance(item, (list, tuple)) else [item])]
         with self._file._steady():
             query = self._query()
@@ -74,7 +88,13 @@ class Readable(Sealed):
         return query._with(names=tuple(names))
 
     def head(self, n: int = 5) -> Query:
-        """The first `n` rows."""
+        """The first `n` rows.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.head(2).to_numpy()
+        {'ts': array([1, 2]), 'energy': array([0.5, 7. ])}
+        """
         try:
             count = operator.index(n)
         except TypeError:
@@ -82,7 +102,13 @@ class Readable(Sealed):
         return self._query()[: max(count, 0)]
 
     def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Query:
-        """The given rows, in the given order; repeats and negative numbers (from the end) are allowed."""
+        """The given rows, in the given order; repeats and negative numbers (from the end) are allowed.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.take([2, 0, 2]).select("ts").to_numpy()
+        {'ts': array([3, 1, 3])}
+        """
         query = self._query()._settled()
         known = query._known_rows()
         numbers = row_numbers(rows, len(known))
@@ -94,6 +120,11 @@ class Readable(Sealed):
 
         views: strings become Arrow string views (string_view); for strings stored as categories, in a third of the
         time.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.to_arrow().column("ts").to_pylist()
+        [1, 2, 3]
         """
 
         def read() -> pa.Table:
@@ -107,7 +138,16 @@ class Readable(Sealed):
 
     def to_pandas(self, *, dictionaries: bool = False) -> pandas.DataFrame:
         """All rows as a pandas DataFrame; labels become its index. dictionaries: strings stored as categories become
-        Categorical."""
+        Categorical.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.to_pandas()
+           ts  energy
+        0   1     0.5
+        1   2     7.0
+        2   3     6.0
+        """
         from colonnade.exchange.frames import to_pandas
 
         query = self._query()
@@ -117,7 +157,13 @@ class Readable(Sealed):
         )
 
     def to_polars(self, *, dictionaries: bool = False) -> polars.DataFrame:
-        """All rows as a polars DataFrame. dictionaries: strings stored as categories become Categorical."""
+        """All rows as a polars DataFrame. dictionaries: strings stored as categories become Categorical.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.to_polars().shape
+        (3, 2)
+        """
         from colonnade.exchange.frames import to_polars
 
         return to_polars(self._query().to_arrow(dictionaries=dictionaries, views=True))
@@ -126,6 +172,11 @@ class Readable(Sealed):
         """All rows as one NumPy array per column; a masked array where rows are missing.
 
         strings: "numpy" for NumPy strings (StringDType), "objects" for arrays of Python strings.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.to_numpy()["ts"]
+        array([1, 2, 3])
         """
         from colonnade.exchange.numpy_out import to_numpy
 
@@ -141,6 +192,11 @@ class Readable(Sealed):
         """The rows as Arrow record batches of at most `rows` rows, read as they are requested.
 
         dictionaries: strings stored as categories become Arrow dictionaries.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> [batch.num_rows for batch in t.batches(rows=2)]
+        [2, 1]
         """
         if rows < 1:
             raise UsageError(f"a batch must have at least one row, not {rows}")
@@ -179,6 +235,13 @@ class Readable(Sealed):
         Missing values are skipped. Aggregates over no values return None; counts return 0. A NaN makes sums and means
         NaN; min and max skip it. Sums of integers are exact: Python integers in a dict; in a table int64, or uint64 for
         unsigned columns, with a DataError where that is too small.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "label": ["muon", "pion", "muon"]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.aggregate(n="count", last=("ts", "max"))
+        {'n': 3, 'last': 3}
+        >>> t.aggregate(by="label", n="count").to_pydict()
+        {'label': ['muon', 'pion'], 'n': [2, 1]}
         """
         from colonnade.query.aggregate import Aggregation, group_names, wanted_values
         from colonnade.query.stats import known_to_indexes
@@ -220,6 +283,12 @@ class Query(Readable):
 
     `rows` are the candidates (None: all rows of the table when it is read), `predicate` selects those that match,
     `limit` is the most matches returned.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> q = t.where("energy > 5").select("ts")
+    >>> q.count(), q.to_numpy()
+    (2, {'ts': array([2, 3])})
     """
 
     def __init__(
@@ -277,21 +346,53 @@ class Query(Readable):
         return self.count()
 
     def count(self) -> int:
-        """The number of rows; from an index if one knows it."""
+        """The number of rows; from an index if one knows it.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.where("energy > 5").count()
+        2
+        """
         if self._predicate is None:
             return len(self._known_rows())
         return self._table._file._consistent(lambda: self._search().count())
 
     def row_numbers(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The numbers of the rows in the table, in the order of the query."""
+        """The numbers of the rows in the table, in the order of the query.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.where("energy > 5").row_numbers()
+        array([1, 2])
+        """
         return np.array(self._table._file._consistent(self._found_rows), dtype=np.int64)
 
     def explain(self) -> Plan:
-        """How the rows are found: which indexes are used or skipped and why, and which chunks are read at most."""
+        """How the rows are found: which indexes are used or skipped and why, and which chunks are read at most.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> print(t.where("energy > 5").explain())
+        where energy > 5
+          3 rows, of which 3 may match, 0 of them for sure
+          no index          every row is tested
+          read      energy  1 of 1 chunks, for the test and result
+          read      ts      1 of 1 chunks, for the result
+        """
         return self._table._file._consistent(lambda: self._search().plan(self._names))
 
     def dereference(self, column: str) -> Iterator[Any]:
-        """For each row the array, or the part of it, that its reference points to; None where it points nowhere."""
+        """For each row the array, or the part of it, that its reference points to; None where it points nowhere.
+
+        >>> import h5py
+        >>> with h5py.File("run.h5", "w") as file:
+        ...     file["pixels"] = [1, 2]
+        ...     cn.write(file, {"image": [file["pixels"].ref, None]}, "events")
+        >>> for array in cn.open_table("run.h5", "events").head().dereference("image"):
+        ...     print(array)
+        [1 2]
+        None
+        """
         reader = self._table._reader(self._table._column(column).name)
         for rows in self._row_parts(BATCH_ROWS):
             for row in np.asarray(rows).tolist():

@@ -28,7 +28,7 @@ from colonnade.h5.datasets import object_name
 from colonnade.h5.files import is_h5py, place_to_read
 from colonnade.h5.links import link_names
 from colonnade.sparse import OpenFile, OpenHandle, SparseArray
-from colonnade.sparse.create import Filters, WriteDialect
+from colonnade.sparse.create import Filters, SparseOptions, WriteDialect
 from colonnade.sparse.opened import SparseTarget
 from colonnade.table.file import File
 from colonnade.table.file import open as open_file
@@ -41,6 +41,11 @@ def open_sparse(target: SparseTarget | File, name: str, *, n_threads: int | None
 
     target: a path, a File, an h5py.File or group open for reading, bytes, or a binary file object.
     n_threads: how many threads decompress chunks; by default the number of cores.
+
+    >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
+    >>> s.write([(0, 1), (50, 2)], [5, 6])
+    >>> cn.open_sparse("run.h5", "matrix")[50, 0:4]
+    array([0, 0, 6, 0], dtype=int32)
     """
     return sparse.open_sparse(*opened(target, name), n_threads=n_threads)
 
@@ -62,14 +67,18 @@ def create_sparse(
     dialect: "sectioned" (the newest proposal), "structured", or "prototype" (as the public prototype reads).
     attrs: attributes, each a number, a string, or an array of these.
     dense: for variable-length data, whether chunks store all their elements.
+
+    >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="f4", filters="shuffle+deflate")
+    >>> s.write([(0, 1), (50, 2)], [1.5, 2.5])
+    >>> s.n_defined
+    2
     """
     place = to_change(target, name)
     _warn_neighbours(target)
-    made = sparse.create_sparse(
-        *place, shape=shape, dtype=dtype, chunks=chunks, fill=fill, filters=filters,
-        max_shape=max_shape, dialect=dialect, attrs=attrs, dense=dense, n_threads=n_threads,
-    )  # fmt: skip
-    return _complete(target, made)
+    options = SparseOptions(
+        chunks=chunks, fill=fill, filters=filters, max_shape=max_shape, dialect=dialect, attrs=attrs, dense=dense
+    )
+    return _complete(target, sparse.create_sparse(*place, shape, dtype, options, n_threads))
 
 
 def write_sparse(
@@ -84,16 +93,20 @@ def write_sparse(
     another sparse array. dtype: of the values; by default the matrix's. Other options as for `create_sparse`. chunks:
     by default those of `create_sparse`, but whole rows of a CSR matrix and whole columns of a CSC matrix, so that a
     chunk has about 50,000 cells.
+
+    >>> coordinates, values = [(0, 1), (50, 2)], [1.5, 2.5]
+    >>> s = cn.write_sparse("run.h5", "matrix", (coordinates, values, (100, 100)))
+    >>> s.n_defined
+    2
     """
     from colonnade.edit import sparse_write  # late: readers do not need it
 
     place = to_change(target, name)
     _warn_neighbours(target)
-    made = sparse_write.write_sparse(
-        *place, matrix, dtype=dtype, chunks=chunks, fill=fill, filters=filters, max_shape=max_shape,
-        dialect=dialect, attrs=attrs, n_threads=n_threads,
-    )  # fmt: skip
-    return _complete(target, made)
+    options = SparseOptions(
+        chunks=chunks, fill=fill, filters=filters, max_shape=max_shape, dialect=dialect, attrs=attrs
+    )
+    return _complete(target, sparse_write.write_sparse(*place, matrix, options, dtype=dtype, n_threads=n_threads))
 
 
 def _complete(target: str | os.PathLike[str] | File, made: SparseArray) -> SparseArray:

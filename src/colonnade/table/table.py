@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Never, overload
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,19 @@ from colonnade.h5.attributes import Attributes, read_values
 from colonnade.indexes import KINDS
 from colonnade.indexes.base import Options
 from colonnade.layouts.index_home import OpenIndex
-from colonnade.model import UNREADABLE, ColumnInfo, ColumnsByName, Finding, IndexInfo, Progress, TableInfo, shown_name
+from colonnade.model import (
+    AUTO,
+    UNREADABLE,
+    ColumnInfo,
+    ColumnOptions,
+    ColumnsByName,
+    Finding,
+    IndexInfo,
+    Progress,
+    Strings,
+    TableInfo,
+    shown_name,
+)
 from colonnade.table.attributes import check_names
 from colonnade.table.column import Column
 from colonnade.table.rows import Query, Readable
@@ -36,6 +48,15 @@ class Table(Readable):
 
     `t["x"]` is a Column, `t[["x", "y"]]` some columns, `t[10:20]` some rows (both a Query), `t[5]`
     one row as a dict.
+
+    >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+    >>> t = cn.open_table("run.h5", "events")
+    >>> t["energy"][:]
+    array([0.5, 7. , 6. ])
+    >>> t[1]
+    {'ts': 2, 'energy': 7.0}
+    >>> t[["ts"]][1:].to_numpy()
+    {'ts': array([2, 3])}
     """
 
     def __init__(self, file: File, path: str) -> None:
@@ -51,7 +72,15 @@ class Table(Readable):
 
     def append(self, data: Any, *, progress: Progress | None = None) -> int:
         """Append rows: anything `colonnade.write` takes, also streamed. One commit. Returns the number of rows
-        added."""
+        added.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.append({"ts": [4], "energy": [None]})
+        1
+        >>> len(t)
+        4
+        """
         from colonnade.edit import change as changes
 
         with self._file._change(resized=self.path):
@@ -66,31 +95,85 @@ class Table(Readable):
         return added
 
     def truncate(self, n_rows: int) -> None:
-        """Keep only the first `n_rows` rows. One commit."""
+        """Keep only the first `n_rows` rows. One commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.truncate(1)
+        >>> len(t)
+        1
+        """
         from colonnade.edit import change as changes
 
         with self._file._change(resized=self.path):
             changes.truncate(self._opened_for_change(), n_rows)
 
     def update(self, column: str, rows: Sequence[int] | np.ndarray[Any, Any], values: Any) -> None:
-        """Put values into these rows of a column; None makes a cell missing. One commit."""
+        """Put values into these rows of a column; None makes a cell missing. One commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.update("energy", rows=[0, 2], values=[1.5, None])
+        >>> t["energy"].to_arrow().to_pylist()
+        [1.5, 7.0, None]
+        """
         from colonnade.edit import change as changes
 
         self._column(column)
         with self._file._change():
             changes.update(self._opened_for_change(), column, rows, values)
 
-    def add_column(self, name: str, values: Any, *, allow_reserved: bool = False, **options: Any) -> None:
-        """Add a column after the others; options as for `colonnade.column`. One commit."""
-        from colonnade.edit import change as changes
-        from colonnade.edit.create import column_options
+    def add_column(
+        self,
+        name: str,
+        values: Any,
+        *,
+        allow_reserved: bool = False,
+        units: str | None = None,
+        units_vocabulary: str | None = None,
+        description: str | None = None,
+        fill: object = AUTO,
+        chunk_rows: int | None = None,
+        filters: str | None = None,
+        strings: Strings = "auto",
+        categories: bool | Sequence[object] | None = None,
+        ordered: bool | None = None,
+        enum: bool = False,
+        sparse: bool = False,
+        masked: bool | None = None,
+        **unknown: Never,
+    ) -> None:
+        """Add a column after the others. One commit.
 
-        chosen = column_options(name, options)
+        The options are those of `colonnade.column`. allow_reserved: whether a name that HEP001 reserves may be used.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.add_column("charge", [1, -1, 1], units="e")
+        >>> t["charge"]
+        <Column 'charge' [e]: int64, 3 rows>
+        """
+        from colonnade.edit import change as changes
+        from colonnade.edit.create import refuse_unknown
+
+        refuse_unknown(unknown, f"column {name!r}", Table.add_column, column=name)
+        options = ColumnOptions(
+            units=units, units_vocabulary=units_vocabulary, description=description, fill=fill,
+            chunk_rows=chunk_rows, filters=filters, strings=strings, categories=categories, ordered=ordered,
+            enum=enum, sparse=sparse, masked=masked,
+        )  # fmt: skip
         with self._file._change():
-            changes.add_column(self._opened_for_change(), name, values, chosen, allow_reserved)
+            changes.add_column(self._opened_for_change(), name, values, options, allow_reserved)
 
     def drop_column(self, name: str) -> None:
-        """Remove a column or label. One commit."""
+        """Remove a column or label. One commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.drop_column("ts")
+        >>> t.columns
+        ['energy']
+        """
         from colonnade.edit import change as changes
 
         self._column(name)
@@ -98,25 +181,61 @@ class Table(Readable):
             changes.drop_column(self._opened_for_change(), name)
 
     def rename_column(self, name: str, new_name: str, *, allow_reserved: bool = False) -> None:
-        """Give a column or label another name. One commit."""
+        """Give a column or label another name. One commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.rename_column("ts", "time")
+        >>> t.columns
+        ['time', 'energy']
+        """
         from colonnade.edit import change as changes
 
         self._column(name)
         with self._file._change():
             changes.rename_column(self._opened_for_change(), name, new_name, allow_reserved)
 
-    def replace_column(self, name: str, values: Any, **options: Any) -> None:
+    def replace_column(
+        self,
+        name: str,
+        values: Any,
+        *,
+        units: str | None = None,
+        units_vocabulary: str | None = None,
+        description: str | None = None,
+        fill: object = AUTO,
+        chunk_rows: int | None = None,
+        filters: str | None = None,
+        strings: Strings = "auto",
+        categories: bool | Sequence[object] | None = None,
+        ordered: bool | None = None,
+        enum: bool = False,
+        sparse: bool = False,
+        masked: bool | None = None,
+        **unknown: Never,
+    ) -> None:
         """Replace a column or label by other values, of any type. One commit.
 
-        Options as for `colonnade.column`; the units and the description stay unless new ones are given.
+        The options are those of `colonnade.column`; the units and the description stay unless new ones are given.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.replace_column("ts", ["a", "b", "c"])
+        >>> t[0]
+        {'ts': 'a', 'energy': 0.5}
         """
         from colonnade.edit import change as changes
-        from colonnade.edit.create import column_options
+        from colonnade.edit.create import refuse_unknown
 
         self._column(name)
-        chosen = column_options(name, options)
+        refuse_unknown(unknown, f"column {name!r}", Table.replace_column, column=name)
+        options = ColumnOptions(
+            units=units, units_vocabulary=units_vocabulary, description=description, fill=fill,
+            chunk_rows=chunk_rows, filters=filters, strings=strings, categories=categories, ordered=ordered,
+            enum=enum, sparse=sparse, masked=masked,
+        )  # fmt: skip
         with self._file._change():
-            changes.replace_column(self._opened_for_change(), name, values, chosen)
+            changes.replace_column(self._opened_for_change(), name, values, options)
 
     def build_index(
         self,
@@ -132,6 +251,13 @@ class Table(Readable):
         kind: "chunk_minmax", "sorted_rows", "bitmap", "chunk_bloom", or several; an existing index is replaced.
         error_rate: of a Bloom filter. max_values: the most distinct values a bitmap may have.
         progress: called with the rows read so far and in all.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.build_index("energy", "sorted_rows")
+        >>> t.build_index({"ts": ["chunk_minmax", "chunk_bloom"]}, error_rate=0.001)
+        >>> [(index.column, index.kind) for index in t.indexes]
+        [('energy', 'sorted_rows'), ('ts', 'chunk_bloom'), ('ts', 'chunk_minmax')]
         """
         asked = dict(column) if isinstance(column, Mapping) else {column: [] if kind is None else kind}
         wanted = {self._column(name).name: [k] if isinstance(k, str) else list(k) for name, k in asked.items()}
@@ -144,7 +270,15 @@ class Table(Readable):
             self._indexes().build(wanted, Options(error_rate=error_rate, max_values=max_values), progress)
 
     def drop_index(self, column: str, kind: str | None = None) -> None:
-        """Remove a search index of a column, or all of them if no kind is given. One commit."""
+        """Remove a search index of a column, or all of them if no kind is given. One commit.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.build_index("energy", "sorted_rows")
+        >>> t.drop_index("energy", "sorted_rows")
+        >>> t.indexes
+        []
+        """
         self._column(column)
         with self._file._change():
             if not self._indexes().drop(column, None if kind is None else [kind]):
@@ -163,6 +297,12 @@ class Table(Readable):
         A legal index that is not supported here, such as one of an unknown kind, is a note.
 
         progress: called with the number of indexes verified so far and of all.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events", "r+")
+        >>> t.build_index("energy", "sorted_rows")
+        >>> t.verify_indexes()
+        []
         """
 
         def verify() -> list[Finding]:
@@ -189,6 +329,12 @@ class Table(Readable):
         """Statistics of columns: missing, NaN, least, greatest, distinct; from an index where one knows them.
 
         For a column that cannot be read, the error. progress: called with the rows read so far, and in all.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> stats = t.stats(["energy"])["energy"]
+        >>> stats.n_missing, stats.least[0].as_py(), stats.distinct.count
+        (0, 0.5, 3)
         """
         from colonnade.query.stats import column_stats
 
@@ -263,14 +409,17 @@ class Table(Readable):
 
     @property
     def path(self) -> str:
+        """The path of the table in its file."""
         return self.info.path
 
     @property
     def layout(self) -> str:
+        """The name of the layout: "hep001", "anndata" or "artifactdb"."""
         return self.info.layout
 
     @property
     def n_rows(self) -> int:
+        """The number of rows."""
         return self.info.n_rows
 
     @property
@@ -450,7 +599,12 @@ class Table(Readable):
         return Query(self, tuple(self.info.by_name))
 
     def close(self) -> None:
-        """Close the file of the table."""
+        """Close the file of the table.
+
+        >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
+        >>> t = cn.open_table("run.h5", "events")
+        >>> t.close()
+        """
         self._file.close()
 
     def __enter__(self) -> Table:
