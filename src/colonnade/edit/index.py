@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
 
+from colonnade.columns.keys import Keys
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.readers import open_reader
 from colonnade.dataclass import dataclass
@@ -24,6 +25,8 @@ from colonnade.layouts.index_home import OpenIndex, discard_index, stored_bytes
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection
+
+_BYTES_AT_ONCE = 1 << 20  # of a column
 
 
 @dataclass(frozen=True)
@@ -100,12 +103,10 @@ class Indexes:
             for word in dict.fromkeys(words):
                 home, name = self.layout.indexes.place_index(self.group, column.name, word)
                 builders[name] = word, KINDS[word].build(home, name, column, options)
-            for chunk in range(column.grid.n_chunks):
-                start, stop = column.grid.bounds(chunk)
-                keys = reader.keys(start, stop - start)
+            for start, keys in _keys_by_chunk(reader, column):
                 for _, builder in builders.values():
                     builder.add(start, keys)
-                yield stop - start
+                yield len(keys)
             for name, (word, builder) in list(builders.items()):
                 dataset = builder.finish()
                 self.layout.indexes.attach_index(self.group, column.name, KINDS[word].name, dataset)
@@ -283,3 +284,15 @@ def check_kind(word: str) -> None:
     """Refuse an unknown kind."""
     if word not in KINDS:
         raise UsageError(f"there is no index kind {word!r}; there are {', '.join(KINDS)}", kind=word)
+
+
+def _keys_by_chunk(reader: ColumnReader, column: ColumnInfo) -> Iterator[tuple[int, Keys]]:
+    """The first row of each chunk, and its keys. Several small chunks are read at once: each read flushes the file."""
+    grid, chunk_bytes = column.grid, column.type.size * column.grid.chunk_rows
+    n_at_once = 1 if column.type.has_pointers else max(1, _BYTES_AT_ONCE // max(chunk_bytes, 1))
+    for first in range(0, grid.n_chunks, n_at_once):
+        bounds = [grid.bounds(chunk) for chunk in range(first, min(first + n_at_once, grid.n_chunks))]
+        begin, end = bounds[0][0], bounds[-1][1]
+        keys = reader.keys(begin, end - begin)
+        for start, stop in bounds:
+            yield start, keys.part(start - begin, stop - begin)

@@ -523,11 +523,12 @@ def write_lines(dataset: Any, rows: Sequence[int], column: int, block: Bytes, ne
     if not stripe and len(rows) and list(rows) == list(range(rows[0], rows[0] + len(rows))):
         write_matrix(dataset, rows[0], column, block)
         return
+    whole, packed = np.zeros(stripe, np.uint8), np.empty(stripe, np.uint8)
     for row, line in zip(rows, block, strict=True):
         place = (row, column)
         if stripe and (new or dataset.get_chunk_info_by_coord(place).byte_offset is None):
-            whole = line if len(line) == stripe else np.concatenate((line, np.zeros(stripe - len(line), np.uint8)))
-            dataset.write_direct_chunk(place, _deflated(np.ascontiguousarray(whole)))
+            whole[: len(line)] = line
+            dataset.write_direct_chunk(place, _deflated(whole, packed))
         else:
             write_matrix(dataset, row, column, line[None])
 
@@ -543,10 +544,10 @@ def _stripe_to_pack(dataset: Any, column: int, width: int) -> int:
     return int(stripe) if height == 1 and is_whole and not capi.skips_partial_chunks(creation) else 0
 
 
-def _deflated(line: Bytes) -> Any:
-    made = np.empty(len(line), dtype=np.uint8)
-    size = kernels.deflate_even(line, made)
-    return made[:size] if size else zlib.compress(line.data, 0)
+def _deflated(line: Bytes, packed: Bytes) -> Any:
+    """The line deflated, in the memory of `packed` if it has room."""
+    size = kernels.deflate_even(line, packed)
+    return packed[:size] if size else zlib.compress(line.data, 0)
 
 
 def resize_matrix(dataset: Any, shape: tuple[int, int]) -> bool:
