@@ -47,6 +47,43 @@ Severity = Literal["error", "warning", "note"]
 #   codes: category codes; only codes equal to the fill are missing, so -1 is as invalid as any other unknown code
 #   bits: floats; those equal to the fill bit by bit are missing; r: floats; those equal to R's NA are missing
 Kept = Literal["truth", "double", "date", "date-time", "pointers", "levels", "codes", "bits", "r"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """One element per row, which holds the value itself, or what `codec` makes the value of."""
+
+    codec: Kept | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """One of the categories per row: its code, or what `codec` makes the code of."""
+
+    codec: Kept | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pointers:
+    """An offset and a length per row, into the bytes of a companion dataset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """Rows of another form, and a mask: a companion dataset of booleans that is TRUE for missing rows."""
+
+    of: Form
+
+
+@dataclass(frozen=True, slots=True)
+class Sectioned:
+    """Rows of another form in sectioned chunks, which store only the rows that are not missing."""
+
+    of: Form
+
+
+Form = Plain | Coded | Pointers | Masked | Sectioned
+"""How the rows of one column are stored. `columns/` has the fetcher and the decoder of each form."""
 # Called while rows are written: the number of rows done, and the total (None where unknown).
 Progress = Callable[[int, int | None], None]
 
@@ -239,6 +276,17 @@ class ColumnInfo:
     kept: Kept | None = None
     pandas: str | None = None
     problem: str | None = None
+
+    @property
+    def form(self) -> Form:
+        """How the rows are stored."""
+        if self.kept == "pointers":
+            return Pointers()
+        is_coded = self.categories is not None or self.kept in ("codes", "levels")
+        rows: Form = Coded(self.kept) if is_coded else Plain(self.kept)
+        if self.storage == "sectioned":
+            return Sectioned(rows)
+        return Masked(rows) if self.is_masked and self.kept is None and self.problem is None else rows
 
     @property
     def marks_missing(self) -> bool:

@@ -23,7 +23,6 @@ import pytest
 import colonnade as cn
 from colonnade.columns.mapping import TEXT
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.readers import open_reader
 from colonnade.h5.datasets import describe_dataset
 from colonnade.layouts import LAYOUTS
 from colonnade.layouts.hep001 import seen
@@ -82,7 +81,7 @@ class KeptColumn:
     def reader(self, file: h5py.File) -> ColumnReader:
         """Of a file that the column alone was written to."""
         dataset = file[self.name].id
-        return open_reader(self.info(dataset), dataset, self.opened(file["apart"]))
+        return ColumnReader(self.info(dataset), dataset, self.opened(file["apart"]))
 
 
 def picked(n_choices: int, seed: int = 5, n_rows: int = N_ROWS) -> np.ndarray[Any, Any]:

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
-from colonnade.columns import pointer_column
+from colonnade.columns import pointers
 from colonnade.columns.keys import NumberKeys
 from colonnade.columns.mapping import arrow_type
-from colonnade.columns.pointer_column import PointerReader
+from colonnade.columns.pointers import Heap
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.layouts.hep001 import rules as hep001_rules
@@ -444,10 +444,10 @@ def heap_reader(path: Path, starts: Any, lengths: Any, heap: Any, dtype: str = "
 
 def test_texts_that_lie_anywhere_in_the_heap(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In any order, over each other, far apart, and longer than what is read or put into place in one go."""
-    monkeypatch.setattr(pointer_column, "SPAN", 200)
-    monkeypatch.setattr(pointer_column, "GAP", 30)
-    monkeypatch.setattr(pointer_column, "STEP", 90)
-    monkeypatch.setattr(pointer_column, "PIECE_BYTES", 500)
+    monkeypatch.setattr(pointers, "SPAN", 200)
+    monkeypatch.setattr(pointers, "GAP", 30)
+    monkeypatch.setattr(pointers, "STEP", 90)
+    monkeypatch.setattr(pointers, "PIECE_BYTES", 500)
     chance = np.random.default_rng(2)
     heap = chance.integers(97, 123, 3000).astype("u1")
     for most in (3, 60, 600):
@@ -457,7 +457,7 @@ def test_texts_that_lie_anywhere_in_the_heap(path: Path, monkeypatch: pytest.Mon
         assert all(
             b - a == 1 or (starts[order] + lengths[order])[a:b].max() - starts[order][a] <= 200
             for order in [np.argsort(starts)]
-            for a, b in pointer_column.spans(starts[order], lengths[order])
+            for a, b in pointers.spans(starts[order], lengths[order])
         )
         file, reader = heap_reader(path, starts, lengths, heap)
         with file:
@@ -474,8 +474,8 @@ def test_what_is_read_of_the_heap(path: Path, monkeypatch: pytest.MonkeyPatch) -
     n = 4000
     heap = np.full(n * 1000, ord("a"), dtype="u1")
     read: list[tuple[int, int]] = []
-    load = PointerReader._load
-    monkeypatch.setattr(PointerReader, "_load", lambda self, a, b: read.append((a, b)) or load(self, a, b))
+    load = Heap.load
+    monkeypatch.setattr(Heap, "load", lambda self, a, b: read.append((a, b)) or load(self, a, b))
     file, reader = heap_reader(path, np.arange(n) * 1000, np.full(n, 1000), heap)
     with file:
         reader.read(0, n)

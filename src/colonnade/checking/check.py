@@ -7,7 +7,7 @@ few MiB at a time, and compares every search index with its column.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.readers import open_reader
 from colonnade.dataclass import dataclass
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, CorruptError
@@ -274,8 +273,10 @@ class Check:
             dataset, beside = layout.open_column(seen.group, column)
             if self._claims_too_much(path, column, dataset):
                 return
-            plain = column.kept is None  # then the companion dataset is checked separately
-            missing = self._read(ColumnReader(column, dataset) if plain else open_reader(column, dataset, beside))
+            if column.kept is None:  # then the companion dataset is checked separately
+                missing = self._read(ColumnReader(replace(column, is_masked=False), dataset))
+            else:
+                missing = self._read(ColumnReader(column, dataset, beside))
             if beside is not None and column.categories is not None and not isinstance(beside, pa.Array):
                 self._read_categories(path, beside)
         except ColonnadeError as error:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from colonnade.columns.forms import Form
 from colonnade.columns.mapping import arrow_type
-from colonnade.columns.read import cut
+from colonnade.columns.raw import cut
 from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, UnsupportedError
 from colonnade.filters.names import known_filters

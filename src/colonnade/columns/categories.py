@@ -11,9 +11,8 @@ import pyarrow as pa
 from colonnade import kernels
 from colonnade.columns import compute as pc
 from colonnade.columns.mapping import plain_type
-from colonnade.columns.plain import plain_array
 from colonnade.columns.strings import string_buffers
-from colonnade.columns.values import python_values
+from colonnade.columns.values import plain_array, python_values
 from colonnade.errors import DataError, UsageError
 
 Codes = np.ndarray[Any, np.dtype[np.int32]]

@@ -15,7 +15,7 @@ from colonnade.columns.encode import encode
 from colonnade.columns.forms import Form, first_form
 from colonnade.columns.mapping import arrow_type, named_type, plain_type
 from colonnade.columns.missing import recommended_fills
-from colonnade.columns.plain import plain_array
+from colonnade.columns.values import plain_array
 from colonnade.columns.writer import WrittenColumn, checked_units
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE

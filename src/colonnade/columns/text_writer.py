@@ -19,10 +19,10 @@ from colonnade.columns import compute as pc
 from colonnade.columns.decode import decode_coded_text
 from colonnade.columns.forms import POINTER_COST
 from colonnade.columns.mapping import TEXT_BY_CATEGORIES, plain_type, stored_codes
-from colonnade.columns.plain import plain_array
-from colonnade.columns.read import cut
+from colonnade.columns.raw import cut
 from colonnade.columns.sparse_writer import SparseColumnWriter
 from colonnade.columns.strings import byte_lengths
+from colonnade.columns.values import plain_array
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import UsageError
 from colonnade.h5.datasets import describe_dataset, reading

@@ -40,9 +40,8 @@ from colonnade.columns.forms import (
 )
 from colonnade.columns.mapping import arrow_type, implied_units, named_type, plain_type, stored_string, stored_type
 from colonnade.columns.missing import recommended_fills
-from colonnade.columns.plain import plain_array
-from colonnade.columns.read import cut
-from colonnade.columns.values import python_values
+from colonnade.columns.raw import cut
+from colonnade.columns.values import plain_array, python_values
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, FormatError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE, check_filters, cuts_off_bits, known_filters, without_scale_offset

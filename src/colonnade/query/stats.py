@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from colonnade.columns import compute as pc
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, join, keys_of
-from colonnade.columns.read import ColumnReader, TextReader
+from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.indexes.base import ChangedError, Index
@@ -112,7 +112,7 @@ def known_to_indexes(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: 
 
 def _mine(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust) -> list[OpenIndex]:
     """The trusted indexes of a column; none knows the order of strings that are stored as categories."""
-    if isinstance(reader, TextReader):
+    if reader.is_by_value:
         return []
     return [one for one in indexes if one.info.column == reader.column.name and _is_believed(one, trust)]
 

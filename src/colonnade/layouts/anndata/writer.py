@@ -19,8 +19,8 @@ from colonnade.columns.extension import ComplexType
 from colonnade.columns.forms import WORTH_FILTERING, Form
 from colonnade.columns.mapping import plain_type, stored_codes
 from colonnade.columns.masked import mask_column
-from colonnade.columns.plain import plain_array
 from colonnade.columns.read import ColumnReader
+from colonnade.columns.values import plain_array
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.links import create_group, open_group

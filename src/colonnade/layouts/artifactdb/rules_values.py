@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.missing import Mask
-from colonnade.columns.read import cut
+from colonnade.columns.raw import cut
 from colonnade.columns.stamps import date_problems, date_time_problems
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError

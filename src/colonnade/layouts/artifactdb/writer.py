@@ -27,9 +27,9 @@ from colonnade.columns import compute as pc
 from colonnade.columns.categories_dataset import holds_nul
 from colonnade.columns.forms import Form, first_form
 from colonnade.columns.mapping import plain_type
-from colonnade.columns.plain import plain_array
-from colonnade.columns.readers import open_reader
+from colonnade.columns.read import ColumnReader
 from colonnade.columns.stamps import date_times_to_text, dates_to_text
+from colonnade.columns.values import plain_array
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.h5.links import create_group, exists, open_group
@@ -226,7 +226,7 @@ class ArtifactWriter:
     def resume(cls, column: ColumnInfo, group: Any, generation: Generation) -> ArtifactWriter:
         """A writer that goes on behind the rows that a column has."""
         dataset, beside = open_column(group, column)
-        reader = open_reader(column, dataset, beside)
+        reader = ColumnReader(column, dataset, beside)
         writer = cls(column.name, reader.kind, ColumnOptions(), generation, column.is_label)
         writer._link = column.link
         if column.categories is not None:
