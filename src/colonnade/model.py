@@ -46,21 +46,21 @@ Severity = Literal["error", "warning", "note"]
 #   pointers: offsets and lengths into a companion dataset of bytes; levels: strings that are among the categories
 #   codes: category codes; only codes equal to the fill are missing, so -1 is as invalid as any other unknown code
 #   bits: floats; those equal to the fill bit by bit are missing; r: floats; those equal to R's NA are missing
-Kept = Literal["truth", "double", "date", "date-time", "pointers", "levels", "codes", "bits", "r"]
+Encoding = Literal["truth", "double", "date", "date-time", "pointers", "levels", "codes", "bits", "r"]
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
     """One element per row, which holds the value itself, or what `codec` makes the value of."""
 
-    codec: Kept | None = None
+    codec: Encoding | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
     """One of the categories per row: its code, or what `codec` makes the code of."""
 
-    codec: Kept | None = None
+    codec: Encoding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +253,8 @@ class ColumnInfo:
     byte order, strings null-padded), of the string for variable-length strings, of the elements for
     a sequence. It is None when the writer set no fill value. `is_masked`: a mask, a separate dataset of booleans, marks
     the missing rows. `link` is the path of its dataset or group relative to the table's, if it differs from the name.
-    `kept` is how rows encode values, where the datatype does not determine it. `pandas` is the note about its pandas
-    type (see `exchange.pandas_notes`). `problem` is the reason why the column cannot be read, if it cannot.
+    `encoding` is how rows encode values, where the datatype does not determine it. `pandas` is the note about its
+    pandas type (see `exchange.pandas_notes`). `problem` is the reason why the column cannot be read, if it cannot.
     """
 
     name: str
@@ -273,30 +273,30 @@ class ColumnInfo:
     is_label: bool = False
     is_masked: bool = False
     link: str | None = None
-    kept: Kept | None = None
+    encoding: Encoding | None = None
     pandas: str | None = None
     problem: str | None = None
 
     @property
     def form(self) -> Form:
         """How the rows are stored."""
-        if self.kept == "pointers":
+        if self.encoding == "pointers":
             return Pointers()
-        is_coded = self.categories is not None or self.kept in ("codes", "levels")
-        rows: Form = Coded(self.kept) if is_coded else Plain(self.kept)
+        is_coded = self.categories is not None or self.encoding in ("codes", "levels")
+        rows: Form = Coded(self.encoding) if is_coded else Plain(self.encoding)
         if self.storage == "sectioned":
             return Sectioned(rows)
-        return Masked(rows) if self.is_masked and self.kept is None and self.problem is None else rows
+        return Masked(rows) if self.is_masked and self.encoding is None and self.problem is None else rows
 
     @property
     def marks_missing(self) -> bool:
         """Whether a row can be missing: by a fill, by a mask, or because it is not defined in a sparse column."""
-        return self.fill is not None or self.is_masked or self.kept == "r" or self.storage == "sectioned"
+        return self.fill is not None or self.is_masked or self.encoding == "r" or self.storage == "sectioned"
 
     @property
     def leads_elsewhere(self) -> bool:
         """Whether rows refer to data of any length stored elsewhere, so that the element size is not the data size."""
-        return self.type.has_pointers or self.kept == "pointers"
+        return self.type.has_pointers or self.encoding == "pointers"
 
     @property
     def grid(self) -> ChunkGrid:

@@ -270,15 +270,15 @@ class Check:
     def _column(self, layout: Layout, seen: SeenTable, column: ColumnInfo) -> None:
         path = join_path(seen.path, column.name)
         try:
-            dataset, beside = layout.open_column(seen.group, column)
+            dataset, companion = layout.open_column(seen.group, column)
             if self._claims_too_much(path, column, dataset):
                 return
-            if column.kept is None:  # then the companion dataset is checked separately
+            if column.encoding is None:  # then the companion dataset is checked separately
                 missing = self._read(ColumnReader(replace(column, is_masked=False), dataset))
             else:
-                missing = self._read(ColumnReader(column, dataset, beside))
-            if beside is not None and column.categories is not None and not isinstance(beside, pa.Array):
-                self._read_categories(path, beside)
+                missing = self._read(ColumnReader(column, dataset, companion))
+            if companion is not None and column.categories is not None and not isinstance(companion, pa.Array):
+                self._read_categories(path, companion)
         except ColonnadeError as error:
             self.tell(*rules_of(layout).unreadable(seen, column, error))
         except (*BROKEN, MemoryError) as error:

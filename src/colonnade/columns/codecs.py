@@ -18,11 +18,11 @@ from colonnade.columns.keys import Keys, NumberKeys, Numbers, keys_of
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.raw import Present, Raw, any_of, part_of
-from colonnade.columns.stamps import Stamps, Texts, equal_texts, parse_date_times, parse_dates, texts_of
+from colonnade.columns.rfc3339 import Stamps, Texts, equal_texts, parse_date_times, parse_dates, texts_of
 from colonnade.errors import FormatError
 from colonnade.h5.datasets import Image
 from colonnade.h5.heap import Strings
-from colonnade.model import ColumnInfo, Kept
+from colonnade.model import ColumnInfo, Encoding
 from colonnade.stored_dtypes import memory_dtype
 
 R_NA = 1954  # the low word of the NaN that R uses for a missing number
@@ -68,7 +68,7 @@ class CodecDecoder:
         return part_of(raw, begin, end)
 
 
-def codec_decoder(column: ColumnInfo, kind: pa.DataType, codec: Kept) -> CodecDecoder:
+def codec_decoder(column: ColumnInfo, kind: pa.DataType, codec: Encoding) -> CodecDecoder:
     """The decoder of a plain column with a codec."""
     if codec == "truth":
         return CodecDecoder(column, lambda raw: _truths(raw, column), lambda n, missing: boolean_array(n != 0, missing))
@@ -112,7 +112,7 @@ def _r_doubles(raw: Raw, column: ColumnInfo) -> Standing:
     return image, any_of((low == R_NA) & np.isnan(image))
 
 
-_NUMBERS: dict[Kept, Callable[[Any, ColumnInfo], Standing]] = {"double": _doubles, "bits": _bits, "r": _r_doubles}
+_NUMBERS: dict[Encoding, Callable[[Any, ColumnInfo], Standing]] = {"double": _doubles, "bits": _bits, "r": _r_doubles}
 
 
 def numbers_in(raw: Any, column: ColumnInfo) -> Image:

@@ -168,7 +168,7 @@ class TextDecoder:
 
 def strict_decoder(column: ColumnInfo, kind: pa.DataType, categories: Categories) -> CodecDecoder:
     """The decoder of codes that are missing only if they equal the fill, or of strings that must be categories."""
-    stand_for = _codes if column.kept == "codes" else _codes_of_strings
+    stand_for = _codes if column.encoding == "codes" else _codes_of_strings
     return CodecDecoder(
         column,
         lambda raw: stand_for(raw, column, categories),

@@ -1,6 +1,6 @@
 """Strings stored in one long array of bytes, the heap: each row is an offset and a length in it.
 
-Pointers are checked against the heap before any of it is read. They may overlap, so a small file may claim far more
+HeapSpans are checked against the heap before any of it is read. They may overlap, so a small file may claim far more
 text than it holds: claims that are too large are refused, and a piece has only as many rows as fit into a few MiB of
 text.
 """
@@ -18,7 +18,7 @@ from colonnade.columns.decode import corrupt_row, decode_numbers, strings_array
 from colonnade.columns.keys import ByteKeys, Keys, Numbers, Places
 from colonnade.columns.missing import Mask
 from colonnade.columns.raw import DatasetFetcher, Present, any_of, fetched, in_column, part_of, parts_of
-from colonnade.columns.stamps import Texts, equal_texts
+from colonnade.columns.rfc3339 import Texts, equal_texts
 from colonnade.columns.strings import Bytes
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.h5.chunks import RowNumbers, new_array
@@ -33,7 +33,7 @@ STEP = 1 << 20  # bytes of text that are copied to their destination in one step
 _MOST = 2**31 - 1  # the largest offset in an Arrow string array
 
 
-class Pointers(NamedTuple):
+class HeapSpans(NamedTuple):
     """The offset and the length in bytes of each string in the heap; all are within the heap."""
 
     starts: Places
@@ -77,7 +77,7 @@ class Heap:
             raise FormatError(f"column {name!r} holds {stored}, not offsets and lengths", column=name)
         return image[names[1]].astype(np.uint64)
 
-    def pointers(self, image: Image) -> Pointers:
+    def pointers(self, image: Image) -> HeapSpans:
         """Offsets and lengths, checked to be within the heap."""
         lengths, n_bytes = self.lengths(image), self.n_bytes
         starts = image[image.dtype.names[0]].astype(np.uint64)  # type: ignore[index]
@@ -87,7 +87,7 @@ class Heap:
             row = int(np.argmax(outside))
             found = f"{lengths[row]} bytes from {starts[row]}"
             raise corrupt_row("pointer", row, f"bytes among the {n_bytes} of the heap", found)
-        return Pointers(starts.astype(np.int64), lengths.astype(np.int64))
+        return HeapSpans(starts.astype(np.int64), lengths.astype(np.int64))
 
     def _open(self) -> DatasetFetcher:
         if self._bytes is None:
@@ -195,7 +195,7 @@ class PointerFetcher:
             return pointers
 
 
-def gather(pointers: Pointers, load: Callable[[int, int], Bytes], out: Bytes) -> None:
+def gather(pointers: HeapSpans, load: Callable[[int, int], Bytes], out: Bytes) -> None:
     """Concatenate the bytes that the pointers refer to. Sorted by offset, each byte of the heap is read about once."""
     places = np.concatenate(([0], np.cumsum(pointers.lengths)))[:-1]
     rows = np.flatnonzero(pointers.lengths)

@@ -64,7 +64,7 @@ class ColumnReader:
         self._stored = _Stored(dataset, companion, Categories.of(column, companion), n_threads)
         self._fetcher, self._decoder = _opened(column.form, column, self._stored)
         self.n_threads = self._fetcher.n_threads
-        source = self._fetcher.source if self.has_numbers and column.kept is None else None
+        source = self._fetcher.source if self.has_numbers and column.encoding is None else None
         self._numbers = source if isinstance(source, ChunkSource) else None  # keys, where they are stored as they are
         self._lenient: ColumnReader | None = None
 

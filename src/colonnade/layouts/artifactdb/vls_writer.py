@@ -54,7 +54,7 @@ class VlsWriter:
         """A writer that goes on behind the rows that a column has."""
         writer = cls(column.name, ColumnOptions())
         inner = open_group(group, column.link or "")
-        plain = replace(column, kept=None, fill=None)
+        plain = replace(column, encoding=None, fill=None)
         writer._pointers = ColumnWriter.resume(plain, inner, pointers, None, link=names.POINTERS)
         found = describe_dataset(heap)
         n_bytes = found.shape[0] if found.shape else 0

@@ -224,7 +224,7 @@ def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> boo
         if column.categories is not None and len(column.categories) != n_before:
             write_texts(open_group(group, before.link or ""), names.LEVELS, column.categories.to_pylist())
             holds = False
-        if before.kept == "double":
+        if before.encoding == "double":
             holds = False
     return holds and not any(column.replaced for column in written)
 
