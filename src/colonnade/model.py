@@ -82,7 +82,14 @@ class Sectioned:
     of: Form
 
 
-Form = Plain | Coded | Pointers | Masked | Sectioned
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The offset of each list, and their elements: a column of its own, of any form, whose rows are the elements."""
+
+    items: ColumnInfo
+
+
+Form = Plain | Coded | Pointers | Masked | Sectioned | Lists
 """How the rows of one column are stored. `columns/` has the fetcher and the decoder of each form."""
 # Called while rows are written: the number of rows done, and the total (None where unknown).
 Progress = Callable[[int, int | None], None]
@@ -253,8 +260,9 @@ class ColumnInfo:
     byte order, strings null-padded), of the string for variable-length strings, of the elements for
     a sequence. It is None when the writer set no fill value. `is_masked`: a mask, a separate dataset of booleans, marks
     the missing rows. `link` is the path of its dataset or group relative to the table's, if it differs from the name.
-    `encoding` is how rows encode values, where the datatype does not determine it. `pandas` is the note about its
-    pandas type (see `exchange.pandas_notes`). `problem` is the reason why the column cannot be read, if it cannot.
+    `encoding` is how rows encode values, where the datatype does not determine it. `items` describes the
+    elements of lists. `pandas` is the note about its pandas type (see `exchange.pandas_notes`). `problem` is the reason
+    why the column cannot be read, if it cannot.
     """
 
     name: str
@@ -274,6 +282,7 @@ class ColumnInfo:
     is_masked: bool = False
     link: str | None = None
     encoding: Encoding | None = None
+    items: ColumnInfo | None = None
     pandas: str | None = None
     problem: str | None = None
 
@@ -284,6 +293,8 @@ class ColumnInfo:
             return Pointers()
         is_coded = self.categories is not None or self.encoding in ("codes", "levels")
         rows: Form = Coded(self.encoding) if is_coded else Plain(self.encoding)
+        if self.items is not None:
+            rows = Lists(self.items)
         if self.storage == "sectioned":
             return Sectioned(rows)
         return Masked(rows) if self.is_masked and self.encoding is None and self.problem is None else rows
@@ -296,7 +307,7 @@ class ColumnInfo:
     @property
     def leads_elsewhere(self) -> bool:
         """Whether rows refer to data of any length stored elsewhere, so that the element size is not the data size."""
-        return self.type.has_pointers or self.encoding == "pointers"
+        return self.type.has_pointers or self.encoding == "pointers" or self.items is not None
 
     @property
     def grid(self) -> ChunkGrid:

@@ -45,6 +45,8 @@ TEXT_BY_CATEGORIES = "string"
 
 def arrow_type(column: ColumnInfo) -> pa.DataType:
     """The Arrow type of the column's values."""
+    if column.items is not None:
+        return pa.list_(arrow_type(column.items))
     if column.encoding in _ENCODED_TYPES:
         return _ENCODED_TYPES[column.encoding]
     if column.encoding == "date-time":
@@ -61,6 +63,8 @@ def arrow_type(column: ColumnInfo) -> pa.DataType:
 
 def key_type(column: ColumnInfo) -> StoredType:
     """The datatype of a column's keys: the column's own datatype, unless its rows stand for other values."""
+    if column.items is not None:
+        return StoredType("sequence", 16, base=column.items.type)  # which cannot be compared
     return column.type if column.encoding is None else _ENCODED_KEYS.get(column.encoding, column.type)
 
 

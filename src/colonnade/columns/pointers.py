@@ -17,7 +17,7 @@ import pyarrow as pa
 from colonnade.columns.decode import corrupt_row, decode_numbers, strings_array
 from colonnade.columns.keys import ByteKeys, Keys, Numbers, Places
 from colonnade.columns.missing import Mask
-from colonnade.columns.raw import DatasetFetcher, Present, any_of, fetched, in_column, part_of, parts_of
+from colonnade.columns.raw import DatasetFetcher, Present, any_of, fetched, in_column, part_of, parts_of, runs
 from colonnade.columns.rfc3339 import Texts, equal_texts
 from colonnade.columns.strings import Bytes
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
@@ -169,15 +169,10 @@ class PointerFetcher:
         total = 0
         for first, last in self._rows.pieces(start, stop):
             lengths = np.minimum(self._heap.lengths(self._image(first, last - first)), self._heap.n_bytes)
-            ends = np.cumsum(lengths.astype(np.float64))  # float: the sum may overflow 64 bits
-            at = 0
-            while at < len(ends):
-                before = ends[at - 1] if at else 0.0
-                end = max(at + 1, int(np.searchsorted(ends, before + PIECE_BYTES, "right")))
-                total += int(ends[end - 1] - before)
+            for begin, end in runs(lengths, PIECE_BYTES):
+                total += int(lengths[begin:end].sum(dtype=np.float64))
                 self._heap.refuse_too_much(total)
-                yield first + at, first + end
-                at = end
+                yield first + begin, first + end
 
     @property
     def stored_bytes(self) -> int:

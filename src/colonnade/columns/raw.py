@@ -32,6 +32,13 @@ Raw = Image | Strings | Present
 """Rows of one dataset as read: elements in memory form, or bytes of variable length."""
 
 
+class Companions(NamedTuple):
+    """The companion of a form that contains another form, and the companion of that one."""
+
+    own: Any
+    inner: Any
+
+
 class Decoder(Protocol):
     """Makes values of raw rows. Each form has its own; an invalid row raises a CorruptError that gives its position."""
 
@@ -171,6 +178,17 @@ def cut(start: int, stop: int, chunk_rows: int, stored: StoredType) -> Iterator[
         edge = (start // run + 1) * run
         yield start, min(edge, stop)
         start = edge
+
+
+def runs(sizes: np.ndarray[Any, Any], most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows that are read together: of at most `most` bytes, or of one row."""
+    ends = np.cumsum(sizes.astype(np.float64))  # float: the sum may overflow 64 bits
+    at = 0
+    while at < len(ends):
+        before = ends[at - 1] if at else 0.0
+        end = max(at + 1, int(np.searchsorted(ends, before + most, "right")))
+        yield at, end
+        at = end
 
 
 def parts_of(column: ColumnInfo, rows: RowNumbers, read: Callable[[int, int], Any]) -> list[Any]:

@@ -21,12 +21,12 @@ from colonnade.columns.lookup import Places
 from colonnade.columns.mapping import arrow_type, key_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.plain import PlainDecoder
-from colonnade.columns.raw import DatasetFetcher, Decoder, Fetcher, fetched, in_column, parts_of
+from colonnade.columns.raw import Companions, DatasetFetcher, Decoder, Fetcher, fetched, in_column, parts_of
 from colonnade.errors import CorruptError
 from colonnade.h5.chunks import ChunkSource, RowNumbers
 from colonnade.h5.datasets import describe_dataset
 from colonnade.h5.references import follow_reference
-from colonnade.model import Coded, ColumnInfo, Form, Masked, Plain, Pointers, Sectioned
+from colonnade.model import Coded, ColumnInfo, Form, Lists, Masked, Plain, Pointers, Sectioned
 from colonnade.predicate.bound import Domain, Key
 from colonnade.stored_dtypes import memory_dtype
 
@@ -40,6 +40,16 @@ class _Stored(NamedTuple):
     companion: Any
     categories: Categories
     n_threads: int
+
+    @property
+    def own(self) -> Any:
+        """The companion of the outermost form."""
+        return self.companion.own if isinstance(self.companion, Companions) else self.companion
+
+    @property
+    def inner(self) -> Any:
+        """The companion of the form inside it."""
+        return self.companion.inner if isinstance(self.companion, Companions) else None
 
     def rows(self, column: ColumnInfo) -> DatasetFetcher:
         return DatasetFetcher(column, self.dataset, self.n_threads)
@@ -277,8 +287,8 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> Opened:
         case Masked(of):
             from colonnade.columns.masked import MaskedDecoder, MaskedFetcher
 
-            inner = _opened(of, column, stored)
-            return Opened(MaskedFetcher(column, inner.fetcher, stored.companion), MaskedDecoder(inner.decoder))
+            inner = _opened(of, column, stored._replace(companion=stored.inner))
+            return Opened(MaskedFetcher(column, inner.fetcher, stored.own), MaskedDecoder(inner.decoder))
         case Sectioned(of):
             from colonnade.columns.masked import MaskedDecoder, SectionedFetcher
 
@@ -289,3 +299,9 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> Opened:
 
             heap = Heap(column, stored.companion)
             return Opened(PointerFetcher(stored.rows(column), heap), PointerDecoder(column, kind, heap))
+        case Lists(items):
+            from colonnade.columns.lists import ListsDecoder, ListsFetcher, offsets_column
+
+            offsets = ColumnReader(offsets_column(column, stored.dataset), stored.dataset, None, stored.n_threads)
+            values = ColumnReader(items, stored.own, stored.inner)
+            return Opened(ListsFetcher(column, items, offsets), ListsDecoder(kind, values))
