@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
+from colonnade import compute as pc
 from colonnade.columns.codecs import MOST_SHOWN, CodecDecoder, Standing, numbers_in
 from colonnade.columns.decode import (
     check_codes,
@@ -21,11 +21,11 @@ from colonnade.columns.decode import (
     missing_rows,
 )
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, Numbers
-from colonnade.columns.lookup import Places, TextLookup
 from colonnade.columns.mapping import value_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.plain import values_of
 from colonnade.columns.raw import Decoder, Present, Raw, any_of, in_column, part_of
+from colonnade.columns.strings import Places, TextLookup
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5.datasets import describe_dataset, reading, written_rows
 from colonnade.h5.heap import Strings, open_heap

@@ -15,8 +15,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from colonnade.columns.arrow_text import parse_arrow_type, write_arrow_type
-from colonnade.columns.extension import (
+from colonnade.columns.arrow_types import (
     COMPLEX64,
     COMPLEX128,
     OBJECT_REFERENCE,
@@ -24,6 +23,8 @@ from colonnade.columns.extension import (
     ComplexType,
     RawType,
     ReferenceType,
+    parse_arrow_type,
+    write_arrow_type,
 )
 from colonnade.errors import UsageError
 from colonnade.h5.datatypes import ELEMENT_TAG, is_complex_pair

@@ -17,11 +17,11 @@ import pyarrow as pa
 from colonnade.columns.codecs import codec_decoder
 from colonnade.columns.coded import Categories, CodedDecoder, TextDecoder, strict_decoder
 from colonnade.columns.keys import Keys, NumberKeys, Numbers, domain_of, join
-from colonnade.columns.lookup import Places
 from colonnade.columns.mapping import arrow_type, key_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.plain import PlainDecoder
 from colonnade.columns.raw import Companions, DatasetFetcher, Decoder, Fetcher, fetched, in_column, parts_of
+from colonnade.columns.strings import Places
 from colonnade.errors import CorruptError
 from colonnade.h5.chunks import ChunkSource, RowNumbers
 from colonnade.h5.datasets import describe_dataset

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
+from colonnade import compute as pc
 
 _REFUSALS = (OverflowError, ValueError, KeyError, pa.ArrowException)  # KeyError: an unknown time zone
 

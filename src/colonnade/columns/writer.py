@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
+from colonnade import compute as pc
 from colonnade.columns.categories import CategoryCoder, start_coder
 from colonnade.columns.decode import decode
 from colonnade.columns.encode import Encoded, encode

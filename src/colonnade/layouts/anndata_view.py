@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.categories_dataset import add_categories, create_categories
+from colonnade.columns.categories import add_categories, create_categories
 from colonnade.columns.mapping import BOOLEAN, plain_type
 from colonnade.columns.raw import cut
 from colonnade.columns.read import ColumnReader

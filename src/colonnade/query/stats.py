@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
+from colonnade import compute as pc
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, join, keys_of
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass

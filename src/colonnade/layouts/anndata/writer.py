@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
-from colonnade.columns.categories_dataset import holds_nul
-from colonnade.columns.extension import ComplexType
+from colonnade import compute as pc
+from colonnade.columns.arrow_types import ComplexType
+from colonnade.columns.categories import holds_nul
 from colonnade.columns.forms import WORTH_FILTERING, ElementForm
 from colonnade.columns.mapping import plain_type, stored_codes
 from colonnade.columns.masked import mask_column

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.arrow_text import write_arrow_type
+from colonnade.columns.arrow_types import write_arrow_type
 from colonnade.columns.encode import encode
 from colonnade.columns.mapping import stored_string
 from colonnade.columns.strings import byte_lengths

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
-from colonnade.columns.categories_dataset import holds_nul
+from colonnade import compute as pc
+from colonnade.columns.categories import holds_nul
 from colonnade.columns.forms import ElementForm, first_form
 from colonnade.columns.mapping import plain_type
 from colonnade.columns.read import ColumnReader
