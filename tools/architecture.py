@@ -23,7 +23,18 @@ BEGIN, END = "<!-- map: written by python -m tools.architecture -->", "<!-- end 
 FLOORS: list[tuple[str, list[str]]] = [
     (
         "ground",
-        ["errors", "kernels", "threads", "dataclass", "sealed", "model", "stored_dtypes", "selection", "predicate"],
+        [
+            "errors",
+            "kernels",
+            "threads",
+            "dataclass",
+            "sealed",
+            "compute",
+            "model",
+            "stored_dtypes",
+            "selection",
+            "predicate",
+        ],
     ),
     ("file", ["pager", "filters", "format", "h5"]),
     ("data", ["sparse", "columns", "indexes"]),

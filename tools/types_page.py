@@ -20,7 +20,7 @@ import pyarrow as pa
 from h5py import h5t
 
 import colonnade as cn
-from colonnade.columns.extension import complex_array
+from colonnade.columns.arrow_types import complex_array
 from colonnade.columns.mapping import default_type
 from colonnade.h5.attributes import read_text
 from colonnade.h5.datatypes import describe_type

@@ -46,7 +46,51 @@ Severity = Literal["error", "warning", "note"]
 #   pointers: offsets and lengths into a companion dataset of bytes; levels: strings that are among the categories
 #   codes: category codes; only codes equal to the fill are missing, so -1 is as invalid as any other unknown code
 #   bits: floats; those equal to the fill bit by bit are missing; r: floats; those equal to R's NA are missing
-Kept = Literal["truth", "double", "date", "date-time", "pointers", "levels", "codes", "bits", "r"]
+Encoding = Literal["truth", "double", "date", "date-time", "pointers", "levels", "codes", "bits", "r"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """One element per row, which holds the value itself, or what `codec` makes the value of."""
+
+    codec: Encoding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """One of the categories per row: its code, or what `codec` makes the code of."""
+
+    codec: Encoding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pointers:
+    """An offset and a length per row, into the bytes of a companion dataset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """Rows of another form, and a mask: a companion dataset of booleans that is TRUE for missing rows."""
+
+    of: Form
+
+
+@dataclass(frozen=True, slots=True)
+class Sectioned:
+    """Rows of another form in sectioned chunks, which store only the rows that are not missing."""
+
+    of: Form
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The offset of each list, and their elements: a column of its own, of any form, whose rows are the elements."""
+
+    items: ColumnInfo
+
+
+Form = Plain | Coded | Pointers | Masked | Sectioned | Lists
+"""How the rows of one column are stored. `columns/` has the fetcher and the decoder of each form."""
 # Called while rows are written: the number of rows done, and the total (None where unknown).
 Progress = Callable[[int, int | None], None]
 
@@ -244,8 +288,9 @@ class ColumnInfo:
     byte order, strings null-padded), of the string for variable-length strings, of the elements for
     a sequence. It is None when the writer set no fill value. `is_masked`: a mask, a separate dataset of booleans, marks
     the missing rows. `link` is the path of its dataset or group relative to the table's, if it differs from the name.
-    `kept` is how rows encode values, where the datatype does not determine it. `pandas` is the note about its pandas
-    type (see `exchange.pandas_notes`). `problem` is the reason why the column cannot be read, if it cannot.
+    `encoding` is how rows encode values, where the datatype does not determine it. `items` describes the
+    elements of lists. `pandas` is the note about its pandas type (see `exchange.pandas_notes`). `problem` is the reason
+    why the column cannot be read, if it cannot.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> t = cn.open_table("run.h5", "events")
@@ -270,24 +315,38 @@ class ColumnInfo:
     is_label: bool = False
     is_masked: bool = False
     link: str | None = None
-    kept: Kept | None = None
+    encoding: Encoding | None = None
+    items: ColumnInfo | None = None
     pandas: str | None = None
     problem: str | None = None
 
     @property
     def marks_missing(self) -> bool:
         """Whether a row can be missing: by a fill, by a mask, or because it is not defined in a sparse column."""
-        return self.fill is not None or self.is_masked or self.kept == "r" or self.storage == "sectioned"
+        return self.fill is not None or self.is_masked or self.encoding == "r" or self.storage == "sectioned"
 
     @property
     def leads_elsewhere(self) -> bool:
         """Whether rows refer to data of any length stored elsewhere, so that the element size is not the data size."""
-        return self.type.has_pointers or self.kept == "pointers"
+        return self.type.has_pointers or self.encoding == "pointers" or self.items is not None
 
     @property
     def grid(self) -> ChunkGrid:
         """How the rows are divided into chunks."""
         return ChunkGrid(self.n_rows, self.chunk_rows or DEFAULT_CHUNK_ROWS)
+
+
+def form_of(column: ColumnInfo) -> Form:
+    """How the rows of a column are stored."""
+    if column.encoding == "pointers":
+        return Pointers()
+    is_coded = column.categories is not None or column.encoding in ("codes", "levels")
+    rows: Form = Coded(column.encoding) if is_coded else Plain(column.encoding)
+    if column.items is not None:
+        rows = Lists(column.items)
+    if column.storage == "sectioned":
+        return Sectioned(rows)
+    return Masked(rows) if column.is_masked and column.encoding is None and column.problem is None else rows
 
 
 UNREADABLE = StoredType("unknown", 1, tag="unreadable")

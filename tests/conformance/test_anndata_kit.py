@@ -140,7 +140,7 @@ def test_values_are_read_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_matrix_is_looked_at_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fall of indptr just between two blocks is found too."""
-    monkeypatch.setattr("colonnade.columns.read.PIECE_BYTES", 16)
+    monkeypatch.setattr("colonnade.columns.raw.PIECE_BYTES", 16)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         made = make.matrix(file, shape=(8, 2))
         for name, data in (("data", np.ones(8, "f4")), ("indices", np.zeros(8, "i4"))):

@@ -245,7 +245,7 @@ def test_bytes_that_are_damaged_are_findings(tmp_path: Path) -> None:
 
 def test_values_are_read_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is wrong in a later block is found with its row."""
-    monkeypatch.setattr("colonnade.columns.read.PIECE_BYTES", 64)
+    monkeypatch.setattr("colonnade.columns.raw.PIECE_BYTES", 64)
     rows = [b"2023-01-01"] * 50
     rows[41] = b"2023-01-1"
     codes = np.zeros(50, "<i4")

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import colonnade as cn
-from colonnade.columns.extension import RawType, ReferenceType
+from colonnade.columns.arrow_types import RawType, ReferenceType
 from colonnade.errors import TableNotFound, UsageError
 
 FOLDER = Path(__file__).parent / "foreign"

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from colonnade.columns.extension import COMPLEX64, COMPLEX128, ComplexType, complex_array
+from colonnade.columns.arrow_types import COMPLEX64, COMPLEX128, ComplexType, complex_array
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 FLOATS = [pa.float16(), pa.float32(), pa.float64()]

@@ -23,7 +23,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import colonnade as cn
-from colonnade.columns import read
+from colonnade.columns import raw
 from colonnade.query import aggregate, groups, match
 from tests.laws.oracle import cells
 from tests.laws.predicates import FAMILIES, Column, as_predicate, columns, is_nan, nodes, tables
@@ -43,8 +43,8 @@ def short_windows(wanted: bool) -> Iterator[None]:
             for home, name, value in (
                 (match, "FEWEST_ROWS", 4),
                 (match, "WINDOW_BYTES", 64),
-                (read, "PIECE_BYTES", 16),
-                (read, "FARTHEST_APART", 16),
+                (raw, "PIECE_BYTES", 16),
+                (raw, "FARTHEST_APART", 16),
                 (groups, "MOST_NUMBERS", 3),
                 (aggregate, "MOST_WAITING", 5),
             ):

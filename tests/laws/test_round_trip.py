@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import colonnade as cn
-from colonnade.columns import read
+from colonnade.columns import raw
 from colonnade.edit import create as writing
 from tests.laws.strategies import INTEGERS, make_array, types, values
 
@@ -105,7 +105,7 @@ def test_every_type_comes_back(column: tuple[pa.Array, dict[str, Any], int, int,
         if refused_rightly(array, error):
             return
         raise
-    with cn.open_table(path) as table, patch.object(read, "PIECE_BYTES", piece_bytes):
+    with cn.open_table(path) as table, patch.object(raw, "PIECE_BYTES", piece_bytes):
         assert table.n_rows == len(array)
         back = table.to_arrow().column("x")
         assert back.type == array.type

@@ -25,7 +25,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import colonnade as cn
-from colonnade.columns import read
+from colonnade.columns import raw
 from colonnade.indexes import bitmap, chunk_bloom, order, sorted_rows
 from colonnade.query import match, plan
 from tests.laws.oracle import Cell, Joined, Leaf, Node, cells, matching
@@ -75,8 +75,8 @@ def small_limits(wanted: bool, search_chunks: int) -> Iterator[None]:
         if wanted:
             put(match, "FEWEST_ROWS", 4)
             put(match, "WINDOW_BYTES", 64)
-            put(read, "PIECE_BYTES", 16)
-            put(read, "FARTHEST_APART", 16)
+            put(raw, "PIECE_BYTES", 16)
+            put(raw, "FARTHEST_APART", 16)
             put(bitmap, "WINDOW", 16)
             put(bitmap, "STRIPE", 1)
             put(sorted_rows, "BLOCK", 5)

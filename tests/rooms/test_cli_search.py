@@ -27,7 +27,7 @@ import pytest
 import colonnade as cn
 from colonnade.cli import progress, where
 from colonnade.cli.values import plain_values
-from colonnade.columns.extension import complex_array
+from colonnade.columns.arrow_types import complex_array
 from colonnade.query import stats
 from tests.rooms.test_cli import call, call_json
 

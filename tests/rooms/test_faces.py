@@ -370,7 +370,7 @@ def test_an_append_costs_no_more_than_its_rows(path: Path, recipe: str) -> None:
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows the face has read, and written, at once: pieces are of 1000 to 8000 rows here."""
-    monkeypatch.setattr("colonnade.columns.read.PIECE_BYTES", 8000)
+    monkeypatch.setattr("colonnade.columns.raw.PIECE_BYTES", 8000)
     seen: list[int] = []
     read, write = faces.ColumnReader.read, faces.RowSink.write
 

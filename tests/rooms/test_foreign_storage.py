@@ -20,7 +20,7 @@ import pytest
 from h5py import h5d, h5o, h5p, h5s, h5t, h5z
 
 import colonnade as cn
-from colonnade.columns.extension import ComplexType, RawType, ReferenceType
+from colonnade.columns.arrow_types import ComplexType, RawType, ReferenceType
 from colonnade.errors import ColumnNotFound, CorruptError, FormatError, TableNotFound, UnsupportedError
 
 _C = ctypes.CDLL(h5d.__file__)

@@ -20,7 +20,7 @@ from h5py import h5s
 
 import colonnade as cn
 from colonnade import kernels
-from colonnade.columns import read as column_read
+from colonnade.columns import raw as column_raw
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.format.global_heap import REFERENCE_DTYPE
 from colonnade.h5 import capi
@@ -216,7 +216,7 @@ def test_chunks_that_were_never_written(tmp_path: Path, monkeypatch: pytest.Monk
         assert source.take(np.array([3, 419])) is None
         assert ours(source.read(20, 30)) == [b"row %d" % row for row in range(20, 50)]
     found = cn.read(path)
-    monkeypatch.setattr(column_read, "open_heap", lambda *_: None)
+    monkeypatch.setattr(column_raw, "open_heap", lambda *_: None)
     assert cn.read(path) == found
     assert found["x"].to_pylist()[149:] == ["row 149"] + [{"none": None, "": None, None: ""}[fill]] * 270
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from colonnade.columns.lookup import WORTH_HASHING, TextLookup
+from colonnade.columns.strings import WORTH_HASHING, TextLookup
 
 
 @pytest.mark.parametrize("n_strings", [0, 1, 50, WORTH_HASHING, 3 * WORTH_HASHING])

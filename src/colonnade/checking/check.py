@@ -7,7 +7,7 @@ few MiB at a time, and compares every search index with its column.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.readers import open_reader
 from colonnade.dataclass import dataclass
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, CorruptError
@@ -285,13 +284,15 @@ class Check:
     def _column(self, layout: Layout, seen: SeenTable, column: ColumnInfo) -> None:
         path = join_path(seen.path, column.name)
         try:
-            dataset, beside = layout.open_column(seen.group, column)
+            dataset, companion = layout.open_column(seen.group, column)
             if self._claims_too_much(path, column, dataset):
                 return
-            plain = column.kept is None  # then the companion dataset is checked separately
-            missing = self._read(ColumnReader(column, dataset) if plain else open_reader(column, dataset, beside))
-            if beside is not None and column.categories is not None and not isinstance(beside, pa.Array):
-                self._read_categories(path, beside)
+            if column.encoding is None:  # then the companion dataset is checked separately
+                missing = self._read(ColumnReader(replace(column, is_masked=False), dataset))
+            else:
+                missing = self._read(ColumnReader(column, dataset, companion))
+            if companion is not None and column.categories is not None and not isinstance(companion, pa.Array):
+                self._read_categories(path, companion)
         except ColonnadeError as error:
             self.tell(*rules_of(layout).unreadable(seen, column, error))
         except hdf5_errors(MemoryError) as error:

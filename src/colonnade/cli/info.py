@@ -81,7 +81,7 @@ def _stored_column_facts(column: Column) -> Facts:
         "units": stored.units,
         "fill": plain_value(column.fill),
         "masked": stored.is_masked,
-        "kept": stored.kept,
+        "encoding": stored.encoding,
         "storage": stored.storage,
         "chunk_rows": stored.chunk_rows,
         "filters": column.filters,
@@ -145,7 +145,7 @@ def _stored_column_cells(column: Facts) -> tuple[Text, ...]:
     return (
         name_cell(column),
         lines(cell(column["type"]), cell(told_units(column["units"]), "dim"), cell(column["problem"], "red")),
-        cell("a mask" if column["masked"] else "NA of R" if column["kept"] == "r" else _fill_text(column["fill"])),
+        cell("a mask" if column["masked"] else "NA of R" if column["encoding"] == "r" else _fill_text(column["fill"])),
         lines(cell(_storage_text(column)), cell(_filters_text(column), "dim")),
         cell(size_text(column["stored_bytes"])),
     )

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.forms import Form
+from colonnade.columns.forms import ElementForm
 from colonnade.columns.mapping import arrow_type
-from colonnade.columns.read import cut
+from colonnade.columns.raw import cut
 from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, UnsupportedError
 from colonnade.filters.names import known_filters
@@ -34,7 +34,7 @@ from colonnade.stored_dtypes import memory_dtype
 
 def is_carried(column: ColumnInfo) -> bool:
     """Whether the column's datatype cannot be encoded from values that a caller passes."""
-    is_plain = column.categories is None and column.kept is None and not column.is_masked
+    is_plain = column.categories is None and column.encoding is None and not column.is_masked
     return is_plain and column.storage != "sectioned" and not _can_be_encoded(column.type)
 
 
@@ -109,7 +109,7 @@ class CarriedWriter:
         return WrittenColumn(
             name=self.name,
             dataset=self._dataset,
-            form=Form(column.type, arrow_type(column), column.fill),
+            form=ElementForm(column.type, arrow_type(column), column.fill),
             options=ColumnOptions(description=column.description),
             units=column.units,
             arrow_type=None,

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import kernels
-from colonnade.columns.extension import ComplexType, complex_array
+from colonnade.columns.arrow_types import ComplexType, complex_array
 from colonnade.columns.missing import Mask, find_missing, find_missing_strings, has_none_missing
 from colonnade.columns.strings import string_buffers
 from colonnade.errors import CorruptError, UnsupportedError, UsageError, rows_as

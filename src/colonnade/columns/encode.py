@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
-from colonnade.columns.extension import ComplexType, complex_values
+from colonnade import compute as pc
+from colonnade.columns.arrow_types import ComplexType, complex_values
 from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.columns.values import python_values
 from colonnade.dataclass import dataclass

@@ -16,7 +16,7 @@ from colonnade.stored_dtypes import memory_dtype
 
 def fill_is_nan(column: ColumnInfo) -> bool:
     """Whether the column's fill is NaN, so that every NaN is a missing row."""
-    if column.kept is not None:
+    if column.encoding is not None:
         return False
     dtype = memory_dtype(column.type)
     return column.fill is not None and dtype.kind == "f" and bool(np.isnan(np.frombuffer(column.fill, dtype=dtype)[0]))
@@ -26,7 +26,7 @@ def column_fill(column: ColumnInfo) -> object:
     """The stored value that marks a missing row of a column; None if the column has no fill."""
     if column.fill is None:
         return None
-    if column.kept in ("date", "date-time", "pointers", "levels"):  # the fill is a string, whatever the datatype
+    if column.encoding in ("date", "date-time", "pointers", "levels"):  # the fill is a string, whatever the datatype
         return column.fill.split(b"\0")[0].decode("utf-8", "replace")
     return fill_value(column.type, column.fill)
 

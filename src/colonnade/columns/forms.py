@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
+from colonnade import compute as pc
 from colonnade.columns.encode import encode, encode_one
 from colonnade.columns.mapping import (
     BINARY,
@@ -39,7 +39,7 @@ POINTER_COST = 40  # bytes that HDF5 spends on a variable-length string in addit
 
 
 @dataclass(frozen=True)
-class Form:
+class ElementForm:
     """How rows are stored: the datatype, the Arrow type of the encoded values, and the fill.
 
     For a categorical the values are its codes, so `kind` is an integer type.
@@ -55,9 +55,9 @@ class Form:
         return self.stored.item if self.stored.kind == "enum" else self.stored
 
 
-def first_form(kind: pa.DataType, name: str) -> Form:
+def first_form(kind: pa.DataType, name: str) -> ElementForm:
     """The form chosen by type alone; raises for a type that cannot be stored."""
-    return Form(stored_type(kind, f"column {name!r}"), kind)
+    return ElementForm(stored_type(kind, f"column {name!r}"), kind)
 
 
 def _enum_names(categories: list[str], name: str) -> list[str]:
@@ -74,7 +74,7 @@ def _enum_names(categories: list[str], name: str) -> list[str]:
     return categories
 
 
-def categorical_form(categories: pa.Array, as_enum: bool, has_missing: bool, name: str) -> Form:
+def categorical_form(categories: pa.Array, as_enum: bool, has_missing: bool, name: str) -> ElementForm:
     """The form for codes of these categories: the narrowest signed integer, -1 for missing (C8)."""
     codes = stored_codes(len(categories))
     stored = codes
@@ -83,7 +83,7 @@ def categorical_form(categories: pa.Array, as_enum: bool, has_missing: bool, nam
         if has_missing:
             stored = replace(stored, members=(*stored.members, ("MISSING", MISSING_CODE)))
     fill = missing_code(stored) if has_missing or not as_enum else None
-    return Form(stored, pa.from_numpy_dtype(memory_dtype(stored)), fill)
+    return ElementForm(stored, pa.from_numpy_dtype(memory_dtype(stored)), fill)
 
 
 def missing_code(stored: StoredType) -> bytes:
@@ -96,7 +96,9 @@ def holds_codes(stored: StoredType, n_categories: int) -> bool:
     return stored.kind == "integer" and stored.signed and n_categories <= 1 << (min(stored.precision, 64) - 1)
 
 
-def suit_datatype(form: Form, values: pa.Array, options: ColumnOptions, name: str, first: bool, more: bool) -> Form:
+def suit_datatype(
+    form: ElementForm, values: pa.Array, options: ColumnOptions, name: str, first: bool, more: bool
+) -> ElementForm:
     """The form, with its datatype changed if necessary to hold these values too.
 
     The `first` rows decide between fixed and variable length. If `more` rows may follow, some room is left.
@@ -111,11 +113,11 @@ def suit_datatype(form: Form, values: pa.Array, options: ColumnOptions, name: st
             return form
         if holds_nul(values) and pc.any(pc.match_substring(values, "\0")).as_py():
             _refuse_nul(values, options, name)
-            return Form(BINARY, form.kind, _fill_in(form.fill, BINARY))
+            return ElementForm(BINARY, form.kind, _fill_in(form.fill, BINARY))
         if form.stored.kind == "text" and not first:
             return form
         stored = _suit_string(form.stored, values, options, more)
-        return form if stored == form.stored else Form(stored, form.kind, _fill_in(form.fill, stored))
+        return form if stored == form.stored else ElementForm(stored, form.kind, _fill_in(form.fill, stored))
     return form
 
 
@@ -159,7 +161,7 @@ def _refuse_nul(values: pa.Array, options: ColumnOptions, name: str) -> None:
     )
 
 
-def occurs(fill: bytes, values: pa.Array, form: Form, name: str) -> np.ndarray[Any, Any]:
+def occurs(fill: bytes, values: pa.Array, form: ElementForm, name: str) -> np.ndarray[Any, Any]:
     """A mask of the values that equal the fill; none of `values` may be missing."""
     if pa.types.is_string(form.kind):
         text = fill.rstrip(b"\0").decode("utf-8", "replace")
@@ -172,7 +174,9 @@ def occurs(fill: bytes, values: pa.Array, form: Form, name: str) -> np.ndarray[A
     return find_missing(encoded.image, form.values_type, fill)
 
 
-def fills_that_do_not_occur(form: Form, values: pa.Array, candidates: Iterable[bytes], name: str) -> Iterator[bytes]:
+def fills_that_do_not_occur(
+    form: ElementForm, values: pa.Array, candidates: Iterable[bytes], name: str
+) -> Iterator[bytes]:
     """The candidates that equal none of the values, in order, computed lazily."""
     present = values.drop_null()
     if pa.types.is_string(form.kind):
@@ -184,7 +188,7 @@ def fills_that_do_not_occur(form: Form, values: pa.Array, candidates: Iterable[b
             yield fill
 
 
-def asked_fill(options: ColumnOptions, form: Form, name: str) -> bytes | None:
+def asked_fill(options: ColumnOptions, form: ElementForm, name: str) -> bytes | None:
     """The fill that the caller requested, in the column's datatype."""
     if options.fill is None or options.fill is AUTO:
         return None
@@ -196,7 +200,7 @@ def asked_fill(options: ColumnOptions, form: Form, name: str) -> bytes | None:
     return encode_one(options.fill, form.kind, form.stored, name)
 
 
-def is_nan(fill: bytes | None, form: Form) -> bool:
+def is_nan(fill: bytes | None, form: ElementForm) -> bool:
     """Whether the fill is NaN, which marks every NaN as missing."""
     dtype = memory_dtype(form.stored)
     return fill is not None and dtype.kind == "f" and bool(np.isnan(np.frombuffer(fill, dtype=dtype)[0]))

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from colonnade import compute as pc
 from colonnade import kernels
-from colonnade.columns import compute as pc
 from colonnade.columns.missing import Mask
 from colonnade.columns.strings import equal_to
 from colonnade.model import StoredType

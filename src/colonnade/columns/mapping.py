@@ -15,8 +15,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from colonnade.columns.arrow_text import parse_arrow_type, write_arrow_type
-from colonnade.columns.extension import (
+from colonnade.columns.arrow_types import (
     COMPLEX64,
     COMPLEX128,
     OBJECT_REFERENCE,
@@ -24,10 +23,12 @@ from colonnade.columns.extension import (
     ComplexType,
     RawType,
     ReferenceType,
+    parse_arrow_type,
+    write_arrow_type,
 )
 from colonnade.errors import UsageError
 from colonnade.h5.datatypes import ELEMENT_TAG, is_complex_pair
-from colonnade.model import ColumnInfo, Kept, Kind, StoredField, StoredType, shown_name
+from colonnade.model import ColumnInfo, Encoding, Kind, StoredField, StoredType, shown_name
 from colonnade.stored_dtypes import LARGEST_ELEMENT, memory_dtype
 
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -45,14 +46,16 @@ TEXT_BY_CATEGORIES = "string"
 
 def arrow_type(column: ColumnInfo) -> pa.DataType:
     """The Arrow type of the column's values."""
-    if column.kept in _KEPT_TYPES:
-        return _KEPT_TYPES[column.kept]
-    if column.kept == "date-time":
+    if column.items is not None:
+        return pa.list_(arrow_type(column.items))
+    if column.encoding in _ENCODED_TYPES:
+        return _ENCODED_TYPES[column.encoding]
+    if column.encoding == "date-time":
         return _stamp_type(column.arrow_type)
     if column.categories is not None:
         found = column.categories
         values = value_type(found.type, found.units, found.arrow_type)
-        if pa.types.is_string(values) and column.arrow_type == TEXT_BY_CATEGORIES and column.kept is None:
+        if pa.types.is_string(values) and column.arrow_type == TEXT_BY_CATEGORIES and column.encoding is None:
             return values
         index = pa.int64() if key_type(column).size > 4 else pa.int32()
         return pa.dictionary(index, values, ordered=found.ordered)
@@ -61,7 +64,9 @@ def arrow_type(column: ColumnInfo) -> pa.DataType:
 
 def key_type(column: ColumnInfo) -> StoredType:
     """The datatype of a column's keys: the column's own datatype, unless its rows stand for other values."""
-    return column.type if column.kept is None else _KEPT_KEYS.get(column.kept, column.type)
+    if column.items is not None:
+        return StoredType("sequence", 16, base=column.items.type)  # which cannot be compared
+    return column.type if column.encoding is None else _ENCODED_KEYS.get(column.encoding, column.type)
 
 
 def _stamp_type(named: str | None) -> pa.DataType:
@@ -230,13 +235,13 @@ _FLOATS = {
     8: StoredType("float", 8, signed=True, precision=64, mantissa=52, exponent=11),
 }
 
-_KEPT_TYPES: dict[Kept | None, pa.DataType] = {
+_ENCODED_TYPES: dict[Encoding | None, pa.DataType] = {
     "truth": pa.bool_(),
     "double": pa.float64(),
     "date": pa.date32(),
     "pointers": pa.string(),
 }
-_KEPT_KEYS: dict[Kept, StoredType] = {
+_ENCODED_KEYS: dict[Encoding, StoredType] = {
     "truth": _integer(1),
     "double": _FLOATS[8],
     "date": _integer(4),

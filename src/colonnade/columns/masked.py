@@ -1,83 +1,166 @@
-"""Columns with a mask: a second dataset of booleans that is TRUE for missing rows.
+"""Columns whose missing rows are given separately: by a mask, or by the gaps of a sparse column.
 
-The values of missing rows are undefined, but they are read and checked like the others.
+A mask is a second dataset of booleans that is TRUE for missing rows. The values of missing rows are undefined, but they
+are read and checked like the others. A sparse column, in sectioned chunks, stores only the rows that are not missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.keys import Numbers
+from colonnade.columns.decode import decode_numbers
+from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.missing import Mask
-from colonnade.columns.read import ColumnReader, Raw
-from colonnade.dataclass import dataclass
-from colonnade.errors import FormatError
-from colonnade.h5.chunks import RowNumbers
+from colonnade.columns.plain import keys_in
+from colonnade.columns.raw import (
+    DatasetFetcher,
+    Decoder,
+    Fetcher,
+    Present,
+    Raw,
+    any_of,
+    cut,
+    fetched,
+    in_column,
+    refuse_unreadable,
+)
+from colonnade.errors import CorruptError, FormatError, UsageError
+from colonnade.h5.chunks import MOST_AT_ONCE, RowNumbers
 from colonnade.h5.datasets import describe_dataset
+from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo
 
+if TYPE_CHECKING:
+    from colonnade.sparse.rows import SparseRows  # few tables have such a column
 
-@dataclass(frozen=True)
-class Masked:
+
+class MaskedRaw(NamedTuple):
     """Rows as read, and a mask of missing rows (None if no row is missing)."""
 
     rows: Raw
     missing: Mask | None
 
 
-class MaskedRows(ColumnReader):
-    """A column whose rows are read together with a mask of missing rows."""
+class MaskedDecoder:
+    """Decodes the rows by the decoder of their own form, and marks the missing ones."""
 
-    @property
-    def _is_at_hand(self) -> bool:
-        return False
+    def __init__(self, inner: Decoder) -> None:
+        self._inner = inner
 
-    def _decode(self, raw: Any) -> pa.Array:
-        if not isinstance(raw, Masked):
-            return super()._decode(raw)
-        return _with_missing(super()._decode(raw.rows), raw.missing)
+    def array(self, raw: MaskedRaw) -> pa.Array:
+        return _with_missing(self._inner.array(raw.rows), raw.missing)
 
-    def _part(self, raw: Any, begin: int, end: int) -> Any:
-        if not isinstance(raw, Masked):
-            return super()._part(raw, begin, end)
-        return Masked(super()._part(raw.rows, begin, end), None if raw.missing is None else raw.missing[begin:end])
+    def numbers(self, raw: MaskedRaw) -> tuple[Numbers, Mask | None]:
+        return self._inner.numbers(raw.rows)[0], raw.missing
 
-    def _key_array(self, raw: Any) -> pa.Array:
-        return _with_missing(super()._key_array(raw.rows), raw.missing)
+    def keys(self, raw: MaskedRaw) -> Keys:
+        return keys_in(self.key_array(raw))
 
-    def _decode_numbers(self, raw: Any) -> tuple[Numbers, Mask | None]:
-        numbers, _ = super()._decode_numbers(raw.rows)
-        return numbers, raw.missing
+    def key_array(self, raw: MaskedRaw) -> pa.Array:
+        return _with_missing(self._inner.key_array(raw.rows), raw.missing)
+
+    def values(self, keys: Keys) -> pa.Array:
+        return self._inner.values(keys)
+
+    def part(self, raw: MaskedRaw, begin: int, end: int) -> MaskedRaw:
+        rows = self._inner.part(raw.rows, begin, end)
+        return MaskedRaw(rows, None if raw.missing is None else raw.missing[begin:end])
 
 
-class MaskedReader(MaskedRows):
-    """A column whose missing rows are marked by a mask dataset."""
+class MaskedFetcher:
+    """Rows of a dataset, each with its mask."""
 
-    def __init__(self, column: ColumnInfo, dataset: Any, mask: Any, n_threads: int = 1) -> None:
-        super().__init__(column, dataset, None, n_threads)
-        self._mask = ColumnReader(mask_column(column, mask), mask, None, n_threads)
-        self.n_threads = min(self.n_threads, self._mask.n_threads)
+    def __init__(self, column: ColumnInfo, rows: Fetcher, mask: Any) -> None:
+        if mask is None:
+            raise FormatError(f"column {column.name!r} has lost its mask", column=column.name)
+        self._rows, self.source = rows, rows.source
+        self._mask = DatasetFetcher(mask_column(column, mask), mask, rows.n_threads)
+        self.n_threads = self._mask.n_threads
+
+    def fetch(self, start: int, count: int) -> MaskedRaw | None:
+        rows = self._rows.fetch(start, count)
+        mask = None if rows is None else self._mask.fetch(start, count)
+        if rows is None or mask is None:
+            return None
+        return MaskedRaw(rows, self._missing(mask, lambda place: start + place))
 
     @contextmanager
-    def _raw(self, start: int, count: int, step: int = 1) -> Iterator[Any]:
-        with super()._raw(start, count, step) as rows, self._mask._raw(start, count, step) as mask:
-            yield Masked(rows, self._missing(mask))
+    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[MaskedRaw]:
+        with fetched(self._rows, start, count, step) as rows, fetched(self._mask, start, count, step) as mask:
+            yield MaskedRaw(rows, self._missing(mask, lambda place: start + place * step))
 
-    def _take_raw(self, rows: RowNumbers) -> Any:
-        values = super()._take_raw(rows)
-        if values is None:
+    def take(self, rows: RowNumbers) -> MaskedRaw | None:
+        values = self._rows.take(rows)
+        mask = None if values is None else self._mask.take(rows)
+        if values is None or mask is None:
             return None
-        flags, _ = self._mask.take_numbers(rows)
-        return Masked(values, _any_of(flags))
+        return MaskedRaw(values, self._missing(mask, lambda place: int(rows[place])))
 
-    def _missing(self, mask: Raw) -> Mask | None:
-        flags, _ = self._mask._decode_numbers(mask)
-        return _any_of(flags)
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        return self._rows.pieces(start, stop)
+
+    @property
+    def stored_bytes(self) -> int:
+        return self._rows.stored_bytes
+
+    def written_rows(self) -> int:
+        return self._rows.written_rows()
+
+    def _missing(self, mask: Raw, row_of: Callable[[int], int]) -> Mask | None:
+        assert not isinstance(mask, (Strings, Present))  # booleans, without a fill
+        column = self._mask.column
+        try:
+            flags, _ = decode_numbers(mask, column.type, None)
+        except CorruptError as error:
+            raise in_column(error, column.name, row_of) from error
+        return any_of(flags != 0)
+
+
+class SectionedFetcher:
+    """Rows of a sparse column: undefined rows are missing."""
+
+    source = None
+
+    def __init__(self, column: ColumnInfo, rows: SparseRows, n_threads: int = 1) -> None:
+        self._column, self._rows = column, rows
+        self.n_threads = n_threads
+
+    def fetch(self, start: int, count: int) -> MaskedRaw:
+        self._check(count)
+        image, missing = self._rows.read(start, count)
+        return MaskedRaw(image, any_of(missing))
+
+    @contextmanager
+    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[MaskedRaw]:
+        yield self.take(start + step * np.arange(count))
+
+    def take(self, rows: RowNumbers) -> MaskedRaw:
+        self._check(len(rows))
+        image, missing = self._rows.take(rows)
+        return MaskedRaw(image, any_of(missing))
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        return cut(start, stop, self._column.grid.chunk_rows, self._column.type)
+
+    def _check(self, count: int) -> None:
+        """Refuse to read too many rows at once: missing rows take no space in the file, but they do in memory."""
+        refuse_unreadable(self._column)
+        if count * self._column.type.size > MOST_AT_ONCE:
+            name = self._column.name
+            message = f"{count:,} rows of column {name!r} are too many to be read at once: use batches()"
+            raise UsageError(message, column=name)
+
+    @property
+    def stored_bytes(self) -> int:
+        return self._rows.stored_bytes
+
+    def written_rows(self) -> int:
+        return self._rows.written_rows
 
 
 def mask_column(column: ColumnInfo, mask: Any) -> ColumnInfo:
@@ -87,11 +170,6 @@ def mask_column(column: ColumnInfo, mask: Any) -> ColumnInfo:
     if info.type.kind != "boolean" or n_rows != column.n_rows:
         raise FormatError(f"the mask of column {column.name!r} has changed", column=column.name)
     return ColumnInfo(f"{column.name} (mask)", info.type, n_rows, info.storage, info.chunk_rows, info.filters)
-
-
-def _any_of(flags: Numbers) -> Mask | None:
-    missing: Mask = flags != 0
-    return missing if missing.any() else None
 
 
 def _with_missing(array: pa.Array, missing: Mask | None) -> pa.Array:

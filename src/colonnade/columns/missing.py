@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from colonnade import compute as pc
 from colonnade import kernels
-from colonnade.columns import compute as pc
 from colonnade.h5.datasets import Image, follow_pointers, with_length
 from colonnade.h5.heap import Strings
 from colonnade.model import StoredType

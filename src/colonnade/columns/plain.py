@@ -1,75 +1,94 @@
-"""Convert Arrow arrays to their plain type: no views, large offsets, run ends, foreign extensions, inner dictionaries.
-
-A cast would be enough except for lists: Arrow's cast of list views leaves wrong offsets.
-"""
+"""Plain columns: one element per row, which is the value itself, or a fill that marks it as missing."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
+from colonnade.columns.decode import decode, decode_numbers, decode_strings
+from colonnade.columns.key_images import keys_to_image
+from colonnade.columns.keys import Keys, NumberKeys, Numbers, decimal_keys, keys_of, keys_to_decimals
+from colonnade.columns.missing import Mask
+from colonnade.columns.raw import Present, Raw, part_of
+from colonnade.h5.datasets import Image
+from colonnade.h5.heap import Strings
+from colonnade.model import ColumnInfo, StoredType
 
 
-def plain_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The array as `kind`, which must be the plain type of its type; a dictionary is left unchanged."""
-    if array.type == kind or pa.types.is_dictionary(kind):
+class PlainDecoder:
+    """Decodes elements by their datatype."""
+
+    def __init__(self, column: ColumnInfo, kind: pa.DataType) -> None:
+        self._stored, self._fill, self._kind = column.type, column.fill, kind
+
+    def array(self, raw: Raw) -> pa.Array:
+        if isinstance(raw, Present):
+            return decode(raw.image, self._stored, self._kind)
+        if isinstance(raw, Strings):
+            return decode_strings(raw, self._kind, self._fill)
+        return decode(raw, self._stored, self._kind, self._fill)
+
+    def numbers(self, raw: Raw) -> tuple[Numbers, Mask | None]:
+        if isinstance(raw, Present):
+            return decode_numbers(raw.image, self._stored, None)
+        assert not isinstance(raw, Strings)  # only readers that have numbers ask for them
+        return decode_numbers(raw, self._stored, self._fill)
+
+    def keys(self, raw: Raw) -> Keys:
+        return keys_in(self.key_array(raw))
+
+    def key_array(self, raw: Raw) -> pa.Array:
+        stored = self._stored
+        if isinstance(raw, Present):
+            return decode(raw.image, stored, pa.from_numpy_dtype(raw.image.dtype))
+        if not isinstance(raw, Strings) and stored.kind in ("integer", "bitfield", "float"):
+            return decode(raw, stored, pa.from_numpy_dtype(raw.dtype), self._fill)
+        array = self.array(raw)
+        if stored.kind == "boolean":
+            return array.cast(pa.int8())
+        if stored.kind == "enum":
+            return pa.array(raw, mask=array.is_null().to_numpy(zero_copy_only=False))
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        return array if pa.types.is_decimal(array.type) else array.cast(pa.binary())
+
+    def values(self, keys: Keys) -> pa.Array:
+        if self._stored.kind in ("string", "text") and pa.types.is_decimal(self._kind):
+            return spread(keys, self._decimals)
+        return values_of(keys, self._stored, self.array)
+
+    def _decimals(self, keys: Keys) -> pa.Array:
+        assert isinstance(keys, NumberKeys)  # as returned by decimal_keys
+        return pa.array(keys_to_decimals(keys.values.tolist(), self._kind.scale), self._kind)
+
+    def part(self, raw: Raw, begin: int, end: int) -> Raw:
+        return part_of(raw, begin, end)
+
+
+def keys_in(array: pa.Array) -> Keys:
+    """An array of keys, which a decoder made, as keys."""
+    return decimal_keys(array) if pa.types.is_decimal(array.type) else keys_of(array)
+
+
+def values_of(keys: Keys, stored: StoredType, array: Callable[[Image], pa.Array]) -> pa.Array:
+    """The values of keys that can be stored as elements, which `array` decodes."""
+
+    def present_values(present: Keys) -> pa.Array:
+        image, _memory = keys_to_image(present, stored)  # the elements may point to this memory
+        return array(image)
+
+    return spread(keys, present_values)
+
+
+def spread(keys: Keys, array_of: Callable[[Keys], pa.Array]) -> pa.Array:
+    """The values of the keys that are not missing, at the positions of these keys."""
+    places = np.flatnonzero(~keys.missing)
+    array = array_of(keys.take(places))
+    if len(places) == len(keys):
         return array
-    if pa.types.is_run_end_encoded(array.type):
-        return plain_array(pc.run_end_decode(array), kind)
-    if isinstance(array, pa.ExtensionArray):
-        return plain_array(array.storage, kind)
-    if pa.types.is_dictionary(array.type):
-        return plain_array(array.dictionary_decode(), kind)
-    if pa.types.is_large_string(array.type):
-        return _with_short_offsets(array, kind)
-    if pa.types.is_list(kind):
-        return _plain_list(array, kind)
-    if pa.types.is_fixed_size_list(kind):
-        return _plain_fixed_list(array, kind)
-    if pa.types.is_struct(kind):
-        return _plain_struct(array, kind)
-    return array.cast(kind)
-
-
-def _validity(array: pa.Array) -> pa.Buffer | None:
-    if array.null_count == 0:
-        return None
-    valid: np.ndarray[Any, Any] = array.is_valid().to_numpy(zero_copy_only=False)
-    return pa.py_buffer(np.packbits(valid, bitorder="little"))
-
-
-def _with_short_offsets(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Large strings, as pandas and polars use them, with 32-bit offsets; the data buffer is shared."""
-    validity, offsets, data = array.buffers()
-    if array.offset or offsets is None or not len(array):
-        return array.cast(kind)
-    ends = np.frombuffer(offsets, dtype=np.int64, count=len(array) + 1)
-    if ends[-1] >= 2**31:
-        return array.cast(kind)
-    return pa.Array.from_buffers(kind, len(array), [validity, pa.py_buffer(ends.astype(np.int32)), data])
-
-
-def _plain_list(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
-    offsets = np.zeros(len(array) + 1, dtype="i8")
-    np.cumsum(lengths, out=offsets[1:])
-    if offsets[-1] >= 2**31:
-        raise pa.ArrowInvalid(f"{len(array)} rows hold {offsets[-1]} list elements: give smaller batches")
-    values = plain_array(array.flatten(), kind.value_type)
-    buffers = [_validity(array), pa.py_buffer(offsets.astype("i4"))]
-    return pa.Array.from_buffers(kind, len(array), buffers, children=[values])
-
-
-def _plain_fixed_list(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    size = kind.list_size
-    values = plain_array(array.values.slice(array.offset * size, len(array) * size), kind.value_type)
-    return pa.Array.from_buffers(kind, len(array), [_validity(array)], children=[values])
-
-
-def _plain_struct(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    parts = [plain_array(array.field(i), kind.field(i).type) for i in range(kind.num_fields)]
-    mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=mask)
+    positions: np.ndarray[Any, np.dtype[np.int64]] = np.zeros(len(keys), dtype=np.int64)
+    positions[places] = np.arange(len(places))
+    return array.take(pa.array(positions, mask=keys.missing))

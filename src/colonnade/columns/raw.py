@@ -1,24 +1,239 @@
-"""Read elements as stored, to inspect what cannot be decoded."""
+"""Fetch the rows of a column as they are stored; the decoder of the column's form makes values of them."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 
-from colonnade.h5.datasets import Image, describe_dataset, follow_pointers, reading
-from colonnade.model import StoredType
-from colonnade.stored_dtypes import memory_dtype
+from colonnade.columns.keys import Keys, Numbers
+from colonnade.columns.missing import Mask, bits_of_fill
+from colonnade.errors import CorruptError, FormatError
+from colonnade.h5.chunks import ChunkSource, RowNumbers, by_chunk, open_source
+from colonnade.h5.datasets import Image, describe_dataset, follow_pointers, reading, stored_bytes, written_rows
+from colonnade.h5.heap import HeapSource, Strings, open_heap
+from colonnade.model import ColumnInfo, Plain, StoredType, form_of
+from colonnade.stored_dtypes import memory_dtype, raw_dtype
+
+PIECE_BYTES = 8 << 20
+FARTHEST_APART = 64 << 20  # span in bytes of the requested rows of a chunk beyond which they are read one by one
+
+
+class Present(NamedTuple):
+    """Elements that were checked for the fill while they were read: none of them is missing."""
+
+    image: Image
+
+
+Raw = Image | Strings | Present
+"""Rows of one dataset as read: elements in memory form, or bytes of variable length."""
+
+
+class Companions(NamedTuple):
+    """The companion of a form that contains another form, and the companion of that one."""
+
+    own: Any
+    inner: Any
+
+
+class Decoder(Protocol):
+    """Makes values of raw rows. Each form has its own; an invalid row raises a CorruptError that gives its position."""
+
+    def array(self, raw: Any) -> pa.Array:
+        """The values as an Arrow array."""
+
+    def numbers(self, raw: Any) -> tuple[Numbers, Mask | None]:
+        """The keys as native numbers, and a mask of missing rows (None if no row is missing)."""
+
+    def key_array(self, raw: Any) -> pa.Array:
+        """The keys as an Arrow array of numbers, bytes or decimals."""
+
+    def keys(self, raw: Any) -> Keys:
+        """The keys, by which rows are compared."""
+
+    def values(self, keys: Keys) -> pa.Array:
+        """The values that these keys stand for, missing for missing keys."""
+
+    def part(self, raw: Any, begin: int, end: int) -> Any:
+        """A slice of raw rows."""
+
+
+class Fetcher(Protocol):
+    """Reads raw rows from a file. Several threads may read at the same time; `n_threads` is how many are useful."""
+
+    n_threads: int
+
+    @property
+    def source(self) -> ChunkSource | HeapSource | None:
+        """What single elements can be read from past libhdf5, if there is one."""
+
+    def fetch(self, start: int, count: int) -> Any:
+        """These rows, read past libhdf5 (directly from the file); None if that is not possible."""
+
+    def by_library(self, start: int, count: int, step: int = 1) -> AbstractContextManager[Any]:
+        """`count` rows (start, start+step, ...), valid inside the context."""
+
+    def take(self, rows: RowNumbers) -> Any:
+        """Scattered rows; None if they must be read as ranges."""
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The range start to stop, split into runs of a few MiB that are read together."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes that the rows take in the file."""
+
+    def written_rows(self) -> int:
+        """The number of rows with storage in the file; the others are the fill."""
+
+
+@contextmanager
+def fetched(fetcher: Fetcher, start: int, count: int, step: int = 1) -> Iterator[Any]:
+    """These rows, past libhdf5 if possible."""
+    raw = fetcher.fetch(start, count) if step == 1 else None
+    if raw is not None:
+        yield raw
+        return
+    with fetcher.by_library(start, count, step) as rows:
+        yield rows
+
+
+class DatasetFetcher:
+    """Rows of one dataset."""
+
+    def __init__(self, column: ColumnInfo, dataset: Any, n_threads: int = 1) -> None:
+        self.column = column
+        self.dataset = dataset
+        self.source: ChunkSource | HeapSource | None = None
+        if column.problem is None and column.storage in ("chunked", "contiguous"):
+            self.source = open_heap(dataset, column.type, column.filters) or open_source(
+                dataset, raw_dtype(column.type), column.filters, _look_for(column)
+            )
+        self.n_threads = n_threads if self.source is not None else 1  # libhdf5 serves one thread at a time
+
+    def fetch(self, start: int, count: int) -> Raw | None:
+        if not isinstance(self.source, ChunkSource):
+            return None if self.source is None else self.source.read(start, count)
+        image, may_miss = self.source.read_and_look(start, count)
+        return image if image is None or may_miss else Present(image)
+
+    @contextmanager
+    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[Raw]:
+        refuse_unreadable(self.column)
+        with reading(self.dataset, self.column, start, count, step) as image:
+            yield image
+
+    def take(self, rows: RowNumbers) -> Raw | None:
+        if self.source is None or (len(rows) and int(rows[-1]) - int(rows[0]) + 1 == len(rows)):
+            return None
+        return self.source.take(rows)
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        return cut(start, stop, self.column.grid.chunk_rows, self.column.type)
+
+    @property
+    def stored_bytes(self) -> int:
+        return stored_bytes(self.dataset)
+
+    def written_rows(self) -> int:
+        return written_rows(self.dataset)
+
+
+def refuse_unreadable(column: ColumnInfo) -> None:
+    """Raise a FormatError if the column has a problem."""
+    if column.problem is not None:
+        raise FormatError(f"column {column.name!r} cannot be read: {column.problem}", column=column.name)
+
+
+def part_of(raw: Raw, begin: int, end: int) -> Raw:
+    """A slice of raw rows of one dataset."""
+    if isinstance(raw, Present):
+        return Present(raw.image[begin:end])
+    if not isinstance(raw, Strings):
+        return raw[begin:end]
+    offsets = raw.offsets[begin : end + 1]
+    return Strings(offsets - offsets[0], raw.data[int(offsets[0]) : int(offsets[-1])])
+
+
+def any_of(missing: Mask) -> Mask | None:
+    """The mask, or None when no row is missing."""
+    return missing if missing.any() else None
+
+
+def _look_for(column: ColumnInfo) -> bytes | None:
+    """The stored bytes of the fill of a numeric column, to search for while rows are read."""
+    if column.fill is None or column.categories is not None or form_of(column) != Plain():
+        return None
+    return bits_of_fill(column.type, column.fill, raw_dtype(column.type))
+
+
+def cut(start: int, stop: int, chunk_rows: int, stored: StoredType) -> Iterator[tuple[int, int]]:
+    """The range start to stop, split into runs of a few MiB that end at chunk edges."""
+    wanted = max(1, PIECE_BYTES // max(stored.size, 1))
+    run = max(1, wanted // chunk_rows) * chunk_rows if chunk_rows <= wanted else wanted
+    while start < stop:
+        edge = (start // run + 1) * run
+        yield start, min(edge, stop)
+        start = edge
+
+
+def runs(sizes: np.ndarray[Any, Any], most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows that are read together: of at most `most` bytes, or of one row."""
+    ends = np.cumsum(sizes.astype(np.float64))  # float: the sum may overflow 64 bits
+    at = 0
+    while at < len(ends):
+        before = ends[at - 1] if at else 0.0
+        end = max(at + 1, int(np.searchsorted(ends, before + most, "right")))
+        yield at, end
+        at = end
+
+
+def parts_of(column: ColumnInfo, rows: RowNumbers, read: Callable[[int, int], Any]) -> list[Any]:
+    """The results of `read`, one or more per chunk that holds some of the rows, given increasing and distinct."""
+    if len(rows) == 0:
+        return [read(0, 0)]
+    parts = []
+    for _, begin, end in by_chunk(rows, column.grid.chunk_rows):
+        group = rows[begin:end]
+        first, last = int(group[0]), int(group[-1])
+        if last - first + 1 == len(group):
+            parts.append(read(first, len(group)))
+        elif (last - first + 1) * column.type.size > FARTHEST_APART:
+            parts.extend(read(row, 1) for row in group.tolist())
+        else:
+            parts.append(read(first, last - first + 1).take(group - first))
+    return parts
+
+
+def in_column(error: CorruptError, name: str, row_of: Callable[[int], int]) -> CorruptError:
+    """The error with the column's name added and the row number converted to a row of the table."""
+    within = error.facts.get("row")
+    if not isinstance(within, int):
+        return CorruptError(f"column {name!r}: {error.message}", **{**error.facts, "column": name})
+    row = row_of(within)
+    facts = {**error.facts, "row": row, "column": name}
+    found, expected = error.facts.get("found"), error.facts.get("expected")
+    message = f"column {name!r}, row {row}: found {found!r}, expected {expected}"
+    if name.endswith(" (categories)"):
+        message += ". column.to_arrow(errors='missing') reads rows of this category as missing"
+    else:
+        message += (
+            f". column.to_arrow(errors='missing') reads such cells as missing, column.raw[{row}] as they are stored"
+        )
+    return CorruptError(message, **facts)
 
 
 def read_stored(dataset: Any, start: int, count: int) -> np.ndarray[Any, Any]:
     """Elements of a dataset as a NumPy array: codes, numbers, bytes. Nothing is decoded, so no value can be invalid."""
     info = describe_dataset(dataset)
     with reading(dataset, info, start, count) as image:
-        return _values(image, info.type)
+        return _elements(image, info.type)
 
 
-def _values(image: Image, stored: StoredType) -> np.ndarray[Any, Any]:
+def _elements(image: Image, stored: StoredType) -> np.ndarray[Any, Any]:
     if not stored.has_pointers:
         return image.copy()
     values = np.empty(len(image), dtype=object)

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.encode import encode
-from colonnade.columns.forms import Form, first_form
+from colonnade.columns.forms import ElementForm, first_form
 from colonnade.columns.mapping import arrow_type, named_type, plain_type
 from colonnade.columns.missing import recommended_fills
-from colonnade.columns.plain import plain_array
+from colonnade.columns.values import plain_array
 from colonnade.columns.writer import WrittenColumn, checked_units
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE
@@ -59,7 +59,7 @@ class SparseColumnWriter:
         writer.name = column.name
         writer._given = arrow_type(column)
         writer._options = ColumnOptions(description=column.description)
-        writer._form = Form(column.type, writer._given)
+        writer._form = ElementForm(column.type, writer._given)
         writer._units = column.units
         writer._n_taken = column.n_rows
         writer._draft = SparseDraft(rows.info, is_new=False)
@@ -131,7 +131,7 @@ def _refuse_options(name: str, options: ColumnOptions) -> None:
         raise UsageError(f"column {name!r}: {odd[0]}= has no meaning for a sparse column", column=name, option=odd[0])
 
 
-def _form_of(kind: pa.DataType, name: str) -> Form:
+def _form_of(kind: pa.DataType, name: str) -> ElementForm:
     if pa.types.is_dictionary(kind):
         raise UsageError(f"column {name!r}: a sparse column cannot be a categorical yet", column=name)
     form = first_form(kind, name)
@@ -144,7 +144,7 @@ def _form_of(kind: pa.DataType, name: str) -> Form:
     return form
 
 
-def _fill_of(form: Form) -> bytes | None:
+def _fill_of(form: ElementForm) -> bytes | None:
     """The recommended fill, which readers that ignore the definition of rows see for missing rows."""
     fill = next(recommended_fills(form.stored), None) if form.stored.kind in ("integer", "float") else None
     if fill is None:

@@ -15,41 +15,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
+from colonnade import compute as pc
 from colonnade.columns.decode import decode_coded_text
 from colonnade.columns.forms import POINTER_COST
 from colonnade.columns.mapping import TEXT_BY_CATEGORIES, plain_type, stored_codes
-from colonnade.columns.plain import plain_array
-from colonnade.columns.read import cut
-from colonnade.columns.sparse_writer import SparseColumnWriter
+from colonnade.columns.raw import cut
 from colonnade.columns.strings import byte_lengths
+from colonnade.columns.values import plain_array
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
-from colonnade.errors import UsageError
 from colonnade.h5.datasets import describe_dataset, reading
 from colonnade.h5.links import rename, unlink
-from colonnade.model import AUTO, ColumnOptions
+from colonnade.model import ColumnOptions
 
 FEWEST_ROWS = 4096  # smaller columns are always plain strings
 MOST_COUNTED = 16_384  # rows whose distinct values are counted
 MOST_OF_ROWS = 8  # rows per category, at least
 MOST_CATEGORIES = 1 << 20
 WORTH = 0.7  # categories must take less than this fraction of the bytes of plain strings
-
-
-def column_writer(
-    name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool = False, is_label: bool = False
-) -> ColumnWriter | TextWriter | SparseColumnWriter:
-    """The writer for a new column of this Arrow type. Labels are mostly distinct, so they never use categories."""
-    if options.sparse:
-        if is_label:
-            raise UsageError(f"label {name!r} cannot be sparse: columns refer to it", column=name)
-        return SparseColumnWriter(name, kind, options)
-    asked = options.strings == "categories"
-    free = options.strings == "auto" and options.fill in (AUTO, None) and not is_label
-    is_text = bool(pa.types.is_string(plain_type(kind))) and options.categories is None and not options.enum
-    if is_text and (asked or free):
-        return TextWriter(name, kind, options, large_attributes)
-    return ColumnWriter(name, kind, options, large_attributes)
 
 
 class TextWriter:

@@ -21,13 +21,13 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
-from colonnade.columns.at_once import AtOnce, encode_at_once
+from colonnade import compute as pc
 from colonnade.columns.categories import CategoryCoder, start_coder
 from colonnade.columns.decode import decode
 from colonnade.columns.encode import Encoded, encode
+from colonnade.columns.encode_fast import FastEncode, fast_encoder
 from colonnade.columns.forms import (
-    Form,
+    ElementForm,
     asked_fill,
     categorical_form,
     choose_filters,
@@ -40,9 +40,8 @@ from colonnade.columns.forms import (
 )
 from colonnade.columns.mapping import arrow_type, implied_units, named_type, plain_type, stored_string, stored_type
 from colonnade.columns.missing import recommended_fills
-from colonnade.columns.plain import plain_array
-from colonnade.columns.read import cut
-from colonnade.columns.values import python_values
+from colonnade.columns.raw import cut
+from colonnade.columns.values import plain_array, python_values
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, FormatError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE, check_filters, cuts_off_bits, known_filters, without_scale_offset
@@ -76,7 +75,7 @@ class WrittenColumn:
 
     name: str
     dataset: Any
-    form: Form
+    form: ElementForm
     options: ColumnOptions
     units: str | None
     arrow_type: str | None
@@ -119,8 +118,8 @@ class ColumnWriter:
         self._resumed = False
         self._replaced = False
         self._sink: tuple[Any, RowSink] | None = None
-        self._quick: tuple[Form, AtOnce] | None = None
-        self._named: tuple[Form, str | None] | None = None
+        self._quick: tuple[ElementForm, FastEncode] | None = None
+        self._named: tuple[ElementForm, str | None] | None = None
         self._numbers: pa.Array | None = None  # member numbers of an enum that does not count from 0
         check_filters(options.filters)
 
@@ -141,7 +140,7 @@ class ColumnWriter:
             writer._numbers = numbers
             kind = pa.from_numpy_dtype(memory_dtype(column.type))
         writer._units = column.units
-        writer._form = Form(column.type, kind, column.fill)
+        writer._form = ElementForm(column.type, kind, column.fill)
         chunk_rows = column.chunk_rows or default_chunk_rows(column.n_rows, column.type)
         writer._plan = DatasetPlan(column.type, chunk_rows, known_filters(column.filters), column.fill)
         writer._group, writer._dataset = group, dataset
@@ -181,12 +180,12 @@ class ColumnWriter:
             else checked_units(self._given, self._options.units, self.name)
         )
 
-    def _first_form(self) -> Form:
+    def _first_form(self) -> ElementForm:
         if self._coder is not None:
             return self._code_form(self._coder.values, False)
         return first_form(self._given, self.name)
 
-    def _code_form(self, categories: pa.Array, has_missing: bool) -> Form:
+    def _code_form(self, categories: pa.Array, has_missing: bool) -> ElementForm:
         """The form for the codes of these categories."""
         return categorical_form(categories, self._options.enum, has_missing, self.name)
 
@@ -337,7 +336,7 @@ class ColumnWriter:
             self._copy_into(self._form, wanted)
 
     def _write_part(self, values: pa.Array) -> None:
-        encoded = self._encode_at_once(values)
+        encoded = self._encode_fast(values)
         if encoded is None:
             self._make_fit(values, self._n_written)
             with rows_as(lambda place: self._n_written + place):
@@ -385,12 +384,12 @@ class ColumnWriter:
             return True
         return is_nan(self._form.fill, self._form) and bool(pc.any(pc.is_nan(values)).as_py())
 
-    def _encode_at_once(self, values: pa.Array) -> Encoded | None:
+    def _encode_fast(self, values: pa.Array) -> Encoded | None:
         """The values encoded by the fast path, if the column existed before and they obviously fit its form."""
         if not self._resumed:
             return None
         if self._quick is None or self._quick[0] is not self._form:
-            self._quick = (self._form, encode_at_once(self._form))
+            self._quick = (self._form, fast_encoder(self._form))
         image = self._quick[1](values)
         return None if image is None else Encoded(image)
 
@@ -409,7 +408,7 @@ class ColumnWriter:
         if form != self._form:
             self._copy_into(form)
 
-    def _suit(self, values: pa.Array, more: bool) -> Form:
+    def _suit(self, values: pa.Array, more: bool) -> ElementForm:
         """The current form if it holds these values too, else one that does. Errors report positions in `values`."""
         has_missing = self._has_missing or values.null_count > 0
         if self._coder is not None:
@@ -436,7 +435,7 @@ class ColumnWriter:
             return False
         return len(coder.values) <= len(form.stored.members) - (form.fill is not None)
 
-    def _suit_fill(self, form: Form, values: pa.Array) -> Form:
+    def _suit_fill(self, form: ElementForm, values: pa.Array) -> ElementForm:
         if self._options.fill is not AUTO:
             form = replace(form, fill=asked_fill(self._options, form, self.name))
             self._refuse_missing_without_fill(form, values)
@@ -463,11 +462,11 @@ class ColumnWriter:
         """Candidate fills, the best first."""
         return recommended_fills(stored)
 
-    def _stored_fill(self, form: Form) -> bytes | None:
+    def _stored_fill(self, form: ElementForm) -> bytes | None:
         """The HDF5 fill value of the dataset."""
         return form.fill
 
-    def _find_fill(self, form: Form, values: pa.Array) -> bytes | None:
+    def _find_fill(self, form: ElementForm, values: pa.Array) -> bytes | None:
         """The first recommended fill that occurs neither in these values nor in the rows written."""
         candidates = fills_that_do_not_occur(form, values, self._fills(form.stored), self.name)
         if self._n_written == 0:
@@ -477,7 +476,7 @@ class ColumnWriter:
             alive = list(fills_that_do_not_occur(form, written, alive, self.name))
         return alive[0] if alive else None
 
-    def _refuse_missing_without_fill(self, form: Form, values: pa.Array, always: bool = False) -> None:
+    def _refuse_missing_without_fill(self, form: ElementForm, values: pa.Array, always: bool = False) -> None:
         if form.fill is not None and self._options.fill is not None:
             return
         if not values.null_count and not always:
@@ -488,7 +487,7 @@ class ColumnWriter:
         )  # fmt: skip
         raise DataError(f"column {self.name!r} has a missing value in row {row}, but {why}", column=self.name, row=row)
 
-    def _refuse_fill_among(self, form: Form, values: pa.Array) -> None:
+    def _refuse_fill_among(self, form: ElementForm, values: pa.Array) -> None:
         if form.fill is None or is_nan(form.fill, form):
             return
         present = values.drop_null()
@@ -521,7 +520,7 @@ class ColumnWriter:
             with reading(self._dataset, info, start, stop - start) as image:
                 yield decode(image, form.values_type, form.kind, form.fill)
 
-    def _copy_into(self, form: Form, chunk_rows: int | None = None) -> None:
+    def _copy_into(self, form: ElementForm, chunk_rows: int | None = None) -> None:
         """Copy the rows written so far into a dataset of another form, which replaces this one."""
         if self._plan is None:
             self._form = form
@@ -568,7 +567,7 @@ class ColumnWriter:
         move(self._group, self._link, group, link)
         self._group, self._link = group, link
 
-    def _fitting_chunk_rows(self, form: Form) -> int:
+    def _fitting_chunk_rows(self, form: ElementForm) -> int:
         """The requested chunk length, or one that a wider datatype still allows."""
         if self._options.chunk_rows is not None:
             return self._options.chunk_rows

@@ -16,9 +16,8 @@ import pyarrow as pa
 
 from colonnade.columns.carried import CarriedWriter, is_carried
 from colonnade.columns.mapping import arrow_type, implied_units, plain_type
-from colonnade.columns.plain import plain_array
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.values import python_values
+from colonnade.columns.values import plain_array, python_values
 from colonnade.columns.writer import WrittenColumn
 from colonnade.dataclass import dataclass
 from colonnade.edit.index import Indexes

@@ -13,7 +13,6 @@ from typing import Any
 
 from colonnade.columns.keys import Keys
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.readers import open_reader
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.h5.links import address, open_group
@@ -72,7 +71,7 @@ class Indexes:
         return OpenIndex(placed, info, index if problem is None else None, is_foreign)
 
     def reader(self, column: ColumnInfo) -> ColumnReader:
-        return open_reader(column, *self.layout.open_column(self.group, column))
+        return ColumnReader(column, *self.layout.open_column(self.group, column))
 
     # -- build, drop, verify --
 

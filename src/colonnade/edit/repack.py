@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from colonnade.columns.forms import choose_filters
-from colonnade.columns.read import cut
+from colonnade.columns.raw import cut
 from colonnade.dataclass import dataclass
 from colonnade.edit.index import Indexes
 from colonnade.errors import UsageError

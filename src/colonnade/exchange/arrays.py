@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.extension import OBJECT_REFERENCE, REGION_REFERENCE, complex_array
+from colonnade.columns.arrow_types import OBJECT_REFERENCE, REGION_REFERENCE, complex_array
 from colonnade.errors import DataError, UsageError
 from colonnade.exchange.pandas_in import column_of, is_series
 from colonnade.exchange.pandas_notes import Note

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from colonnade.columns.extension import plain_storage
+from colonnade.columns.arrow_types import plain_storage
 from colonnade.errors import UsageError
 from colonnade.exchange.pandas_names import columns_from
 from colonnade.exchange.pandas_notes import FRAME_KEY, Note, note_of, read_note

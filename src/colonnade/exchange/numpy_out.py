@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
+from colonnade import compute as pc
+from colonnade.columns.arrow_types import ComplexType, RawType, ReferenceType, complex_values
 from colonnade.columns.encode import padded_image
-from colonnade.columns.extension import ComplexType, RawType, ReferenceType, complex_values
 from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.errors import UsageError
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.extension import complex_array
+from colonnade.columns.arrow_types import complex_array
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError
 from colonnade.exchange.pandas_names import names_of_columns, write_name

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from colonnade.columns.arrow_text import parse_arrow_type
-from colonnade.columns.extension import ComplexType, complex_column
+from colonnade.columns.arrow_types import ComplexType, complex_column, parse_arrow_type
 from colonnade.exchange.pandas_names import with_freq
 from colonnade.exchange.pandas_notes import MASKED_TYPES, STRING_TYPES, Note, label_name
 

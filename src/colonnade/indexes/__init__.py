@@ -52,7 +52,7 @@ def refusal(column: ColumnInfo) -> str | None:
         return "its rows are stored in other files, which may change independently"
     if column.storage == "sectioned":
         return "an index and its column refer to each other, and HDF5 cannot refer to a sparse column"
-    if column.kept == "levels":
+    if column.encoding == "levels":
         return "its strings are compared by their position among its categories, which may change in another file"
     if domain_of(key) is None:
         return f"values of type {column.type} cannot be compared"

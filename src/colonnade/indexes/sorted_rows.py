@@ -138,7 +138,7 @@ class SortedRowsIndex(Index):
 
     @property
     def _is_text(self) -> bool:
-        return self.column.type.kind in ("text", "string") or self.column.kept == "pointers"
+        return self.column.type.kind in ("text", "string") or self.column.encoding == "pointers"
 
     def problem(self) -> str | None:
         info = describe_dataset(self.dataset)

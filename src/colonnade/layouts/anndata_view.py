@@ -20,9 +20,10 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.categories_dataset import add_categories, create_categories
+from colonnade.columns.categories import add_categories, create_categories
 from colonnade.columns.mapping import BOOLEAN, plain_type
-from colonnade.columns.read import ColumnReader, cut
+from colonnade.columns.raw import cut
+from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.h5 import attributes

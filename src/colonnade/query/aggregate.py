@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
+from colonnade import compute as pc
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, join, keys_to_decimals
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.values import python_values

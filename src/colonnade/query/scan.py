@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.read import PIECE_BYTES, ColumnReader
+from colonnade.columns.raw import PIECE_BYTES
+from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.threads import WORTH_THREADS, in_order

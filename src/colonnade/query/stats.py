@@ -12,9 +12,9 @@ from contextlib import suppress
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
+from colonnade import compute as pc
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, join, keys_of
-from colonnade.columns.read import ColumnReader, TextReader
+from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.indexes import KINDS
@@ -89,7 +89,7 @@ def _trusted(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: Trust) -
 
     There are none for strings that are stored as categories: no index knows their order.
     """
-    if isinstance(reader, TextReader) or trust == "never":
+    if reader.is_by_value or trust == "never":
         return []
     name = reader.column.name
     own = [(one.info, one.index) for one in indexes if one.info.column == name and one.index is not None]

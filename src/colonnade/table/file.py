@@ -563,7 +563,7 @@ class File(Sealed):
             rows, beside = layout.open_column(group, column) if column is not None else (None, None)
         except (FormatError, UnsupportedError):
             return [None]
-        told = column is not None and (column.is_masked or column.kept in ("pointers", "levels"))
+        told = column is not None and (column.is_masked or column.encoding in ("pointers", "levels"))
         return [rows, beside] if told and not isinstance(beside, pa.Array) else [rows]
 
     def _note_changes(self) -> None:

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from colonnade.columns.mapping import arrow_type, as_dictionary
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.readers import open_reader
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.h5.attributes import Attributes, read_values
@@ -566,7 +565,7 @@ class Table(Readable):
                 )
             dataset, beside = self._layout.open_column(self._group, column)
             shown = as_dictionary(column) if dictionaries else column
-            reader = open_reader(shown, dataset, beside, self._file._n_threads)
+            reader = ColumnReader(shown, dataset, beside, self._file._n_threads)
             self._opened[name, dictionaries] = reader
         return reader
 
@@ -591,7 +590,7 @@ class Table(Readable):
             column = self._column(name)
             if column.type == UNREADABLE:
                 return 0
-            return open_reader(column, *self._layout.open_column(self._group, column)).stored_bytes
+            return ColumnReader(column, *self._layout.open_column(self._group, column)).stored_bytes
 
         return self._file._consistent(read)
 

@@ -221,9 +221,9 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
         parts = _parts(group, column.name)
     except Unfit as error:
         raise FormatError(f"cannot open column {column.name!r}: {error}", column=column.name) from None
-    beside = parts.mask if parts.categories is None else parts.categories
-    plain = beside is None and column.storage == "chunked" and not column.filters and "/" not in column.name
-    return (open_chunked(group, column.name, in_place=True) or parts.rows if plain else parts.rows), beside
+    companion = parts.mask if parts.categories is None else parts.categories
+    plain = companion is None and column.storage == "chunked" and not column.filters and "/" not in column.name
+    return (open_chunked(group, column.name, in_place=True) or parts.rows if plain else parts.rows), companion
 
 
 def rows_of(group: Any, name: str) -> Any | None:

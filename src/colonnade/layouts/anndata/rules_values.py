@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.columns.read import ColumnReader, cut
+from colonnade.columns.raw import cut
+from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
 from colonnade.h5.datasets import DatasetInfo, claims_too_much, stored_bytes
 from colonnade.h5.links import join_path

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from colonnade.columns.categories_dataset import add_categories, create_categories
+from colonnade.columns.categories import add_categories, create_categories
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import LARGEST_IN_HEADER

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
-from colonnade.columns.categories_dataset import holds_nul
-from colonnade.columns.extension import ComplexType
-from colonnade.columns.forms import WORTH_FILTERING, Form
+from colonnade import compute as pc
+from colonnade.columns.arrow_types import ComplexType
+from colonnade.columns.categories import holds_nul
+from colonnade.columns.forms import WORTH_FILTERING, ElementForm
 from colonnade.columns.mapping import plain_type, stored_codes
 from colonnade.columns.masked import mask_column
-from colonnade.columns.plain import plain_array
 from colonnade.columns.read import ColumnReader
+from colonnade.columns.values import plain_array
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.links import create_group, open_group
@@ -37,13 +37,13 @@ _ASIDE = "\x01values"
 class CodeWriter(ColumnWriter):
     """Writes the codes of a categorical in the width that pandas uses."""
 
-    def _code_form(self, categories: pa.Array, has_missing: bool) -> Form:
+    def _code_form(self, categories: pa.Array, has_missing: bool) -> ElementForm:
         form = super()._code_form(categories, has_missing)
         stored = stored_codes(len(categories) + 2)  # pandas uses one byte for at most 126 categories
         if stored == form.stored:
             return form
         dtype = memory_dtype(stored)
-        return Form(stored, pa.from_numpy_dtype(dtype), np.array(-1, dtype=dtype).tobytes())
+        return ElementForm(stored, pa.from_numpy_dtype(dtype), np.array(-1, dtype=dtype).tobytes())
 
 
 class FrameWriter:
@@ -71,8 +71,8 @@ class FrameWriter:
     @classmethod
     def resume(cls, column: ColumnInfo, group: Any) -> FrameWriter:
         """A writer that appends to an existing column."""
-        dataset, beside = open_column(group, column)
-        reader = ColumnReader(column, dataset, beside)
+        dataset, companion = open_column(group, column)
+        reader = ColumnReader(column, dataset, companion)
         writer = cls.__new__(cls)
         writer.name, writer._group = column.name, group
         writer._kind, writer._options = plain_type(reader.kind), ColumnOptions()
@@ -84,7 +84,7 @@ class FrameWriter:
         elif column.is_masked:
             inner = open_group(group, column.name)
             writer._rows = ColumnWriter.resume(column, inner, dataset, None, link=VALUES)
-            writer._mask = ColumnWriter.resume(mask_column(column, beside), inner, beside, None, link=MASK)
+            writer._mask = ColumnWriter.resume(mask_column(column, companion), inner, companion, None, link=MASK)
         else:
             writer._rows = ColumnWriter.resume(column, group, dataset, None)
         return writer

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from colonnade.columns.arrow_text import parse_arrow_type, write_arrow_type
+from colonnade.columns.arrow_types import parse_arrow_type, write_arrow_type
 from colonnade.columns.mapping import plain_type
 from colonnade.h5 import attributes
 from colonnade.layouts.artifactdb import names

@@ -44,7 +44,7 @@ from colonnade.layouts.wide import sample
 from colonnade.model import (
     CategoriesInfo,
     ColumnInfo,
-    Kept,
+    Encoding,
     LazyColumns,
     OtherColumn,
     StoredType,
@@ -60,10 +60,10 @@ MOST_ROWS = 2**63 - 1  # that a table can have, whatever an attribute says
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a column is made of: rows, what stands beside them (levels, a heap), and what it is said to be."""
+    """What a column is made of: rows, their companion (levels, a heap), and what it is said to be."""
 
     rows: Any
-    beside: Any
+    companion: Any
     type: str
     format: str | None = None
     ordered: bool = False
@@ -208,10 +208,10 @@ class _Description(FrameDescription):
         fill, problem = missing_mark(parts.rows, column, self.generation)
         if problem is not None and column.problem is None:
             column = replace(column, problem=problem)
-        kept = column.kept
-        if column.type.kind == "float" and kept is None and self.generation.family == "legacy":
-            kept = "r" if self.generation.hdf5 <= 1 else "bits" if fill is not None else None
-        return replace(column, fill=fill, kept=kept), column.problem
+        encoding = column.encoding
+        if column.type.kind == "float" and encoding is None and self.generation.family == "legacy":
+            encoding = "r" if self.generation.hdf5 <= 1 else "bits" if fill is not None else None
+        return replace(column, fill=fill, encoding=encoding), column.problem
 
     def _with_form(self, column: ColumnInfo, parts: _Parts) -> ColumnInfo:
         """The column with what its declared type makes of the datatype."""
@@ -219,20 +219,20 @@ class _Description(FrameDescription):
         if parts.type == names.FACTOR:
             return self._with_levels(column, parts)
         if parts.type == names.VLS:
-            return replace(column, kept="pointers", problem=_pointer_problem(column.type, parts.beside))
+            return replace(column, encoding="pointers", problem=_pointer_problem(column.type, parts.companion))
         wanted = _STORED[parts.type]
         if kind not in wanted:
             return replace(column, problem=f"a column of type {parts.type} holds {column.type}")
-        kept: Kept | None = None
+        encoding: Encoding | None = None
         if parts.type == names.BOOLEAN:
-            kept = "truth"
+            encoding = "truth"
             if kind == "float":
                 self.note("warning", "booleans are kept as floats, as dolomite-base does with BooleanList", column.link)
         elif parts.type == names.NUMBER and kind == "integer":
-            kept = "double"
+            encoding = "double"
         elif parts.type == names.STRING and parts.format in ("date", "date-time"):
-            kept = parts.format  # type: ignore[assignment]
-        return replace(column, kept=kept)
+            encoding = parts.format  # type: ignore[assignment]
+        return replace(column, encoding=encoding)
 
     def _with_levels(self, column: ColumnInfo, parts: _Parts) -> ColumnInfo:
         is_text = column.type.kind in ("string", "text")
@@ -243,11 +243,11 @@ class _Description(FrameDescription):
         except FormatError as error:
             return replace(column, problem=str(error))
         found = CategoriesInfo(parts.levels or f"{column.link}/{names.LEVELS}", stored, count, parts.ordered)
-        return replace(column, categories=found, kept="levels" if is_text else "codes")
+        return replace(column, categories=found, encoding="levels" if is_text else "codes")
 
     def _levels(self, parts: _Parts) -> tuple[StoredType, int]:
-        if parts.beside is not None:
-            info, count = header_of(parts.beside, "its dataset of levels")
+        if parts.companion is not None:
+            info, count = header_of(parts.companion, "its dataset of levels")
             if info.type.kind not in ("string", "text"):
                 raise Unfit(f"its levels are {info.type}, not text")
             return info.type, count
@@ -353,7 +353,7 @@ def _pointer_problem(stored: StoredType, heap: Any) -> str | None:
 
 def missing_mark(rows: Any, column: ColumnInfo, generation: Generation) -> tuple[bytes | None, str | None]:
     """The stored value that marks missing rows, as `ColumnInfo.fill` has it, and what is wrong with it."""
-    is_text = column.type.kind in ("string", "text") or column.kept == "pointers"
+    is_text = column.type.kind in ("string", "text") or column.encoding == "pointers"
     if generation.family == "legacy" and generation.hdf5 <= 1 and not is_text:
         if column.type.kind != "integer" or column.type.size < 4 or not column.type.signed:
             return None, None
@@ -416,8 +416,8 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
         parts = _parts(open_group(group, names.DATA), str(position), generation, claim)
     except Unfit as error:
         raise FormatError(f"cannot open column {column.name!r}: {error}", column=column.name) from None
-    if parts.type != names.FACTOR or parts.beside is not None or column.problem is not None:
-        return parts.rows, parts.beside
+    if parts.type != names.FACTOR or parts.companion is not None or column.problem is not None:
+        return parts.rows, parts.companion
     assert metadata is not None and parts.levels is not None  # by describe, which found its levels
     return parts.rows, read_levels(metadata, parts.levels, group)
 

@@ -105,11 +105,11 @@ def declared(column: ColumnInfo) -> dict[str, Any]:
         claim["type"] = names.FACTOR
         if column.categories.ordered:
             claim["ordered"] = True
-    elif column.kept in ("date", "date-time"):
-        claim |= {"type": names.STRING, "format": column.kept}
-    elif column.kept == "truth":
+    elif column.encoding in ("date", "date-time"):
+        claim |= {"type": names.STRING, "format": column.encoding}
+    elif column.encoding == "truth":
         claim["type"] = names.BOOLEAN
-    elif column.kept == "double" or column.type.kind == "float":
+    elif column.encoding == "double" or column.type.kind == "float":
         claim["type"] = names.NUMBER
     else:
         claim["type"] = names.INTEGER if column.type.kind == "integer" else names.STRING

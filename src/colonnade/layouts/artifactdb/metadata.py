@@ -349,7 +349,7 @@ def read_levels(metadata: Metadata, resource: str, group: Any) -> pa.Array:
 
 def _of_frame(place: Path, metadata: Metadata) -> pa.Array:
     """The first column of an HDF5 data frame, which must be plain text: it has no levels elsewhere in its turn."""
-    from colonnade.columns.readers import open_reader
+    from colonnade.columns.read import ColumnReader
     from colonnade.layouts.artifactdb.describe import describe, open_column
 
     with closing(open_file(place)) as handle:
@@ -362,7 +362,7 @@ def _of_frame(place: Path, metadata: Metadata) -> pa.Array:
         column = info.columns[0]
         if claims_too_much(column.n_rows * max(column.type.size, 1), column.n_rows + place.stat().st_size):
             raise FormatError(f"{place} claims {column.n_rows:,} levels, far more than it stores", path=str(place))
-        return open_reader(column, *open_column(group, column)).read(0, column.n_rows)
+        return ColumnReader(column, *open_column(group, column)).read(0, column.n_rows)
 
 
 def _data_place(metadata: Metadata, place: Path, path: str, group: Any) -> Path:

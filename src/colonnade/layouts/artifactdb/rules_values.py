@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.missing import Mask
-from colonnade.columns.read import cut
-from colonnade.columns.stamps import date_problems, date_time_problems
+from colonnade.columns.raw import cut
+from colonnade.columns.rfc3339 import date_problems, date_time_problems
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
 from colonnade.h5.datasets import DatasetInfo, Image, claims_too_much, reading, stored_bytes

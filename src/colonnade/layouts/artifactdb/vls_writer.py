@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
+from colonnade import compute as pc
 from colonnade.columns.strings import byte_lengths, string_buffers
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError
@@ -54,7 +54,7 @@ class VlsWriter:
         """A writer that goes on behind the rows that a column has."""
         writer = cls(column.name, ColumnOptions())
         inner = open_group(group, column.link or "")
-        plain = replace(column, kept=None, fill=None)
+        plain = replace(column, encoding=None, fill=None)
         writer._pointers = ColumnWriter.resume(plain, inner, pointers, None, link=names.POINTERS)
         found = describe_dataset(heap)
         n_bytes = found.shape[0] if found.shape else 0

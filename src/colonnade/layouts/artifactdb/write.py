@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.arrow_text import write_arrow_type
+from colonnade.columns.arrow_types import write_arrow_type
 from colonnade.columns.encode import encode
 from colonnade.columns.mapping import stored_string
 from colonnade.columns.strings import byte_lengths
@@ -230,7 +230,7 @@ def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> boo
         if column.categories is not None and len(column.categories) != n_before:
             write_texts(open_group(group, before.link or ""), names.LEVELS, column.categories.to_pylist())
             holds = False
-        if before.kept == "double":
+        if before.encoding == "double":
             holds = False
     return holds and not any(column.replaced for column in written)
 

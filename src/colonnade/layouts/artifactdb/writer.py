@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns import compute as pc
-from colonnade.columns.categories_dataset import holds_nul
-from colonnade.columns.forms import Form, first_form
+from colonnade import compute as pc
+from colonnade.columns.categories import holds_nul
+from colonnade.columns.forms import ElementForm, first_form
 from colonnade.columns.mapping import plain_type
-from colonnade.columns.plain import plain_array
-from colonnade.columns.readers import open_reader
-from colonnade.columns.stamps import date_times_to_text, dates_to_text
+from colonnade.columns.read import ColumnReader
+from colonnade.columns.rfc3339 import date_times_to_text, dates_to_text
+from colonnade.columns.values import plain_array
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.h5.links import create_group, exists, open_group
@@ -50,18 +50,18 @@ class MarkedWriter(ColumnWriter):
     def _fills(self, stored: StoredType) -> Iterator[bytes]:
         return placeholders(stored)
 
-    def _suit_fill(self, form: Form, values: pa.Array) -> Form:
+    def _suit_fill(self, form: ElementForm, values: pa.Array) -> ElementForm:
         if self._options.fill is AUTO and form.fill is None and not values.null_count and not self._has_missing:
             return form
         return super()._suit_fill(form, values)
 
-    def _copy_into(self, form: Form, chunk_rows: int | None = None) -> None:
+    def _copy_into(self, form: ElementForm, chunk_rows: int | None = None) -> None:
         if form != self._form and form.stored == self._form.stored and self._form.fill is None:
             self._form = form  # no row is missing yet, and an attribute tells the placeholder: no row changes
             return
         super()._copy_into(form, chunk_rows)
 
-    def _stored_fill(self, form: Form) -> bytes | None:
+    def _stored_fill(self, form: ElementForm) -> bytes | None:
         return None  # an attribute tells it; and some readers cannot read one of variable length
 
     @property
@@ -98,13 +98,13 @@ class CodeWriter(MarkedWriter):
     dtypes: tuple[str, ...] = ("u1", "u2", "i4")
     mark: int | None = None
 
-    def _code_form(self, categories: pa.Array, has_missing: bool) -> Form:
+    def _code_form(self, categories: pa.Array, has_missing: bool) -> ElementForm:
         dtype = next(
             (np.dtype(one) for one in self.dtypes[:-1] if len(categories) <= np.iinfo(one).max),
             np.dtype(self.dtypes[-1]),
         )
         stored = StoredType("integer", dtype.itemsize, signed=dtype.kind == "i", precision=8 * dtype.itemsize)
-        return Form(stored, pa.from_numpy_dtype(dtype), self.mark_of(dtype))
+        return ElementForm(stored, pa.from_numpy_dtype(dtype), self.mark_of(dtype))
 
     @classmethod
     def mark_of(cls, dtype: np.dtype[Any]) -> bytes:
@@ -225,8 +225,8 @@ class ArtifactWriter:
     @classmethod
     def resume(cls, column: ColumnInfo, group: Any, generation: Generation) -> ArtifactWriter:
         """A writer that goes on behind the rows that a column has."""
-        dataset, beside = open_column(group, column)
-        reader = open_reader(column, dataset, beside)
+        dataset, companion = open_column(group, column)
+        reader = ColumnReader(column, dataset, companion)
         writer = cls(column.name, reader.kind, ColumnOptions(), generation, column.is_label)
         writer._link = column.link
         if column.categories is not None:
@@ -239,14 +239,14 @@ class ArtifactWriter:
                 link=names.CODES,
             )
             return writer
-        if column.kept == "pointers":
-            writer._rows = VlsWriter.resume(column, group, dataset, beside)
+        if column.encoding == "pointers":
+            writer._rows = VlsWriter.resume(column, group, dataset, companion)
             return writer
         home = group if column.is_label else open_group(group, names.DATA)
         link = names.ROW_NAMES if column.is_label else str(position_of(column))
-        stored = replace(column, kept=None, arrow_type=None)
+        stored = replace(column, encoding=None, arrow_type=None)
         rows = writer._writer_of_values().resume(stored, home, dataset, None, link=link)
-        if column.kept == "double":
+        if column.encoding == "double":
             rows.widen(pa.float64())
         writer._rows, writer._kind = rows, rows.kind
         return writer

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
 
-from colonnade.columns.categories_dataset import add_categories, create_categories
+from colonnade.columns.categories import add_categories, create_categories
 from colonnade.columns.fills import missing_line
 from colonnade.columns.mapping import arrow_type, implied_units, named_type
 from colonnade.columns.read import ColumnReader
@@ -63,12 +63,24 @@ def make_group(root: Any, path: str, large_attributes: bool) -> Any:
 def new_writer(
     name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool = False, is_label: bool = False
 ) -> ColumnWriter | TextWriter | SparseColumnWriter:
-    """The writer of a new column."""
-    from colonnade.columns.text_writer import column_writer
+    """The writer of a new column. Labels are mostly distinct, so they never use categories."""
+    from colonnade.columns.mapping import plain_type
+    from colonnade.columns.sparse_writer import SparseColumnWriter
+    from colonnade.columns.text_writer import TextWriter
+    from colonnade.columns.writer import ColumnWriter
 
     if options.masked:
         raise UsageError(f"column {name!r}: HEP001 marks missing rows with a fill: leave out masked=True", column=name)
-    return column_writer(name, kind, options, large_attributes, is_label)
+    if options.sparse and is_label:
+        raise UsageError(f"label {name!r} cannot be sparse: columns refer to it", column=name)
+    if options.sparse:
+        return SparseColumnWriter(name, kind, options)
+    asked = options.strings == "categories"
+    free = options.strings == "auto" and options.fill in (AUTO, None) and not is_label
+    is_text = plain_type(kind) == pa.string() and options.categories is None and not options.enum
+    if is_text and (asked or free):
+        return TextWriter(name, kind, options, large_attributes)
+    return ColumnWriter(name, kind, options, large_attributes)
 
 
 def resume_column(group: Any, column: ColumnInfo) -> ColumnWriter | SparseColumnWriter:

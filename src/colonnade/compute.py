@@ -1,7 +1,7 @@
 """Arrow's compute functions, imported on first use.
 
 Importing `pyarrow.compute` creates a documented Python function for each of Arrow's roughly 300 functions. That takes
-a tenth of a second, and reading plain numbers never needs it. Use `from colonnade.columns import compute as pc`.
+a tenth of a second, and reading plain numbers never needs it. Use `from colonnade import compute as pc`.
 """
 
 from __future__ import annotations

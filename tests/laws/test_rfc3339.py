@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from colonnade.columns.stamps import (
+from colonnade.columns.rfc3339 import (
     PER_SECOND,
     date_problems,
     date_time_problems,

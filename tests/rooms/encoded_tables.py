@@ -1,7 +1,7 @@
 """Columns whose rows stand for other values than their datatype tells, made with plain h5py, and tables of them.
 
-A `Kept` column says how it is stored, how it is described, and (in plain Python) what its values are. `kept_layout`
-makes the layout hep001 describe datasets of a table so: a layout that has such columns of its own is not needed here.
+An `EncodedColumn` says how it is stored, how it is described, and (in plain Python) what its values are.
+`encoded_layout` makes the layout hep001 describe datasets of a table so: no layout that has such columns is needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import pytest
 import colonnade as cn
 from colonnade.columns.mapping import TEXT
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.readers import open_reader
 from colonnade.h5.datasets import describe_dataset
 from colonnade.layouts import LAYOUTS
 from colonnade.layouts.hep001 import seen
@@ -49,28 +48,28 @@ TIMES = [
 
 
 @dataclass(frozen=True)
-class KeptColumn:
+class EncodedColumn:
     """How a column is stored, how it is described, and what its values are."""
 
     name: str
     stored: Any  # an array, or texts for variable length
     values: list[Any]
     changes: dict[str, Any]
-    beside: Any = None  # an array, to be written beside it; an Arrow array is given as it is
+    companion: Any = None  # an array, written as its companion; an Arrow array is given as it is
     create: dict[str, Any] = field(default_factory=lambda: {"chunks": (CHUNK,)})
 
     def write(self, group: h5py.Group, apart: h5py.Group) -> None:
-        """The column's dataset into `group`, what stands beside it into `apart`."""
+        """The column's dataset into `group`, its companion into `apart`."""
         if isinstance(self.stored, list):
             group.create_dataset(self.name, data=self.stored, dtype=h5py.string_dtype(), **self.create)
         else:
             group.create_dataset(self.name, data=self.stored, **self.create)
-        if isinstance(self.beside, np.ndarray):
-            chunks = (97 if len(self.beside) < 5000 else 1 << 16,)
-            apart.create_dataset(self.name, data=self.beside, chunks=chunks, maxshape=(None,), compression="gzip")
+        if isinstance(self.companion, np.ndarray):
+            chunks = (97 if len(self.companion) < 5000 else 1 << 16,)
+            apart.create_dataset(self.name, data=self.companion, chunks=chunks, maxshape=(None,), compression="gzip")
 
     def opened(self, apart: h5py.Group) -> Any:
-        return apart[self.name].id if isinstance(self.beside, np.ndarray) else self.beside
+        return apart[self.name].id if isinstance(self.companion, np.ndarray) else self.companion
 
     def info(self, dataset: Any) -> ColumnInfo:
         found = describe_dataset(dataset)
@@ -82,39 +81,39 @@ class KeptColumn:
     def reader(self, file: h5py.File) -> ColumnReader:
         """Of a file that the column alone was written to."""
         dataset = file[self.name].id
-        return open_reader(self.info(dataset), dataset, self.opened(file["apart"]))
+        return ColumnReader(self.info(dataset), dataset, self.opened(file["apart"]))
 
 
 def picked(n_choices: int, seed: int = 5, n_rows: int = N_ROWS) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).integers(0, n_choices, n_rows)
 
 
-def _numbers(name: str, values: list[Any], dtype: str, turn: Callable[[Any], Any], **changes: Any) -> KeptColumn:
+def _numbers(name: str, values: list[Any], dtype: str, turn: Callable[[Any], Any], **changes: Any) -> EncodedColumn:
     """Numbers picked from a few; `turn` says what one stands for."""
     stored = np.array(values, dtype=dtype)[picked(len(values))]
     create = {"chunks": (CHUNK,), "compression": "gzip", "shuffle": True} if ">" in dtype else {}
-    return KeptColumn(name, stored, [turn(value) for value in stored.tolist()], changes, create=create)
+    return EncodedColumn(name, stored, [turn(value) for value in stored.tolist()], changes, create=create)
 
 
 def _bytes(value: float, dtype: str) -> bytes:
     return np.array(value, dtype=dtype).tobytes()
 
 
-def _floats(name: str, bits: list[int], missing: Callable[[int], bool], order: str, **changes: Any) -> KeptColumn:
+def _floats(name: str, bits: list[int], missing: Callable[[int], bool], order: str, **changes: Any) -> EncodedColumn:
     chosen = np.array(bits, dtype="u8")[picked(len(bits))]
     values = [None if missing(b) else struct.unpack("d", struct.pack("Q", b))[0] for b in chosen.tolist()]
-    return KeptColumn(name, chosen.astype(f"{order}u8").view(f"{order}f8"), values, changes)
+    return EncodedColumn(name, chosen.astype(f"{order}u8").view(f"{order}f8"), values, changes)
 
 
-def _texts(name: str, texts: list[str], values: list[Any], fixed: bool, **changes: Any) -> KeptColumn:
+def _texts(name: str, texts: list[str], values: list[Any], fixed: bool, **changes: Any) -> EncodedColumn:
     chosen = picked(len(texts))
     stored: Any = [texts[place] for place in chosen]
     if fixed:
         stored = np.array([text.encode() for text in stored])
-    return KeptColumn(name, stored, [values[place] for place in chosen], changes)
+    return EncodedColumn(name, stored, [values[place] for place in chosen], changes)
 
 
-def _pointers(name: str, dtype: Any, is_shared: bool) -> KeptColumn:
+def _pointers(name: str, dtype: Any, is_shared: bool) -> EncodedColumn:
     """Text in a heap: one behind the other, or (shared) each word once, and in no order."""
     chosen = picked(len(WORDS))
     words = WORDS[::-1] if is_shared else [WORDS[place] for place in chosen]
@@ -127,14 +126,14 @@ def _pointers(name: str, dtype: Any, is_shared: bool) -> KeptColumn:
     stored[names[1]] = [len(WORDS[place]) for place in chosen]
     values = [None if WORDS[place].split(b"\0")[0] == b"NA" else WORDS[place].decode() for place in chosen]
     heap = np.frombuffer(b"".join(words), dtype="u1")
-    return KeptColumn(name, stored, values, {"kept": "pointers", "fill": b"NA"}, heap)
+    return EncodedColumn(name, stored, values, {"encoding": "pointers", "fill": b"NA"}, heap)
 
 
 def _levels(ordered: bool) -> CategoriesInfo:
     return CategoriesInfo("levels", TEXT, len(LEVELS), ordered)
 
 
-def _codes(name: str, dtype: str, fill: int | None, ordered: bool = False) -> KeptColumn:
+def _codes(name: str, dtype: str, fill: int | None, ordered: bool = False) -> EncodedColumn:
     codes = [0, 1, 2, 3, 4] + ([] if fill is None else [fill])
     marks: dict[str, Any] = {}
     if fill is not None:
@@ -142,9 +141,9 @@ def _codes(name: str, dtype: str, fill: int | None, ordered: bool = False) -> Ke
     return replace(
         _numbers(
             name, codes, dtype, lambda code: None if code == fill else LEVELS[code],
-            kept="codes", categories=_levels(ordered), **marks,
+            encoding="codes", categories=_levels(ordered), **marks,
         ),
-        beside=pa.array(LEVELS),
+        companion=pa.array(LEVELS),
     )  # fmt: skip
 
 
@@ -152,7 +151,7 @@ def _day(text: str) -> date | None:
     return None if text == "NA" else date.fromisoformat(text)
 
 
-def kept_columns() -> list[KeptColumn]:
+def kept_columns() -> list[EncodedColumn]:
     """One of every form, in several datatypes, byte orders and ways to mark what is missing."""
     mark = -1
     point = [("offset", "<u8"), ("length", "<u8")]
@@ -174,47 +173,47 @@ def kept_columns() -> list[KeptColumn]:
     ]
     r = lambda bits: bits & 0xFFFF_FFFF == 1954 and bits & 0x7FF0 << 48 == 0x7FF0 << 48  # noqa: E731
     return [
-        _numbers("truth", [0, 1, 2, 7, mark], "i1", lambda v: None if v == mark else v != 0, kept="truth",
+        _numbers("truth", [0, 1, 2, 7, mark], "i1", lambda v: None if v == mark else v != 0, encoding="truth",
                  fill=_bytes(mark, "i1")),
-        _numbers("truth_big", [0, 1, INT_MIN, -5], ">i4", lambda v: None if v == INT_MIN else v != 0, kept="truth",
+        _numbers("truth_big", [0, 1, INT_MIN, -5], ">i4", lambda v: None if v == INT_MIN else v != 0, encoding="truth",
                  fill=_bytes(INT_MIN, "i4")),
-        _numbers("truth_all", [0, 300], "u2", bool, kept="truth"),
+        _numbers("truth_all", [0, 300], "u2", bool, encoding="truth"),
         _numbers("truth_float", [0.0, 1.0, np.nan, -0.0], "f8", lambda v: None if math.isnan(v) else v != 0,
-                 kept="truth", fill=_bytes(np.nan, "f8")),
+                 encoding="truth", fill=_bytes(np.nan, "f8")),
         _numbers("double", [3, -7, INT_MIN, 0, 2**31 - 1], ">i4", lambda v: None if v == INT_MIN else float(v),
-                 kept="double", fill=_bytes(INT_MIN, "i4")),
-        _numbers("double_u4", [2**32 - 1, 0, 5], "u4", float, kept="double"),
-        _numbers("double_f4", [0.1, np.nan, -0.0], "f4", lambda v: None if math.isnan(v) else v, kept="double",
+                 encoding="double", fill=_bytes(INT_MIN, "i4")),
+        _numbers("double_u4", [2**32 - 1, 0, 5], "u4", float, encoding="double"),
+        _numbers("double_f4", [0.1, np.nan, -0.0], "f4", lambda v: None if math.isnan(v) else v, encoding="double",
                  fill=_bytes(np.nan, "f4")),
-        _texts("day", DAYS, list(map(_day, DAYS)), True, kept="date", fill=b"NA"),
-        _texts("day_text", DAYS, list(map(_day, DAYS)), False, kept="date", fill=b"NA\0\0"),
-        _texts("day_all", DAYS[:-1], list(map(_day, DAYS[:-1])), False, kept="date"),
-        _texts("time", [*stamps, ""], [*utc, None], True, kept="date-time", fill=b""),
-        _texts("time_text", [*stamps, "missing"], [*utc, None], False, kept="date-time", fill=b"missing",
+        _texts("day", DAYS, list(map(_day, DAYS)), True, encoding="date", fill=b"NA"),
+        _texts("day_text", DAYS, list(map(_day, DAYS)), False, encoding="date", fill=b"NA\0\0"),
+        _texts("day_all", DAYS[:-1], list(map(_day, DAYS[:-1])), False, encoding="date"),
+        _texts("time", [*stamps, ""], [*utc, None], True, encoding="date-time", fill=b""),
+        _texts("time_text", [*stamps, "missing"], [*utc, None], False, encoding="date-time", fill=b"missing",
                arrow_type="timestamp[us, tz=UTC]"),
-        _texts("time_naive", stamps, seconds, False, kept="date-time", arrow_type="timestamp[s]"),
+        _texts("time_naive", stamps, seconds, False, encoding="date-time", arrow_type="timestamp[s]"),
         _pointers("pointers", point, False),
         _pointers("pointers_shared", odd, True),
-        replace(_texts("levels", [*LEVELS, "NA"], [*LEVELS, None], True, kept="levels", fill=b"NA",
-                       categories=_levels(False)), beside=pa.array(LEVELS)),
-        replace(_texts("levels_text", [*LEVELS[1:], "NA", "low"], [*LEVELS[1:], None, "low"], False, kept="levels",
-                       fill=b"NA", categories=_levels(True)), beside=np.array([t.encode() for t in LEVELS])),
+        replace(_texts("levels", [*LEVELS, "NA"], [*LEVELS, None], True, encoding="levels", fill=b"NA",
+                       categories=_levels(False)), companion=pa.array(LEVELS)),
+        replace(_texts("levels_text", [*LEVELS[1:], "NA", "low"], [*LEVELS[1:], None, "low"], False, encoding="levels",
+                       fill=b"NA", categories=_levels(True)), companion=np.array([t.encode() for t in LEVELS])),
         _codes("codes", "i4", INT_MIN, True),
         _codes("codes_big", ">i2", 7),
         _codes("codes_u1", "u1", 5),
         _codes("codes_inside", "i1", 1),
         _codes("codes_all", "u2", None),
-        _floats("bits", floats, lambda b: b == NA_BITS, "<", kept="bits", fill=struct.pack("Q", NA_BITS)),
-        _floats("bits_big", floats, lambda b: b == OTHER_NAN_BITS, ">", kept="bits",
+        _floats("bits", floats, lambda b: b == NA_BITS, "<", encoding="bits", fill=struct.pack("Q", NA_BITS)),
+        _floats("bits_big", floats, lambda b: b == OTHER_NAN_BITS, ">", encoding="bits",
                 fill=struct.pack("Q", OTHER_NAN_BITS)),
-        _floats("bits_zero", floats, lambda b: b == 1 << 63, "<", kept="bits", fill=struct.pack("Q", 1 << 63)),
-        _floats("r", floats, r, "<", kept="r"),
-        _floats("r_big", floats, r, ">", kept="r"),
-        _numbers("r_float", [0.5, np.nan, -0.0], "f4", lambda v: v, kept="r"),
+        _floats("bits_zero", floats, lambda b: b == 1 << 63, "<", encoding="bits", fill=struct.pack("Q", 1 << 63)),
+        _floats("r", floats, r, "<", encoding="r"),
+        _floats("r_big", floats, r, ">", encoding="r"),
+        _numbers("r_float", [0.5, np.nan, -0.0], "f4", lambda v: v, encoding="r"),
     ]  # fmt: skip
 
 
-def write_kept(path: Path, columns: list[KeptColumn], n_rows: int = N_ROWS) -> None:
+def write_encoded(path: Path, columns: list[EncodedColumn], n_rows: int = N_ROWS) -> None:
     """A table "t" of these columns and one of row numbers."""
     cn.write(path, {"row": np.arange(n_rows)}, table="t")
     with h5py.File(path, "r+") as file:
@@ -223,7 +222,7 @@ def write_kept(path: Path, columns: list[KeptColumn], n_rows: int = N_ROWS) -> N
             column.write(file["t"], apart)
 
 
-def kept_layout(monkeypatch: pytest.MonkeyPatch, columns: list[KeptColumn]) -> None:
+def encoded_layout(monkeypatch: pytest.MonkeyPatch, columns: list[EncodedColumn]) -> None:
     """Have the layout hep001 describe datasets of these names as such columns."""
     named = {column.name: column for column in columns}
     hep001 = LAYOUTS["hep001"]
@@ -234,10 +233,10 @@ def kept_layout(monkeypatch: pytest.MonkeyPatch, columns: list[KeptColumn]) -> N
         return replace(info, columns=changed, problems=())
 
     def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
-        dataset, beside = hep001.open_column(group, replace(column, categories=None))
+        dataset, companion = hep001.open_column(group, replace(column, categories=None))
         if column.name in named:
-            beside = named[column.name].opened(h5py.Group(group)["/apart"])
-        return dataset, beside
+            companion = named[column.name].opened(h5py.Group(group)["/apart"])
+        return dataset, companion
 
     monkeypatch.setattr(seen, "describe", describe)
     parts = {"is_table": hep001.is_table, "unread_attributes": hep001.reading.unread_attributes}

@@ -1,6 +1,6 @@
 """Columns whose rows stand for other values than their datatype tells: read, compared, indexed and added up.
 
-What is right is said in plain Python, in `kept_tables`.
+What is right is said in plain Python, in `encoded_tables`.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
-from colonnade.columns import pointer_column
+from colonnade.columns import pointers
 from colonnade.columns.keys import NumberKeys
 from colonnade.columns.mapping import arrow_type
-from colonnade.columns.pointer_column import PointerReader
+from colonnade.columns.pointers import PointerHeap
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.layouts.hep001 import rules as hep001_rules
-from tests.rooms.kept_tables import (
+from tests.rooms.encoded_tables import (
     LEVELS,
     N_ROWS,
-    KeptColumn,
+    EncodedColumn,
+    encoded_layout,
     kept_columns,
-    kept_layout,
     picked,
-    write_kept,
+    write_encoded,
 )
 from tests.rooms.test_cli import call, call_json
 
@@ -49,7 +49,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=list(COLUMNS))
-def column(request: pytest.FixtureRequest) -> KeptColumn:
+def column(request: pytest.FixtureRequest) -> EncodedColumn:
     return COLUMNS[request.param]
 
 
@@ -67,7 +67,7 @@ def exact(values: list[Any]) -> list[Any]:
     return ["nan" if is_nan(v) else struct.pack("d", v) if isinstance(v, float) else v for v in values]
 
 
-def opened(path: Path, column: KeptColumn) -> tuple[h5py.File, ColumnReader]:
+def opened(path: Path, column: EncodedColumn) -> tuple[h5py.File, ColumnReader]:
     with h5py.File(path, "w") as file:
         column.write(file, file.create_group("apart"))
     file = h5py.File(path)
@@ -77,7 +77,7 @@ def opened(path: Path, column: KeptColumn) -> tuple[h5py.File, ColumnReader]:
 # -- rows --
 
 
-def test_rows(path: Path, column: KeptColumn) -> None:
+def test_rows(path: Path, column: EncodedColumn) -> None:
     file, reader = opened(path, column)
     with file:
         found = reader.read(0, N_ROWS)
@@ -94,7 +94,7 @@ def test_rows(path: Path, column: KeptColumn) -> None:
         assert exact([v for piece in pieces for v in piece.to_pylist()]) == exact(column.values)
 
 
-def test_keys(path: Path, column: KeptColumn) -> None:
+def test_keys(path: Path, column: EncodedColumn) -> None:
     file, reader = opened(path, column)
     with file:
         rows = np.array([1, 3, 4, 50, 51, 202])
@@ -116,10 +116,10 @@ def test_keys(path: Path, column: KeptColumn) -> None:
             assert reader.key(row) == keys.key(row)
 
 
-def test_numbers(path: Path, column: KeptColumn) -> None:
+def test_numbers(path: Path, column: EncodedColumn) -> None:
     file, reader = opened(path, column)
     with file:
-        assert reader.has_numbers == (column.changes["kept"] != "pointers")
+        assert reader.has_numbers == (column.changes["encoding"] != "pointers")
         if not reader.has_numbers:
             return
         keys = reader.keys(0, N_ROWS)
@@ -136,7 +136,7 @@ def test_numbers(path: Path, column: KeptColumn) -> None:
             assert missing is None or missing.tolist() == expected.missing.tolist()
 
 
-def test_no_rows_and_nothing_but_missing_ones(path: Path, column: KeptColumn) -> None:
+def test_no_rows_and_nothing_but_missing_ones(path: Path, column: EncodedColumn) -> None:
     gone = [row for row, value in enumerate(column.values) if value is None]
     for rows in ([], gone[:1] * 40):
         stored = [column.stored[row] for row in rows] if isinstance(column.stored, list) else column.stored[rows]
@@ -152,7 +152,7 @@ def test_no_rows_and_nothing_but_missing_ones(path: Path, column: KeptColumn) ->
 # -- tables --
 
 
-def predicates_of(column: KeptColumn, kind: pa.DataType) -> list[tuple[Any, Callable[[Any], bool]]]:
+def predicates_of(column: EncodedColumn, kind: pa.DataType) -> list[tuple[Any, Callable[[Any], bool]]]:
     """Predicates about a column, and what they say of a value that is not missing, in Python."""
     x = cn.col(column.name)
     some = sorted({v for v in column.values if v is not None and not is_nan(v)}, key=str)
@@ -178,7 +178,7 @@ def predicates_of(column: KeptColumn, kind: pa.DataType) -> list[tuple[Any, Call
     return tests
 
 
-def check_search(table: cn.Table, column: KeptColumn) -> None:
+def check_search(table: cn.Table, column: EncodedColumn) -> None:
     for predicate, truth in predicates_of(column, table[column.name].dtype):
         expected = [row for row, value in enumerate(column.values) if value is not None and truth(value)]
         assert table.where(predicate).row_numbers().tolist() == expected, str(predicate)
@@ -188,17 +188,17 @@ def check_search(table: cn.Table, column: KeptColumn) -> None:
     assert table.where(~cn.col(column.name).is_missing()).count() == N_ROWS - len(gone)
 
 
-def test_search(path: Path, column: KeptColumn, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_kept(path, [column])
-    kept_layout(monkeypatch, [column])
+def test_search(path: Path, column: EncodedColumn, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_encoded(path, [column])
+    encoded_layout(monkeypatch, [column])
     with cn.open(path) as file:
         check_search(file["t"], column)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_search_by_index(path: Path, column: KeptColumn, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_kept(path, [column])
-    kept_layout(monkeypatch, [column])
+def test_search_by_index(path: Path, column: EncodedColumn, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_encoded(path, [column])
+    encoded_layout(monkeypatch, [column])
     with cn.open(path, "r+") as file:
         if column.name in WITHOUT_INDEX:
             with pytest.raises(UsageError, match="may change in another file"):
@@ -214,15 +214,15 @@ def test_search_by_index(path: Path, column: KeptColumn, kind: str, monkeypatch:
         check_totals(table, column)
 
 
-def test_totals(path: Path, column: KeptColumn, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_kept(path, [column])
-    kept_layout(monkeypatch, [column])
+def test_totals(path: Path, column: EncodedColumn, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_encoded(path, [column])
+    encoded_layout(monkeypatch, [column])
     with cn.open(path) as file:
         check_totals(file["t"], column)
         check_groups(file["t"], column)
 
 
-def check_totals(table: cn.Table, column: KeptColumn) -> None:
+def check_totals(table: cn.Table, column: EncodedColumn) -> None:
     name, kind = column.name, table[column.name].dtype
     present = [v for v in column.values if v is not None]
     numbers = [v for v in present if not is_nan(v)]
@@ -244,7 +244,7 @@ def check_totals(table: cn.Table, column: KeptColumn) -> None:
         assert total["m"] == pytest.approx(expected / len(present), nan_ok=True)
 
 
-def check_groups(table: cn.Table, column: KeptColumn) -> None:
+def check_groups(table: cn.Table, column: EncodedColumn) -> None:
     """Counts by value: each once, in order, what is missing at the end."""
     found = table.aggregate(n="count", by=column.name)
     keys = ["nan" if is_nan(v) else v for v in column.values]
@@ -259,9 +259,9 @@ def check_groups(table: cn.Table, column: KeptColumn) -> None:
     assert plain == sorted(plain, key=order)
 
 
-def test_what_is_told_of_a_column(path: Path, column: KeptColumn, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_kept(path, [column])
-    kept_layout(monkeypatch, [column])
+def test_what_is_told_of_a_column(path: Path, column: EncodedColumn, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_encoded(path, [column])
+    encoded_layout(monkeypatch, [column])
     with cn.open(path) as file:
         found = file["t"][column.name]
         assert exact(list(found)) == exact(column.values)
@@ -276,8 +276,8 @@ def test_what_is_told_of_a_column(path: Path, column: KeptColumn, monkeypatch: p
 
 def test_columns_that_share_a_table(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = list(COLUMNS.values())
-    write_kept(path, columns)
-    kept_layout(monkeypatch, columns)
+    write_encoded(path, columns)
+    encoded_layout(monkeypatch, columns)
     with cn.open(path) as file:
         table = file["t"].to_arrow()
         for column in columns:
@@ -295,11 +295,11 @@ def test_columns_that_share_a_table(path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_what_the_command_line_tells(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = list(COLUMNS.values())
-    write_kept(path, columns)
-    kept_layout(monkeypatch, columns)
+    write_encoded(path, columns)
+    encoded_layout(monkeypatch, columns)
     told = {one["name"]: one for one in call_json("info", path)["tables"][0]["columns"]}
-    assert {name: one["kept"] for name, one in told.items() if one["kept"]} == {
-        column.name: column.changes["kept"] for column in columns
+    assert {name: one["encoding"] for name, one in told.items() if one["encoding"]} == {
+        column.name: column.changes["encoding"] for column in columns
     }
     assert told["pointers"]["variable_length"] and told["pointers"]["fill"] == "NA"
     for command in ("info", "schema", "stats", "head"):
@@ -311,14 +311,14 @@ def test_an_index_of_text_in_a_heap_is_not_believed_once_the_heap_has_changed(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     column = COLUMNS["pointers"]
-    write_kept(path, [column])
-    kept_layout(monkeypatch, [column])
+    write_encoded(path, [column])
+    encoded_layout(monkeypatch, [column])
     with cn.open(path, "r+") as file:
         file["t"].build_index("pointers", "bitmap")
         assert file["t"].indexes[0].trusted
     with cn.open(path, "r+") as file:
         assert file["t"].indexes[0].trusted
-        file.h5["apart/pointers"][:] = np.full(len(column.beside), ord("z"), dtype="u1")
+        file.h5["apart/pointers"][:] = np.full(len(column.companion), ord("z"), dtype="u1")
     with cn.open(path) as file:
         assert not file["t"].indexes[0].trusted
         assert file["t"].where(cn.col("pointers") == "muon").count() == 0
@@ -326,8 +326,8 @@ def test_an_index_of_text_in_a_heap_is_not_believed_once_the_heap_has_changed(
 
 def test_a_deep_check_reads_them(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = list(COLUMNS.values())
-    write_kept(path, columns)
-    kept_layout(monkeypatch, columns)
+    write_encoded(path, columns)
+    encoded_layout(monkeypatch, columns)
     monkeypatch.setattr(hep001_rules, "missing_is_described", lambda _seen, _column: None)  # a rule of hep001 alone
     found = [finding for finding in cn.check(path, deep=True) if "cannot be read" in finding.message]
     assert found == []
@@ -339,7 +339,9 @@ def test_a_deep_check_reads_them(path: Path, monkeypatch: pytest.MonkeyPatch) ->
 # -- what is wrong --
 
 
-def wrong(path: Path, column: KeptColumn, place: int, value: Any, how: Callable[[ColumnReader], Any]) -> CorruptError:
+def wrong(
+    path: Path, column: EncodedColumn, place: int, value: Any, how: Callable[[ColumnReader], Any]
+) -> CorruptError:
     """The error of reading a column in which one row holds something else."""
     stored = list(column.stored) if isinstance(column.stored, list) else column.stored.copy()
     stored[place] = value
@@ -391,10 +393,10 @@ def test_a_wrong_row_is_named(path: Path, name: str, value: Any) -> None:
 
 def test_text_that_is_not_utf8(path: Path) -> None:
     column = COLUMNS["pointers"]
-    heap = column.beside.copy()
+    heap = column.companion.copy()
     row = next(row for row, value in enumerate(column.values) if value == "muon" and row > 20)
     heap[int(column.stored[row]["offset"]) + 1] = 0xFF
-    file, reader = opened(path, replace(column, beside=heap))
+    file, reader = opened(path, replace(column, companion=heap))
     with file, pytest.raises(CorruptError) as caught:
         reader.read(0, N_ROWS)
     assert caught.value.facts["row"] == row
@@ -416,7 +418,7 @@ def test_times_that_the_unit_cannot_count_to(path: Path) -> None:
 def test_categories_that_are_not_as_many_as_the_column_has(path: Path) -> None:
     for given in (pa.array(LEVELS[:-1]), pa.array([*LEVELS, "more"]), pa.array([*LEVELS[:-1], None]), None):
         for name in ("codes", "levels"):
-            file, reader = opened(path, replace(COLUMNS[name], beside=given))
+            file, reader = opened(path, replace(COLUMNS[name], companion=given))
             with file, pytest.raises(FormatError):
                 reader.read(0, 10)
 
@@ -438,16 +440,16 @@ def test_a_datatype_that_cannot_stand_for_it(path: Path, name: str) -> None:
 def heap_reader(path: Path, starts: Any, lengths: Any, heap: Any, dtype: str = "u8") -> tuple[h5py.File, ColumnReader]:
     stored = np.zeros(len(starts), dtype=[("offset", dtype), ("length", dtype)])
     stored["offset"], stored["length"] = starts, lengths
-    changes = {"kept": "pointers"}
-    return opened(path, KeptColumn("x", stored, [], changes, np.asarray(heap, dtype="u1"), {"chunks": (64,)}))
+    changes = {"encoding": "pointers"}
+    return opened(path, EncodedColumn("x", stored, [], changes, np.asarray(heap, dtype="u1"), {"chunks": (64,)}))
 
 
 def test_texts_that_lie_anywhere_in_the_heap(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In any order, over each other, far apart, and longer than what is read or put into place in one go."""
-    monkeypatch.setattr(pointer_column, "SPAN", 200)
-    monkeypatch.setattr(pointer_column, "GAP", 30)
-    monkeypatch.setattr(pointer_column, "STEP", 90)
-    monkeypatch.setattr(pointer_column, "PIECE_BYTES", 500)
+    monkeypatch.setattr(pointers, "SPAN", 200)
+    monkeypatch.setattr(pointers, "GAP", 30)
+    monkeypatch.setattr(pointers, "STEP", 90)
+    monkeypatch.setattr(pointers, "PIECE_BYTES", 500)
     chance = np.random.default_rng(2)
     heap = chance.integers(97, 123, 3000).astype("u1")
     for most in (3, 60, 600):
@@ -457,7 +459,7 @@ def test_texts_that_lie_anywhere_in_the_heap(path: Path, monkeypatch: pytest.Mon
         assert all(
             b - a == 1 or (starts[order] + lengths[order])[a:b].max() - starts[order][a] <= 200
             for order in [np.argsort(starts)]
-            for a, b in pointer_column.spans(starts[order], lengths[order])
+            for a, b in pointers.spans(starts[order], lengths[order])
         )
         file, reader = heap_reader(path, starts, lengths, heap)
         with file:
@@ -474,8 +476,8 @@ def test_what_is_read_of_the_heap(path: Path, monkeypatch: pytest.MonkeyPatch) -
     n = 4000
     heap = np.full(n * 1000, ord("a"), dtype="u1")
     read: list[tuple[int, int]] = []
-    load = PointerReader._load
-    monkeypatch.setattr(PointerReader, "_load", lambda self, a, b: read.append((a, b)) or load(self, a, b))
+    load = PointerHeap.load
+    monkeypatch.setattr(PointerHeap, "load", lambda self, a, b: read.append((a, b)) or load(self, a, b))
     file, reader = heap_reader(path, np.arange(n) * 1000, np.full(n, 1000), heap)
     with file:
         reader.read(0, n)
@@ -497,7 +499,7 @@ def test_a_small_file_that_claims_much_text(path: Path) -> None:
 def test_a_heap_that_is_none(path: Path) -> None:
     column = COLUMNS["pointers"]
     for heap in (None, np.zeros(5, dtype="i1"), np.zeros(5, dtype="f8")):
-        file, reader = opened(path, replace(column, beside=heap))
+        file, reader = opened(path, replace(column, companion=heap))
         with file, pytest.raises(FormatError):
             reader.read(0, 10)
 

@@ -14,23 +14,23 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.encode import boolean_image, fixed_image, padded_image
-from colonnade.columns.forms import Form
+from colonnade.columns.forms import ElementForm
 from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.h5.datasets import Image
 from colonnade.stored_dtypes import memory_dtype
 
-AtOnce = Callable[[pa.Array], Image | None]
+FastEncode = Callable[[pa.Array], Image | None]
 
 
-def encode_at_once(form: Form) -> AtOnce:
+def fast_encoder(form: ElementForm) -> FastEncode:
     """A function that encodes values for a form. It returns None for values that do not obviously fit."""
     if isinstance(form.kind, pa.BaseExtensionType):  # pyarrow cannot hash it; none of them has a fast path
         return lambda _values: None
-    return _encode_at_once(form)
+    return _fast_encoder(form)
 
 
 @lru_cache(maxsize=256)
-def _encode_at_once(form: Form) -> AtOnce:
+def _fast_encoder(form: ElementForm) -> FastEncode:
     dtype = memory_dtype(form.stored)
     encode = None
     if form.stored.kind == "string" and pa.types.is_string(form.kind):
@@ -48,7 +48,7 @@ def _encode_at_once(form: Form) -> AtOnce:
     return suiting
 
 
-def _is_number(form: Form, dtype: np.dtype[Any]) -> bool:
+def _is_number(form: ElementForm, dtype: np.dtype[Any]) -> bool:
     """Whether Arrow holds these values as exactly the numbers that are stored, and the datatype holds all of them."""
     kind = form.kind
     if form.stored.kind == "integer" and form.stored.precision < 8 * dtype.itemsize:
@@ -60,7 +60,7 @@ def _is_number(form: Form, dtype: np.dtype[Any]) -> bool:
     return bool(kind == pa.from_numpy_dtype(dtype))
 
 
-def _strings(dtype: np.dtype[Any], fill: bytes | None) -> AtOnce | None:
+def _strings(dtype: np.dtype[Any], fill: bytes | None) -> FastEncode | None:
     if fill is not None and fill.strip(b"\0"):
         return None  # a fill that is not empty must be compared with every string
     width = dtype.itemsize
@@ -80,14 +80,14 @@ def _strings(dtype: np.dtype[Any], fill: bytes | None) -> AtOnce | None:
     return encode
 
 
-def _booleans(dtype: np.dtype[Any]) -> AtOnce:
+def _booleans(dtype: np.dtype[Any]) -> FastEncode:
     def encode(values: pa.Array) -> Image | None:
         return boolean_image(values, dtype)
 
     return encode
 
 
-def _numbers(dtype: np.dtype[Any], fill: bytes | None) -> AtOnce | None:
+def _numbers(dtype: np.dtype[Any], fill: bytes | None) -> FastEncode | None:
     missing = None if fill is None else np.frombuffer(fill, dtype=dtype)[0]
     if missing is not None and np.isnan(missing):
         return None

@@ -1,0 +1,152 @@
+"""Columns of lists: a dataset of offsets, and the elements of all lists in a column of their own, of any form.
+
+Row i holds the elements from offset i to offset i + 1. A dataset that is as long as the column lacks the first offset,
+which is 0. Missing lists are marked by a mask (`Masked(Lists(...))`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from colonnade.columns.decode import corrupt_row
+from colonnade.columns.keys import Keys, Numbers
+from colonnade.columns.missing import Mask
+from colonnade.columns.raw import PIECE_BYTES, cut, refuse_unreadable, runs
+from colonnade.errors import FormatError, UsageError
+from colonnade.h5.chunks import RowNumbers
+from colonnade.h5.datasets import describe_dataset
+from colonnade.model import ColumnInfo
+
+if TYPE_CHECKING:
+    from colonnade.columns.read import ColumnReader
+
+ListOffsets = np.ndarray[Any, np.dtype[np.int64]]
+_MOST = 2**31 - 1  # the largest offset in an Arrow list array
+
+
+class ListSpans(NamedTuple):
+    """The first element of each list, and the one after its last."""
+
+    starts: ListOffsets
+    ends: ListOffsets
+
+
+class EncodedLists(NamedTuple):
+    """Lists as they are stored: the end of each, their elements, and which lists are missing (these are empty)."""
+
+    ends: ListOffsets
+    values: pa.Array
+    missing: Mask | None
+
+
+def encode_lists(array: pa.Array, n_before: int) -> EncodedLists:
+    """Lists as stored after `n_before` elements."""
+    missing: Mask = array.is_null().to_numpy(zero_copy_only=False)
+    lengths = np.diff(np.asarray(array.offsets)).astype(np.int64)
+    lengths[missing] = 0
+    return EncodedLists(n_before + np.cumsum(lengths), array.flatten(), missing if missing.any() else None)
+
+
+class ListsDecoder:
+    """Decodes offsets to lists of the elements between them."""
+
+    def __init__(self, kind: pa.DataType, values: ColumnReader) -> None:
+        self._kind, self._values = kind, values
+
+    def array(self, raw: ListSpans) -> pa.Array:
+        self._check(raw)
+        lengths = raw.ends - raw.starts
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        total = int(offsets[-1])
+        if total > _MOST:
+            raise UsageError(f"these {len(lengths):,} lists have {total:,} elements: take fewer")
+        if (raw.starts[1:] == raw.ends[:-1]).all():
+            values = self._values.read(int(raw.starts[0]) if total else 0, total)
+        else:
+            values = self._values.take(np.arange(total) + np.repeat(raw.starts - offsets[:-1], lengths))
+        buffers = [None, pa.py_buffer(offsets.astype(np.int32))]
+        return pa.Array.from_buffers(self._kind, len(lengths), buffers, children=[values])
+
+    def numbers(self, raw: ListSpans) -> tuple[Numbers, Mask | None]:
+        raise TypeError("lists have no numbers")
+
+    def keys(self, raw: ListSpans) -> Keys:
+        raise TypeError("lists have no keys")
+
+    def key_array(self, raw: ListSpans) -> pa.Array:
+        raise TypeError("lists have no keys")
+
+    def values(self, keys: Keys) -> pa.Array:
+        raise TypeError("lists have no keys")
+
+    def part(self, raw: ListSpans, begin: int, end: int) -> ListSpans:
+        return ListSpans(raw.starts[begin:end], raw.ends[begin:end])
+
+    def _check(self, raw: ListSpans) -> None:
+        """Raise a CorruptError unless the lists follow each other inside the values."""
+        n_values = self._values.column.n_rows
+        wrong = (raw.starts < 0) | (raw.ends < raw.starts) | (raw.ends > n_values)
+        wrong[1:] |= raw.starts[1:] < raw.ends[:-1]
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            found = f"elements {raw.starts[row]} to {raw.ends[row]}"
+            raise corrupt_row("list", row, f"increasing offsets of at most {n_values}", found)
+
+
+class ListsFetcher:
+    """Rows of offsets. A piece has only as many lists as hold a few MiB of elements."""
+
+    source = None
+
+    def __init__(self, column: ColumnInfo, items: ColumnInfo, offsets: ColumnReader) -> None:
+        self._column, self._items, self._offsets = column, items, offsets
+        self._shift = offsets.column.n_rows - column.n_rows - 1  # from a row to the offset of its first element
+        self.n_threads = offsets.n_threads
+
+    def fetch(self, start: int, count: int) -> ListSpans:
+        refuse_unreadable(self._column)
+        first = start + self._shift
+        offsets = self._offsets.numbers(max(first, 0), count + min(first, 0) + 1)[0].astype(np.int64)
+        if first < 0:
+            offsets = np.concatenate((np.zeros(1, dtype=np.int64), offsets))
+        return ListSpans(offsets[:-1], offsets[1:])
+
+    @contextmanager
+    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[ListSpans]:
+        yield self.take(start + step * np.arange(count))
+
+    def take(self, rows: RowNumbers) -> ListSpans:
+        refuse_unreadable(self._column)
+        first, last = rows + self._shift, rows + self._shift + 1
+        needed = np.union1d(first[first >= 0], last)
+        offsets = self._offsets.take_numbers(needed)[0].astype(np.int64)
+        starts = np.zeros(len(rows), dtype=np.int64)  # where the first offset is not stored, it is 0
+        starts[first >= 0] = offsets[np.searchsorted(needed, first[first >= 0])]
+        return ListSpans(starts, offsets[np.searchsorted(needed, last)])
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        for first, last in cut(start, stop, self._column.grid.chunk_rows, self._column.type):
+            spans = self.fetch(first, last - first)
+            for begin, end in runs(np.maximum(spans.ends - spans.starts, 0) * self._items.type.size, PIECE_BYTES):
+                yield first + begin, first + end
+
+    @property
+    def stored_bytes(self) -> int:
+        return self._offsets.stored_bytes
+
+    def written_rows(self) -> int:
+        return self._offsets.written_rows()
+
+
+def offsets_column(column: ColumnInfo, dataset: Any) -> ColumnInfo:
+    """The offsets of a column of lists as a column."""
+    info, name = describe_dataset(dataset), column.name
+    n_offsets = info.shape[0] if info.shape is not None and len(info.shape) == 1 else -1
+    if info.type.kind != "integer" or n_offsets not in (column.n_rows, column.n_rows + 1):
+        raise FormatError(f"column {name!r} has no offsets of its {column.n_rows} lists", column=name)
+    return ColumnInfo(f"{name} (offsets)", info.type, n_offsets, info.storage, info.chunk_rows, info.filters)

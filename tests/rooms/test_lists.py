@@ -1,0 +1,125 @@
+"""The form Lists: offsets and values, written and read, nested, missing, empty, and with wrong offsets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from colonnade.columns import lists
+from colonnade.columns.lists_writer import ListsWriter, WrittenLists
+from colonnade.columns.raw import Companions
+from colonnade.columns.read import ColumnReader
+from colonnade.columns.writer import WrittenColumn
+from colonnade.errors import CorruptError, FormatError
+from colonnade.h5.datasets import describe_dataset
+from colonnade.model import ColumnInfo, ColumnOptions, Lists, Masked, form_of
+
+CHUNK = 4
+ROWS: dict[str, pa.Array] = {
+    "numbers": pa.array([[1, 2], [], [3], [], [4, 5, 6], [7]] * 3 + [[8]], pa.list_(pa.int32())),
+    "missing": pa.array([[1.5], None, [], [2.5, None], None, [3.5]] * 3, pa.list_(pa.float64())),
+    "strings": pa.array([["a", "é"], [""], None, [], ["long " * 9, None]] * 3, pa.list_(pa.string())),
+    "nested": pa.array([[[1], [], [2, 3]], [], None, [[4]], [None, [5, 6]]] * 3, pa.list_(pa.list_(pa.int64()))),
+    "empty lists": pa.array([[]] * 9, pa.list_(pa.int8())),
+    "no rows": pa.array([], pa.list_(pa.string())),
+    "all missing": pa.array([None] * 5, pa.list_(pa.int16())),
+}
+
+
+def described(written: WrittenColumn | WrittenLists, name: str) -> tuple[ColumnInfo, Any, Any]:
+    """The description, the dataset and the companion of what was written."""
+    rows = written.offsets if isinstance(written, WrittenLists) else written
+    info = describe_dataset(rows.dataset)
+    column = ColumnInfo(name, info.type, rows.n_rows, info.storage, info.chunk_rows, info.filters, rows.form.fill)
+    if isinstance(written, WrittenColumn):
+        return column, rows.dataset, None
+    items, values, inner = described(written.values, f"{name} (values)")
+    companion: Any = Companions(values, inner)
+    if written.mask is not None:
+        companion = Companions(written.mask.dataset, companion)
+    fields = {"items": items, "is_masked": written.mask is not None, "fill": None}
+    return ColumnInfo(**{**{f: getattr(column, f) for f in column.__members__}, **fields}), rows.dataset, companion
+
+
+def write(group: h5py.Group, rows: pa.Array, batch: int = 5) -> ColumnReader:
+    writer = ListsWriter("x", rows.type, ColumnOptions(chunk_rows=CHUNK))
+    writer.start(group.id, rows.slice(0, batch), None, CHUNK)
+    for start in range(0, len(rows), batch):
+        writer.write(rows.slice(start, batch))
+    return ColumnReader(*described(writer.finish(), "x"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    with h5py.File(tmp_path / "x.h5", "w") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_lists_are_read_as_they_were_written(file: h5py.File, name: str) -> None:
+    rows = ROWS[name]
+    reader, n = write(file, rows), len(rows)
+    assert reader.kind == rows.type and reader.domain is None
+    assert reader.read(0, n).to_pylist() == rows.to_pylist()
+    for start in range(n):
+        count = min(CHUNK, n - start)
+        assert reader.read(start, count).to_pylist() == rows.slice(start, count).to_pylist()
+    for some in (np.arange(0, n, 2), np.arange(n)[-1:], np.arange(n)[1:3], np.array([], dtype=np.int64)):
+        assert reader.take(some).to_pylist() == [rows[int(row)].as_py() for row in some]
+    strided = reader.read(0, (n + 2) // 3, 3)
+    assert strided.to_pylist() == rows.to_pylist()[::3]
+
+
+def test_the_form_says_what_is_inside(file: h5py.File) -> None:
+    column = write(file, ROWS["nested"]).column
+    assert isinstance(form_of(column), Masked) and isinstance(form_of(column).of, Lists)
+    assert form_of(column).of.items.items is not None and form_of(column).of.items.items.type.kind == "integer"
+    assert isinstance(form_of(write(file.create_group("all"), ROWS["numbers"]).column), Lists)
+
+
+def test_offsets_may_begin_with_the_first(file: h5py.File) -> None:
+    """Arrow and Awkward Array store one offset more than there are lists."""
+    rows = ROWS["numbers"]
+    reader = write(file, rows)
+    offsets = np.concatenate(([0], file["x"][:]))
+    file.create_dataset("longer", data=offsets.astype("u4"), chunks=(CHUNK,))
+    again = ColumnReader(reader.column, file["longer"].id, file["x_values"].id)
+    assert again.read(3, 7).to_pylist() == rows.slice(3, 7).to_pylist()
+    assert again.take(np.array([0, 5, 18])).to_pylist() == [rows[row].as_py() for row in (0, 5, 18)]
+
+
+def test_pieces_have_few_elements(file: h5py.File, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lists, "PIECE_BYTES", 12)
+    pieces = list(write(file, ROWS["numbers"]).pieces(0, 19))
+    assert [a for a, _ in pieces] == [0, *(b for _, b in pieces[:-1])] and pieces[-1][1] == 19
+    sizes = [sum(map(len, ROWS["numbers"].slice(a, b - a).to_pylist())) for a, b in pieces]
+    assert max(sizes) == 3 and len(pieces) > 6
+
+
+@pytest.mark.parametrize(("row", "end"), [(2, 1), (18, 99), (4, -1)])
+def test_wrong_offsets_are_reported_by_row(file: h5py.File, row: int, end: int) -> None:
+    reader = write(file, ROWS["numbers"])
+    file["x"][row] = end
+    with pytest.raises(CorruptError) as error:
+        reader.read(0, 19)
+    assert error.value.facts["column"] == "x" and error.value.facts["row"] in (row, row + 1)
+    read = reader.read_where_possible(0, 19).to_pylist()
+    assert (
+        read[row] is None
+        and sum(value is None for value in read) <= 2
+        and read[:row] == ROWS["numbers"].to_pylist()[:row]
+    )
+
+
+def test_a_wrong_number_of_offsets_is_refused(file: h5py.File) -> None:
+    reader = write(file, ROWS["numbers"])
+    file.create_dataset("short", data=np.zeros(7, dtype="i8"))
+    file.create_dataset("floats", data=np.zeros(19))
+    for name in ("short", "floats"):
+        with pytest.raises(FormatError, match="no offsets"):
+            ColumnReader(reader.column, file[name].id, file["x_values"].id)
