@@ -137,7 +137,7 @@ class ColumnReader:
         if raw is None:
             parts = parts_of(self.column, rows, self.read)
             return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
-        return self._told(self._decoder.array, raw, lambda place: int(rows[place]))
+        return self._decoded(self._decoder.array, raw, lambda place: int(rows[place]))
 
     def keys(self, start: int, count: int) -> Keys:
         """The keys of these rows; only for columns that have a `domain`."""
@@ -166,7 +166,7 @@ class ColumnReader:
         raw = self._fetcher.take(rows)
         if raw is None:
             return join(parts_of(self.column, rows, self.keys))
-        return self._told(self._decoder.keys, raw, lambda place: int(rows[place]))
+        return self._decoded(self._decoder.keys, raw, lambda place: int(rows[place]))
 
     def numbers(self, start: int, count: int) -> tuple[Numbers, Mask | None]:
         """These rows as stored numbers, and a mask of missing rows (None if no row is missing). Needs `has_numbers`."""
@@ -181,7 +181,7 @@ class ColumnReader:
             keys = self.take_keys(rows)
             assert isinstance(keys, NumberKeys)  # by has_numbers
             return keys.values, keys.missing if keys.missing.any() else None
-        return self._told(self._decoder.numbers, raw, lambda place: int(rows[place]))
+        return self._decoded(self._decoder.numbers, raw, lambda place: int(rows[place]))
 
     def values(self, keys: Keys) -> pa.Array:
         """The values that these keys stand for, missing for missing keys."""
@@ -195,11 +195,11 @@ class ColumnReader:
         """These rows, decoded by `decode`. Reads past libhdf5 (directly from the file) if possible."""
         raw = self._fetcher.fetch(start, count) if step == 1 else None
         if raw is not None:
-            return self._told(decode, raw, lambda place: start + place)
+            return self._decoded(decode, raw, lambda place: start + place)
         with self._fetcher.by_library(start, count, step) as rows:
-            return self._told(decode, rows, lambda place: start + place * step)
+            return self._decoded(decode, rows, lambda place: start + place * step)
 
-    def _told(self, decode: Callable[[Any], T], raw: Any, row_of: Callable[[int], int]) -> T:
+    def _decoded(self, decode: Callable[[Any], T], raw: Any, row_of: Callable[[int], int]) -> T:
         """Decode rows. The row in a CorruptError, relative to `raw`, is converted to a row of the table."""
         try:
             return decode(raw)
