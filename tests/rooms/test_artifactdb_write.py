@@ -407,3 +407,13 @@ def test_check_finds_metadata_that_cannot_be_read(tmp_path: Path, content: bytes
     place.unlink() if place.is_file() else place.rmdir()
     place.write_text('{"something": "else"}')
     assert cn.check(path) == []
+
+
+def test_a_short_string_that_equals_the_placeholder_can_be_set(tmp_path: Path) -> None:
+    """All placeholders of the width of the column are taken: the column gets wider."""
+    path = tmp_path / "a.h5"
+    cn.write(path, {"x": [None, "", "NA_"]}, "t", layout="artifactdb")
+    with cn.open(path, "r+") as file:
+        file["t"].update("x", [1], ["NA"])
+    assert cn.read(path, "t").to_pydict() == {"x": [None, "NA", "NA_"]}
+    assert cn.check(path, deep=True) == []

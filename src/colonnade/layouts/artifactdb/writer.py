@@ -51,7 +51,8 @@ class MarkedWriter(ColumnWriter):
         return placeholders(stored)
 
     def _suit_fill(self, form: ElementForm, values: pa.Array) -> ElementForm:
-        if self._options.fill is AUTO and form.fill is None and not values.null_count and not self._has_missing:
+        marks_missing = self._has_missing or values.null_count or self._form.fill is not None
+        if self._options.fill is AUTO and form.fill is None and not marks_missing:
             return form
         return super()._suit_fill(form, values)
 
