@@ -16,6 +16,7 @@ from scipy import sparse
 import colonnade as cn
 from colonnade.converting.sparse_matrices import convert
 from colonnade.edit import sparse_write
+from colonnade.filters import apply
 from colonnade.edit.cell_streams import CHUNK_CELLS, stream_of, usual_chunk
 from colonnade.errors import DataError
 from colonnade.pager.disk import Disk
@@ -74,6 +75,8 @@ CASES = {
 def test_both_ways_write_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, filters: Any
 ) -> None:
+    """By zlib: of some small sections isal makes one of two streams, by what its memory held before."""
+    monkeypatch.setattr(apply, "_fast_zlib", lambda: None)
     given_ = CASES[name]
     chunks: Sequence[tuple[int, int] | None] = [None, (16, 24), (7, given_.shape[1])]
     if name.startswith("many"):
