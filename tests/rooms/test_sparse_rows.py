@@ -16,9 +16,9 @@ from scipy import sparse
 import colonnade as cn
 from colonnade.converting.sparse_matrices import convert
 from colonnade.edit import sparse_write
-from colonnade.filters import apply
 from colonnade.edit.cell_streams import CHUNK_CELLS, stream_of, usual_chunk
 from colonnade.errors import DataError
+from colonnade.filters import apply
 from colonnade.pager.disk import Disk
 from colonnade.pager.journal import JournaledFile
 from colonnade.sparse import array, verify_sparse
