@@ -75,7 +75,7 @@ CASES = {
 def test_both_ways_write_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, filters: Any
 ) -> None:
-    """By zlib: of some small sections isal makes one of two streams, by what its memory held before."""
+    """By zlib: isal was seen to make different streams of the same small sections in different runs."""
     monkeypatch.setattr(apply, "_fast_zlib", lambda: None)
     given_ = CASES[name]
     chunks: Sequence[tuple[int, int] | None] = [None, (16, 24), (7, given_.shape[1])]
