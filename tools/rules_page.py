@@ -38,7 +38,7 @@ found = cn.check("run.h5", deep=True)  # a list of Finding, errors first; empty 
 for one in found:
     one.rule, one.severity, one.path, one.message, one.clause, one.found, one.expected, one.advice
 found.checked  # how much was checked: tables, columns, attributes, sparse_arrays, bytes_read
-mended = cn.fix("run.h5", dry_run=True)  # mended.repairs, and mended.left: findings that remain
+fixed = cn.fix("run.h5", dry_run=True)  # fixed.repairs, and fixed.left: findings that remain
 ```
 
 `check` does not raise on a bad file: whatever cannot be read becomes a finding (rule H1). A deep check reads every
@@ -112,7 +112,7 @@ def plain_rows(rules: Sequence[Rule], kit: Path) -> list[list[str]]:
     """The rows of rules that `fix` does not repair."""
     files = json.loads((kit / "manifest.json").read_text())["files"]
     return [
-        [rule.id, rule.clause, rule.says, *found_as(rule, [one for one in files if one["rule"] == rule.id])]
+        [rule.id, rule.clause, rule.requires, *found_as(rule, [one for one in files if one["rule"] == rule.id])]
         for rule in rules
     ]
 
@@ -122,8 +122,8 @@ def rule_rows(files: list[dict[str, Any]]) -> list[list[str]]:
     for rule in HEP001.RULES:
         own = [entry for entry in files if entry["rule"] == rule.id and entry["expected"]]
         fixable = {entry["fixable"] for entry in own}
-        mends = "yes" if fixable == {True} else "no" if fixable == {False} else "some"
-        rows.append([rule.id, rule.clause, rule.says, *found_as(rule, own), mends])
+        fixes = "yes" if fixable == {True} else "no" if fixable == {False} else "some"
+        rows.append([rule.id, rule.clause, rule.requires, *found_as(rule, own), fixes])
     return rows
 
 
@@ -142,7 +142,7 @@ def page_text() -> str:
 
 def _sparse_row(rule: Rule) -> list[str]:
     severity = "warning" if rule.id == "sparse.filter" else "error"
-    return [rule.id, rule.says, severity, "only" if rule.id == "sparse.filter" else "also" if rule.deep else ""]
+    return [rule.id, rule.requires, severity, "only" if rule.id == "sparse.filter" else "also" if rule.deep else ""]
 
 
 def main(arguments: list[str]) -> int:

@@ -40,13 +40,19 @@ if TYPE_CHECKING:
     from colonnade.model import (
         CategoriesInfo,
         ChunkGrid,
+        Coded,
         ColumnInfo,
         ColumnOptions,
         FilterInfo,
         Finding,
         IndexInfo,
+        Lists,
+        Masked,
         OtherColumn,
+        Plain,
+        Pointers,
         Repair,
+        Sectioned,
         StoredField,
         StoredType,
         TableInfo,
@@ -66,14 +72,15 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Attributes", "AwkwardBuffers", "Categorical", "CategoriesInfo", "Checked", "ChunkGrid", "ChunkRecord", "Column",
-    "ColumnInfo", "ColumnName", "ColumnOptions", "ColumnRead", "ColumnStats", "Converted", "Coo", "Dataspace",
-    "Distinct", "File", "FilterInfo", "Finding", "Findings", "Fixed", "Found", "IndexInfo", "IndexSkipped",
-    "IndexUsed", "Leaf", "Members", "Nullable", "OtherColumn", "Plan", "Predicate", "Query", "RawRows", "Repair",
-    "SectionSize", "Selection", "SparseArray", "SparseInfo", "SparseMatrix", "StorageLayout",
-    "StoredField", "StoredSize", "StoredType", "Table", "TableInfo", "__version__", "check", "col",
-    "column", "convert", "create_sparse", "errors", "fix", "from_anndata", "open", "open_sparse", "open_table", "read",
-    "read_element", "show_versions", "to_anndata", "write", "write_element", "write_sparse",
+    "Attributes", "AwkwardBuffers", "Categorical", "CategoriesInfo", "Checked", "ChunkGrid", "ChunkRecord", "Coded",
+    "Column", "ColumnInfo", "ColumnName", "ColumnOptions", "ColumnRead", "ColumnStats", "Converted", "Coo",
+    "Dataspace", "Distinct", "File", "FilterInfo", "Finding", "Findings", "Fixed", "Found", "IndexInfo",
+    "IndexSkipped", "IndexUsed", "Leaf", "Lists", "Masked", "Members", "Nullable", "OtherColumn", "Plain", "Plan",
+    "Pointers", "Predicate", "Query", "RawRows", "Repair", "SectionSize", "Sectioned", "Selection", "SparseArray",
+    "SparseInfo", "SparseMatrix", "StorageLayout", "StoredField", "StoredSize", "StoredType", "Table", "TableInfo",
+    "__version__", "check", "col", "column", "convert", "create_sparse", "errors", "fix", "from_anndata", "open",
+    "open_sparse", "open_table", "read", "read_element", "show_versions", "to_anndata", "write", "write_element",
+    "write_sparse",
 ]  # fmt: skip
 
 # Where each public name is, for those who ask for it: nothing is imported before.
@@ -87,8 +94,8 @@ _NAMES_IN = {
     "format.records": "ChunkRecord",
     "h5.attributes": "Attributes",
     "indexes.base": "Found",
-    "model": "CategoriesInfo ChunkGrid ColumnInfo ColumnOptions FilterInfo Finding IndexInfo OtherColumn Repair "
-    "StoredField StoredType TableInfo",
+    "model": "CategoriesInfo ChunkGrid Coded ColumnInfo ColumnOptions FilterInfo Finding IndexInfo Lists Masked "
+    "OtherColumn Plain Pointers Repair Sectioned StoredField StoredType TableInfo",
     "predicate": "ColumnName Leaf Predicate col",
     "query.plan": "ColumnRead IndexSkipped IndexUsed Plan",
     "indexes.known": "Distinct",

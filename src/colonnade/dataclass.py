@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass"]
 
-Members = dict[str, "Field[Any]"]
+ClassMembers = dict[str, "Field[Any]"]
 
 
 class _Unset:
@@ -50,7 +50,7 @@ def quick_dataclass(cls: type | None = None, *, frozen: bool = False, slots: boo
 
 def _made(cls: type, frozen: bool, slots: bool, eq: bool) -> type:
     own = {name: _member(cls, name, annotation) for name, annotation in cls.__annotations__.items()}
-    members: Members = {**getattr(cls, "__members__", {}), **own}
+    members: ClassMembers = {**getattr(cls, "__members__", {}), **own}
     methods: dict[str, object] = {"__init__": _init_of(cls, members, frozen), "__repr__": _repr, "__replace__": replace}
     if eq:
         methods |= {"__eq__": _equal, "__hash__": _hash if frozen else None}
@@ -89,7 +89,7 @@ def _member(cls: type, name: str, annotation: object) -> Field[Any]:
     return member
 
 
-def _init_of(cls: type, members: Members, frozen: bool) -> Callable[..., None]:
+def _init_of(cls: type, members: ClassMembers, frozen: bool) -> Callable[..., None]:
     scope: dict[str, Any] = {"_set": object.__setattr__, "_unset": UNSET}
     arguments, lines = ["self"], []
     for name, one in members.items():

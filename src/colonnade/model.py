@@ -25,13 +25,13 @@ A `StoredType` describes an HDF5 datatype as plain data. The kinds:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Literal, overload
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 
-Kind = Literal[
+TypeKind = Literal[
     "integer", "bitfield", "float", "boolean", "enum", "string", "text", "opaque", "binary",
     "sequence", "array", "compound", "complex", "object_reference", "region_reference", "unknown",
 ]  # fmt: skip
@@ -40,57 +40,93 @@ Charset = Literal["ascii", "utf-8"]
 Padding = Literal["terminated", "null", "space"]
 Storage = Literal["compact", "contiguous", "chunked", "virtual", "external", "sectioned"]
 Severity = Literal["error", "warning", "note"]
-# How the stored rows of a column encode its values, where the datatype alone does not determine it:
+# What makes values of rows that stand for them:
 #   truth: integers for booleans, 0 is false and everything else is true; double: integers for float64
 #   date, date-time: RFC 3339 strings
-#   pointers: offsets and lengths into a companion dataset of bytes; levels: strings that are among the categories
-#   codes: category codes; only codes equal to the fill are missing, so -1 is as invalid as any other unknown code
 #   bits: floats; those equal to the fill bit by bit are missing; r: floats; those equal to R's NA are missing
-Encoding = Literal["truth", "double", "date", "date-time", "pointers", "levels", "codes", "bits", "r"]
+Codec = Literal["truth", "double", "date", "date-time", "bits", "r"]
+# What makes codes of rows that stand for categories:
+#   codes: codes; only those equal to the fill are missing, so -1 is as invalid as any other unknown code
+#   levels: strings that are among the categories
+CodeCodec = Literal["codes", "levels"]
+Encoding = Codec | CodeCodec | Literal["pointers"]
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """One element per row, which holds the value itself, or what `codec` makes the value of."""
+    """One element per row, which holds the value itself, or what `codec` makes the value of.
 
-    codec: Encoding | None = None
+    >>> cn.write("run.h5", {"x": [1, 2]}, "events")
+    >>> cn.open_table("run.h5", "events")["x"].info.form
+    Plain(codec=None)
+    """
+
+    codec: Codec | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """One of the categories per row: its code, or what `codec` makes the code of."""
+    """One of the categories per row: its code, or what `codec` makes the code of.
 
-    codec: Encoding | None = None
+    >>> columns = {"label": cn.column(categories=["muon", "pion"])}
+    >>> cn.write("run.h5", {"label": ["muon", "pion"]}, "events", columns=columns)
+    >>> cn.open_table("run.h5", "events")["label"].info.form.categories.n_categories
+    2
+    """
+
+    categories: CategoriesInfo
+    codec: CodeCodec | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Pointers:
-    """An offset and a length per row, into the bytes of a companion dataset."""
+    """An offset and a length per row, into the bytes of a companion dataset.
+
+    >>> cn.Pointers() == cn.Plain()
+    False
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """Rows of another form, and a mask: a companion dataset of booleans that is TRUE for missing rows."""
+    """Rows of another form, and a mask: a companion dataset of booleans that is TRUE for missing rows.
+
+    >>> cn.write("a.h5ad", {"x": [1, None]}, "obs", layout="anndata")
+    >>> cn.open_table("a.h5ad", "obs")["x"].info.form
+    Masked(of=Plain(codec=None))
+    """
 
     of: Form
 
 
 @dataclass(frozen=True, slots=True)
 class Sectioned:
-    """Rows of another form in sectioned chunks, which store only the rows that are not missing."""
+    """Rows of another form in sectioned chunks, which store only the rows that are not missing.
+
+    >>> cn.write("run.h5", {"x": [1, None]}, "events", columns={"x": cn.column(sparse=True)})
+    >>> cn.open_table("run.h5", "events")["x"].info.form
+    Sectioned(of=Plain(codec=None))
+    """
 
     of: Form
 
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """The offset of each list, and their elements: a column of its own, of any form, whose rows are the elements."""
+    """The offset of each list, and their elements: a column of its own, of any form, whose rows are the elements.
+
+    >>> items = cn.ColumnInfo("x", cn.StoredType("integer", 8), n_rows=3)
+    >>> cn.Lists(items).items.n_rows
+    3
+    """
 
     items: ColumnInfo
 
 
-Form = Plain | Coded | Pointers | Masked | Sectioned | Lists
-"""How the rows of one column are stored. `columns/` has the fetcher and the decoder of each form."""
+RowForm = Plain | Coded | Pointers | Lists
+"""How the rows themselves are stored."""
+Form = RowForm | Masked | Sectioned
+"""How one column is stored. `columns/` has a file for each form: its fetcher and decoder, its encoder and writer."""
 # Called while rows are written: the number of rows done, and the total (None where unknown).
 Progress = Callable[[int, int | None], None]
 
@@ -135,7 +171,7 @@ class StoredType:
     'float64'
     """
 
-    kind: Kind
+    kind: TypeKind
     size: int
     order: Order = "little"
     signed: bool = False
@@ -202,7 +238,7 @@ def _name_compound(stored: StoredType) -> str:
     return "compound {" + ", ".join(f"{member.name}: {member.type}" for member in stored.fields) + "}"
 
 
-_NAMES: dict[Kind, Callable[[StoredType], str]] = {
+_NAMES: dict[TypeKind, Callable[[StoredType], str]] = {
     "integer": _name_integer,
     "bitfield": _name_integer,
     "float": _name_float,
@@ -286,11 +322,10 @@ class ColumnInfo:
 
     `fill` is the stored value that marks a missing row: the bytes of one element in memory form (native
     byte order, strings null-padded), of the string for variable-length strings, of the elements for
-    a sequence. It is None when the writer set no fill value. `is_masked`: a mask, a separate dataset of booleans, marks
-    the missing rows. `link` is the path of its dataset or group relative to the table's, if it differs from the name.
-    `encoding` is how rows encode values, where the datatype does not determine it. `items` describes the
-    elements of lists. `pandas` is the note about its pandas type (see `exchange.pandas_notes`). `problem` is the reason
-    why the column cannot be read, if it cannot.
+    a sequence. It is None when the writer set no fill value. `form` is how the rows are stored, as the layout
+    found it. `link` is the path of its dataset or group relative to the table's, if it differs from the name.
+    `pandas` is the note about its pandas type (see `exchange.pandas_notes`). `problem` is the reason why the column
+    cannot be read, if it cannot.
 
     >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
     >>> t = cn.open_table("run.h5", "events")
@@ -306,29 +341,57 @@ class ColumnInfo:
     chunk_rows: int | None = None
     filters: tuple[FilterInfo, ...] = ()
     fill: bytes | None = None
-    categories: CategoriesInfo | None = None
+    form: Form = Plain()
     units: str | None = None
     units_vocabulary: str | None = None
     description: str | None = None
     arrow_type: str | None = None
     labels: tuple[str, ...] = ()
     is_label: bool = False
-    is_masked: bool = False
     link: str | None = None
-    encoding: Encoding | None = None
-    items: ColumnInfo | None = None
     pandas: str | None = None
     problem: str | None = None
 
     @property
+    def row_form(self) -> RowForm:
+        """The form of the rows themselves, inside a mask or sectioned chunks."""
+        form = self.form
+        while isinstance(form, (Masked, Sectioned)):
+            form = form.of
+        return form
+
+    @property
+    def categories(self) -> CategoriesInfo | None:
+        """The categories of a categorical column."""
+        rows = self.row_form
+        return rows.categories if isinstance(rows, Coded) else None
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether a mask, a separate dataset of booleans, marks the missing rows."""
+        return isinstance(self.form, Masked)
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """How rows encode values, where the datatype does not determine it."""
+        rows = self.row_form
+        if isinstance(rows, (Plain, Coded)):
+            return rows.codec
+        return "pointers" if isinstance(rows, Pointers) else None
+
+    @property
     def marks_missing(self) -> bool:
         """Whether a row can be missing: by a fill, by a mask, or because it is not defined in a sparse column."""
-        return self.fill is not None or self.is_masked or self.encoding == "r" or self.storage == "sectioned"
+        return self.fill is not None or isinstance(self.form, (Masked, Sectioned)) or self.form == Plain("r")
 
     @property
     def leads_elsewhere(self) -> bool:
         """Whether rows refer to data of any length stored elsewhere, so that the element size is not the data size."""
-        return self.type.has_pointers or self.encoding == "pointers" or self.items is not None
+        return self.type.has_pointers or isinstance(self.row_form, (Pointers, Lists))
+
+    def with_rows(self, rows: RowForm) -> ColumnInfo:
+        """The same column with its rows stored in another form, under the same mask or in the same storage."""
+        return replace(self, form=_around(self.form, rows))
 
     @property
     def grid(self) -> ChunkGrid:
@@ -336,17 +399,15 @@ class ColumnInfo:
         return ChunkGrid(self.n_rows, self.chunk_rows or DEFAULT_CHUNK_ROWS)
 
 
-def form_of(column: ColumnInfo) -> Form:
-    """How the rows of a column are stored."""
-    if column.encoding == "pointers":
-        return Pointers()
-    is_coded = column.categories is not None or column.encoding in ("codes", "levels")
-    rows: Form = Coded(column.encoding) if is_coded else Plain(column.encoding)
-    if column.items is not None:
-        rows = Lists(column.items)
-    if column.storage == "sectioned":
-        return Sectioned(rows)
-    return Masked(rows) if column.is_masked and column.encoding is None and column.problem is None else rows
+def _around(form: Form, rows: RowForm) -> Form:
+    """A form with the rows inside it replaced."""
+    match form:
+        case Masked(of):
+            return Masked(_around(of, rows))
+        case Sectioned(of):
+            return Sectioned(_around(of, rows))
+        case _:
+            return rows
 
 
 UNREADABLE = StoredType("unknown", 1, tag="unreadable")
@@ -433,13 +494,13 @@ class Breach:
 class Rule:
     """One rule of a layout. `checks` inspect a table in the layout's raw form, and yield what breaks the rule.
 
-    id: its number on the rules page. clause: of the specification. says: what it requires, in one sentence.
+    id: its number on the rules page. clause: of the specification. requires: what it requires, in one sentence.
     advice: what to do about a breach. deep: whether checking it also, or only, needs the values of columns.
     """
 
     id: str
     clause: str
-    says: str
+    requires: str
     advice: str
     checks: tuple[Callable[[Any], Iterable[Breach]], ...] = ()
     deep: bool = False
@@ -461,7 +522,7 @@ class Rule:
 class Repair:
     """One repair that does not touch data: the path, what is done, and which findings it resolves.
 
-    mends: rule and path of each resolved finding. `do` is called inside a change, and returns whether it succeeded.
+    fixes: rule and path of each resolved finding. `do` is called inside a change, and returns whether it succeeded.
 
     >>> repair = cn.Repair("/events", "column-order is written again", (("C1", "/events"),), lambda: True)
     >>> repair.path, repair.action
@@ -470,7 +531,7 @@ class Repair:
 
     path: str
     action: str
-    mends: tuple[tuple[str, str], ...]
+    fixes: tuple[tuple[str, str], ...]
     do: Callable[[], bool] = field(compare=False, repr=False)
 
 

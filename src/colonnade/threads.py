@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 Item = TypeVar("Item")
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 WORTH_THREADS = 4 << 20  # bytes of rows; with fewer, threads would mostly wait for each other
 _POOLS: dict[int, ThreadPoolExecutor] = {}
@@ -33,7 +33,7 @@ def default_threads() -> int:
     return os.cpu_count() or 1  # pragma: no cover
 
 
-def in_order(work: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
+def in_order(work: Callable[[Item], T], items: Iterable[Item], n_threads: int) -> Iterator[T]:
     """The results of `work` for each item, in order. A few items are processed ahead of the one being consumed.
 
     A call from inside such work runs in the same thread, so that pool threads never wait for each other.
@@ -41,7 +41,7 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item], n_threads: i
     if n_threads < 2 or getattr(_HERE, "works", False):
         yield from map(work, items)
         return
-    waiting: deque[Future[Result]] = deque()
+    waiting: deque[Future[T]] = deque()
     items = iter(items)
     first = next(items, None)
     second = next(items, None)
@@ -67,13 +67,13 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item], n_threads: i
                 one.exception()  # wait: what it reads must not be closed while it runs
 
 
-def begin(work: Callable[[], Result], n_threads: int) -> Future[Result]:
+def begin(work: Callable[[], T], n_threads: int) -> Future[T]:
     """Start work in another thread, or run it immediately where there is none to spare."""
     if n_threads > 1 and not getattr(_HERE, "works", False):
         return _pool(n_threads).submit(work)
     from concurrent.futures import Future
 
-    done: Future[Result] = Future()
+    done: Future[T] = Future()
     done.set_result(work())
     return done
 

@@ -37,7 +37,7 @@ def test_every_rule_has_a_pair_and_every_file_a_rule() -> None:
         own = [entry for entry in FILES if entry["rule"] == rule.id]
         assert any(not entry["expected"] for entry in own), f"no good file for {rule.id}"
         assert any(rule.id in {one["rule"] for one in entry["expected"]} for entry in own), f"no bad file for {rule.id}"
-        assert rule.says
+        assert rule.requires
         assert rule.clause
         assert rule.advice
     assert sorted(entry["file"] for entry in FILES) == sorted(f"files/{path.name}" for path in FOLDER.glob("files/*"))
@@ -127,7 +127,7 @@ def test_values_are_read_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return found
 
     monkeypatch.setattr(rules_values, "read_array", counted)
-    monkeypatch.setattr(rules_values, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(rules_values, "CHECK_BLOCK_BYTES", 4096)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         make.array(file, "plain", np.arange(30_000, dtype="f8").reshape(100, 300))
         made = file.create_dataset("chunked", data=np.zeros((64, 64, 3)), chunks=(8, 8, 3), compression="gzip")

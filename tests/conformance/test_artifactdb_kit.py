@@ -40,7 +40,7 @@ def test_every_rule_has_a_pair_and_every_case_a_rule() -> None:
         assert bad, f"no bad case for {rule.id}"
         told = [{one["rule"] for one in entry["expected"]} for entry in bad]
         assert all(rule.id in one or one == {"S8"} for one in told)  # S8: the contents of an index, of any layout
-        assert rule.says
+        assert rule.requires
         assert rule.clause
         assert rule.advice
     assert {entry["rule"] for entry in FILES} == set(numbers)
@@ -153,7 +153,7 @@ def test_a_legacy_frame_by_other_versions(tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["", "legacy", "legacy:2", "legacy:4/1", "legacy:2/3", "legacy:1/1/1", "1.0"])
 def test_a_generation_that_is_none(word: str, tmp_path: Path) -> None:
     make.versioned()(tmp_path)
-    with pytest.raises(cn.errors.UsageError, match="no generation"):
+    with pytest.raises(cn.errors.UsageError, match="not a generation"):
         cn.check(tmp_path / "x.h5", generation=word)
 
 
@@ -277,7 +277,7 @@ def test_fix_makes_metadata_follow_their_file(tmp_path: Path) -> None:
     place.write_text(json.dumps(bad))
     assert {one.rule for one in cn.check(path, deep=True)} == {"DJ4", "DJ5", "DJ7"}
     planned = cn.fix(path, dry_run=True)
-    assert [one.action for one in planned.repairs] == ["the metadata are written anew from the file"]
+    assert [one.action for one in planned.repairs] == ["the metadata are rewritten from the file"]
     assert planned.left == []
     assert json.loads(place.read_text()) == bad
     assert cn.fix(path).left == []

@@ -67,7 +67,7 @@ def test_every_number_is_a_rule_or_has_a_reason() -> None:
     assert len(set(rules)) == len(rules)
     assert set(rules) | set(HEP001.NOT_SHOWN) == NUMBERS
     assert not set(rules) & set(HEP001.NOT_SHOWN)
-    assert all(rule.says and rule.clause and rule.advice for rule in HEP001.RULES)
+    assert all(rule.requires and rule.clause and rule.advice for rule in HEP001.RULES)
 
 
 def test_every_rule_has_a_pair_and_every_file_a_rule() -> None:

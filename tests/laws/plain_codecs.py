@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from colonnade.kernels.plain.arguments import (
-    Array,
-    Bytes,
+    KernelArray,
+    KernelBytes,
     Readable,
     check_apart,
     check_count,
@@ -21,7 +21,7 @@ from colonnade.kernels.plain.arguments import (
     open_values,
 )
 from colonnade.kernels.plain.chunks import read_pieces
-from colonnade.kernels.plain.packing import HEADER, decode_scaleoffset
+from colonnade.kernels.plain.packing import CHUNK_HEADER, decode_scaleoffset
 
 FARTHEST = 2**63 - 1
 LAST_BYTES = 5  # of an LZ4 block: never copied
@@ -52,7 +52,7 @@ def bit_unshuffle(source: Readable, out: Readable, item_size: int, block_items: 
     made[at * item_size :] = given[at * item_size :]
 
 
-def _join(block: Bytes, n: int, item_size: int) -> Bytes:
+def _join(block: KernelBytes, n: int, item_size: int) -> KernelBytes:
     bits = np.unpackbits(block.reshape(8 * item_size, n // 8), axis=1, bitorder="little")
     return np.packbits(np.ascontiguousarray(bits.T), axis=1, bitorder="little").reshape(-1)
 
@@ -168,12 +168,12 @@ def decode_scaleoffset_rows(
     check_count(made, "out", len(places))
     if n_items < 0 or ((places < 0) | (places >= n_items)).any():
         raise ValueError(f"rows names a row that is not among the {n_items}")
-    whole: Array = np.empty(n_items, made.dtype)
+    whole: KernelArray = np.empty(n_items, made.dtype)
     decode_scaleoffset(chunk, whole, fill, decimals)
     made[...] = whole[places]
 
 
-def read_piece(file: int, address: int, out: Bytes) -> None:
+def read_piece(file: int, address: int, out: KernelBytes) -> None:
     read_pieces(file, np.array([address]), np.array([len(out)]), out, None)
 
 
@@ -188,7 +188,7 @@ def decode_scaleoffset_chunks(
     return None if wanted is None else bool((made.view(wanted.dtype) == wanted).any())
 
 
-def _shares(source: Bytes, sizes: Array, out: Array) -> Iterator[tuple[Bytes, Array]]:
+def _shares(source: KernelBytes, sizes: KernelArray, out: KernelArray) -> Iterator[tuple[KernelBytes, KernelArray]]:
     if (sizes < 0).any() or sum(sizes.tolist()) != len(source) or (len(out) % len(sizes) if len(sizes) else len(out)):
         raise ValueError("sizes do not fit the source, or out cannot be shared by them")
     begin, share = 0, len(out) // max(len(sizes), 1)
@@ -220,17 +220,17 @@ def read_packed_rows(
     if fill is not None and len(open_bytes(fill, "fill")) != made.itemsize:
         raise ValueError(f"fill must have {made.itemsize} bytes")
     for row, (address, size, place) in enumerate(zip(*(one.tolist() for one in (*chunks, inside)), strict=True)):
-        if not (0 <= place < n_items and address >= 0 and HEADER <= size <= FARTHEST - address):
+        if not (0 <= place < n_items and address >= 0 and CHUNK_HEADER <= size <= FARTHEST - address):
             raise ValueError("sizes and addresses make no sense")
-        head = np.empty(HEADER, dtype=np.uint8)
+        head = np.empty(CHUNK_HEADER, dtype=np.uint8)
         read_piece(file, address, head)
         bits = int.from_bytes(head[:4].tobytes(), "little")
-        if bits > 8 * made.itemsize or HEADER + -(-n_items * bits // 8) > size:
+        if bits > 8 * made.itemsize or CHUNK_HEADER + -(-n_items * bits // 8) > size:
             raise ValueError("sizes and addresses make no sense")
         begin = place // 8 * 8
-        chunk = np.empty(HEADER + -(-(place - begin + 1) * bits // 8), dtype=np.uint8)
-        chunk[:HEADER] = head
-        read_piece(file, address + HEADER + begin * bits // 8, chunk[HEADER:])
+        chunk = np.empty(CHUNK_HEADER + -(-(place - begin + 1) * bits // 8), dtype=np.uint8)
+        chunk[:CHUNK_HEADER] = head
+        read_piece(file, address + CHUNK_HEADER + begin * bits // 8, chunk[CHUNK_HEADER:])
         some = np.empty(place - begin + 1, made.dtype)
         decode_scaleoffset(chunk, some, fill, decimals)
         made[row] = some[-1]
@@ -260,14 +260,14 @@ def pick_packed_rows(
     if n_items < 0:
         raise ValueError("sizes and addresses make no sense")
     for size, (address, begin, end) in zip(lengths.tolist(), _parts(starts, stops, inside), strict=True):
-        if address < 0 or size < HEADER or address > FARTHEST - size:
+        if address < 0 or size < CHUNK_HEADER or address > FARTHEST - size:
             raise ValueError("sizes and addresses make no sense")
         chunk = np.empty(size, dtype=np.uint8)
         read_piece(file, address, chunk)
         decode_scaleoffset_rows(chunk, n_items, inside[begin:end], made[begin:end], fill, decimals)
 
 
-def _parts(addresses: Array, ends: Array, places: Array) -> Iterator[tuple[int, int, int]]:
+def _parts(addresses: KernelArray, ends: KernelArray, places: KernelArray) -> Iterator[tuple[int, int, int]]:
     """Of each chunk its address, and from where to where its items are among the places."""
     begins = np.concatenate(([0], ends))
     if (begins[1:] < begins[:-1]).any() or begins[-1] != len(places):

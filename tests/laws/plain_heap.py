@@ -17,7 +17,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from colonnade.kernels.plain.arguments import Array, Bytes, Readable, check_count, open_bytes, open_kind, open_values
+from colonnade.kernels.plain.arguments import (
+    KernelArray,
+    KernelBytes,
+    Readable,
+    check_count,
+    open_bytes,
+    open_kind,
+    open_values,
+)
 
 HEADER = 16
 REFERENCE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
@@ -53,7 +61,7 @@ def heap_objects(heap: Readable, places: Readable, firsts: Readable, starts: Rea
             begins[first + index], lengths[first + index] = start, size
 
 
-def _walk(data: Bytes, place: int, number: int) -> Iterator[tuple[int, int, int]]:
+def _walk(data: KernelBytes, place: int, number: int) -> Iterator[tuple[int, int, int]]:
     """Index, place in the heap and size of each object of a collection."""
     unsound = ValueError(f"collection {number} is no sound global heap collection")
     head = data[max(place, 0) : max(place, 0) + HEADER].tobytes()
@@ -128,8 +136,8 @@ def _resolve(
     references: Readable,
     item_size: int,
     cut: bool,
-    offsets: Array,
-) -> tuple[Bytes, Array, Array]:
+    offsets: KernelArray,
+) -> tuple[KernelBytes, KernelArray, KernelArray]:
     """The heap's bytes, and for each row where it begins there and how many bytes it has."""
     data, known, slots = (
         open_bytes(heap, "heap"),
@@ -158,7 +166,14 @@ def _resolve(
 
 
 def _lead(
-    data: Bytes, known: Array, slots: Array, begins: Array, lengths: Array, reference: Array, wanted: int, row: int
+    data: KernelBytes,
+    known: KernelArray,
+    slots: KernelArray,
+    begins: KernelArray,
+    lengths: KernelArray,
+    reference: KernelArray,
+    wanted: int,
+    row: int,
 ) -> tuple[int, int]:
     """Where the object of a reference begins, and its bytes: as many as are wanted, or it is another."""
     nowhere = ValueError(f"the reference of row {row} leads to no such object")

@@ -79,7 +79,7 @@ def test_threads_where_they_are_worth_while(table: Made, worth: int, is_used: bo
         for room in (scan, match):
             patch.setattr(room, "WORTH_THREADS", worth)
         patch.setattr(threads, "_pool", pool)
-        patch.setattr(match, "FEWEST_ROWS", 64)
+        patch.setattr(match, "FEWEST_MATCHED_ROWS", 64)
         patch.setattr(match, "MOST_ROWS", 64)
         file["t"].take(rows).to_arrow()
         assert bool(asked) == is_used

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from colonnade.columns.rfc3339 import (
+from colonnade.columns.plain import (
     PER_SECOND,
     date_problems,
     date_time_problems,

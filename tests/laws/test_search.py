@@ -73,7 +73,7 @@ def small_limits(wanted: bool, search_chunks: int) -> Iterator[None]:
         put = lambda home, name, value: stack.enter_context(patch.object(home, name, value))  # noqa: E731
         put(plan, "SEARCH_CHUNKS", search_chunks)
         if wanted:
-            put(match, "FEWEST_ROWS", 4)
+            put(match, "FEWEST_MATCHED_ROWS", 4)
             put(match, "WINDOW_BYTES", 64)
             put(raw, "PIECE_BYTES", 16)
             put(raw, "FARTHEST_APART", 16)

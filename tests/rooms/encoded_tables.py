@@ -25,8 +25,8 @@ from colonnade.columns.mapping import TEXT
 from colonnade.columns.read import ColumnReader
 from colonnade.h5.datasets import describe_dataset
 from colonnade.layouts import LAYOUTS
-from colonnade.layouts.hep001 import seen
-from colonnade.model import CategoriesInfo, ColumnInfo, TableInfo
+from colonnade.layouts.hep001 import raw
+from colonnade.model import CategoriesInfo, Coded, ColumnInfo, Plain, Pointers, TableInfo
 
 N_ROWS = 203
 CHUNK = 16
@@ -126,7 +126,7 @@ def _pointers(name: str, dtype: Any, is_shared: bool) -> EncodedColumn:
     stored[names[1]] = [len(WORDS[place]) for place in chosen]
     values = [None if WORDS[place].split(b"\0")[0] == b"NA" else WORDS[place].decode() for place in chosen]
     heap = np.frombuffer(b"".join(words), dtype="u1")
-    return EncodedColumn(name, stored, values, {"encoding": "pointers", "fill": b"NA"}, heap)
+    return EncodedColumn(name, stored, values, {"form": Pointers(), "fill": b"NA"}, heap)
 
 
 def _levels(ordered: bool) -> CategoriesInfo:
@@ -141,7 +141,7 @@ def _codes(name: str, dtype: str, fill: int | None, ordered: bool = False) -> En
     return replace(
         _numbers(
             name, codes, dtype, lambda code: None if code == fill else LEVELS[code],
-            encoding="codes", categories=_levels(ordered), **marks,
+            form=Coded(_levels(ordered), "codes"), **marks,
         ),
         companion=pa.array(LEVELS),
     )  # fmt: skip
@@ -173,43 +173,44 @@ def kept_columns() -> list[EncodedColumn]:
     ]
     r = lambda bits: bits & 0xFFFF_FFFF == 1954 and bits & 0x7FF0 << 48 == 0x7FF0 << 48  # noqa: E731
     return [
-        _numbers("truth", [0, 1, 2, 7, mark], "i1", lambda v: None if v == mark else v != 0, encoding="truth",
+        _numbers("truth", [0, 1, 2, 7, mark], "i1", lambda v: None if v == mark else v != 0, form=Plain("truth"),
                  fill=_bytes(mark, "i1")),
-        _numbers("truth_big", [0, 1, INT_MIN, -5], ">i4", lambda v: None if v == INT_MIN else v != 0, encoding="truth",
-                 fill=_bytes(INT_MIN, "i4")),
-        _numbers("truth_all", [0, 300], "u2", bool, encoding="truth"),
+        _numbers("truth_big", [0, 1, INT_MIN, -5], ">i4", lambda v: None if v == INT_MIN else v != 0,
+                 form=Plain("truth"), fill=_bytes(INT_MIN, "i4")),
+        _numbers("truth_all", [0, 300], "u2", bool, form=Plain("truth")),
         _numbers("truth_float", [0.0, 1.0, np.nan, -0.0], "f8", lambda v: None if math.isnan(v) else v != 0,
-                 encoding="truth", fill=_bytes(np.nan, "f8")),
+                 form=Plain("truth"), fill=_bytes(np.nan, "f8")),
         _numbers("double", [3, -7, INT_MIN, 0, 2**31 - 1], ">i4", lambda v: None if v == INT_MIN else float(v),
-                 encoding="double", fill=_bytes(INT_MIN, "i4")),
-        _numbers("double_u4", [2**32 - 1, 0, 5], "u4", float, encoding="double"),
-        _numbers("double_f4", [0.1, np.nan, -0.0], "f4", lambda v: None if math.isnan(v) else v, encoding="double",
+                 form=Plain("double"), fill=_bytes(INT_MIN, "i4")),
+        _numbers("double_u4", [2**32 - 1, 0, 5], "u4", float, form=Plain("double")),
+        _numbers("double_f4", [0.1, np.nan, -0.0], "f4", lambda v: None if math.isnan(v) else v, form=Plain("double"),
                  fill=_bytes(np.nan, "f4")),
-        _texts("day", DAYS, list(map(_day, DAYS)), True, encoding="date", fill=b"NA"),
-        _texts("day_text", DAYS, list(map(_day, DAYS)), False, encoding="date", fill=b"NA\0\0"),
-        _texts("day_all", DAYS[:-1], list(map(_day, DAYS[:-1])), False, encoding="date"),
-        _texts("time", [*stamps, ""], [*utc, None], True, encoding="date-time", fill=b""),
-        _texts("time_text", [*stamps, "missing"], [*utc, None], False, encoding="date-time", fill=b"missing",
+        _texts("day", DAYS, list(map(_day, DAYS)), True, form=Plain("date"), fill=b"NA"),
+        _texts("day_text", DAYS, list(map(_day, DAYS)), False, form=Plain("date"), fill=b"NA\0\0"),
+        _texts("day_all", DAYS[:-1], list(map(_day, DAYS[:-1])), False, form=Plain("date")),
+        _texts("time", [*stamps, ""], [*utc, None], True, form=Plain("date-time"), fill=b""),
+        _texts("time_text", [*stamps, "missing"], [*utc, None], False, form=Plain("date-time"), fill=b"missing",
                arrow_type="timestamp[us, tz=UTC]"),
-        _texts("time_naive", stamps, seconds, False, encoding="date-time", arrow_type="timestamp[s]"),
+        _texts("time_naive", stamps, seconds, False, form=Plain("date-time"), arrow_type="timestamp[s]"),
         _pointers("pointers", point, False),
         _pointers("pointers_shared", odd, True),
-        replace(_texts("levels", [*LEVELS, "NA"], [*LEVELS, None], True, encoding="levels", fill=b"NA",
-                       categories=_levels(False)), companion=pa.array(LEVELS)),
-        replace(_texts("levels_text", [*LEVELS[1:], "NA", "low"], [*LEVELS[1:], None, "low"], False, encoding="levels",
-                       fill=b"NA", categories=_levels(True)), companion=np.array([t.encode() for t in LEVELS])),
+        replace(_texts("levels", [*LEVELS, "NA"], [*LEVELS, None], True,
+                       form=Coded(_levels(False), "levels"), fill=b"NA"), companion=pa.array(LEVELS)),
+        replace(_texts("levels_text", [*LEVELS[1:], "NA", "low"], [*LEVELS[1:], None, "low"], False,
+                       form=Coded(_levels(True), "levels"), fill=b"NA"),
+                companion=np.array([t.encode() for t in LEVELS])),
         _codes("codes", "i4", INT_MIN, True),
         _codes("codes_big", ">i2", 7),
         _codes("codes_u1", "u1", 5),
         _codes("codes_inside", "i1", 1),
         _codes("codes_all", "u2", None),
-        _floats("bits", floats, lambda b: b == NA_BITS, "<", encoding="bits", fill=struct.pack("Q", NA_BITS)),
-        _floats("bits_big", floats, lambda b: b == OTHER_NAN_BITS, ">", encoding="bits",
+        _floats("bits", floats, lambda b: b == NA_BITS, "<", form=Plain("bits"), fill=struct.pack("Q", NA_BITS)),
+        _floats("bits_big", floats, lambda b: b == OTHER_NAN_BITS, ">", form=Plain("bits"),
                 fill=struct.pack("Q", OTHER_NAN_BITS)),
-        _floats("bits_zero", floats, lambda b: b == 1 << 63, "<", encoding="bits", fill=struct.pack("Q", 1 << 63)),
-        _floats("r", floats, r, "<", encoding="r"),
-        _floats("r_big", floats, r, ">", encoding="r"),
-        _numbers("r_float", [0.5, np.nan, -0.0], "f4", lambda v: v, encoding="r"),
+        _floats("bits_zero", floats, lambda b: b == 1 << 63, "<", form=Plain("bits"), fill=struct.pack("Q", 1 << 63)),
+        _floats("r", floats, r, "<", form=Plain("r")),
+        _floats("r_big", floats, r, ">", form=Plain("r")),
+        _numbers("r_float", [0.5, np.nan, -0.0], "f4", lambda v: v, form=Plain("r")),
     ]  # fmt: skip
 
 
@@ -233,12 +234,12 @@ def encoded_layout(monkeypatch: pytest.MonkeyPatch, columns: list[EncodedColumn]
         return replace(info, columns=changed, problems=())
 
     def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
-        dataset, companion = hep001.open_column(group, replace(column, categories=None))
+        dataset, companion = hep001.open_column(group, replace(column, form=Plain()))
         if column.name in named:
             companion = named[column.name].opened(h5py.Group(group)["/apart"])
         return dataset, companion
 
-    monkeypatch.setattr(seen, "describe", describe)
+    monkeypatch.setattr(raw, "describe", describe)
     parts = {"is_table": hep001.is_table, "unread_attributes": hep001.reading.unread_attributes}
     reading = SimpleNamespace(describe=describe, open_column=open_column, **parts)
     monkeypatch.setitem(LAYOUTS, "hep001", replace(hep001, reading=reading))

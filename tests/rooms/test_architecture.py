@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tools import architecture
 
-TOO_LARGE = {"columns": 29}
+import colonnade as cn
+
+TOO_LARGE: dict[str, int] = {}
 TOO_DEEP: dict[str, int] = {}
 
 
@@ -124,3 +127,20 @@ def test_a_named_kind_is_seen(source: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(architecture, "parsed", lambda path: ast.parse(source) if path == planted else real(path))
     assert architecture.files_naming_index_kinds() == ["query/plan.py"]
     architecture.imported.cache_clear()
+
+
+def test_opening_a_table_loads_no_module_that_only_queries_or_changes_need(tmp_path: Path) -> None:
+    """Each module that `open` does not need costs every program its start."""
+    code = (
+        "import sys, colonnade as cn\n"
+        "with cn.open(sys.argv[1]) as f: f['t'].columns, f['t'].n_rows\n"
+        "print(*sorted({name.split('.')[1] for name in sys.modules if name.startswith('colonnade.')}))\n"
+        "print(sum(name.startswith('colonnade') for name in sys.modules))"
+    )
+    cn.write(tmp_path / "a.h5", {"x": [1, 2, 3]}, "t")
+    run = subprocess.run([sys.executable, "-c", code, tmp_path / "a.h5"], capture_output=True, text=True, check=True)
+    rooms, modules = run.stdout.splitlines()
+    assert not {"query", "edit", "indexes", "exchange", "sparse", "checking", "converting", "predicate"} & set(
+        rooms.split()
+    )
+    assert int(modules) <= 95

@@ -335,8 +335,9 @@ def test_metadata_that_were_given_and_not_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("said", "error"),
-    [("not json", "no JSON"), ("[]", "no JSON object"), ("{}", "does not describe"), ("[" * 100_000, "no JSON"),
-     ('{"hdf5_data_frame": {"group": "df"}, "path": "gone.h5"}', "not there"),
+    [("not json", "not a JSON document"), ("[]", "does not hold a JSON object"), ("{}", "does not describe"),
+     ("[" * 100_000, "not a JSON document"),
+     ('{"hdf5_data_frame": {"group": "df"}, "path": "gone.h5"}', "does not exist"),
      ('{"hdf5_data_frame": {"group": "df"}}', "does not name its file")],
 )  # fmt: skip
 def test_metadata_that_are_none(said: str, error: str, tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def test_types_without_a_form_are_refused_by_name(kind: pa.DataType, tmp_path: P
     [
         ({"": [1]}, {}, "empty"),
         ({"a": ["x\0y"]}, {}, "NUL"),
-        ({"a": [1]}, {"labels": {"n": [7]}}, "row names are text"),
+        ({"a": [1]}, {"labels": {"n": [7]}}, "row names are strings"),
         ({"a": [1]}, {"labels": {"n": ["x"], "m": ["y"]}}, "one array of row names"),
         ({"a": [1]}, {"title": "t"}, "title"),
         ({"a": [1]}, {"columns": {"a": {"units": "m"}}}, "units"),

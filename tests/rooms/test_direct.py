@@ -14,6 +14,7 @@ import pytest
 import colonnade as cn
 from colonnade.errors import UsageError
 from colonnade.filters.apply import Packer
+from colonnade.h5 import capi
 from colonnade.h5.datasets import create_matrix, resize_matrix
 from colonnade.h5.row_sink import CannotSkipFilter, cut_rows, find_chunk, keeping_mask, write_chunk
 from colonnade.model import FilterInfo
@@ -174,3 +175,34 @@ def test_a_plugin_named_twice_is_refused(tmp_path: Path, filters: str) -> None:
     with pytest.raises(UsageError, match="twice"):
         cn.write(tmp_path / "x.h5", {"x": [1, 2]}, "t", columns={"x": {"filters": filters}})
     assert not (tmp_path / "x.h5").exists()
+
+
+class _Unlocked:
+    """A dataset as h5py 3.12 has it: chunks are stored and read without h5py's lock."""
+
+    locked: list[bool]
+
+    def __init__(self) -> None:
+        self.locked = []
+
+    def read_direct_chunk(self, _first: tuple[int, ...]) -> tuple[int, bytes]:
+        self.locked.append(capi.HDF5_LOCK.is_owned())
+        return 0, b"rows"
+
+    def write_direct_chunk(self, _first: tuple[int, ...], _data: bytes, filter_mask: int = 0) -> None:
+        self.locked.append(capi.HDF5_LOCK.is_owned() and not filter_mask)
+
+
+def test_chunks_are_stored_and_read_under_the_lock() -> None:
+    """Else two threads are inside HDF5 at once, which then fails in every later call of the process."""
+    dataset = _Unlocked()
+    capi.write_stored_chunk(dataset, (0,), b"rows")
+    assert capi.read_stored_chunk(dataset, (0,)) == (0, b"rows")
+    assert dataset.locked == [True, True]
+    assert not capi.HDF5_LOCK.is_owned()
+
+
+def test_no_other_module_stores_chunks_without_the_lock() -> None:
+    root = Path(cn.__file__).parent
+    users = {path.name for path in root.rglob("*.py") if "_direct_chunk(" in path.read_text()}
+    assert users == {"capi.py"}

@@ -26,6 +26,7 @@ from colonnade.columns.pointers import PointerHeap
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.layouts.hep001 import rules as hep001_rules
+from colonnade.model import Pointers
 from tests.rooms.encoded_tables import (
     LEVELS,
     N_ROWS,
@@ -119,7 +120,7 @@ def test_keys(path: Path, column: EncodedColumn) -> None:
 def test_numbers(path: Path, column: EncodedColumn) -> None:
     file, reader = opened(path, column)
     with file:
-        assert reader.has_numbers == (column.changes["encoding"] != "pointers")
+        assert reader.has_numbers == (column.changes["form"] != Pointers())
         if not reader.has_numbers:
             return
         keys = reader.keys(0, N_ROWS)
@@ -299,7 +300,7 @@ def test_what_the_command_line_tells(path: Path, monkeypatch: pytest.MonkeyPatch
     encoded_layout(monkeypatch, columns)
     told = {one["name"]: one for one in call_json("info", path)["tables"][0]["columns"]}
     assert {name: one["encoding"] for name, one in told.items() if one["encoding"]} == {
-        column.name: column.changes["encoding"] for column in columns
+        column.name: getattr(column.changes["form"], "codec", "pointers") for column in columns
     }
     assert told["pointers"]["variable_length"] and told["pointers"]["fill"] == "NA"
     for command in ("info", "schema", "stats", "head"):
@@ -440,7 +441,7 @@ def test_a_datatype_that_cannot_stand_for_it(path: Path, name: str) -> None:
 def heap_reader(path: Path, starts: Any, lengths: Any, heap: Any, dtype: str = "u8") -> tuple[h5py.File, ColumnReader]:
     stored = np.zeros(len(starts), dtype=[("offset", dtype), ("length", dtype)])
     stored["offset"], stored["length"] = starts, lengths
-    changes = {"encoding": "pointers"}
+    changes = {"form": Pointers()}
     return opened(path, EncodedColumn("x", stored, [], changes, np.asarray(heap, dtype="u1"), {"chunks": (64,)}))
 
 

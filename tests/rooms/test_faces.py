@@ -414,7 +414,7 @@ def test_a_face_is_made_in_pieces(path: Path, pieces: list[int]) -> None:
     assert both(path)["flag"].isna().sum() == 1
     with cn.open(path) as f:
         table = f["obs/_hep001"]
-        rows = faces.Rows(table._group, table._layout)
+        rows = faces.TableRows(table._group, table._layout)
         pieces.clear()
         assert faces._needs_group(table.info.by_name["early"], rows, faces.Others())
         assert pieces == [1000]

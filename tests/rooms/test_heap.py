@@ -149,7 +149,7 @@ def test_rows_of_too_many_bytes_are_refused_before_they_are_read(
     rows = [b"x" * 100] * 3000
     make(tmp_path / "x.h5", rows)
     monkeypatch.setattr(heap_room, "_TOGETHER", 3)
-    monkeypatch.setattr(heap_room, "MOST_AT_ONCE", 100_000)
+    monkeypatch.setattr(heap_room, "MOST_COLLECTIONS_AT_ONCE", 100_000)
     monkeypatch.setattr(HeapSource, "_resolve", lambda self, image: pytest.fail("rows were read"))
     with h5py.File(tmp_path / "x.h5") as file:
         with pytest.raises(UnsupportedError, match="300,000 bytes are more than can be read at once"):

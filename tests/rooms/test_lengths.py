@@ -180,7 +180,7 @@ def test_an_attribute_is_refused(tmp_path: Path, name: str, attribute: Any, form
     def read() -> None:
         with cn.open(path) as opened:
             found.append(attributes.read(opened.h5["g"].id, name))
-            found.append(attributes.look(opened.h5["g"].id, name))
+            found.append(attributes.inspect(opened.h5["g"].id, name))
 
     assert grown(read) < MOST_GROWN
     assert found[0] is None

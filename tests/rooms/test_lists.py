@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 from colonnade.columns import lists
-from colonnade.columns.lists_writer import ListsWriter, WrittenLists
+from colonnade.columns.lists import ListsWriter, WrittenLists
 from colonnade.columns.raw import Companions
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import CorruptError, FormatError
 from colonnade.h5.datasets import describe_dataset
-from colonnade.model import ColumnInfo, ColumnOptions, Lists, Masked, form_of
+from colonnade.model import ColumnInfo, ColumnOptions, Lists, Masked
 
 CHUNK = 4
 ROWS: dict[str, pa.Array] = {
@@ -42,8 +43,8 @@ def described(written: WrittenColumn | WrittenLists, name: str) -> tuple[ColumnI
     companion: Any = Companions(values, inner)
     if written.mask is not None:
         companion = Companions(written.mask.dataset, companion)
-    fields = {"items": items, "is_masked": written.mask is not None, "fill": None}
-    return ColumnInfo(**{**{f: getattr(column, f) for f in column.__members__}, **fields}), rows.dataset, companion
+    form = Lists(items) if written.mask is None else Masked(Lists(items))
+    return replace(column, form=form, fill=None), rows.dataset, companion
 
 
 def write(group: h5py.Group, rows: pa.Array, batch: int = 5) -> ColumnReader:
@@ -77,9 +78,10 @@ def test_lists_are_read_as_they_were_written(file: h5py.File, name: str) -> None
 
 def test_the_form_says_what_is_inside(file: h5py.File) -> None:
     column = write(file, ROWS["nested"]).column
-    assert isinstance(form_of(column), Masked) and isinstance(form_of(column).of, Lists)
-    assert form_of(column).of.items.items is not None and form_of(column).of.items.items.type.kind == "integer"
-    assert isinstance(form_of(write(file.create_group("all"), ROWS["numbers"]).column), Lists)
+    assert isinstance(column.form, Masked) and isinstance(column.form.of, Lists)
+    inner = column.form.of.items.row_form
+    assert isinstance(inner, Lists) and inner.items.type.kind == "integer"
+    assert isinstance(write(file.create_group("all"), ROWS["numbers"]).column.form, Lists)
 
 
 def test_offsets_may_begin_with_the_first(file: h5py.File) -> None:

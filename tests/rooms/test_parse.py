@@ -34,7 +34,7 @@ from colonnade.predicate import (
     Predicate,
     StartsWith,
 )
-from colonnade.predicate.parse import MAX_DEPTH, parse
+from colonnade.predicate.parse import MAX_PREDICATE_DEPTH, parse
 
 A, B, C = Compare("a", "==", 1), Compare("b", "==", 2), Compare("c", "==", 3)
 FLAG = Compare("flag", "==", True)
@@ -339,14 +339,14 @@ def test_only_a_text_is_read() -> None:
 @pytest.mark.parametrize("opening", ["(", "not ", "~", "!(", "not (", "( (", "a = 1 and not ("])
 def test_too_deep_is_refused(opening: str) -> None:
     deep = opening * 10_000
-    assert f"more than {MAX_DEPTH}" in str(refused(deep))
-    assert f"more than {MAX_DEPTH}" in str(refused(deep + "a" + ")" * deep.count("(")))
+    assert f"more than {MAX_PREDICATE_DEPTH}" in str(refused(deep))
+    assert f"more than {MAX_PREDICATE_DEPTH}" in str(refused(deep + "a" + ")" * deep.count("(")))
 
 
 @pytest.mark.parametrize("opening", ["(", "not ", "(a or b and "])
 def test_as_deep_as_allowed(opening: str) -> None:
     """What is read can be written, hashed, copied to another process and walked without running out of stack."""
-    text = opening * MAX_DEPTH + "a" + ")" * (MAX_DEPTH * opening.count("("))
+    text = opening * MAX_PREDICATE_DEPTH + "a" + ")" * (MAX_PREDICATE_DEPTH * opening.count("("))
     predicate = parse(text)
     assert len(str(predicate)) > 0 and len(repr(predicate)) > 0
     assert pickle.loads(pickle.dumps(predicate)) == predicate
@@ -365,7 +365,9 @@ def test_no_stack_is_needed() -> None:
     """Read with a stack that is all but used up."""
 
     def down(levels: int) -> Predicate:
-        return parse("(" * MAX_DEPTH + "a = 1" + ")" * MAX_DEPTH) if levels == 0 else down(levels - 1)
+        return (
+            parse("(" * MAX_PREDICATE_DEPTH + "a = 1" + ")" * MAX_PREDICATE_DEPTH) if levels == 0 else down(levels - 1)
+        )
 
     depth = len(_frames())
     assert down(sys.getrecursionlimit() - depth - 40) == A

@@ -24,7 +24,7 @@ from colonnade.format.fixed_array import FixedArrayHeader, encode_fixed_array
 from colonnade.format.headers import encode_header, read_messages
 from colonnade.format.heap_set import decode_heap_set, encode_heap_set, encode_reference
 from colonnade.format.layout import StorageLayout
-from colonnade.format.links import Link, decode_link, encode_link
+from colonnade.format.links import Link, decode_link
 from colonnade.format.source import Fields, HDF5Source
 from colonnade.model import FilterInfo, StoredField, StoredType
 from colonnade.pager.sources import BufferBytes
@@ -198,9 +198,7 @@ def test_other_messages_both_ways() -> None:
     for value in (None, b"\0\0\0\0", b"abc"):
         assert decode_fill(Fields(encode_fill(value), "fill")) == value
     assert encode_fill(b"\0\0\0\0").hex() == "032b0400000000000000" and encode_fill(None).hex() == "030b"
-    for name in ("A", "ä" * 200, "x" * 70_000):
-        assert decode_link(Fields(encode_link(name, 77), "link")) == Link(name, 77)
-    assert encode_link("A", 5).hex() == "01000141" + struct.pack("<Q", 5).hex()
+    assert decode_link(Fields(bytes.fromhex("01000141") + struct.pack("<Q", 5), "link")) == Link("A", 5)
     for sizes in ((), (3,), (200, 100), (40_000, 40_000)):
         messages = [(number + 20, 1, bytes(size)) for number, size in enumerate(sizes)]
         data = bytes(8) + encode_header(messages)

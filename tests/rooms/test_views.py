@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
-from colonnade.columns import views
+from colonnade.columns import strings as views
 
 VIEW = pa.string_view()
 N_ROWS = 9000

@@ -107,6 +107,6 @@ CHUNK_MISSING = Kind(
     rank=5,
     rule="S9",
     clause="none",
-    says="CHUNK_MISSING has one count per chunk, and chunk_shape.",
+    requires="CHUNK_MISSING has one count per chunk, and chunk_shape.",
     attributes=(CHUNK_SHAPE,),
 )

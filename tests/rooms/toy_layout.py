@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from colonnade.h5 import attributes
+from colonnade.h5.datasets import dataset_column
 from colonnade.h5.links import children, open_dataset
 from colonnade.layouts.contract import Layout
-from colonnade.layouts.frame_parts import column_of, header_of
+from colonnade.layouts.frame_parts import header_of
 from colonnade.layouts.index_home import PlacedIndex, place_index, remove_index
 from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
 from colonnade.model import ColumnInfo, TableInfo
@@ -23,7 +24,7 @@ class Toy:
 
     def describe(self, group: Any, path: str) -> TableInfo:
         datasets = [child.name for child in children(group) if child.kind == "dataset"]
-        columns = [column_of(name, *header_of(open_dataset(group, name), name)) for name in datasets]
+        columns = [dataset_column(name, *header_of(open_dataset(group, name), name)) for name in datasets]
         return TableInfo(path, "toy", columns[0].n_rows, tuple(columns), title=attributes.read_text(group, "toy"))
 
     def open_column(self, group: Any, column: ColumnInfo) -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 
 import colonnade as cn
 from colonnade.cli.commands import main as command_line
-from colonnade.columns.values import python_values
+from colonnade.columns.arrow_types import python_values
 from tools.fuzz.answers import Answers
 from tools.fuzz.beside import read_elements, read_sparse
 from tools.fuzz.turns import ALL, Turn

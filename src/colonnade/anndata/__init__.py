@@ -1,4 +1,4 @@
-"""AnnData's elements read and written without the anndata package: arrays, sparse matrices, frames, mappings, scalars.
+"""Read and write AnnData elements without the anndata package: arrays, sparse matrices, frames, mappings, scalars.
 
 `read_element(file.h5["uns"])`, `write_element(file.h5, "uns", {...})`.
 """

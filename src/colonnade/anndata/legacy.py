@@ -1,4 +1,4 @@
-"""Elements without encoding attributes, as anndata 0.7 and before wrote them.
+"""Elements without encoding attributes, as anndata 0.7 and earlier wrote them.
 
 Before 0.7, obs and var are compound datasets: the first field holds the row names, a categorical is a field of codes
 whose categories are `<field>_categories` in uns; obsm and varm are compounds too, and raw is `raw.X` and `raw.var`.
@@ -21,7 +21,7 @@ NEIGHBORS = ("connectivities", "distances")
 
 
 def old_members(group: Any, read: Read, pandas: bool) -> Members:
-    """The members of an AnnData object of 0.7 or before, under the names that they have today."""
+    """The members of an AnnData object written by 0.7 or earlier, under the names they have today."""
     stored = member_names(group)
     names = [name for name in stored if not name.startswith("raw.")]
     if any(name.startswith("raw.") for name in stored):
@@ -29,7 +29,7 @@ def old_members(group: Any, read: Read, pandas: bool) -> Members:
     if "obsp" not in names and _neighbors(group):
         names.append("obsp")
 
-    def one(name: str) -> Any:
+    def read_member(name: str) -> Any:
         if name == "raw" and "raw" not in stored:
             parts = [part for part in stored if part.startswith("raw.")]
             return Members(
@@ -39,7 +39,7 @@ def old_members(group: Any, read: Read, pandas: bool) -> Members:
             return {part: read(node) for part, node in _neighbors(group).items()}
         return _member(group, name, read, pandas)
 
-    return Members("anndata", names, one)
+    return Members("anndata", names, read_member)
 
 
 def _member(group: Any, name: str, read: Read, pandas: bool) -> Any:
@@ -52,44 +52,44 @@ def _member(group: Any, name: str, read: Read, pandas: bool) -> Any:
         return {field: value[field] for field in value.dtype.names}
     if name == "uns" and isinstance(value, dict):
         used = {f"{field}_categories" for frame in FRAMES for field in _fields(find_member(group, frame))}
-        return {key: one for key, one in value.items() if key not in used}
+        return {key: inner for key, inner in value.items() if key not in used}
     return value
 
 
 def _fields(node: Any) -> tuple[str, ...]:
-    """The fields of a frame that is a compound; none of any other."""
+    """The field names of a compound dataset; empty for anything else."""
     return (dtype_of(node).names or ()) if node is not None and kind_of(node) == "dataset" else ()
 
 
 def _neighbors(group: Any) -> dict[str, Any]:
-    """The graphs that older files keep in uns/neighbors, and newer ones in obsp."""
+    """The graphs that older files store in uns/neighbors, and newer ones in obsp."""
     uns = find_member(group, "uns")
-    found = find_member(uns, "neighbors") if uns is not None and kind_of(uns) == "group" else None
-    if found is None or kind_of(found) != "group":
+    neighbors = find_member(uns, "neighbors") if uns is not None and kind_of(uns) == "group" else None
+    if neighbors is None or kind_of(neighbors) != "group":
         return {}
-    graphs = {name: find_member(found, name) for name in NEIGHBORS}
+    graphs = {name: find_member(neighbors, name) for name in NEIGHBORS}
     return {name: node for name, node in graphs.items() if node is not None and kind_of(node) == "group"}
 
 
 def tenx_shape(group: Any) -> tuple[int, int]:
-    """Features and barcodes of a matrix of 10x Genomics."""
+    """The number of features and of barcodes of a 10x Genomics matrix."""
     node = find_member(group, "shape")
     shape = read_array(node) if node is not None and kind_of(node) == "dataset" else None
     if shape is None or shape.shape != (2,) or shape.dtype.kind not in "iu" or int(shape.min()) < 0:
-        raise CorruptError(f"{path_of(group)}/shape is not a shape of a matrix", path=path_of(group))
+        raise CorruptError(f"{path_of(group)}/shape is not a matrix shape", path=path_of(group))
     return int(shape[0]), int(shape[1])
 
 
 def _frame(dataset: Any, uns: Any, pandas: bool) -> Any:
-    """A frame that is a compound dataset, as a pyarrow.Table (or a pandas frame); the first field names the rows."""
+    """A compound dataset as a pyarrow.Table or a pandas frame; its first field holds the row names."""
     if not pandas:
         return read_frame(dataset, uns)
     columns = frame_columns(dataset, uns)
     index_name = next(iter(columns))
     index = columns.pop(index_name)
-    arrays = {name: _in_pandas(one) for name, one in columns.items()}
+    arrays = {name: _in_pandas(column) for name, column in columns.items()}
     return make_frame(arrays, index, index_name)
 
 
-def _in_pandas(one: Array | CodedField) -> Any:
-    return Categorical(one.codes, one.categories).to_pandas() if isinstance(one, CodedField) else one
+def _in_pandas(column: Array | CodedField) -> Any:
+    return Categorical(column.codes, column.categories).to_pandas() if isinstance(column, CodedField) else column

@@ -1,6 +1,6 @@
-"""Objects of other packages to parts that can be planned: AnnData, awkward, dask and Arrow. None is imported for it.
+"""Split objects of other packages (AnnData, awkward, dask, Arrow) into parts that can be planned.
 
-An object can only be one of a package that has been imported.
+None of these packages is imported here: an object can only come from a package that is already imported.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from colonnade.h5.links import open_group
 from colonnade.h5.nodes import StreamedArray
 from colonnade.table import Query, Table
 
-_SCHEDULER = "threads"  # handles of HDF5 cannot be sent to other processes
+_SCHEDULER = "threads"  # HDF5 handles cannot be sent to other processes
 _MAPPINGS = ("obsm", "varm", "obsp", "varp", "layers", "uns")
 
 
 def anndata_members(value: Any) -> dict[str, Any] | None:
-    """The members of an AnnData object in the order anndata writes them; None when this is none."""
+    """The members of an AnnData object in the order anndata writes them; None for any other object."""
     anndata = sys.modules.get("anndata")
     if anndata is None or not isinstance(value, anndata.AnnData):
         return None
@@ -38,8 +38,8 @@ def anndata_members(value: Any) -> dict[str, Any] | None:
 
 
 def _mapping_members(mapping: Any) -> dict[str, Any]:
-    """The members of a mapping of AnnData but X, which is a layer by the name None since 0.13."""
-    return {name: one for name, one in mapping.items() if name is not None}
+    """The members of an AnnData mapping except X, which since 0.13 is the layer named None."""
+    return {name: inner for name, inner in mapping.items() if name is not None}
 
 
 def is_raw(value: Any) -> bool:
@@ -53,20 +53,20 @@ def raw_members(value: Any) -> dict[str, Any]:
 
 
 def _annotation(frame: Any) -> Any:
-    """obs or var as anndata writes it: a column of objects in which strings are missing becomes a categorical."""
+    """obs or var as anndata writes it: an object column with missing strings becomes a categorical."""
     if is_lazy_frame(frame):
         return frame
-    natsort = sys.modules.get("natsort")  # anndata needs it, so it is loaded where there is an AnnData object
+    natsort = sys.modules.get("natsort")  # anndata imports it, so it is loaded if there is an AnnData object
     return with_categories(frame, sorted if natsort is None else natsort.natsorted)
 
 
 def is_lazy_frame(value: Any) -> bool:
-    """Whether this is a frame of an AnnData object that was opened lazily: a mapping that looks like one of pandas."""
+    """Whether this is a frame of a lazily opened AnnData object: a mapping with the interface of a pandas frame."""
     return type(value).__name__ == "Dataset2D" and type(value).__module__.startswith("anndata.")
 
 
 def backed_matrix(value: Any) -> Any | None:
-    """The sparse matrix of an AnnData object that is backed by a file, read; None when this is none."""
+    """The sparse matrix of a file-backed AnnData object, read into memory; None for any other object."""
     anndata = sys.modules.get("anndata")
     if anndata is None or not isinstance(value, (anndata.abc.CSRDataset, anndata.abc.CSCDataset)):
         return None
@@ -74,19 +74,19 @@ def backed_matrix(value: Any) -> Any | None:
 
 
 def array_of_api(value: Any) -> Any | None:
-    """An array of another library that follows the array API (JAX), as NumPy's; None when this is none."""
+    """An array of a library that follows the array API (such as JAX) as a NumPy array; None for any other object."""
     if isinstance(value, np.generic) or not callable(getattr(value, "__array_namespace__", None)):
         return None
     return np.asarray(value)
 
 
 def dask_array(value: Any) -> Any | None:
-    """A dask array to be computed block by block; computed at once if it is sparse or holds objects; None: no dask."""
+    """A dask array, to be computed block by block, or at once if it is sparse or holds objects; None if not dask."""
     dask = sys.modules.get("dask.array")
     if dask is None or not isinstance(value, dask.Array):
         return None
     is_plain = isinstance(value._meta, np.ndarray) and value.dtype.kind in "biufc"
-    if not is_plain or not value.shape or np.isnan(value.shape).any():  # the lengths of blocks may be unknown
+    if not is_plain or not value.shape or np.isnan(value.shape).any():  # block lengths may be unknown
         return _with_wide_indices(value.compute(scheduler=_SCHEDULER))
 
     def blocks() -> Iterator[tuple[tuple[slice, ...], Any]]:
@@ -97,43 +97,43 @@ def dask_array(value: Any) -> Any | None:
 
 
 def _with_wide_indices(value: Any) -> Any:
-    """A computed value; the index arrays of a sparse matrix are int64, as anndata stores those of dask arrays."""
+    """The value; the index arrays of a sparse matrix become int64, as anndata stores those of dask arrays."""
     if getattr(value, "format", None) not in ("csr", "csc"):
         return value
-    matrix = copy(value)  # the value can be the block that the caller holds
+    matrix = copy(value)  # the value may be a block that the caller still uses
     matrix.indices, matrix.indptr = (index.astype(np.int64, copy=False) for index in (value.indices, value.indptr))
     return matrix
 
 
 def only_plain_strings() -> bool:
-    """Whether anndata is set to write strings in the form that versions before 0.11 read.
+    """Whether anndata is set to write strings in the form that versions before 0.11 can read.
 
-    In anndata 0.12 False is the default and means that pandas' strings are refused, so it is not a request there.
+    In anndata 0.12 the default is False and means that pandas strings are refused, so a default does not count.
     """
     settings: Any = getattr(sys.modules.get("anndata"), "settings", None)
     return hasattr(settings, "model_fields_set") and settings.allow_write_nullable_strings is False
 
 
 def awkward_buffers(value: Any) -> AwkwardBuffers | None:
-    """The buffers of an awkward array without what it does not use; None when this is none."""
+    """The buffers of an awkward array, packed; None for any other object."""
     awkward = sys.modules.get("awkward")
     if awkward is None or not isinstance(value, awkward.Array):
         return None
-    if type(value).__name__ == "AwkwardArrayView":  # its form names the memory address of the object it is a view of
+    if type(value).__name__ == "AwkwardArrayView":  # its form contains the memory address of the viewed object
         value = copy(value)
     form, length, buffers = awkward.to_buffers(awkward.to_packed(value))
-    return AwkwardBuffers(form.to_json(), int(length), {name: np.asarray(one) for name, one in buffers.items()})
+    return AwkwardBuffers(form.to_json(), int(length), {name: np.asarray(buffer) for name, buffer in buffers.items()})
 
 
 def arrow_frame(value: Any, where: str) -> FrameParts | None:
-    """A table of colonnade or Arrow as the parts of a frame: its first label names the rows, else their numbers do."""
+    """A colonnade or Arrow table as the parts of a frame. Its index is the first label, or else the row numbers."""
     labels: list[str] = []
-    both: set[str] = set()  # labels that are columns too
-    masked: dict[str, NaValue] = {}  # columns that have a mask, though no row may be missing
+    both: set[str] = set()  # labels that are also columns
+    masked: dict[str, NaValue] = {}  # columns with a mask, even if no row is missing
     if isinstance(value, (Table, Query)):
         table = value if isinstance(value, Table) else value._table
         refuse_broken(table)
-        masked = {one.name: _na_value(table, one.name) for one in table.info.members if one.is_masked}
+        masked = {column.name: _na_value(table, column.name) for column in table.info.members if column.is_masked}
         labels, both, value = table.labels, set(table.columns), value.to_arrow()
     if isinstance(value, pa.RecordBatch):
         value = pa.table(value)
@@ -143,19 +143,21 @@ def arrow_frame(value: Any, where: str) -> FrameParts | None:
     index: Any = np.arange(value.num_rows)
     if name is not None:
         index = _nullable(arrow_column(value[name], f"{where}/{name}"), masked.get(name))
-    names = [one for one in value.column_names if one != name or one in both]
-    columns = [(one, _nullable(arrow_column(value[one], f"{where}/{one}"), masked.get(one))) for one in names]
+    names = [column for column in value.column_names if column != name or column in both]
+    columns = [
+        (column, _nullable(arrow_column(value[column], f"{where}/{column}"), masked.get(column))) for column in names
+    ]
     return FrameParts(columns, index, None if name == "_index" else name)
 
 
 def _na_value(table: Table, name: str) -> NaValue:
-    """What a missing text of a masked column means."""
+    """The na-value of a masked column: what a missing string means in comparisons."""
     group = open_group(table._group, name)
     return "NaN" if group is not None and read_text(group, "na-value") == "NaN" else "NA"
 
 
 def _nullable(column: Any, na_value: NaValue | None) -> Any:
-    """A column as it is, or with a mask where it had one."""
+    """The column, with a mask if it is stored with one (`na_value` is not None)."""
     if na_value is None:
         return column
     if isinstance(column, Nullable):
@@ -164,21 +166,21 @@ def _nullable(column: Any, na_value: NaValue | None) -> Any:
 
 
 def refuse_broken(table: Table) -> None:
-    """Refuse a table of which something cannot be read: handed on, it would be lost without a word."""
-    wrong = next((one for one in table.problems if one.severity == "error"), None)
+    """Refuse a table with unreadable parts: copied elsewhere, these would be lost silently."""
+    wrong = next((finding for finding in table.problems if finding.severity == "error"), None)
     if wrong is not None:
         raise FormatError(f"{wrong.path}: {wrong.message}", path=wrong.path)
 
 
 def arrow_column(value: pa.Array | pa.ChunkedArray, where: str) -> Any:
-    """An Arrow array as NumPy's, or with its categories or its mask."""
+    """An Arrow array as a NumPy array, a Categorical or a Nullable."""
     array = value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
     kind = array.type
     if pa.types.is_dictionary(kind):
         return _categorical(array, where)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        texts = np.array(array.fill_null("").to_pylist(), dtype=object).reshape(len(array))
-        return Nullable(texts, _missing(array)) if array.null_count else texts
+        strings = np.array(array.fill_null("").to_pylist(), dtype=object).reshape(len(array))
+        return Nullable(strings, _missing(array)) if array.null_count else strings
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         values = array.fill_null(False if pa.types.is_boolean(kind) else 0).to_numpy(zero_copy_only=False)
         return Nullable(values, _missing(array)) if array.null_count else values
@@ -186,7 +188,7 @@ def arrow_column(value: pa.Array | pa.ChunkedArray, where: str) -> Any:
         return array.to_numpy(zero_copy_only=False)
     missing = " with missing values" if array.null_count else ""
     raise DataError(
-        f"{where}: AnnData has no form for {kind}{missing}: cast it first" + (", or fill_null" if missing else ""),
+        f"{where}: AnnData cannot store {kind}{missing}. Cast it first" + (", or call fill_null." if missing else "."),
         where=where,
         type=str(kind),
     )
@@ -196,10 +198,10 @@ def _categorical(array: pa.DictionaryArray, where: str) -> Categorical:
     codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     categories = arrow_column(array.dictionary, where)
     if isinstance(categories, (Nullable, Categorical)):
-        raise DataError(f"{where}: a category cannot be missing, nor be a category", where=where)
+        raise DataError(f"{where}: a category cannot be missing, and cannot itself be categorical", where=where)
     return Categorical(codes, categories, bool(array.type.ordered))
 
 
 def _missing(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    found: np.ndarray[Any, np.dtype[np.bool_]] = array.is_null().to_numpy(zero_copy_only=False)
-    return found
+    mask: np.ndarray[Any, np.dtype[np.bool_]] = array.is_null().to_numpy(zero_copy_only=False)
+    return mask

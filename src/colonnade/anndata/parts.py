@@ -1,7 +1,7 @@
-"""Rows and columns picked out of an array of any rank: only the chunks that hold them are read, a few MiB at a time.
+"""Read some rows and columns of an array of any rank: only the chunks that hold them, a few MiB at a time.
 
-Rows are given as ranges in increasing order, which do not overlap. A contiguous dataset is read as if it had small
-chunks, so that single rows far apart do not cost what lies between them.
+Rows are given as increasing ranges that do not overlap. A contiguous dataset is read as if it had small
+chunks, so that the rows between two distant rows are not read.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.h5.nodes import check_readable, dtype_of, read_as, read_checked, shape_of
+from colonnade.h5.nodes import Array, check_readable, dtype_of, read_as, read_checked, shape_of
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Rows = np.ndarray[Any, np.dtype[np.int64]]
-BLOCK_BYTES = 8 << 20  # that are read at once
-PAGE_BYTES = 32 << 10  # what counts as a chunk of a contiguous dataset
+RowIndices = np.ndarray[Any, np.dtype[np.int64]]
+READ_BLOCK_BYTES = 8 << 20  # read at once
+PAGE_BYTES = 32 << 10  # the assumed chunk of a contiguous dataset
 
 
-def read_cells(dataset: Any, rows: Rows | None, columns: Rows | None = None) -> Array:
-    """These rows (and columns) of a dataset, increasing and each once; None for all of an axis."""
+def read_cells(dataset: Any, rows: RowIndices | None, columns: RowIndices | None = None) -> Array:
+    """The given rows (and columns) of a dataset. Numbers must increase strictly; None means the whole axis."""
     shape = shape_of(dataset)
     chosen = np.arange(shape[0]) if rows is None else rows
     starts, stops = ranges_of(chosen)
@@ -35,8 +34,8 @@ def read_cells(dataset: Any, rows: Rows | None, columns: Rows | None = None) -> 
     return np.concatenate(parts, axis=1) if parts else read_ranges(dataset, starts, stops, slice(0, 0))
 
 
-def ranges_of(rows: Rows) -> tuple[Rows, Rows]:
-    """Increasing row numbers as ranges: where each starts, and where it stops."""
+def ranges_of(rows: RowIndices) -> tuple[RowIndices, RowIndices]:
+    """Increasing row numbers as ranges: their starts and their stops."""
     if not len(rows):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     cuts = np.flatnonzero(np.diff(rows) != 1) + 1
@@ -44,8 +43,8 @@ def ranges_of(rows: Rows) -> tuple[Rows, Rows]:
     return starts.astype(np.int64), lasts.astype(np.int64) + 1
 
 
-def _column_parts(columns: Rows, chunk: int) -> Iterator[tuple[int, int, int, int]]:
-    """Columns by the chunks they are in: first and last column to be read, and which of the wanted ones these are."""
+def _column_parts(columns: RowIndices, chunk: int) -> Iterator[tuple[int, int, int, int]]:
+    """Columns grouped by chunk: the range of columns to read, and the range of positions in `columns` it covers."""
     low = 0
     while low < len(columns):
         high = int(np.searchsorted(columns, (columns[low] // chunk + 1) * chunk))
@@ -53,8 +52,8 @@ def _column_parts(columns: Rows, chunk: int) -> Iterator[tuple[int, int, int, in
         low = high
 
 
-def read_ranges(dataset: Any, starts: Rows, stops: Rows, columns: slice | None = None) -> Array:
-    """The rows of these ranges, one behind the other; of a slice of columns when one is given."""
+def read_ranges(dataset: Any, starts: RowIndices, stops: RowIndices, columns: slice | None = None) -> Array:
+    """The rows of these ranges, one after the other, restricted to a slice of columns if one is given."""
     shape, dtype = shape_of(dataset), dtype_of(dataset)
     filled = stops > starts
     starts, stops = starts[filled], stops[filled]
@@ -63,34 +62,34 @@ def read_ranges(dataset: Any, starts: Rows, stops: Rows, columns: slice | None =
     width = max(prod(inner) * dtype.itemsize, 1)
     unit = _unit(dataset, width)
     check_readable(dataset, max(n_rows, _largest_block(starts, stops, unit, width)) * prod(inner))
-    found = np.empty((n_rows, *inner), read_as(dtype))
+    result = np.empty((n_rows, *inner), read_as(dtype))
     done = 0
     for first, stop in _spans(starts, stops, unit, width):
         low, high = np.searchsorted(stops, first, "right"), np.searchsorted(starts, stop, "left")
-        places = _places(np.maximum(starts[low:high], first), np.minimum(stops[low:high], stop)) - first
+        numbers = _row_numbers(np.maximum(starts[low:high], first), np.minimum(stops[low:high], stop)) - first
         block = read_checked(dataset, (slice(first, stop),) if columns is None else (slice(first, stop), columns))
-        found[done : done + len(places)] = block if len(places) == stop - first else block[places]
-        done += len(places)
-    return found
+        result[done : done + len(numbers)] = block if len(numbers) == stop - first else block[numbers]
+        done += len(numbers)
+    return result
 
 
-def _largest_block(starts: Rows, stops: Rows, unit: int, width: int) -> int:
-    """Rows that are held at once at most: a chunk may claim far more of them than are wanted."""
+def _largest_block(starts: RowIndices, stops: RowIndices, unit: int, width: int) -> int:
+    """The most rows in memory at once: the chunk length in a damaged file may be far larger than what is wanted."""
     if not len(starts):
         return 0
-    return min(max(1, BLOCK_BYTES // (unit * width)) * unit, int(stops[-1] - starts[0]))
+    return min(max(1, READ_BLOCK_BYTES // (unit * width)) * unit, int(stops[-1] - starts[0]))
 
 
 def _unit(dataset: Any, width: int) -> int:
-    """Rows that are read together or not at all."""
+    """How many rows are always read together: those of a chunk."""
     return int(dataset.chunks[0]) if dataset.chunks is not None else max(1, PAGE_BYTES // width)
 
 
-def _spans(starts: Rows, stops: Rows, unit: int, width: int) -> Iterator[tuple[int, int]]:
-    """What is to be read: chunks that hold a wanted row, neighbours together up to a few MiB, cut at the outer rows."""
+def _spans(starts: RowIndices, stops: RowIndices, unit: int, width: int) -> Iterator[tuple[int, int]]:
+    """The row ranges to read: chunks with a wanted row, adjacent ones joined up to a few MiB, cut at the outer rows."""
     if not len(starts):
         return
-    most = max(1, BLOCK_BYTES // (unit * width))
+    most = max(1, READ_BLOCK_BYTES // (unit * width))
     first_units, last_units = starts // unit, (stops - 1) // unit
     joined = first_units[1:] > last_units[:-1] + 1
     heads = first_units[np.concatenate([[True], joined])]
@@ -101,8 +100,8 @@ def _spans(starts: Rows, stops: Rows, unit: int, width: int) -> Iterator[tuple[i
             yield max(number * unit, begin), min(min(number + most, tail + 1) * unit, end)
 
 
-def _places(starts: Rows, stops: Rows) -> Rows:
-    """All numbers of these ranges."""
+def _row_numbers(starts: RowIndices, stops: RowIndices) -> RowIndices:
+    """All row numbers in these ranges."""
     lengths = stops - starts
     before = np.cumsum(lengths) - lengths
     return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))

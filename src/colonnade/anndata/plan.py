@@ -1,7 +1,7 @@
-"""What is to be written for a value: all of it decided and checked before a byte of the file is touched.
+"""Plan what is written for a value: everything is decided and checked before a byte of the file changes.
 
-A plan is a tree of arrays and groups with their attributes. `plan` refuses what AnnData has no form for, by name and
-place, and what would lose data: names that are paths, objects that are no text, masks that nothing keeps.
+A plan is a tree of arrays and groups with their attributes. `plan` refuses, with a path, what AnnData cannot store
+and what would lose data: names that are paths, objects that are not strings, masks that cannot be stored.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from colonnade.exchange.pandas_arrays import CategoricalParts, FrameParts, Nulla
 from colonnade.h5.nodes import Array, StreamedArray, dtype_of, is_dataset, is_null, read_array, shape_of, streamed
 from colonnade.model import is_utf8
 
-DEEPEST = 64
-UNNAMED = "_index"  # the dataset of an index that has no name
+DEEPEST_MAPPING = 64
+UNNAMED_INDEX = "_index"  # the dataset of an unnamed index
 
 
 @dataclass(frozen=True)
 class PlannedArray:
-    """A dataset: its elements, None for the dataset that holds nothing; `growable` for those of sparse matrices."""
+    """A dataset. data: its elements; None for a null dataset. growable: resizable, as those of sparse matrices are."""
 
     data: Array | StreamedArray | None
     attributes: Mapping[str, object] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class PlannedArray:
 
 @dataclass(frozen=True)
 class PlannedGroup:
-    """A group: its members in their order."""
+    """A group: its members, in order, and its attributes."""
 
     members: Mapping[str, Planned]
     attributes: Mapping[str, object]
@@ -66,14 +66,16 @@ def _marks(kind: str, version: str, **more: object) -> dict[str, object]:
 
 
 def plan(value: Any, where: str, depth: int = 0) -> Planned:
-    """The plan for a value at this place, which messages name."""
-    if depth > DEEPEST:
-        raise DataError(f"{where}: mappings lie more than {DEEPEST} deep, or in themselves", where=where)
+    """The plan for a value. `where` is its path, for messages."""
+    if depth > DEEPEST_MAPPING:
+        raise DataError(
+            f"{where}: mappings are nested more than {DEEPEST_MAPPING} deep, or contain themselves", where=where
+        )
     for planner in _PLANNERS:
         planned = planner(value, where, depth)
         if planned is not None:
             return planned
-    raise DataError(f"{where}: AnnData has no form for {_kind(value)}", where=where, type=_kind(value))
+    raise DataError(f"{where}: AnnData cannot store {_kind(value)}", where=where, type=_kind(value))
 
 
 def _kind(value: Any) -> str:
@@ -81,12 +83,12 @@ def _kind(value: Any) -> str:
 
 
 def check_name(name: object, where: str) -> str:
-    """Refuse what cannot be the name of one member: anndata would take it for a path, or lose the data."""
+    """Refuse a name that cannot be that of one member: anndata would treat it as a path, or lose the data."""
     if not isinstance(name, str):
-        raise DataError(f"{where}: names are texts, not {name!r}", where=where, name=name)
+        raise DataError(f"{where}: names must be strings, not {name!r}", where=where, name=name)
     if name in ("", ".") or "/" in name or "\0" in name or not is_utf8(name):
         raise DataError(
-            f"{where}: {name!r} cannot be a name in an HDF5 file (empty, '.', or with '/' or NUL): rename it",
+            f"{where}: {name!r} cannot be a name in an HDF5 file (empty, '.', or with '/' or NUL). Rename it.",
             where=where,
             name=name,
         )
@@ -109,7 +111,7 @@ def _plan_text(value: Any, where: str, _depth: int) -> Planned | None:
 
 def _check_text(text: str, where: str) -> None:
     if "\0" in text or not is_utf8(text):
-        raise DataError(f"{where}: {text!r} holds NUL or is no UTF-8, which HDF5 text cannot", where=where, value=text)
+        raise DataError(f"{where}: HDF5 cannot store {text!r}: it has NUL or is not UTF-8", where=where, value=text)
 
 
 def _plan_number(value: Any, where: str, _depth: int) -> Planned | None:
@@ -117,7 +119,7 @@ def _plan_number(value: Any, where: str, _depth: int) -> Planned | None:
         return None
     number = np.asarray(value)
     if number.dtype.kind not in "biufc":
-        raise DataError(f"{where}: {value!r} is a number that HDF5 cannot hold", where=where, value=value)
+        raise DataError(f"{where}: {value!r} is a number that HDF5 cannot store", where=where, value=value)
     return PlannedArray(number, _marks("numeric-scalar", "0.2.0"))
 
 
@@ -129,17 +131,17 @@ def _plan_mapping(value: Any, where: str, depth: int) -> Planned | None:
         return None
     kind = value.kind if isinstance(value, Members) else "dict"
     if kind not in ("dict", "anndata", "raw"):
-        raise DataError(f"{where}: an element of kind {kind} is read here, and not written", where=where)
-    members = {check_name(name, where): plan(one, f"{where}/{name}", depth + 1) for name, one in value.items()}
+        raise DataError(f"{where}: an element of kind {kind} can be read, but not written", where=where)
+    members = {check_name(name, where): plan(inner, f"{where}/{name}", depth + 1) for name, inner in value.items()}
     return PlannedGroup(members, _marks(kind, "0.1.0"))
 
 
 def _plan_anndata(value: Any, where: str, depth: int) -> Planned | None:
-    """An AnnData object, or its raw, member by member."""
+    """The plan for an AnnData object, or its raw, member by member."""
     members = anndata_members(value) if not is_raw(value) else raw_members(value)
     if members is None:
         return None
-    planned = {name: plan(one, f"{where}/{name}", depth + 1) for name, one in members.items()}
+    planned = {name: plan(inner, f"{where}/{name}", depth + 1) for name, inner in members.items()}
     return PlannedGroup(planned, _marks("raw" if is_raw(value) else "anndata", "0.1.0"))
 
 
@@ -153,9 +155,9 @@ def _plan_list(value: Any, where: str, depth: int) -> Planned | None:
         array = np.asarray(value)
         objects = np.asarray(value, dtype=object)
     except ValueError as error:
-        raise DataError(f"{where}: this list makes no array: {error}", where=where) from None
+        raise DataError(f"{where}: this list cannot be made into an array: {error}", where=where) from None
     if array.dtype.kind in "USO" and array.size:
-        array = objects  # NumPy would make texts of numbers that stand beside texts
+        array = objects  # NumPy would convert numbers to strings in a list that has both
     return _plan_array(array, where, depth)
 
 
@@ -170,19 +172,19 @@ def _plan_array(value: Any, where: str, depth: int) -> Planned | None:
     if value.dtype.names is not None:
         return PlannedArray(_planned_records(value, where), _marks("rec-array", "0.2.0"))
     if value.dtype.kind in "OUT":
-        return PlannedArray(_texts(value, where), _marks("string-array", "0.2.0"))
+        return PlannedArray(_strings(value, where), _marks("string-array", "0.2.0"))
     _check_plain(value.dtype, where)
     return PlannedArray(value, _marks("array", "0.2.0"))
 
 
 def _plan_masked(value: Any, where: str, depth: int) -> Planned:
-    """anndata would drop the mask. Here it is kept, or the array refused."""
+    """The plan for a masked array. anndata would drop the mask; here it is stored, or the array is refused."""
     mask = np.ma.getmaskarray(value)
     if not mask.any() and value.dtype.kind not in "iubO":
         return plan(np.asarray(value.data), where, depth)
     if value.ndim != 1 or value.dtype.kind not in "iubOU":
         raise DataError(
-            f"{where}: AnnData keeps the mask of integers, booleans and texts of rank 1 only: fill the missing values",
+            f"{where}: AnnData stores masks only for integers, booleans and strings of rank 1. Fill missing values.",
             where=where,
         )
     return _planned_nullable(Nullable(np.asarray(value.data), mask), where)
@@ -190,28 +192,28 @@ def _plan_masked(value: Any, where: str, depth: int) -> Planned:
 
 def _check_plain(dtype: np.dtype[Any], where: str) -> None:
     if dtype.kind not in "biufcS" or dtype.itemsize == 0:
-        raise DataError(f"{where}: AnnData has no form for arrays of {dtype}: cast them first", where=where)
+        raise DataError(f"{where}: AnnData cannot store arrays of {dtype}. Cast them first.", where=where)
 
 
-def _texts(value: Array, where: str) -> Array:
-    """The array as one of `str` objects; anything else in it is refused with its place."""
-    texts = np.empty(value.shape, dtype=object)
-    for place, one in enumerate(value.reshape(-1).tolist()):
-        if not isinstance(one, str):
+def _strings(value: Array, where: str) -> Array:
+    """The array as `str` objects. Any other element is refused, with its position."""
+    strings = np.empty(value.shape, dtype=object)
+    for position, element in enumerate(value.reshape(-1).tolist()):
+        if not isinstance(element, str):
             raise DataError(
-                f"{where}, element {place}: {one!r} is no text. Missing texts are kept by a Nullable, a Categorical, "
-                "or pandas' types 'string' and 'category'",
+                f"{where}, element {position}: {element!r} is not a string. Missing strings need a Nullable, "
+                "a Categorical, or the pandas types 'string' and 'category'",
                 where=where,
-                row=place,
-                value=one,
+                row=position,
+                value=element,
             )
-        _check_text(one, f"{where}, element {place}")
-    texts.reshape(-1)[:] = value.reshape(-1).tolist()
-    return texts
+        _check_text(element, f"{where}, element {position}")
+    strings.reshape(-1)[:] = value.reshape(-1).tolist()
+    return strings
 
 
 def _planned_records(value: Array, where: str) -> Array:
-    """A record array whose texts are objects."""
+    """The record array, with strings as objects."""
     names = value.dtype.names or ()
     kinds: list[tuple[str, Any]] = []
     for name in names:
@@ -221,16 +223,16 @@ def _planned_records(value: Array, where: str) -> Array:
             continue
         base = inner.base
         if base.names is not None or base.kind not in "biufcS" or base.itemsize == 0:
-            raise DataError(f"{where}: field {name!r} holds {inner}, for which there is no form", where=where)
+            raise DataError(f"{where}: field {name!r} holds {inner}, which AnnData cannot store", where=where)
         kinds.append((name, inner))
     records = np.empty(value.shape, dtype=kinds)
     for name, kind in kinds:
-        records[name] = _texts(value[name], f"{where}, field {name!r}") if kind is object else value[name]
+        records[name] = _strings(value[name], f"{where}, field {name!r}") if kind is object else value[name]
     return records
 
 
 def _plan_dataset(value: Any, where: str, depth: int) -> Planned | None:
-    """A dataset of h5py: numbers are copied block by block, anything else is read first."""
+    """The plan for an h5py dataset: numbers are copied block by block, anything else is read first."""
     if not is_dataset(value):
         return None
     if is_null(value):
@@ -242,7 +244,7 @@ def _plan_dataset(value: Any, where: str, depth: int) -> Planned | None:
 
 
 def _plan_lazy(value: Any, where: str, depth: int) -> Planned | None:
-    """Dask arrays, matrices of an AnnData object that is backed by a file, and arrays that follow the array API."""
+    """The plan for dask arrays, matrices of file-backed AnnData objects, and arrays that follow the array API."""
     array = dask_array(value)
     if isinstance(array, StreamedArray):
         return PlannedArray(array, _marks("array", "0.2.0"))
@@ -251,11 +253,11 @@ def _plan_lazy(value: Any, where: str, depth: int) -> Planned | None:
     return None if array is None else plan(array, where, depth + 1)
 
 
-# -- what has parts --
+# -- categoricals, nullable arrays, sparse and awkward arrays --
 
 
 def _plan_parts(value: Any, where: str, depth: int) -> Planned | None:
-    """Categoricals and nullable arrays, ours and those of pandas."""
+    """The plan for categoricals and nullable arrays, ours or those of pandas."""
     parts = value if isinstance(value, (Categorical, Nullable)) else _split(value, where)
     if isinstance(parts, (Categorical, CategoricalParts)):
         return _planned_categorical(parts, where, depth)
@@ -276,7 +278,7 @@ def _planned_plain_strings(parts: NullableParts, where: str) -> PlannedArray:
             where=where,
             row=int(np.argmax(parts.mask)),
         )
-    return PlannedArray(_texts(parts.values, where), _marks("string-array", "0.2.0"))
+    return PlannedArray(_strings(parts.values, where), _marks("string-array", "0.2.0"))
 
 
 def _split(value: Any, where: str) -> CategoricalParts | NullableParts | Array | None:
@@ -289,15 +291,15 @@ def _split(value: Any, where: str) -> CategoricalParts | NullableParts | Array |
 def _planned_categorical(parts: Categorical | CategoricalParts, where: str, depth: int) -> PlannedGroup:
     codes = np.asarray(parts.codes)
     split = _split(parts.categories, where)
-    if isinstance(split, NullableParts):  # texts of pandas: no category is ever missing
+    if isinstance(split, NullableParts):  # pandas strings: no category is ever missing
         split = split.values
     labels = np.asarray(parts.categories if split is None or isinstance(split, CategoricalParts) else split)
     if codes.ndim != 1 or codes.dtype.kind not in "iu" or labels.ndim != 1:
         raise DataError(f"{where}: a categorical has integer codes and categories of rank 1", where=where)
     if len(codes) and (int(codes.min()) < -1 or int(codes.max()) >= len(labels)):
-        raise DataError(f"{where}: there are codes of more than the {len(labels)} categories", where=where)
+        raise DataError(f"{where}: a code is not one of the {len(labels)} categories", where=where)
     if len(set(labels.tolist())) != len(labels):
-        raise DataError(f"{where}: a category is there twice", where=where)
+        raise DataError(f"{where}: two categories are equal", where=where)
     members = {
         "codes": plan(codes.astype(_code_type(len(labels))), f"{where}/codes", depth + 1),
         "categories": plan(labels, f"{where}/categories", depth + 1),
@@ -306,14 +308,14 @@ def _planned_categorical(parts: Categorical | CategoricalParts, where: str, dept
 
 
 def _code_type(n_categories: int) -> np.dtype[Any]:
-    """The narrowest signed integer for the codes of so many categories, as pandas chooses it."""
+    """The narrowest signed integer type for the codes of `n_categories` categories, as pandas chooses it."""
     return np.dtype(next(kind for kind in ("i1", "i2", "i4", "i8") if n_categories < np.iinfo(kind).max))
 
 
 def _planned_nullable(value: Nullable, where: str) -> PlannedGroup:
     values, mask = np.asarray(value.values), np.asarray(value.mask)
     if mask.dtype.kind != "b" or mask.shape != values.shape or values.ndim != 1:
-        raise DataError(f"{where}: a nullable array is one of rank 1 with one boolean a value", where=where)
+        raise DataError(f"{where}: a nullable array has rank 1 and one boolean per value", where=where)
     if values.dtype.kind in "OU":
         kind, values = "nullable-string-array", values.astype(object)
         values[mask] = ""
@@ -321,7 +323,9 @@ def _planned_nullable(value: Nullable, where: str) -> PlannedGroup:
         kind = "nullable-boolean" if values.dtype.kind == "b" else "nullable-integer"
         values = np.where(mask, values.dtype.type(0), values).astype(values.dtype)
     else:
-        raise DataError(f"{where}: AnnData keeps missing integers, booleans and texts, not {values.dtype}", where=where)
+        raise DataError(
+            f"{where}: AnnData stores no missing {values.dtype}, only integers, booleans, strings", where=where
+        )
     members = {"values": plan(values, f"{where}/values"), "mask": plan(mask, f"{where}/mask")}
     na = {"na-value": "NaN"} if value.na_value == "NaN" and kind == "nullable-string-array" else {}
     return PlannedGroup(members, {**_marks(kind, "0.1.0"), **na})
@@ -334,7 +338,7 @@ def _plan_sparse(value: Any, where: str, _depth: int) -> Planned | None:
     if scipy_sparse is None or not scipy_sparse.issparse(value):
         return None
     if value.format not in ("csr", "csc") or value.ndim != 2:
-        raise DataError(f"{where}: AnnData keeps CSR and CSC matrices, not {value.format}: tocsr() first", where=where)
+        raise DataError(f"{where}: AnnData stores CSR and CSC, not {value.format}. Call tocsr() first.", where=where)
     _check_plain(value.data.dtype, where)
     _check_sparse(value, where)
     members = {name: PlannedArray(getattr(value, name), {}, growable=True) for name in ("data", "indices", "indptr")}
@@ -343,25 +347,25 @@ def _plan_sparse(value: Any, where: str, _depth: int) -> Planned | None:
 
 
 def _check_sparse(value: Any, where: str) -> None:
-    """SciPy lets anybody put anything into the arrays of a matrix."""
+    """Check the arrays of a SciPy matrix, which SciPy itself does not do."""
     n_major, n_minor = value.shape if value.format == "csr" else value.shape[::-1]
     starts, indices = value.indptr, value.indices
     good = len(starts) == n_major + 1 and len(indices) == len(value.data)
     good = good and int(starts[0]) == 0 and int(starts[-1]) == len(indices) and not (np.diff(starts) < 0).any()
     good = good and (len(indices) == 0 or (int(indices.min()) >= 0 and int(indices.max()) < n_minor))
     if not good:
-        raise DataError(f"{where}: the arrays of this {value.format} matrix do not make one", where=where)
+        raise DataError(f"{where}: the arrays of this {value.format} matrix are inconsistent", where=where)
 
 
 def _plan_awkward(value: Any, where: str, depth: int) -> Planned | None:
-    found = value if isinstance(value, AwkwardBuffers) else awkward_buffers(value)
-    if found is None:
+    awkward = value if isinstance(value, AwkwardBuffers) else awkward_buffers(value)
+    if awkward is None:
         return None
     members = {
         check_name(name, where): plan(np.asarray(buffer), f"{where}/{name}", depth + 1)
-        for name, buffer in found.buffers.items()
+        for name, buffer in awkward.buffers.items()
     }
-    marks = _marks("awkward-array", "0.1.0", form=found.form, length=int(found.length))
+    marks = _marks("awkward-array", "0.1.0", form=awkward.form, length=int(awkward.length))
     return PlannedGroup(members, marks)
 
 
@@ -379,17 +383,19 @@ def _plan_frame(value: Any, where: str, depth: int) -> Planned | None:
 
 def _planned_frame(parts: FrameParts, where: str, depth: int) -> PlannedGroup:
     order = [check_name(name, where) for name, _ in parts.columns]
-    index_name = UNNAMED if parts.index_name is None else check_name(parts.index_name, where)
+    index_name = UNNAMED_INDEX if parts.index_name is None else check_name(parts.index_name, where)
     if len(set(order)) != len(order):
         raise DataError(f"{where}: two columns have the same name", where=where)
-    if UNNAMED in order:
-        raise DataError(f"{where}: a column cannot be called {UNNAMED!r}, which is the name of an index", where=where)
-    members = {name: plan(one, f"{where}/{name}", depth + 1) for name, one in parts.columns}
+    if UNNAMED_INDEX in order:
+        raise DataError(
+            f"{where}: a column cannot be called {UNNAMED_INDEX!r}, the name of an unnamed one", where=where
+        )
+    members = {name: plan(column, f"{where}/{name}", depth + 1) for name, column in parts.columns}
     index = plan(parts.index, f"{where}/{index_name}", depth + 1)
     if index_name in members and not _are_equal(members[index_name], index):
         raise DataError(f"{where}: the index and a column are both called {index_name!r}, and differ", where=where)
-    for name, one in [(index_name, index), *members.items()]:
-        length, wanted = _length(one, f"{where}/{name}"), _length(index, where)
+    for name, planned in [(index_name, index), *members.items()]:
+        length, wanted = _length(planned, f"{where}/{name}"), _length(index, where)
         if length != wanted:
             raise DataError(f"{where}: column {name!r} has {length} rows, the index has {wanted}", where=where)
     marks = {**_marks("dataframe", "0.2.0"), "_index": index_name, "column-order": order}
@@ -397,14 +403,14 @@ def _planned_frame(parts: FrameParts, where: str, depth: int) -> PlannedGroup:
 
 
 def _length(planned: Planned, where: str) -> int:
-    """The rows of a column."""
+    """The number of rows of a column."""
     if isinstance(planned, PlannedGroup):
         inner = planned.members.get("codes") or planned.members.get("values")
         if inner is None or planned.attributes["encoding-type"] == "dataframe":
-            raise DataError(f"{where}: {planned.attributes['encoding-type']} is no column of a frame", where=where)
+            raise DataError(f"{where}: {planned.attributes['encoding-type']} is not a column of a frame", where=where)
         return _length(inner, where)
     if planned.data is None or planned.data.ndim != 1:
-        raise DataError(f"{where}: a column has rank 1", where=where)
+        raise DataError(f"{where}: a column must have rank 1", where=where)
     return planned.data.shape[0]
 
 
@@ -419,7 +425,7 @@ def _are_equal(one: Planned, other: Planned) -> bool:
 
 
 def _plan_arrow(value: Any, where: str, depth: int) -> Planned | None:
-    """An Arrow array: a dictionary is a categorical, missing values have a mask."""
+    """The plan for an Arrow array: a dictionary array becomes a categorical, missing values a mask."""
     if not isinstance(value, (pa.Array, pa.ChunkedArray)):
         return None
     return plan(arrow_column(value, where), where, depth + 1)
@@ -427,9 +433,9 @@ def _plan_arrow(value: Any, where: str, depth: int) -> Planned | None:
 
 def _plan_refused(value: Any, where: str, _depth: int) -> Planned | None:
     if isinstance(value, (bytes, bytearray)):
-        raise DataError(f"{where}: bytes are read here, and not written: AnnData writes none", where=where)
-    if callable(getattr(value, "compute", None)):  # a frame of dask, which anndata refuses too
-        raise UsageError(f"{where}: {_kind(value)} is not computed yet: call compute() first", where=where)
+        raise DataError(f"{where}: bytes can be read, but not written: AnnData does not write them", where=where)
+    if callable(getattr(value, "compute", None)):  # a dask frame, which anndata refuses too
+        raise UsageError(f"{where}: {_kind(value)} is not computed yet. Call compute() first.", where=where)
     return None
 
 

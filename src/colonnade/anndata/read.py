@@ -1,7 +1,7 @@
-"""Elements read: an object of a file to what it means, by its encoding-type and encoding-version.
+"""Read elements: HDF5 objects to Python values, by their encoding-type and encoding-version.
 
-An object without either is of anndata 0.7 or before, and is read by what it looks like (`legacy`). Frames and sparse
-matrices come lazily, so do the members of an AnnData group; all else is read when it is asked for.
+An object with neither was written by anndata 0.7 or earlier and is read by its structure (`legacy`). Frames, sparse
+matrices and the members of an AnnData group are read lazily; everything else is read at once.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from colonnade.h5.nodes import (
 from colonnade.layouts.foreign_tables import is_tenx, read_plain
 from colonnade.table import open as open_file
 
-DEEPEST = 64  # groups in groups
-_BEGUN = object()  # stands for what is being read
+DEEPEST_GROUP = 64  # nested groups
+_BEGUN = object()  # marks an object that is being read
 
 
 def read_element(node: Any, *, pandas: bool = False) -> Any:
-    """An AnnData element: what a group or dataset of an `.h5ad` file (`file.h5["obs"]`) means.
+    """Read an AnnData element: a group or dataset of an `.h5ad` file, such as `file.h5["obs"]`.
 
-    Arrays and texts come as NumPy arrays (texts as `object`), scalars as NumPy scalars and `str`, null as None,
+    Arrays are returned as NumPy arrays (strings as `object`), scalars as NumPy scalars and `str`, null as None,
     mappings as dicts, frames as lazy Tables, sparse matrices as lazy SparseMatrix objects, categoricals and nullable
-    arrays as Categorical and Nullable. An awkward array comes as one if the package is installed, else as its
-    buffers. The members of an AnnData group are read one by one when they are asked for. A matrix of 10x Genomics is a
-    SparseMatrix too, features by barcodes, as it is stored.
-    pandas: frames, categoricals and nullable arrays come as those of pandas instead, frames read at once.
+    arrays as Categorical and Nullable. An awkward array is returned as such if awkward is installed, else as its
+    buffers. The members of an AnnData group are read one by one when they are accessed. A 10x Genomics matrix is a
+    SparseMatrix too, features by barcodes, as stored.
+    pandas: return frames, categoricals and nullable arrays as pandas objects, with frames read at once.
 
     >>> f = cn.open("cells.h5ad", "w")
     >>> cn.write_element(f.h5, "uns", {"seed": 1, "names": ["a", "b"]})
@@ -63,23 +63,23 @@ def read_element(node: Any, *, pandas: bool = False) -> Any:
 
 @dataclass(frozen=True)
 class _Reading:
-    """One reading. What is `done`, by its place in the file, is not read again: links can make a few objects many."""
+    """One call of `read_element`. `done` holds what was read, by address: many links may lead to one object."""
 
     pandas: bool
     depth: int = 0
     done: dict[int, Any] = field(default_factory=dict)
 
     def read(self, node: Any) -> Any:
-        place = place_of(node)
-        if place is None:
+        address = place_of(node)
+        if address is None:
             raise CorruptError(f"the header of {path_of(node)} cannot be read", path=path_of(node))
-        if place not in self.done:
-            self.done[place] = _BEGUN
-            self.done[place] = self._read(node)
-        if self.done[place] is _BEGUN:
-            message = f"{path_of(node)} lies in itself: it is not read"
-            raise UnsupportedError(message, feature="groups that lie in themselves", path=path_of(node))
-        return self.done[place]
+        if address not in self.done:
+            self.done[address] = _BEGUN
+            self.done[address] = self._read(node)
+        if self.done[address] is _BEGUN:
+            message = f"{path_of(node)} contains itself, which is not supported"
+            raise UnsupportedError(message, feature="groups that contain themselves", path=path_of(node))
+        return self.done[address]
 
     def _read(self, node: Any) -> Any:
         kind = encoding_of(node)
@@ -89,22 +89,22 @@ class _Reading:
         reader = readers.get((kind[0] or "", kind[1] or ""))
         if reader is None:
             raise UnsupportedError(
-                f"{path_of(node)} is a {kind_of(node)} of encoding-type {kind[0]!r}, version {kind[1]!r}, which is not "
-                "known here",
+                f"{path_of(node)} is a {kind_of(node)} of encoding-type {kind[0]!r}, version {kind[1]!r}, which is "
+                "not supported",
                 feature=f"{kind[0]} {kind[1]}",
                 path=path_of(node),
             )
         return reader(self, node)
 
     def below(self, group: Any) -> _Reading:
-        """The same reading, inside this group."""
-        if self.depth >= DEEPEST:
-            message = f"{path_of(group)} lies more than {DEEPEST} groups deep: it is not read"
-            raise UnsupportedError(message, feature="groups that lie too deep", path=path_of(group))
+        """The same state, one level deeper. Raises an UnsupportedError if groups are nested too deeply."""
+        if self.depth >= DEEPEST_GROUP:
+            message = f"{path_of(group)} is nested more than {DEEPEST_GROUP} groups deep, which is not supported"
+            raise UnsupportedError(message, feature="groups that are nested too deeply", path=path_of(group))
         return replace(self, depth=self.depth + 1)
 
     def one_member(self, group: Any, name: str) -> Any:
-        """A member of a group whose members are read one by one: nothing is kept of the others."""
+        """A member of a group whose members are read one by one, so `done` starts empty."""
         return replace(self.below(group), done={}).read(member(group, name))
 
     # -- groups --
@@ -152,15 +152,15 @@ class _Reading:
         if len(codes) and (int(codes.min()) < -1 or int(codes.max()) >= len(categories)):
             wrong = int(np.argmax((codes < -1) | (codes >= len(categories))))
             raise CorruptError(
-                f"{path_of(node)}, row {wrong}: {codes[wrong]} is no code of the {len(categories)} categories",
+                f"{path_of(node)}, row {wrong}: {codes[wrong]} is not a code of the {len(categories)} categories",
                 path=path_of(node),
                 row=wrong,
                 found=int(codes[wrong]),
             )
         if self.pandas and len(set(categories.tolist())) != len(categories):
-            raise FormatError(f"{path_of(node)}: a category is there twice, which pandas cannot hold")
-        made = Categorical(codes, categories, ordered)
-        return made.to_pandas() if self.pandas else made
+            raise FormatError(f"{path_of(node)}: two categories are equal, which pandas does not allow")
+        categorical = Categorical(codes, categories, ordered)
+        return categorical.to_pandas() if self.pandas else categorical
 
     def nullable(self, group: Any) -> Any:
         values, mask = member(group, "values"), _flat(member(group, "mask"), "mask")
@@ -169,9 +169,9 @@ class _Reading:
         if read.dtype.kind not in wanted[str(encoding_of(group)[0])]:
             raise FormatError(f"{path_of(values)} holds {read.dtype}", path=path_of(values))
         if mask.dtype.kind != "b" or len(mask) != len(read):
-            raise FormatError(f"the mask of {path_of(group)} is not one boolean a value", path=path_of(group))
-        made = Nullable(read, mask, "NaN" if attributes.read_text(group.id, "na-value") == "NaN" else "NA")
-        return made.to_pandas() if self.pandas else made
+            raise FormatError(f"the mask of {path_of(group)} is not one boolean per value", path=path_of(group))
+        nullable = Nullable(read, mask, "NaN" if attributes.read_text(group.id, "na-value") == "NaN" else "NA")
+        return nullable.to_pandas() if self.pandas else nullable
 
     def awkward(self, group: Any) -> Any:
         form, length = attributes.read_text(group.id, "form"), attributes.read_integers(group.id, "length")
@@ -180,17 +180,17 @@ class _Reading:
         try:
             json.loads(form)
         except (ValueError, RecursionError) as error:
-            raise CorruptError(f"the form of {path_of(group)} is no JSON: {error}", path=path_of(group)) from error
+            raise CorruptError(f"the form of {path_of(group)} is not JSON: {error}", path=path_of(group)) from error
         buffers = {name: read_array(_dataset(member(group, name))) for name in member_names(group)}
-        made = AwkwardBuffers(form, length[0], buffers)
-        return made.to_awkward() if _has_awkward() else made
+        awkward = AwkwardBuffers(form, length[0], buffers)
+        return awkward.to_awkward() if _has_awkward() else awkward
 
     # -- datasets --
 
     def array(self, dataset: Any) -> Any:
         return read_array(dataset)
 
-    def texts(self, dataset: Any) -> Array:
+    def strings(self, dataset: Any) -> Array:
         read = read_array(dataset)
         if read.dtype.kind == "S":
             read = decode_texts(read, path_of(dataset))
@@ -200,7 +200,7 @@ class _Reading:
 
     def scalar(self, dataset: Any) -> Any:
         if shape_of(dataset) != ():
-            raise FormatError(f"{path_of(dataset)} has the shape {shape_of(dataset)}, not that of a scalar")
+            raise FormatError(f"{path_of(dataset)} has the shape {shape_of(dataset)}, but a scalar has the shape ()")
         return read_array(dataset)[()]
 
     def text(self, dataset: Any) -> str:
@@ -208,7 +208,7 @@ class _Reading:
         if isinstance(value, bytes):
             return str(decode_texts(np.array(value), path_of(dataset))[()])
         if not isinstance(value, str):
-            raise FormatError(f"{path_of(dataset)} holds {type(value).__name__}, not a text", path=path_of(dataset))
+            raise FormatError(f"{path_of(dataset)} holds {type(value).__name__}, not a string", path=path_of(dataset))
         return value
 
     def raw_bytes(self, dataset: Any) -> bytes:
@@ -218,7 +218,7 @@ class _Reading:
     def null(self, _dataset: Any) -> None:
         return None
 
-    # -- objects of anndata 0.7 and before --
+    # -- objects of anndata 0.7 and earlier --
 
     def _unmarked(self, node: Any) -> Any:
         if kind_of(node) == "group":
@@ -243,25 +243,25 @@ class _Reading:
         return self.mapping(group)
 
     def _legacy_categories(self, dataset: Any) -> tuple[Array, bool] | None:
-        """The categories that a column of codes refers to, and if their order means something."""
+        """The categories that a dataset of codes refers to, and whether they are ordered; None if it refers to none."""
         references = attributes.read_references(dataset.id, "categories")
         target = dereference(dataset.id, references[0]) if references else None
         if target is None:
             return None
-        found = object_at(target)
-        read = read_plain(found) if kind_of(found) == "dataset" else None
+        stored = object_at(target)
+        read = read_plain(stored) if kind_of(stored) == "dataset" else None
         if not isinstance(read, np.ndarray):
-            raise FormatError(f"the categories of {path_of(dataset)} are no array", path=path_of(dataset))
+            raise FormatError(f"the categories of {path_of(dataset)} are not an array", path=path_of(dataset))
         return read, bool(attributes.read_flag(target, "ordered"))
 
 
 def encoding_of(node: Any) -> tuple[str | None, str | None]:
-    """What an object says that it is."""
+    """The encoding-type and encoding-version of an object; None for each that is absent."""
     return attributes.read_text(node.id, "encoding-type"), attributes.read_text(node.id, "encoding-version")
 
 
 def open_matrix(group: Any) -> SparseMatrix:
-    """The matrix of a group of data, indices and indptr. Without attributes it is one of 10x Genomics, by columns."""
+    """The matrix in a group of data, indices and indptr. Without attributes it is a 10x Genomics matrix, in CSC."""
     kinds = (attributes.read_text(group.id, name) for name in ("encoding-type", "h5sparse_format"))
     kind = next((kind for kind in kinds if kind is not None), "csc")
     names = [name for name in ("shape", "h5sparse_shape") if attributes.storage_of(group.id, name) is not None]
@@ -272,13 +272,13 @@ def open_matrix(group: Any) -> SparseMatrix:
 def _shape(group: Any, name: str) -> tuple[int, int]:
     shape = attributes.read_integers(group.id, name)
     if shape is None or len(shape) != 2 or min(shape) < 0:
-        raise CorruptError(f"the attribute {name} of {path_of(group)} is not a shape of a matrix", path=path_of(group))
+        raise CorruptError(f"the attribute {name} of {path_of(group)} is not a matrix shape", path=path_of(group))
     return shape[0], shape[1]
 
 
 def _dataset(node: Any) -> Any:
     if kind_of(node) != "dataset":
-        raise FormatError(f"{path_of(node)} is a group where a dataset belongs", path=path_of(node))
+        raise FormatError(f"{path_of(node)} is a group, but must be a dataset", path=path_of(node))
     return node
 
 
@@ -290,15 +290,15 @@ def _flat(node: Any, what: str) -> Array:
 
 
 def _in_numpy(value: Any) -> Array:
-    """Categories, which may be nullable texts, as an array."""
-    found = value.values if isinstance(value, Nullable) else value
-    if not isinstance(found, np.ndarray):
-        raise FormatError(f"categories are an array, not {type(found).__name__}")
-    return found
+    """Categories as an array; they may be stored as nullable strings."""
+    array = value.values if isinstance(value, Nullable) else value
+    if not isinstance(array, np.ndarray):
+        raise FormatError(f"categories must be an array, not {type(array).__name__}")
+    return array
 
 
 def _in_pandas(value: Any) -> Any:
-    """What a frame of pandas can take as a column: records as objects, one a row."""
+    """The value as a pandas column: records become one object per row."""
     if isinstance(value, np.ndarray) and value.dtype.names is not None:
         return value.astype(object)
     return value
@@ -329,7 +329,7 @@ _OF_GROUPS: dict[tuple[str, str], Reader] = {
 _OF_DATASETS: dict[tuple[str, str], Reader] = {
     ("array", "0.2.0"): _Reading.array,
     ("rec-array", "0.2.0"): _Reading.array,
-    ("string-array", "0.2.0"): _Reading.texts,
+    ("string-array", "0.2.0"): _Reading.strings,
     ("numeric-scalar", "0.2.0"): _Reading.scalar,
     ("string", "0.2.0"): _Reading.text,
     ("bytes", "0.2.0"): _Reading.raw_bytes,

@@ -1,7 +1,7 @@
-"""Elements cut to some rows (and columns) as they are read: only the chunks that hold them are touched.
+"""Read some rows (and columns) of an element; only the chunks that hold them are read.
 
-Arrays come as NumPy's, matrices as SciPy's, frames as those of pandas. What AnnData keeps only small (categoricals,
-awkward arrays) is read whole and cut in memory.
+Arrays are returned as NumPy arrays, matrices as SciPy matrices, frames as pandas frames. Elements that are small in
+practice (categoricals, awkward arrays) are read whole and cut in memory.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.anndata.objects import arrow_column, refuse_broken
-from colonnade.anndata.parts import Rows, read_cells
+from colonnade.anndata.parts import RowIndices, read_cells
 from colonnade.anndata.read import encoding_of, read_element
 from colonnade.anndata.sparse_matrix import SparseMatrix
 from colonnade.anndata.values import AwkwardBuffers, Categorical, Nullable
@@ -26,31 +26,31 @@ from colonnade.table import Table
 ARRAYS = (("array", "0.2.0"), ("string-array", "0.2.0"), ("rec-array", "0.2.0"), (None, None))
 
 
-def read_rows(node: Any, rows: Rows | None, columns: Rows | None = None) -> Any:
-    """An element with these rows and columns only, increasing and each once; None for all of an axis.
+def read_rows(node: Any, rows: RowIndices | None, columns: RowIndices | None = None) -> Any:
+    """The given rows and columns of an element. Numbers must increase strictly; None means the whole axis.
 
-    columns are for arrays and matrices; what has no second axis is not asked for them.
+    `columns` applies to arrays and matrices only; the caller passes None for elements without a second axis.
     """
     if kind_of(node) == "dataset":
         return _array_rows(node, rows, columns)
-    found = read_element(node)
-    if isinstance(found, SparseMatrix):
-        return found.select(rows, columns)
-    if isinstance(found, Table):
-        return frame_rows(node, found, rows)
-    if isinstance(found, AwkwardBuffers) and rows is not None:
-        found = found.to_awkward()
-    if isinstance(found, (Categorical, Nullable)):
-        found = found.to_pandas()
-    return found if rows is None else found[rows]
+    element = read_element(node)
+    if isinstance(element, SparseMatrix):
+        return element.select(rows, columns)
+    if isinstance(element, Table):
+        return frame_rows(node, element, rows)
+    if isinstance(element, AwkwardBuffers) and rows is not None:
+        element = element.to_awkward()
+    if isinstance(element, (Categorical, Nullable)):
+        element = element.to_pandas()
+    return element if rows is None else element[rows]
 
 
-def _array_rows(dataset: Any, rows: Rows | None, columns: Rows | None) -> Any:
+def _array_rows(dataset: Any, rows: RowIndices | None, columns: RowIndices | None) -> Any:
     if is_null(dataset):
         return None
     shape = shape_of(dataset)
     if encoding_of(dataset) not in ARRAYS or len(shape) < (1 if columns is None else 2):
-        raise FormatError(f"{path_of(dataset)} is no array of {'columns' if columns is not None else 'rows'}")
+        raise FormatError(f"{path_of(dataset)} is not an array with {'columns' if columns is not None else 'rows'}")
     if dtype_of(dataset).kind not in "biufc" or (rows is None and columns is None):
         whole = read_element(dataset)
         picked = whole if rows is None else whole[rows]
@@ -61,47 +61,47 @@ def _array_rows(dataset: Any, rows: Rows | None, columns: Rows | None) -> Any:
     return read_cells(dataset, rows, columns)
 
 
-def frame_rows(group: Any, table: Table, rows: Rows | None) -> Any:
-    """A frame of pandas with these rows of a table, of the types that the whole frame would have."""
+def frame_rows(group: Any, table: Table, rows: RowIndices | None) -> Any:
+    """A pandas frame with these rows of a table, with the dtypes that the whole frame would have."""
     refuse_broken(table)
     if rows is None:
         return read_element(group, pandas=True)
     read = table.take(rows).to_arrow(dictionaries=True)
-    made = {column.name: _column_rows(group, column, read[column.name], rows) for column in table.info.members}
+    arrays = {column.name: _column_rows(group, column, read[column.name], rows) for column in table.info.members}
     name = table.info.index_name
-    columns = {column.name: made[column.name] for column in table.info.columns}
-    return make_frame(columns, made.get(name or ""), None if name == "_index" else name)
+    columns = {column.name: arrays[column.name] for column in table.info.columns}
+    return make_frame(columns, arrays.get(name or ""), None if name == "_index" else name)
 
 
-def _column_rows(group: Any, column: ColumnInfo, read: Any, rows: Rows) -> Any:
+def _column_rows(group: Any, column: ColumnInfo, read: Any, rows: RowIndices) -> Any:
     try:
-        found = arrow_column(read, f"{path_of(group)}/{column.name}")
+        array = arrow_column(read, f"{path_of(group)}/{column.name}")
     except DataError:  # complex numbers and records, which Arrow has only as extensions
         node = group
         for part in column.name.split("/"):
             node = member(node, part)
         return read_element(node, pandas=True)[rows]
     if column.is_masked:
-        return _nullable(group, column.name, found)
-    return found.to_pandas() if isinstance(found, (Categorical, Nullable)) else found
+        return _nullable(group, column.name, array)
+    return array.to_pandas() if isinstance(array, (Categorical, Nullable)) else array
 
 
-def _nullable(group: Any, name: str, found: Any) -> Any:
-    """A nullable array, also where none of these rows is missing; a missing one means what the file says."""
+def _nullable(group: Any, name: str, array: Any) -> Any:
+    """A nullable pandas array, even if none of these rows is missing, with the `na-value` of the file."""
     node = find_member(group, name)
     meaning = None if node is None else attributes.read_text(node.id, "na-value")
-    values, mask = (found.values, found.mask) if isinstance(found, Nullable) else (found, np.zeros(len(found), bool))
+    values, mask = (array.values, array.mask) if isinstance(array, Nullable) else (array, np.zeros(len(array), bool))
     return Nullable(values, mask, "NaN" if meaning == "NaN" else "NA").to_pandas()
 
 
-def increasing(rows: Any, length: int) -> Rows:
-    """Row numbers, or one truth value a row, as increasing numbers; else a UsageError."""
+def increasing(rows: Any, length: int) -> RowIndices:
+    """Row numbers, or a mask of one boolean per row, as strictly increasing row numbers. Raises a UsageError."""
     given = np.asarray(rows)
     if given.dtype.kind == "b":
         if given.shape != (length,):
-            raise UsageError(f"a mask has one truth value a row: {length} of them, not {given.shape}")
+            raise UsageError(f"a mask has one boolean per row: its shape must be ({length},), not {given.shape}")
         return np.flatnonzero(given).astype(np.int64)
     numbers = integers(rows)
     if len(numbers) and (numbers[0] < 0 or numbers[-1] >= length or (np.diff(numbers) < 1).any()):
-        raise UsageError(f"row numbers must be below {length}, increasing and each once")
+        raise UsageError(f"row numbers must be below {length} and strictly increasing")
     return numbers

@@ -1,7 +1,7 @@
-"""A CSR or CSC matrix in a file, read by blocks of rows or columns; every bound is checked before SciPy sees it.
+"""A CSR or CSC matrix in a file, read in blocks of rows or columns. Every index is checked before SciPy sees it.
 
-`m[10:20]`, `m[:, 3:5]`, `m.blocks(1000)` and `m.to_scipy()` give SciPy matrices. SciPy believes its arrays: an index
-that is too large would make it write where it must not.
+`m[10:20]`, `m[:, 3:5]`, `m.blocks(1000)` and `m.to_scipy()` give SciPy matrices. SciPy trusts its arrays: an index
+that is too large would make it write outside its buffers.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from colonnade.errors import CorruptError, FormatError, UsageError
 from colonnade.h5.nodes import Array, dtype_of, kind_of, member, path_of, read_array, shape_of
 from colonnade.selection import integers
 
-BLOCK_ELEMENTS = 1 << 22  # stored elements that are looked through at once for some columns of a CSR matrix
+BLOCK_ELEMENTS = 1 << 22  # stored elements read at once to select columns of a CSR matrix
 
 
 class SparseMatrix:
-    """A sparse matrix in a file. `format` is "csr" (rows lie together) or "csc" (columns do).
+    """A sparse matrix in a file. `format` is "csr" (stored by rows) or "csc" (by columns).
 
     >>> import scipy.sparse
     >>> f = cn.open("cells.h5ad", "w")
@@ -51,7 +51,7 @@ class SparseMatrix:
 
     @property
     def nnz(self) -> int:
-        """How many elements are stored."""
+        """The number of stored elements."""
         return shape_of(self._data)[0]
 
     def __len__(self) -> int:
@@ -63,9 +63,9 @@ class SparseMatrix:
     def _check_lengths(self) -> None:
         n_indices, n_starts = shape_of(self._indices)[0], shape_of(self._indptr)[0]
         if n_indices != self.nnz:
-            raise self._corrupt("indices", f"{self.nnz} of them, as there are data", n_indices)
+            raise self._corrupt("indices", f"{self.nnz}, the number of data", n_indices)
         if n_starts != self._n_major + 1:
-            raise self._corrupt("indptr", f"{self._n_major + 1} of them", n_starts)
+            raise self._corrupt("indptr", f"{self._n_major + 1}", n_starts)
         for name, dataset in (("indices", self._indices), ("indptr", self._indptr)):
             if dtype_of(dataset).kind not in "iu":
                 raise self._corrupt(name, "integers", dtype_of(dataset))
@@ -81,7 +81,7 @@ class SparseMatrix:
         )
 
     def starts(self) -> Array:
-        """Where each row (column, of CSC) begins among the stored elements; read and checked once.
+        """The position of the first stored element of each row (CSC: column). Read and checked once.
 
         >>> import scipy.sparse
         >>> f = cn.open("cells.h5ad", "w")
@@ -103,7 +103,7 @@ class SparseMatrix:
         return starts
 
     def stored_elements(self, start: int, stop: int) -> tuple[Array, Array]:
-        """Indices and values from element `start` to `stop`, as they are stored: the caller checks the indices.
+        """The indices and values of the elements from `start` to `stop`, as stored. The indices are not checked.
 
         >>> import scipy.sparse
         >>> f = cn.open("cells.h5ad", "w")
@@ -116,30 +116,13 @@ class SparseMatrix:
         part = (slice(start, stop),)
         return read_array(self._indices, part), read_array(self._data, part)
 
-    def _major(self, first: int, stop: int) -> Any:
-        """The rows of CSR, or columns of CSC, from first to stop, as a SciPy matrix."""
-        starts = self.starts()
-        begin, end = int(starts[first]), int(starts[stop])
-        indices, data = self.stored_elements(begin, end)
-        self._check_indices(indices)
-        width = np.int32 if max(end - begin, *self.shape) < 2**31 else np.int64
-        lines = (starts[first : stop + 1] - begin).astype(width)
-        shape = (stop - first, self._n_minor)
-        native = data.astype(data.dtype.newbyteorder("="), copy=False)
-        return self._made((native, indices.astype(width), lines), shape if self.format == "csr" else shape[::-1])
-
     def _check_indices(self, indices: Array) -> None:
         if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= self._n_minor):
             wrong = int(np.argmax((indices < 0) | (indices >= self._n_minor)))
             raise self._corrupt("indices", f"numbers from 0 to {self._n_minor - 1}", int(indices[wrong]))
 
-    def _made(self, parts: tuple[Array, Array, Array], shape: tuple[int, int]) -> Any:
-        scipy_sparse = _scipy_sparse()
-        make = scipy_sparse.csr_matrix if self.format == "csr" else scipy_sparse.csc_matrix
-        return make(parts, shape=shape)
-
     def to_scipy(self) -> Any:
-        """All of it, as a SciPy csr_matrix or csc_matrix.
+        """The whole matrix as a SciPy csr_matrix or csc_matrix.
 
         >>> import scipy.sparse
         >>> f = cn.open("cells.h5ad", "w")
@@ -148,10 +131,10 @@ class SparseMatrix:
         >>> matrix.to_scipy().shape
         (3, 3)
         """
-        return self._major(0, self._n_major)
+        return self._take(np.arange(self._n_major))
 
     def blocks(self, n: int) -> Iterator[Any]:
-        """The matrix in blocks of `n` rows (columns, of CSC), as SciPy matrices; each is read when it is its turn.
+        """The matrix in blocks of `n` rows (CSC: columns), as SciPy matrices, each read when it is reached.
 
         >>> import scipy.sparse
         >>> f = cn.open("cells.h5ad", "w")
@@ -161,28 +144,22 @@ class SparseMatrix:
         [(2, 3), (1, 3)]
         """
         if n < 1:
-            raise UsageError(f"a block has at least one row, not {n}")
+            raise UsageError(f"a block must have at least one row, not {n}")
         for first in range(0, self._n_major, n):
-            yield self._major(first, min(first + n, self._n_major))
+            yield self._take(np.arange(first, min(first + n, self._n_major)))
 
     def __getitem__(self, item: Any) -> Any:
-        """A block: `m[10:20]`, `m[:, 3:5]`, `m[7]`, as a SciPy matrix; of the other axis, block by block."""
+        """A block as a SciPy matrix: `m[10:20]`, `m[:, 3:5]`, `m[7]`."""
         rows, columns = item if isinstance(item, tuple) else (item, slice(None))
         row_range, column_range = _range(rows, self.shape[0]), _range(columns, self.shape[1])
         major, minor = (row_range, column_range) if self.format == "csr" else (column_range, row_range)
-        if minor == range(self._n_minor):
-            return self._major(major.start, max(major.stop, major.start))
-        parts = [self._cut(first, stop, minor) for first, stop in self._runs(major)]
-        if len(parts) == 1:
-            return parts[0]
-        stack = _scipy_sparse().vstack if self.format == "csr" else _scipy_sparse().hstack
-        return stack(parts, format=self.format)
+        return self._block(np.arange(major.start, major.stop), None if minor == range(self._n_minor) else minor)
 
     def select(self, rows: Any = None, columns: Any = None) -> Any:
-        """These rows and columns (numbers, increasing and each once; None: all) as a SciPy matrix.
+        """The given rows and columns (strictly increasing numbers; None: all) as a SciPy matrix.
 
-        Along the axis that lies together only the chunks of what is wanted are read, along the other all of them are
-        looked through, block by block.
+        Along the major axis (rows of CSR, columns of CSC) only the chunks needed are read. A selection along the other
+        axis reads all of them, block by block.
 
         >>> import scipy.sparse
         >>> f = cn.open("cells.h5ad", "w")
@@ -191,36 +168,43 @@ class SparseMatrix:
         >>> matrix.select(rows=[0, 2]).shape
         (2, 3)
         """
-        chosen = [None if one is None else _numbers(one, self.shape[axis]) for axis, one in enumerate((rows, columns))]
+        chosen = [
+            None if given is None else _numbers(given, n) for given, n in zip((rows, columns), self.shape, strict=True)
+        ]
         major, minor = chosen if self.format == "csr" else chosen[::-1]
-        if major is None and minor is None:
-            return self.to_scipy()
-        wanted = np.arange(self._n_major) if major is None else major
+        return self._block(np.arange(self._n_major) if major is None else major, minor)
+
+    def _block(self, major: Array, minor: Array | range | None) -> Any:
+        """These rows of CSR (or columns of CSC), restricted to `minor` along the other axis; None: all of that."""
         if minor is None:
-            return self._take(wanted)
-        parts = [self._narrowed(self._take(wanted[low:high]), minor) for low, high in self._pieces(wanted)]
+            return self._take(major)
+        # A slice costs SciPy less than an array of numbers.
+        other = slice(minor.start, max(minor.start, minor.stop)) if isinstance(minor, range) else minor
+        blocks = (self._take(major[low:high]) for low, high in self._pieces(major))
+        parts = [block[:, other] if self.format == "csr" else block[other] for block in blocks]
         if len(parts) == 1:
             return parts[0]
         return (_scipy_sparse().vstack if self.format == "csr" else _scipy_sparse().hstack)(parts, format=self.format)
 
     def _take(self, lines: Array) -> Any:
-        """These rows of CSR, or columns of CSC."""
+        """These rows of CSR, or columns of CSC, as a SciPy matrix."""
         starts = self.starts()
         begins, ends = starts[lines], starts[lines + 1]
-        indices = read_ranges(self._indices, begins, ends)
-        data = read_ranges(self._data, begins, ends)
+        if len(lines) and (begins[1:] == ends[:-1]).all():
+            indices, data = self.stored_elements(int(begins[0]), int(ends[-1]))
+        else:
+            indices, data = (read_ranges(dataset, begins, ends) for dataset in (self._indices, self._data))
         self._check_indices(indices)
         width = np.int32 if max(len(data), *self.shape) < 2**31 else np.int64
-        lengths = np.concatenate([[0], np.cumsum(ends - begins)]).astype(width)
-        shape = (len(lines), self._n_minor)
+        starts_taken = np.concatenate([[0], np.cumsum(ends - begins)]).astype(width)
         native = data.astype(data.dtype.newbyteorder("="), copy=False)
-        return self._made((native, indices.astype(width), lengths), shape if self.format == "csr" else shape[::-1])
-
-    def _narrowed(self, block: Any, minor: Array) -> Any:
-        return block[:, minor] if self.format == "csr" else block[minor]
+        parts = (native, indices.astype(width), starts_taken)
+        if self.format == "csr":
+            return _scipy_sparse().csr_matrix(parts, shape=(len(lines), self._n_minor))
+        return _scipy_sparse().csc_matrix(parts, shape=(self._n_minor, len(lines)))
 
     def _pieces(self, lines: Array) -> list[tuple[int, int]]:
-        """The lines in pieces of not too many stored elements; one at least, if only an empty one."""
+        """Ranges of `lines` with at most about BLOCK_ELEMENTS stored elements each; at least one range, maybe empty."""
         starts = self.starts()
         sums = np.concatenate([[0], np.cumsum(starts[lines + 1] - starts[lines])])
         pieces, first = [], 0
@@ -230,62 +214,47 @@ class SparseMatrix:
             first = pieces[-1][1]
         return pieces or [(0, 0)]
 
-    def _cut(self, first: int, stop: int, minor: range) -> Any:
-        block = self._major(first, stop)
-        chosen = slice(minor.start, max(minor.stop, minor.start))
-        return block[:, chosen] if self.format == "csr" else block[chosen]
-
-    def _runs(self, major: range) -> list[tuple[int, int]]:
-        """The range in runs of not too many stored elements; one at least, if only an empty one."""
-        starts, first, runs = self.starts(), major.start, []
-        while first < major.stop:
-            most = int(np.searchsorted(starts, starts[first] + BLOCK_ELEMENTS, "right")) - 1
-            stop = min(max(most, first + 1), major.stop)
-            runs.append((first, stop))
-            first = stop
-        return runs or [(major.start, major.start)]
-
 
 def _scipy_sparse() -> Any:
     try:
         import scipy.sparse
     except ImportError:
-        raise UsageError("a sparse matrix comes as one of SciPy (pip install scipy)") from None
+        raise UsageError("a sparse matrix is returned as a SciPy matrix: pip install scipy") from None
     return scipy.sparse
 
 
 def _flat(group: Any, name: str) -> Any:
-    """A member that is a dataset of rank 1."""
-    found = member(group, name)
-    if kind_of(found) != "dataset" or len(shape_of(found)) != 1:
-        raise FormatError(f"{path_of(group)}/{name} is no dataset of rank 1", path=path_of(group))
-    return found
+    """A member of the group, which must be a dataset of rank 1."""
+    dataset = member(group, name)
+    if kind_of(dataset) != "dataset" or len(shape_of(dataset)) != 1:
+        raise FormatError(f"{path_of(group)}/{name} is not a dataset of rank 1", path=path_of(group))
+    return dataset
 
 
 def _numbers(given: Any, length: int) -> Array:
-    """Numbers of rows or columns, if they are increasing and there."""
+    """Row or column numbers, checked: strictly increasing and below `length`."""
     numbers: Array = integers(given)
     if (np.diff(numbers) < 1).any() or (len(numbers) and (numbers[0] < 0 or numbers[-1] >= length)):
-        raise UsageError(f"rows and columns are numbers below {length}, increasing and each once")
+        raise UsageError(f"row and column numbers must be below {length} and strictly increasing")
     return numbers
 
 
 def _range(item: Any, length: int) -> range:
-    """An index or a slice without steps as a range of rows."""
+    """An index, or a slice with step 1, as a range."""
     if isinstance(item, slice):
-        found = range(*item.indices(length))
-        if found.step != 1:
-            raise UsageError(f"a block of a sparse matrix has no steps: {item}")
-        return found
+        block = range(*item.indices(length))
+        if block.step != 1:
+            raise UsageError(f"a slice of a sparse matrix must have step 1: {item}")
+        return block
     if not isinstance(item, (int, np.integer)) or isinstance(item, bool):
-        raise UsageError(f"a sparse matrix is read by numbers and slices, not by {item!r}: take a block of it first")
+        raise UsageError(f"a sparse matrix takes integers and slices, not {item!r}. Read a block of it first.")
     if not -length <= item < length:
         raise UsageError(f"there is no row or column {item}: there are {length}")
     return range(int(item) % length, int(item) % length + 1)
 
 
 def as_sparse_array(matrix: Any) -> Any:
-    """A CSR or CSC matrix of SciPy as the sparse array of the same elements."""
+    """A SciPy CSR or CSC matrix as a SciPy sparse array with the same elements."""
     import scipy.sparse
 
     return getattr(scipy.sparse, f"{matrix.format}_array")(matrix)

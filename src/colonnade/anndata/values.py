@@ -1,6 +1,6 @@
-"""What elements are in memory where NumPy has no word for it: categoricals, masks, awkward buffers, members.
+"""Elements in memory that NumPy has no type for: categoricals, nullable arrays, awkward buffers, members.
 
-Each is what is stored, checked and nothing else, so that it can be written again as it was.
+Each holds exactly what is stored, after checks, so that it can be written back unchanged.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pyarrow as pa
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UsageError
 from colonnade.exchange import pandas_arrays
+from colonnade.h5.nodes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 NaValue = Literal["NA", "NaN"]
 
 
@@ -37,10 +37,10 @@ class Categorical:
         return len(self.codes)
 
     def to_numpy(self) -> Array:
-        """The values as objects; None where one is missing."""
+        """The values as an object array, with None for missing ones."""
         labels = np.array([*self.categories.tolist(), None], dtype=object)
-        found: Array = labels[self.codes]
-        return found
+        values: Array = labels[self.codes]
+        return values
 
     def to_arrow(self) -> pa.DictionaryArray:
         """The values as an Arrow dictionary array."""
@@ -54,9 +54,9 @@ class Categorical:
 
 @dataclass(frozen=True, eq=False)
 class Nullable:
-    """Integers, booleans or texts, and a mask that is True where a value is missing.
+    """Integers, booleans or strings, and a mask that is True where a value is missing.
 
-    na_value says what a missing text means: "NA" stays unknown in comparisons, "NaN" makes them false.
+    na_value: how a missing string compares: "NA" makes the result missing, "NaN" makes it false.
 
     >>> f = cn.open("cells.h5ad", "w")
     >>> cn.write_element(f.h5, "n", cn.Nullable(np.array([1, 2]), np.array([False, True])))
@@ -77,7 +77,7 @@ class Nullable:
         return masked
 
     def to_arrow(self) -> pa.Array:
-        """The values as an Arrow array; null where one is missing."""
+        """The values as an Arrow array, with nulls for missing ones."""
         return pa.array(self.values, mask=self.mask)
 
     def to_pandas(self) -> Any:
@@ -87,7 +87,7 @@ class Nullable:
 
 @dataclass(frozen=True, eq=False)
 class AwkwardBuffers:
-    """An awkward array as it is stored: its form (JSON), its length, its buffers by name.
+    """An awkward array as it is stored: its form (JSON), its length, and its buffers by name.
 
     >>> form = '{"class": "NumpyArray", "primitive": "int64", "form_key": "node0"}'
     >>> cn.AwkwardBuffers(form, 2, {"node0-data": np.array([1, 2])}).to_awkward().tolist()
@@ -102,7 +102,7 @@ class AwkwardBuffers:
         return self.length
 
     def to_awkward(self) -> Any:
-        """The awkward array, which needs the package awkward; buffers that make no array are a CorruptError."""
+        """The awkward array. Needs the package awkward. Raises a CorruptError if the buffers do not form an array."""
         try:
             import awkward
         except ImportError:
@@ -111,14 +111,14 @@ class AwkwardBuffers:
             array = awkward.from_buffers(self.form, self.length, dict(self.buffers))
             problem = awkward.validity_error(array)
         except (ValueError, TypeError, KeyError, IndexError, AssertionError) as error:
-            raise CorruptError(f"these buffers make no awkward array: {error}") from error
+            raise CorruptError(f"these buffers do not form an awkward array: {error}") from error
         if problem:
-            raise CorruptError(f"these buffers make no valid awkward array: {problem}")
+            raise CorruptError(f"these buffers do not form a valid awkward array: {problem}")
         return array
 
 
 class Members(Mapping[str, Any]):
-    """The members of an AnnData object (or of its raw, or of MuData), each read when it is asked for.
+    """The members of an AnnData object (or of its raw, or of MuData). Each is read when it is accessed.
 
     >>> import anndata
     >>> cn.from_anndata(anndata.AnnData(np.eye(2)), "cells.h5ad")

@@ -1,4 +1,4 @@
-"""Elements written: planned and checked as a whole, written aside, and given their name when they are complete."""
+"""Write elements: plan and check the whole, write it under a temporary name, and rename it when it is complete."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def write_element(
     compression_opts: int | None = None,
     chunks: Chunks = None,
 ) -> None:
-    """Write a value as an AnnData element into a group of h5py (`file.h5`), in the place of what has its name.
+    """Write a value as an AnnData element into an h5py group (`file.h5`), replacing any member of that name.
 
     name: a name or a path below the group; "/" replaces everything in a file by a mapping or an AnnData object.
     value: NumPy arrays and scalars, strings, None, lists, dicts, SciPy's CSR and CSC matrices, frames (of pandas,
     Arrow, or a Table), Categorical, Nullable, pandas' arrays, awkward arrays, dask arrays, datasets of h5py, AnnData
-    objects: what `read_element` returns, and what anndata writes. What AnnData cannot hold is a DataError, before a
-    byte is written. Numbers of dask arrays and h5py datasets are copied block by block.
+    objects: what `read_element` returns, and what anndata writes. A value that AnnData cannot store raises a DataError
+    before a byte is written. Numbers of dask arrays and h5py datasets are copied block by block.
     compression: "gzip" or "lzf" for all arrays; none by default, as in anndata. compression_opts: the level of gzip.
-    chunks: the chunk shape of arrays of its rank (an integer: of rank 1); True: chunks of h5py's choice.
+    chunks: the chunk shape of arrays of its rank (an integer: of rank 1); True: h5py chooses.
 
     >>> f = cn.open("cells.h5ad", "w")
     >>> cn.write_element(f.h5, "uns", {"seed": 1, "names": ["a", "b"]})
@@ -58,7 +58,7 @@ def write_element(
     if name == "/":
         _replace_all(group, value, options)
         return
-    parent, last = _place(group, name)
+    parent, last = _parent_and_name(group, name)
     planned = plan(value, f"{path_of(parent).rstrip('/')}/{last}")
     aside = f"{last}{ASIDE}"
     with _removed_on_failure(parent, aside, last):
@@ -69,11 +69,11 @@ def write_element(
 def write_elements(
     group: Any, value: Any, *, compression: str | None = None, compression_opts: int | None = None
 ) -> None:
-    """Write an AnnData object (or a mapping) as a group that is there and empty: the root of a new file."""
+    """Write the members of an AnnData object (or a mapping) into an empty group, such as the root of a new file."""
     check_writable(group)
     options = _options(compression, compression_opts, None)
     if member_names(group):
-        raise UsageError(f"{path_of(group)} is not empty: elements are written into it one by one", path=path_of(group))
+        raise UsageError(f"{path_of(group)} is not empty. Write its elements with write_element.", path=path_of(group))
     planned = _planned_group(group, value)
     for name, inner in _present(planned):
         _write(group, name, inner, options)
@@ -81,7 +81,7 @@ def write_elements(
 
 
 def _replace_all(group: Any, value: Any, options: ArrayOptions) -> None:
-    """Write a value as the root of a file, in the place of everything that is there."""
+    """Write a value as the root of a file, replacing everything in it."""
     if path_of(group) != "/":
         raise UsageError(f"cannot write '/' into {path_of(group)}: it is not the root. Write into file.h5.", path="/")
     planned = _planned_group(group, value)
@@ -95,13 +95,13 @@ def _replace_all(group: Any, value: Any, options: ArrayOptions) -> None:
 
 @contextmanager
 def _removed_on_failure(parent: Any, aside: str, name: str) -> Iterator[None]:
-    """Write aside: what is half written is removed."""
+    """Remove the member `aside` before the block, and again if the block fails: nothing half-written remains."""
     remove(parent, aside)
     try:
         yield
     except hdf5_errors() as error:
         remove(parent, aside)
-        raise ConflictError(f"{path_of(parent).rstrip('/')}/{name} could not be written: {error}") from error
+        raise ConflictError(f"cannot write {path_of(parent).rstrip('/')}/{name}: {error}") from error
     except BaseException:
         remove(parent, aside)
         raise
@@ -115,7 +115,7 @@ def _planned_group(group: Any, value: Any) -> PlannedGroup:
 
 
 def _present(planned: PlannedGroup) -> Iterator[tuple[str, Planned]]:
-    """The members that are not None, as an object without raw has it: a file says so by not having them."""
+    """The members that are not None. A None, such as the raw of an object without raw, is stored by leaving it out."""
     for name, inner in planned.members.items():
         if not isinstance(inner, PlannedArray) or inner.data is not None:
             yield name, inner
@@ -123,12 +123,12 @@ def _present(planned: PlannedGroup) -> Iterator[tuple[str, Planned]]:
 
 def _options(compression: str | None, level: int | None, chunks: Chunks) -> ArrayOptions:
     if compression not in COMPRESSIONS:
-        raise UsageError(f"compression is 'gzip', 'lzf' or None, not {compression!r}")
+        raise UsageError(f"compression must be 'gzip', 'lzf' or None, not {compression!r}")
     if level is not None and (compression != "gzip" or isinstance(level, bool) or level not in range(10)):
-        raise UsageError(f"compression_opts is a level of gzip from 0 to 9, not {level!r} for {compression!r}")
+        raise UsageError(f"compression_opts must be a gzip level from 0 to 9, not {level!r} for {compression!r}")
     lengths = chunks if isinstance(chunks, tuple) else (chunks,)
-    if chunks is not None and not isinstance(chunks, bool) and not all(_is_length(one) for one in lengths):
-        raise UsageError(f"chunks is True, a positive integer or a tuple of them, not {chunks!r}")
+    if chunks is not None and not isinstance(chunks, bool) and not all(_is_length(length) for length in lengths):
+        raise UsageError(f"chunks must be True, a positive integer or a tuple of positive integers, not {chunks!r}")
     return ArrayOptions(compression, level, chunks)
 
 
@@ -136,24 +136,24 @@ def _is_length(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _place(group: Any, path: str) -> tuple[Any, str]:
-    """The group that a path leads to, and the name in it."""
+def _parent_and_name(group: Any, path: str) -> tuple[Any, str]:
+    """The group that holds the object at `path`, and the object's name in it."""
     *above, last = path.strip("/").split("/") if isinstance(path, str) else [path]
     for part in above:
-        found = find_member(group, part)
-        if found is None or kind_of(found) != "group":
+        inner = find_member(group, part)
+        if inner is None or kind_of(inner) != "group":
             raise UsageError(f"{path_of(group)} has no group {part!r} to write {path!r} into", path=path)
-        group = found
+        group = inner
     return group, check_name(last, path_of(group))
 
 
 def _write(parent: Any, name: str, planned: Planned, options: ArrayOptions) -> None:
     if isinstance(planned, PlannedArray):
         if planned.data is None:
-            made = make_null(parent, name)
+            dataset = make_null(parent, name)
         else:
-            made = make_array(parent, name, planned.data, planned.growable, options)
-        write_attributes(made, planned.attributes)
+            dataset = make_array(parent, name, planned.data, planned.growable, options)
+        write_attributes(dataset, planned.attributes)
         return
     group = make_group(parent, name, planned.attributes)
     for member, inner in planned.members.items():

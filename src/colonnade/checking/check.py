@@ -19,17 +19,17 @@ from colonnade.dataclass import dataclass
 from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, CorruptError
 from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
+from colonnade.h5.datasets import claims_too_much, dataset_column, describe_dataset, stored_bytes
 from colonnade.h5.links import children, join_path, open_dataset, open_group, walk_groups
 from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata_differences import face_differences
-from colonnade.layouts.contract import Rules, SeenTable
-from colonnade.model import Breach, ColumnInfo, Finding, Progress, Rule
+from colonnade.layouts.contract import RawTable, Rules
+from colonnade.model import Breach, ColumnInfo, Finding, Masked, Progress, Rule
 from colonnade.pager.receipts import Receipts
 from colonnade.sparse import verify_sparse
 from colonnade.sparse.verify import SPARSE_RULES
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 _RANKS = {"error": 0, "warning": 1, "note": 2}
 
 
@@ -97,8 +97,8 @@ def _rank(finding: Finding) -> tuple[int, str, str, str]:
     return _RANKS[finding.severity], finding.path, finding.rule, finding.message
 
 
-def _listed(look: Callable[[], Iterable[Found]]) -> list[Found]:
-    return list(look())
+def _listed(work: Callable[[], Iterable[T]]) -> list[T]:
+    return list(work())
 
 
 def not_hdf5(error: Exception) -> Findings:
@@ -120,7 +120,7 @@ class Check:
     """One check of a file, or of one table in it.
 
     sparse: what the bytes of the file are read from, to check arrays that HDF5 cannot read; None where not possible.
-    values: also read every row. indexes: also compare every index with its column. seen: the tables, if either is set.
+    values: also read every row. indexes: also compare every index with its column. tables: filled if either is set.
     variant: the variant of a layout's rules to apply, if not the one that a table declares.
     """
 
@@ -132,7 +132,7 @@ class Check:
     variant: object | None = None
     found: list[Finding] = field(default_factory=list)
     checked: Checked = field(default_factory=Checked)
-    seen: list[tuple[Layout, SeenTable]] = field(default_factory=list)
+    tables: list[tuple[Layout, RawTable]] = field(default_factory=list)
     _homes: set[str] = field(default_factory=set)
     _tables: set[str] = field(default_factory=set)
     _rows_done: int = 0
@@ -154,13 +154,13 @@ class Check:
 
     def _finish(self) -> Findings:
         self.checked.deep = self.values
-        self._rows_in_all = sum(one.n_rows for _, seen in self.seen for one in seen.info.members)
-        for layout, seen in self.seen:
+        self._rows_in_all = sum(one.n_rows for _, raw in self.tables for one in raw.info.members)
+        for layout, raw in self.tables:
             if self.values:
-                self._values(layout, seen)
+                self._values(layout, raw)
             if self.indexes:
-                self._indexes(layout, seen)
-            self._face(layout, seen)
+                self._indexes(layout, raw)
+            self._face(layout, raw)
         return Findings(self.found, self.checked)
 
     def tell(self, rule: str, breach: Breach) -> None:
@@ -185,8 +185,8 @@ class Check:
             return
         self._elements(path, group)
         for rules in layout_rules().values():
-            look = partial(rules.claims, group, path, self.values, self.variant)
-            for claimed in self._safely(path, partial(_listed, look)) or ():
+            work = partial(rules.claims, group, path, self.values, self.variant)
+            for claimed in self._safely(path, partial(_listed, work)) or ():
                 self.tell(*claimed)
         if not alone:
             self._safely(path, lambda: self._beside(path, group))
@@ -195,8 +195,8 @@ class Check:
         """Check objects that have rules and are not tables: in a group, or in the group of a table of this layout."""
         in_table = layout is not None or (path.rsplit("/", 1)[0] or "/") in self._tables
         for rules in layout_rules().values() if layout is None else (rules_of(layout),):
-            look = partial(rules.other_objects, group, path, self.values, in_table)
-            for one, breaches in self._safely(path, partial(_listed, look)) or ():
+            work = partial(rules.other_objects, group, path, self.values, in_table)
+            for one, breaches in self._safely(path, partial(_listed, work)) or ():
                 self.checked.elements += 1
                 self.checked.bytes_read += one.bytes_read
                 for found in breaches:
@@ -206,7 +206,7 @@ class Check:
         """Check a table against the rules that other layouts have for it."""
         for name, rules in layout_rules().items():
             if name != layout.name:
-                for found in self._safely(path, partial(_listed, partial(rules.second_look, group, path))) or ():
+                for found in self._safely(path, partial(_listed, partial(rules.other_table, group, path))) or ():
                     self.tell(*found)
 
     def _beside(self, path: str, group: Any) -> None:
@@ -238,10 +238,10 @@ class Check:
         self.checked.sparse_arrays += 1
         return True
 
-    def _safely(self, path: str, look: Callable[[], Any]) -> Any:
-        """The result of `look`; if the file makes it fail, None, and a finding."""
+    def _safely(self, path: str, work: Callable[[], Any]) -> Any:
+        """The result of `work`; if the file makes it fail, None, and a finding."""
         try:
-            return look()
+            return work()
         except hdf5_errors(ColonnadeError, MemoryError) as error:
             self.tell("H1", Breach("error", path, f"this cannot be checked: {error}", str(error)))
             return None
@@ -249,56 +249,57 @@ class Check:
     def _table(self, layout: Layout, group: Any, path: str) -> None:
         self.checked.tables += 1
         try:
-            seen = rules_of(layout).look(group, path, self.values, self.variant)
+            raw = rules_of(layout).inspect(group, path, self.values, self.variant)
         except ColonnadeError as error:
-            self.tell(*rules_of(layout).unseen(path, error))
+            self.tell(*rules_of(layout).not_inspected(path, error))
             return
         except hdf5_errors() as error:
             self.tell("H1", Breach("error", path, f"this table cannot be checked: {error}"))
             return
-        self.checked.columns += seen.n_columns
-        self.checked.attributes += seen.n_attributes
+        self.checked.columns += raw.n_columns
+        self.checked.attributes += raw.n_attributes
         for rule in rules_of(layout).RULES:
             for check in rule.checks:
-                for breach in self._safely(path, partial(_listed, partial(check, seen))) or ():
+                for breach in self._safely(path, partial(_listed, partial(check, raw))) or ():
                     self.tell(rule.id, breach)
-        self.checked.bytes_read += seen.bytes_read
-        for column in seen.info.members:
+        self.checked.bytes_read += raw.bytes_read
+        for column in raw.info.members:
             if column.storage == "sectioned":
                 self._sparse_array(group, column.name, join_path(path, column.name))
         if self.values or self.indexes:
-            self.seen.append((layout, seen))
+            self.tables.append((layout, raw))
 
     # -- what values show --
 
-    def _values(self, layout: Layout, seen: SeenTable) -> None:
-        named = seen.looked_at()
-        for column in seen.info.members:
+    def _values(self, layout: Layout, raw: RawTable) -> None:
+        named = raw.checked_columns()
+        for column in raw.info.members:
             elsewhere = ("external", "virtual", "sectioned")  # not read, or checked with the sparse arrays
             if column.name in named and column.problem is None and column.storage not in elsewhere:
-                self._column(layout, seen, column)
+                self._column(layout, raw, column)
             self._rows_done += column.n_rows
             if self.progress is not None and column.name not in named:  # rules have read it already, or it is not read
                 self.progress(self._rows_done, self._rows_in_all)
 
-    def _column(self, layout: Layout, seen: SeenTable, column: ColumnInfo) -> None:
-        path = join_path(seen.path, column.name)
+    def _column(self, layout: Layout, raw: RawTable, column: ColumnInfo) -> None:
+        path = join_path(raw.path, column.name)
         try:
-            dataset, companion = layout.open_column(seen.group, column)
+            dataset, companion = layout.open_column(raw.group, column)
             if self._claims_too_much(path, column, dataset):
                 return
             if column.encoding is None:  # then the companion dataset is checked separately
-                missing = self._read(ColumnReader(replace(column, is_masked=False), dataset))
+                rows = column.form.of if isinstance(column.form, Masked) else column.form
+                missing = self._read(ColumnReader(replace(column, form=rows), dataset))
             else:
                 missing = self._read(ColumnReader(column, dataset, companion))
             if companion is not None and column.categories is not None and not isinstance(companion, pa.Array):
                 self._read_categories(path, companion)
         except ColonnadeError as error:
-            self.tell(*rules_of(layout).unreadable(seen, column, error))
+            self.tell(*rules_of(layout).unreadable(raw, column, error))
         except hdf5_errors(MemoryError) as error:
             self.tell("H1", Breach("error", path, f"the rows cannot be read: {error}", str(error)))
         else:
-            breach = rules_of(layout).missing_is_described(seen, column) if missing else None
+            breach = rules_of(layout).missing_is_described(raw, column) if missing else None
             if breach is not None:
                 self.tell("C6", breach)
 
@@ -326,29 +327,27 @@ class Check:
     def _read_categories(self, path: str, dataset: Any) -> None:
         info = describe_dataset(dataset)
         n_rows = info.shape[0] if info.shape else 0
-        plain = ColumnInfo(
-            f"{path.rsplit('/', 1)[-1]} (categories)", info.type, n_rows, info.storage, info.chunk_rows, info.filters
-        )
+        plain = dataset_column(f"{path.rsplit('/', 1)[-1]} (categories)", info, n_rows)
         if not self._claims_too_much(path, plain, dataset):
             self._read(ColumnReader(plain, dataset), counted=False)
 
-    def _indexes(self, layout: Layout, seen: SeenTable) -> None:
-        for where, wrong, size in self._safely(seen.path, lambda: list(self._wrong_indexes(layout, seen))) or ():
+    def _indexes(self, layout: Layout, raw: RawTable) -> None:
+        for where, wrong, size in self._safely(raw.path, lambda: list(self._wrong_indexes(layout, raw))) or ():
             self.checked.bytes_read += size
             if wrong:
                 more = f", and {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
                 message = f"the index is wrong in {wrong[0]}{more}"
                 self.tell("S8", Breach("error", where, message, str(wrong[0].found), str(wrong[0].expected)))
 
-    def _face(self, layout: Layout, seen: SeenTable) -> None:
+    def _face(self, layout: Layout, raw: RawTable) -> None:
         """Differences between a table and its AnnData view."""
-        look = partial(face_differences, seen.group, layout, seen.info)
-        for one in self._safely(seen.path, partial(_listed, look)) or ():
+        work = partial(face_differences, raw.group, layout, raw.info)
+        for one in self._safely(raw.path, partial(_listed, work)) or ():
             self.tell("A16", one.breach)
 
-    def _wrong_indexes(self, layout: Layout, seen: SeenTable) -> Iterator[tuple[str, list[Any], int]]:
+    def _wrong_indexes(self, layout: Layout, raw: RawTable) -> Iterator[tuple[str, list[Any], int]]:
         """For every index that suits its column: what is wrong with its contents, and its size."""
-        home = join_path(seen.path, rules_of(layout).INDEX_HOME)
-        for info, wrong in Indexes(seen.group, layout, seen.info, self.receipts).verify():
+        home = join_path(raw.path, rules_of(layout).INDEX_HOME)
+        for info, wrong in Indexes(raw.group, layout, raw.info, self.receipts).verify():
             if info.fresh:
                 yield join_path(home, info.name), wrong, info.bytes

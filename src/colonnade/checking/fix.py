@@ -17,7 +17,7 @@ from colonnade.errors import ColonnadeError, FormatError, UnsupportedError, Usag
 from colonnade.h5.damage import hdf5_errors
 from colonnade.layouts import Layout
 from colonnade.layouts.anndata_differences import face_differences
-from colonnade.layouts.contract import SeenTable
+from colonnade.layouts.contract import RawTable
 from colonnade.layouts.index_home import IndexPlan
 from colonnade.model import Repair, shown_name
 from colonnade.pager.receipts import Receipts
@@ -44,8 +44,8 @@ def plan_repairs(root: Any, receipts: Receipts, sparse: Any = None) -> Fixed:
     """What can be repaired, and what cannot; nothing is changed."""
     check = Check(receipts, indexes=True, sparse=sparse)
     found = check.file(root)
-    repairs = [repair for layout, seen in check.seen for repair in _of_table(layout, seen, found, receipts)]
-    resolved = {place for repair in repairs for place in repair.mends}
+    repairs = [repair for layout, raw in check.tables for repair in _of_table(layout, raw, found, receipts)]
+    resolved = {place for repair in repairs for place in repair.fixes}
     left = Findings([one for one in found if (one.rule, one.path) not in resolved], found.checked)
     return Fixed(repairs, left)
 
@@ -63,34 +63,34 @@ def apply_repairs(root: Any, receipts: Receipts, sparse: Any = None) -> Fixed:
     return Fixed(done, Check(receipts, indexes=True, sparse=sparse).file(root))
 
 
-def _of_table(layout: Layout, seen: SeenTable, found: Findings, receipts: Receipts) -> list[Repair]:
-    home = f"{seen.path.rstrip('/')}/{rules_of(layout).INDEX_HOME}/"
+def _of_table(layout: Layout, raw: RawTable, found: Findings, receipts: Receipts) -> list[Repair]:
+    home = f"{raw.path.rstrip('/')}/{rules_of(layout).INDEX_HOME}/"
     wrong = {one.path.removeprefix(home) for one in found if one.rule == "S8" and one.path.startswith(home)}
-    plans = rules_of(layout).bad_indexes(seen, wrong)
-    repairs = rules_of(layout).repairs(seen, {one.address for one in plans if one.address is not None})
+    plans = rules_of(layout).bad_indexes(raw, wrong)
+    repairs = rules_of(layout).repairs(raw, {one.address for one in plans if one.address is not None})
     if plans:
-        renewal = _Renewal(layout, seen, plans, receipts)
-        repairs += [Repair(one.path, one.action, one.mends, partial(renewal.do, one)) for one in plans]
-    return [*repairs, *_of_face(layout, seen, found)]
+        renewal = _Renewal(layout, raw, plans, receipts)
+        repairs += [Repair(one.path, one.action, one.fixes, partial(renewal.do, one)) for one in plans]
+    return [*repairs, *_of_face(layout, raw, found)]
 
 
-def _of_face(layout: Layout, seen: SeenTable, found: Findings) -> list[Repair]:
+def _of_face(layout: Layout, raw: RawTable, found: Findings) -> list[Repair]:
     """Repairs that make the AnnData view of a table match the table; searched only if there was a finding."""
     if not any(one.rule == "A16" for one in found):
         return []
     try:
-        differences = list(face_differences(seen.group, layout, seen.info))
+        differences = list(face_differences(raw.group, layout, raw.info))
     except hdf5_errors(ColonnadeError, MemoryError):
         return []  # a finding already reports it
     return [
         Repair(
             one.breach.path,
             f"the frame is made to match the table: {one.breach.message}",
-            tuple((rule, shown_name(one.breach.path)) for rule in one.mends),
-            one.mend,
+            tuple((rule, shown_name(one.breach.path)) for rule in one.fixes),
+            one.repair,
         )
         for one in differences
-        if one.mend is not None
+        if one.repair is not None
     ]
 
 
@@ -99,7 +99,7 @@ class _Renewal:
     """The bad indexes of one table: all are removed when the first repair runs, then rebuilt one by one."""
 
     layout: Layout
-    seen: SeenTable
+    raw: RawTable
     plans: Sequence[IndexPlan]
     receipts: Receipts
     _removed: bool = False
@@ -107,8 +107,8 @@ class _Renewal:
     def do(self, one: IndexPlan) -> bool:
         if not self._removed:
             self._removed = True
-            rules_of(self.layout).remove_indexes(self.seen, self.plans)
-            for place in [place for place in self.receipts if place[0] == self.seen.path]:
+            rules_of(self.layout).remove_indexes(self.raw, self.plans)
+            for place in [place for place in self.receipts if place[0] == self.raw.path]:
                 if place[2] in {plan.name for plan in self.plans}:
                     del self.receipts[place]
         if one.column is not None:
@@ -116,8 +116,8 @@ class _Renewal:
         return True
 
     def _build(self, column: str, word: str) -> None:
-        info = self.layout.describe(self.seen.group, self.seen.path)
+        info = self.layout.describe(self.raw.group, self.raw.path)
         try:
-            Indexes(self.seen.group, self.layout, info, self.receipts).build({column: [word]})
+            Indexes(self.raw.group, self.layout, info, self.receipts).build({column: [word]})
         except (UsageError, FormatError, UnsupportedError):
             return  # too many values for a bitmap, or unreadable rows: the index stays removed, and no data is lost

@@ -21,7 +21,7 @@ from colonnade.model import Finding, Repair, Rule, Severity
 from colonnade.table.checking import check, fix
 from colonnade.table.show import size_text
 
-SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _PLACES = {rule: place for place, rule in enumerate(ALL_RULES)}
 
 
@@ -39,7 +39,7 @@ def sarif_log(file: str, findings: Sequence[Finding], readable: bool) -> Facts:
         "artifacts": [{"location": {"uri": _uri(file)}}],
         "results": [_result(file, finding) for finding in findings],
     }
-    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
 def _uri(file: str) -> str:
@@ -53,7 +53,7 @@ def _uri(file: str) -> str:
 def _rule(rule: Rule) -> Facts:
     return {
         "id": rule.id,
-        "shortDescription": {"text": rule.says},
+        "shortDescription": {"text": rule.requires},
         "help": {
             "text": f"{rule.advice} {document_of(rule.id)}, clause {rule.clause}." if rule.clause else rule.advice
         },
@@ -80,7 +80,7 @@ def _result(file: str, finding: Finding) -> Facts:
     }
 
 
-Form = Literal["text", "json", "sarif"]
+OutputFormat = Literal["text", "json", "sarif"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
@@ -97,7 +97,7 @@ class Asked:
     generation: str | None = None
 
 
-def check_file(file: str, asked: Asked, form: Form) -> int:
+def check_file(file: str, asked: Asked, form: OutputFormat) -> int:
     with counting_rows(f"checking {file}") as progress:
         found = check(
             file, asked.table, deep=asked.deep, progress=progress, links=asked.links, generation=asked.generation
@@ -190,41 +190,41 @@ def _looked_at(checked: Checked) -> str:
 
 def fix_file(file: str, dry_run: bool, as_json: bool) -> int:
     with waiting(f"repairing {file}"):
-        mended = fix(file, dry_run=dry_run)
+        fixed = fix(file, dry_run=dry_run)
     if as_json:
-        print_json(_repairs_facts(file, mended))
+        print_json(_repairs_facts(file, fixed))
     else:
-        _show_repairs(file, mended)
-    return FINDINGS if mended.left.errors else FINE
+        _show_repairs(file, fixed)
+    return FINDINGS if fixed.left.errors else FINE
 
 
-def _repairs_facts(file: str, mended: Fixed) -> Facts:
+def _repairs_facts(file: str, fixed: Fixed) -> Facts:
     return {
         "file": file,
-        "dry_run": mended.dry_run,
-        "repairs": [_repair_facts(repair) for repair in mended.repairs],
-        "left": [asdict(finding) for finding in mended.left],
+        "dry_run": fixed.dry_run,
+        "repairs": [_repair_facts(repair) for repair in fixed.repairs],
+        "left": [asdict(finding) for finding in fixed.left],
     }
 
 
 def _repair_facts(repair: Repair) -> Facts:
     return {
         "path": repair.path,
-        "rules": list(dict.fromkeys(rule for rule, _ in repair.mends)),
+        "rules": list(dict.fromkeys(rule for rule, _ in repair.fixes)),
         "action": repair.action,
     }
 
 
-def _show_repairs(file: str, mended: Fixed) -> None:
+def _show_repairs(file: str, fixed: Fixed) -> None:
     console = open_console()
-    done = "would repair" if mended.dry_run else "repaired"
-    for repair in mended.repairs:
-        rules = " ".join(dict.fromkeys(rule for rule, _ in repair.mends))
+    done = "would repair" if fixed.dry_run else "repaired"
+    for repair in fixed.repairs:
+        rules = " ".join(dict.fromkeys(rule for rule, _ in repair.fixes))
         console.print(cell(f"{done}  ", "green") + cell(f"{rules} {repair.path}: {repair.action}"), soft_wrap=True)
-    for finding in mended.left:
+    for finding in fixed.left:
         show_finding(console, finding)
-    if mended.repairs or mended.left:
+    if fixed.repairs or fixed.left:
         console.print()
-    left = f", {plural(len(mended.left), 'finding')} left" if mended.left else ""
-    summary = f"{plural(len(mended.repairs), 'repair')}{' to do' if mended.dry_run else ''}{left}"
-    console.print(cell(f"{file}: {summary if mended.repairs or left else 'nothing to repair'}"), soft_wrap=True)
+    left = f", {plural(len(fixed.left), 'finding')} left" if fixed.left else ""
+    summary = f"{plural(len(fixed.repairs), 'repair')}{' to do' if fixed.dry_run else ''}{left}"
+    console.print(cell(f"{file}: {summary if fixed.repairs or left else 'nothing to repair'}"), soft_wrap=True)

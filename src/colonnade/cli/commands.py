@@ -264,9 +264,9 @@ def append(
     """
     from pathlib import Path
 
-    from colonnade.cli.rewrite import Source, append_rows
+    from colonnade.cli.rewrite import InputSource, append_rows
 
-    return append_rows(file, Source(Path(source), source_table, missing, links), table, create, as_json)
+    return append_rows(file, InputSource(Path(source), source_table, missing, links), table, create, as_json)
 
 
 @command
@@ -289,9 +289,9 @@ def convert(
     else is copied unchanged. If the layout cannot hold something, the command fails and writes no TARGET. SOURCE may be
     the directory, or the JSON metadata, of an ArtifactDB data frame.
     """
-    from colonnade.cli.rewrite import Wanted, convert_file
+    from colonnade.cli.rewrite import WantedOptions, convert_file
 
-    return convert_file(source, target, Wanted(layout, version, directory, overwrite), as_json)
+    return convert_file(source, target, WantedOptions(layout, version, directory, overwrite), as_json)
 
 
 @command
@@ -356,9 +356,9 @@ def where(
     In CSV and JSON lines, times are ISO strings, bytes are hex digits, lists and structs are JSON. Exit code 1 when no
     row matches.
     """
-    from colonnade.cli.where import Wish, find_rows
+    from colonnade.cli.where import ReadOptions, find_rows
 
-    wish = Wish(columns, n_rows, form, out, row_numbers, explain)
+    wish = ReadOptions(columns, n_rows, form, out, row_numbers, explain)
     return find_rows(file, given, wish, trust, as_json, links)
 
 

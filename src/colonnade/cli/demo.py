@@ -33,12 +33,12 @@ from colonnade.table import File, Table, open
 from colonnade.table.show import rows_text, size_text
 
 FILE_NAME = "colonnade-demo.h5"
-TITLE = "Detector events, run 42 (colonnade demo)"
+DEMO_TITLE = "Detector events, run 42 (colonnade demo)"
 EVENTS = "/events"
 CUBE = "/images/cube"
-INDEXES = {"time": "chunk_minmax", "particle": "bitmap", "energy": "chunk_minmax"}
+DEMO_INDEXES = {"time": "chunk_minmax", "particle": "bitmap", "energy": "chunk_minmax"}
 CUBE_SHAPE = (64, 128, 128)
-BATCH_ROWS = 65_536
+DEMO_BATCH_ROWS = 65_536
 SEED = 42
 
 _START = np.datetime64("2026-01-01T00:00:00", "us").astype("i8")
@@ -122,7 +122,7 @@ def _is_demo_file(path: Path) -> bool:
     """Whether this demo created the file; a file that is in use elsewhere raises ConflictError."""
     try:
         with open(path) as file:
-            return EVENTS in file and file[EVENTS].title == TITLE
+            return EVENTS in file and file[EVENTS].title == DEMO_TITLE
     except (FormatError, UnsupportedError):
         return False
 
@@ -131,8 +131,8 @@ def _is_demo_file(path: Path) -> bool:
 
 
 def make_events(start: int, count: int) -> pa.RecordBatch:
-    """The events of rows start to start + count; reproducible. `start` is a multiple of BATCH_ROWS."""
-    random = np.random.default_rng([SEED, start // BATCH_ROWS])
+    """The events of rows start to start + count; reproducible. `start` is a multiple of DEMO_BATCH_ROWS."""
+    random = np.random.default_rng([SEED, start // DEMO_BATCH_ROWS])
     rows = np.arange(start, start + count)
     codes = random.choice(len(_PARTICLES), count, p=_SHARES).astype("i4")
     energy = np.round(random.lognormal(4.0, 1.2, count), 3)
@@ -181,9 +181,9 @@ class _Events:
         self.seconds = 0.0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for start in range(0, self._n_rows, BATCH_ROWS):
+        for start in range(0, self._n_rows, DEMO_BATCH_ROWS):
             clock = _Clock()
-            batch = make_events(start, min(BATCH_ROWS, self._n_rows - start))
+            batch = make_events(start, min(DEMO_BATCH_ROWS, self._n_rows - start))
             self.seconds += clock.seconds
             yield batch
 
@@ -200,11 +200,11 @@ def _write(path: Path, n_rows: int, progress: Progress | None) -> Iterator[Step]
             EVENTS,
             iter(events),
             progress=progress,
-            title=TITLE,
+            title=DEMO_TITLE,
             description="Made-up events of a particle detector: one row per event, in the order they were read out.",
             columns=_COLUMNS,
             labels=["event"],
-            index=INDEXES,
+            index=DEMO_INDEXES,
         )
         seconds = clock.seconds
         stored, raw = table_bytes(table)
@@ -226,13 +226,13 @@ def _written_events(n_rows: int, seconds: float, making: float, stored: int, raw
     rate = n_rows / max(seconds, 1e-9)
     return Step(
         "write events",
-        f"wrote {rows_text(n_rows)} to {EVENTS}, streamed in batches of {BATCH_ROWS:,}: {rate:,.0f} rows per second "
+        f"wrote {rows_text(n_rows)} to {EVENTS}, in batches of {DEMO_BATCH_ROWS:,}: {rate:,.0f} rows per second "
         f"({making:.2f} s of it generating the data); {size_text(raw)} of values take {size_text(stored)} in the file",
         seconds,
         {
             "path": EVENTS,
             "rows": n_rows,
-            "batch_rows": BATCH_ROWS,
+            "batch_rows": DEMO_BATCH_ROWS,
             "seconds_making_data": round(making, 4),
             "stored_bytes": stored,
             "raw_bytes": raw,
@@ -322,8 +322,8 @@ def _find_rows(table: Table) -> Step:
 
 def make_row(row: int, n_rows: int) -> pa.RecordBatch:
     """One event as it was written; its whole batch is generated again."""
-    start = row // BATCH_ROWS * BATCH_ROWS
-    return make_events(start, min(BATCH_ROWS, n_rows - start)).slice(row - start, 1)
+    start = row // DEMO_BATCH_ROWS * DEMO_BATCH_ROWS
+    return make_events(start, min(DEMO_BATCH_ROWS, n_rows - start)).slice(row - start, 1)
 
 
 def _compare_events(table: Table) -> Step:
@@ -331,7 +331,7 @@ def _compare_events(table: Table) -> Step:
     clock = _Clock()
     unequal: set[str] = set()
     n_compared = n_seen = 0
-    for batch in table.batches(BATCH_ROWS):
+    for batch in table.batches(DEMO_BATCH_ROWS):
         made = make_events(n_seen, batch.num_rows)
         unequal.update(_unequal_columns(pa.Table.from_batches([batch]), pa.Table.from_batches([made])))
         n_seen += batch.num_rows

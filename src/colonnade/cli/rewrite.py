@@ -24,7 +24,7 @@ HDF5_ENDINGS = (".h5", ".hdf5", ".hdf", ".he5")
 
 
 @dataclass(frozen=True)
-class Source:
+class InputSource:
     """Where rows come from: a file, its table if it is an HDF5 file, and the strings that mean a missing value."""
 
     path: Path
@@ -44,7 +44,7 @@ class Source:
             yield only_table(opened, self.table).batches()
 
 
-def append_rows(file: str, source: Source, table: str | None, create: bool, as_json: bool) -> int:
+def append_rows(file: str, source: InputSource, table: str | None, create: bool, as_json: bool) -> int:
     with open(file, "a" if create else "r+", links=source.links) as opened:
         grown, added = _append(opened, source, table, create)
         facts = {"file": opened.name, "table": grown.path, "added": added, "rows": grown.n_rows}
@@ -56,7 +56,7 @@ def append_rows(file: str, source: Source, table: str | None, create: bool, as_j
     return FINE
 
 
-def _append(opened: File, source: Source, table: str | None, create: bool) -> tuple[Table, int]:
+def _append(opened: File, source: InputSource, table: str | None, create: bool) -> tuple[Table, int]:
     """The table, and the number of rows appended."""
     if create and ((table is not None and table not in opened) or not opened.tables()):
         with source.rows({}) as rows, counting_rows(f"writing {source.path.name}") as progress:
@@ -69,7 +69,7 @@ def _append(opened: File, source: Source, table: str | None, create: bool) -> tu
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedOptions:
     """What to write, from the options of the command."""
 
     layout: str | None
@@ -78,7 +78,7 @@ class Wanted:
     overwrite: bool
 
 
-def convert_file(source: str, target: str, wanted: Wanted, as_json: bool) -> int:
+def convert_file(source: str, target: str, wanted: WantedOptions, as_json: bool) -> int:
     with counting_bytes(f"converting {source}") as progress:
         done = convert(source, target, **asdict(wanted), progress=progress)
     if as_json:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDEST_VALUE = 26
-Found = ColumnStats | ColonnadeError
+FoundStats = ColumnStats | ColonnadeError
 SIGNS = {"exactly": "", "more than": "> ", "at most": "≤ "}
 
 
@@ -69,7 +69,7 @@ def tell_stats(
 # -- facts --
 
 
-def _column_facts(column: Column, found: Found) -> Facts:
+def _column_facts(column: Column, found: FoundStats) -> Facts:
     """The statistics of one column as plain data, with every key present."""
     facts = {
         "name": column.name,

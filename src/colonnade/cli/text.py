@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 MOST_LINES = 500
 WIDEST_CELL = 40
 NARROW_CELL = 8
-GAP = 2
-NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal")
+COLUMN_GAP = 2
+NUMBER_TYPES = ("int", "uint", "float", "double", "halffloat", "decimal")
 
 
 def open_console(stderr: bool = False) -> Console:
@@ -117,7 +117,7 @@ def new_grid(*heads: str, right: tuple[str, ...] = ()) -> Grid:
     """An empty text table; long cells are wrapped."""
     from rich.table import Table as Grid
 
-    grid = Grid(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold")
+    grid = Grid(box=None, padding=(0, COLUMN_GAP, 0, 0), pad_edge=False, header_style="bold")
     for title in heads:
         grid.add_column(title, justify="right" if title in right else "left", overflow="fold")
     return grid
@@ -194,7 +194,7 @@ def show_side_by_side(numbers: Sequence[int], found: Iterable[ReadColumn]) -> tu
     shown = [f"{row:,}" for row in numbers]
     wide = max(len(text) for text in (*shown, "row"))
     unreadable: list[ReadColumn] = []
-    fitting = _fitting(found, terminal_width() - wide - GAP, unreadable)
+    fitting = _fitting(found, terminal_width() - wide - COLUMN_GAP, unreadable)
     _escape_unknown(sys.stdout)
     click.echo("\n".join(_row_lines(shown, wide, fitting)))
     return len(fitting), unreadable
@@ -224,7 +224,7 @@ def _fitting(found: Iterable[ReadColumn], room: int, unreadable: list[ReadColumn
             unreadable.append(column)
             continue
         made = _text_column(column)
-        room -= made.width + (GAP if chosen else 0)
+        room -= made.width + (COLUMN_GAP if chosen else 0)
         if room < 0 and chosen:
             break
         chosen.append(made)
@@ -237,7 +237,7 @@ def _text_column(column: ReadColumn) -> TextColumn:
     title = cut(printable(column.column.name))
     under = printable(told_units(column.column.units) or column.type.removeprefix("categories of "))
     width = max(cell_len(text) for text in (*cells, title, under[:NARROW_CELL]))
-    return TextColumn(title, cut(under, width), cells, column.type.startswith(NUMBERS), width)
+    return TextColumn(title, cut(under, width), cells, column.type.startswith(NUMBER_TYPES), width)
 
 
 def _complex_text(value: Any) -> str:
@@ -246,7 +246,7 @@ def _complex_text(value: Any) -> str:
 
 def _row_lines(numbers: list[str], wide: int, columns: list[TextColumn]) -> Iterator[str]:
     """Two title lines and one line per row, aligned; without rich, which is slow on many rows."""
-    gap = " " * GAP
+    gap = " " * COLUMN_GAP
     titles = [column.aligned(column.title) for column in columns]
     under = [column.aligned(column.under) for column in columns]
     yield click.style(gap.join(["row".rjust(wide), *titles]).rstrip(), bold=True)

@@ -30,13 +30,13 @@ from colonnade.query.plan import Plan
 from colonnade.table import File, Query, Table, open
 from colonnade.table.show import rows_text, size_text, type_word
 
-FIRST_ROWS = 20
+SHOWN_ROWS = 20
 PART = 65_536
 BATCH_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Wish:
+class ReadOptions:
     """The options of `where`."""
 
     columns: tuple[str, ...]
@@ -70,7 +70,9 @@ class Question:
         return {"file": file_facts(self.file), "table": self.table.path, "predicate": self.predicate}
 
 
-def find_rows(file: str, given: Sequence[str], wish: Wish, trust: Trust, as_json: bool, links: Links = "folder") -> int:
+def find_rows(
+    file: str, given: Sequence[str], wish: ReadOptions, trust: Trust, as_json: bool, links: Links = "folder"
+) -> int:
     if (wish.explain or wish.row_numbers) and (wish.form or wish.out or (wish.explain and wish.row_numbers)):
         raise UsageError("--explain and --row-numbers each replace the rows: give only one of them")
     form = chosen_format(wish.form, wish.out)
@@ -86,7 +88,7 @@ def find_rows(file: str, given: Sequence[str], wish: Wish, trust: Trust, as_json
         return print_records(question) if as_json else show_first(question)
 
 
-def _question(file: File, given: Sequence[str], wish: Wish) -> Question:
+def _question(file: File, given: Sequence[str], wish: ReadOptions) -> Question:
     table, predicate = asked_matches(file, given, needed=True)
     assert predicate is not None  # it was required
     query = matching(file, table, predicate)
@@ -173,7 +175,7 @@ def _records(batch: pa.RecordBatch, names: Sequence[str]) -> list[Any]:
 
 
 def show_first(question: Question) -> int:
-    most = FIRST_ROWS if question.most is None else question.most
+    most = SHOWN_ROWS if question.most is None else question.most
     with waiting("searching"):
         found = question.query.head(most)[:]
         total = _total(question, len(found))
@@ -191,7 +193,7 @@ def show_first(question: Question) -> int:
 
 def _total(question: Question, n_found: int) -> int | None:
     """How many rows match; None if the user gave a limit and it was reached."""
-    if n_found < (FIRST_ROWS if question.most is None else question.most):
+    if n_found < (SHOWN_ROWS if question.most is None else question.most):
         return n_found
     return question.query.count() if question.most is None else None
 

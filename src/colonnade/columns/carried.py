@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.forms import ElementForm
+from colonnade.columns.encode import ElementForm
 from colonnade.columns.mapping import arrow_type
 from colonnade.columns.raw import cut
 from colonnade.columns.writer import WrittenColumn
@@ -28,14 +28,13 @@ from colonnade.h5.datasets import (
 )
 from colonnade.h5.links import rename, unlink
 from colonnade.h5.row_sink import RowSink, can_column_grow, resize, write_rows
-from colonnade.model import ColumnInfo, ColumnOptions, StoredType
+from colonnade.model import ColumnInfo, ColumnOptions, Plain, StoredType
 from colonnade.stored_dtypes import memory_dtype
 
 
 def is_carried(column: ColumnInfo) -> bool:
     """Whether the column's datatype cannot be encoded from values that a caller passes."""
-    is_plain = column.categories is None and column.encoding is None and not column.is_masked
-    return is_plain and column.storage != "sectioned" and not _can_be_encoded(column.type)
+    return column.form == Plain() and not _can_be_encoded(column.type)
 
 
 def _can_be_encoded(stored: StoredType) -> bool:

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
-from colonnade.columns.codecs import MOST_SHOWN, CodecDecoder, Standing, numbers_in
 from colonnade.columns.decode import (
     check_codes,
     code_array,
@@ -23,13 +22,13 @@ from colonnade.columns.decode import (
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, Numbers
 from colonnade.columns.mapping import value_type
 from colonnade.columns.missing import Mask
-from colonnade.columns.plain import values_of
+from colonnade.columns.plain import MOST_SHOWN, CodecDecoder, Standing, numbers_in, values_of
 from colonnade.columns.raw import Decoder, Present, Raw, any_of, in_column, part_of
 from colonnade.columns.strings import Places, TextLookup
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5.datasets import describe_dataset, reading, written_rows
 from colonnade.h5.heap import Strings, open_heap
-from colonnade.model import CategoriesInfo, ColumnInfo
+from colonnade.model import CategoriesInfo, CodeCodec, ColumnInfo
 
 MOST_UNWRITTEN = 1 << 20  # bytes of categories that were never written
 
@@ -166,9 +165,9 @@ class TextDecoder:
         return self._coded.part(raw, begin, end)
 
 
-def strict_decoder(column: ColumnInfo, kind: pa.DataType, categories: Categories) -> CodecDecoder:
+def strict_decoder(column: ColumnInfo, kind: pa.DataType, categories: Categories, codec: CodeCodec) -> CodecDecoder:
     """The decoder of codes that are missing only if they equal the fill, or of strings that must be categories."""
-    stand_for = _codes if column.encoding == "codes" else _codes_of_strings
+    stand_for = _codes if codec == "codes" else _codes_of_strings
     return CodecDecoder(
         column,
         lambda raw: stand_for(raw, column, categories),

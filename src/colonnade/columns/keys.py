@@ -12,6 +12,7 @@ Other datatypes (compounds, sequences, references, complex) have no keys: they c
 
 from __future__ import annotations
 
+import ctypes
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from colonnade import compute as pc
 from colonnade import kernels
 from colonnade.columns.missing import Mask
 from colonnade.columns.strings import equal_to
+from colonnade.h5.datasets import Image
 from colonnade.model import StoredType
 from colonnade.predicate.bound import Among, BoundLeaf, Domain, Interval, Key, Missing, NotANumber, Pattern, Test
 from colonnade.stored_dtypes import memory_dtype
@@ -381,3 +383,41 @@ class ByteKeys(Keys):
 def _mask(found: pa.Array) -> Mask:
     """An Arrow boolean array as a mask; null counts as false."""
     return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False))
+
+
+# -- Convert keys to elements of the column's datatype and back, for the values that an index stores --
+
+
+def keys_to_image(keys: Keys, stored: StoredType) -> tuple[Image, list[Any]]:
+    """The keys (none of them missing) as elements, and the memory that they point to."""
+    dtype = memory_dtype(stored)
+    if isinstance(keys, NumberKeys):
+        return keys.values.astype(dtype), []
+    texts: list[bytes] = keys.array.to_pylist()
+    if stored.kind == "string":
+        return np.array(texts, dtype=dtype), []
+    if stored.kind == "opaque":
+        return np.frombuffer(b"".join(text.ljust(stored.size, b"\0") for text in texts), dtype=dtype), []
+    image = np.zeros(len(texts), dtype=dtype)
+    kept = [ctypes.create_string_buffer(text, len(text) + 1) for text in texts]
+    pointers = [ctypes.addressof(buffer) for buffer in kept]
+    if stored.kind == "text":
+        image[:] = pointers
+    else:
+        image["length"], image["pointer"] = [len(text) for text in texts], pointers
+    return image, kept
+
+
+def image_to_keys(image: Image, stored: StoredType) -> Keys:
+    """The elements as keys; pointers in the image must still be valid."""
+    if domain_of(stored) != "bytes":
+        return NumberKeys(np.array(image), np.zeros(len(image), dtype=bool))
+    if stored.kind == "text":
+        texts = [ctypes.string_at(pointer) if pointer else b"" for pointer in image.tolist()]
+    elif stored.kind == "binary":
+        texts = [ctypes.string_at(int(p), int(n)) if n else b"" for n, p in image.tolist()]
+    elif stored.kind == "string":
+        texts = image.tolist()
+    else:
+        texts = [element.tobytes() for element in image]
+    return ByteKeys(pa.array(texts, pa.binary()))

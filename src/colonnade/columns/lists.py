@@ -1,4 +1,4 @@
-"""Columns of lists: a dataset of offsets, and the elements of all lists in a column of their own, of any form.
+"""Columns of lists, read and written: a dataset of offsets, and the elements in a column of their own, of any form.
 
 Row i holds the elements from offset i to offset i + 1. A dataset that is as long as the column lacks the first offset,
 which is 0. Missing lists are marked by a mask (`Masked(Lists(...))`).
@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from colonnade.columns.arrow_types import plain_array
 from colonnade.columns.decode import corrupt_row
 from colonnade.columns.keys import Keys, Numbers
+from colonnade.columns.mapping import plain_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.raw import PIECE_BYTES, cut, refuse_unreadable, runs
+from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import FormatError, UsageError
 from colonnade.h5.chunks import RowNumbers
-from colonnade.h5.datasets import describe_dataset
-from colonnade.model import ColumnInfo
+from colonnade.h5.datasets import dataset_column, describe_dataset
+from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 
 if TYPE_CHECKING:
     from colonnade.columns.read import ColumnReader
@@ -149,4 +152,60 @@ def offsets_column(column: ColumnInfo, dataset: Any) -> ColumnInfo:
     n_offsets = info.shape[0] if info.shape is not None and len(info.shape) == 1 else -1
     if info.type.kind != "integer" or n_offsets not in (column.n_rows, column.n_rows + 1):
         raise FormatError(f"column {name!r} has no offsets of its {column.n_rows} lists", column=name)
-    return ColumnInfo(f"{name} (offsets)", info.type, n_offsets, info.storage, info.chunk_rows, info.filters)
+    return dataset_column(f"{name} (offsets)", info, n_offsets)
+
+
+# -- Write a column of lists: offsets, elements, and a mask once a list is missing --
+
+
+class WrittenLists(NamedTuple):
+    """The parts of a column of lists that was written."""
+
+    offsets: WrittenColumn
+    values: WrittenColumn | WrittenLists
+    mask: WrittenColumn | None
+
+
+class ListsWriter:
+    """Writes one column of lists into a group: `<name>` for the offsets, `<name>_values`, and perhaps `<name>_mask`."""
+
+    def __init__(self, name: str, kind: pa.DataType, options: ColumnOptions) -> None:
+        self.name, self._kind = name, plain_type(kind)
+        self._options = ColumnOptions(fill=None, chunk_rows=options.chunk_rows, filters=options.filters)
+        self._offsets = ColumnWriter(name, pa.int64(), self._options)
+        item = self._kind.value_type
+        writer = ListsWriter if pa.types.is_list(item) else ColumnWriter
+        self._values: ListsWriter | ColumnWriter = writer(f"{name}_values", item, options)
+        self._mask: ColumnWriter | None = None
+        self._n_rows = self._n_values = 0
+
+    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+        """Create the datasets. The parameters are those of ColumnWriter.start."""
+        self._group, self._most_rows = group, most_rows
+        encoded = encode_lists(plain_array(sample, self._kind), 0)
+        self._offsets.start(group, pa.array(encoded.ends), n_rows, most_rows)
+        self._values.start(group, encoded.values, None, most_rows)
+
+    def write(self, array: pa.Array) -> None:
+        """Take the next rows."""
+        encoded = encode_lists(plain_array(array, self._kind), self._n_values)
+        if encoded.missing is not None and self._mask is None:
+            self._start_mask()
+        self._offsets.write(pa.array(encoded.ends))
+        self._values.write(encoded.values)
+        if self._mask is not None:
+            self._mask.write(array.is_null())
+        self._n_rows += len(array)
+        self._n_values += len(encoded.values)
+
+    def finish(self) -> WrittenLists:
+        """Write what is left and return how the column is stored."""
+        mask = None if self._mask is None else self._mask.finish()
+        return WrittenLists(self._offsets.finish(), self._values.finish(), mask)
+
+    def _start_mask(self) -> None:
+        """Begin a mask; none of the rows so far is missing."""
+        self._mask = ColumnWriter(f"{self.name}_mask", pa.bool_(), self._options)
+        self._mask.start(self._group, pa.array([], pa.bool_()), None, self._most_rows)
+        for start in range(0, self._n_rows, DEFAULT_CHUNK_ROWS):
+            self._mask.write(pa.array(np.zeros(min(DEFAULT_CHUNK_ROWS, self._n_rows - start), dtype=bool)))

@@ -28,7 +28,19 @@ from colonnade.columns.arrow_types import (
 )
 from colonnade.errors import UsageError
 from colonnade.h5.datatypes import ELEMENT_TAG, is_complex_pair
-from colonnade.model import ColumnInfo, Encoding, Kind, StoredField, StoredType, shown_name
+from colonnade.model import (
+    Codec,
+    Coded,
+    ColumnInfo,
+    Encoding,
+    Lists,
+    Plain,
+    Pointers,
+    StoredField,
+    StoredType,
+    TypeKind,
+    shown_name,
+)
 from colonnade.stored_dtypes import LARGEST_ELEMENT, memory_dtype
 
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -46,26 +58,28 @@ TEXT_BY_CATEGORIES = "string"
 
 def arrow_type(column: ColumnInfo) -> pa.DataType:
     """The Arrow type of the column's values."""
-    if column.items is not None:
-        return pa.list_(arrow_type(column.items))
-    if column.encoding in _ENCODED_TYPES:
-        return _ENCODED_TYPES[column.encoding]
-    if column.encoding == "date-time":
-        return _stamp_type(column.arrow_type)
-    if column.categories is not None:
-        found = column.categories
-        values = value_type(found.type, found.units, found.arrow_type)
-        if pa.types.is_string(values) and column.arrow_type == TEXT_BY_CATEGORIES and column.encoding is None:
-            return values
-        index = pa.int64() if key_type(column).size > 4 else pa.int32()
-        return pa.dictionary(index, values, ordered=found.ordered)
-    return value_type(column.type, column.units, column.arrow_type)
+    match column.row_form:
+        case Lists(items):
+            return pa.list_(arrow_type(items))
+        case Pointers():
+            return pa.string()
+        case Coded(categories, codec):
+            values = value_type(categories.type, categories.units, categories.arrow_type)
+            if pa.types.is_string(values) and column.arrow_type == TEXT_BY_CATEGORIES and codec is None:
+                return values
+            index = pa.int64() if key_type(column).size > 4 else pa.int32()
+            return pa.dictionary(index, values, ordered=categories.ordered)
+        case Plain("date-time"):
+            return _stamp_type(column.arrow_type)
+        case Plain(codec):
+            return _ENCODED_TYPES.get(codec) or value_type(column.type, column.units, column.arrow_type)
 
 
 def key_type(column: ColumnInfo) -> StoredType:
     """The datatype of a column's keys: the column's own datatype, unless its rows stand for other values."""
-    if column.items is not None:
-        return StoredType("sequence", 16, base=column.items.type)  # which cannot be compared
+    rows = column.row_form
+    if isinstance(rows, Lists):
+        return StoredType("sequence", 16, base=rows.items.type)  # which cannot be compared
     return column.type if column.encoding is None else _ENCODED_KEYS.get(column.encoding, column.type)
 
 
@@ -235,12 +249,7 @@ _FLOATS = {
     8: StoredType("float", 8, signed=True, precision=64, mantissa=52, exponent=11),
 }
 
-_ENCODED_TYPES: dict[Encoding | None, pa.DataType] = {
-    "truth": pa.bool_(),
-    "double": pa.float64(),
-    "date": pa.date32(),
-    "pointers": pa.string(),
-}
+_ENCODED_TYPES: dict[Codec | None, pa.DataType] = {"truth": pa.bool_(), "double": pa.float64(), "date": pa.date32()}
 _ENCODED_KEYS: dict[Encoding, StoredType] = {
     "truth": _integer(1),
     "double": _FLOATS[8],
@@ -299,7 +308,7 @@ def _stored_nested(kind: pa.DataType, where: str) -> StoredType:
         fields = (StoredField("r", 0, part), StoredField("i", part.size, part))
         return StoredType("complex", part.size * 2, base=part, fields=fields)
     if isinstance(kind, ReferenceType):
-        stored_kind: Kind = "object_reference" if kind.kind == "object_reference" else "region_reference"
+        stored_kind: TypeKind = "object_reference" if kind.kind == "object_reference" else "region_reference"
         return StoredType(stored_kind, kind.storage_type.byte_width, "none")
     if pa.types.is_fixed_size_list(kind) and kind.list_size:
         return _stored_array(kind, where)

@@ -1,14 +1,13 @@
-"""Columns whose missing rows are given separately: by a mask, or by the gaps of a sparse column.
+"""Columns with a mask: a second dataset of booleans that is TRUE for missing rows.
 
-A mask is a second dataset of booleans that is TRUE for missing rows. The values of missing rows are undefined, but they
-are read and checked like the others. A sparse column, in sectioned chunks, stores only the rows that are not missing.
+The values of missing rows are undefined, but they are read and checked like the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,29 +20,18 @@ from colonnade.columns.raw import (
     DatasetFetcher,
     Decoder,
     Fetcher,
+    MaskedRaw,
     Present,
     Raw,
     any_of,
-    cut,
     fetched,
     in_column,
-    refuse_unreadable,
 )
-from colonnade.errors import CorruptError, FormatError, UsageError
-from colonnade.h5.chunks import MOST_AT_ONCE, RowNumbers
-from colonnade.h5.datasets import describe_dataset
+from colonnade.errors import CorruptError, FormatError
+from colonnade.h5.chunks import RowNumbers
+from colonnade.h5.datasets import dataset_column, describe_dataset
 from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo
-
-if TYPE_CHECKING:
-    from colonnade.sparse.rows import SparseRows  # few tables have such a column
-
-
-class MaskedRaw(NamedTuple):
-    """Rows as read, and a mask of missing rows (None if no row is missing)."""
-
-    rows: Raw
-    missing: Mask | None
 
 
 class MaskedDecoder:
@@ -121,55 +109,13 @@ class MaskedFetcher:
         return any_of(flags != 0)
 
 
-class SectionedFetcher:
-    """Rows of a sparse column: undefined rows are missing."""
-
-    source = None
-
-    def __init__(self, column: ColumnInfo, rows: SparseRows, n_threads: int = 1) -> None:
-        self._column, self._rows = column, rows
-        self.n_threads = n_threads
-
-    def fetch(self, start: int, count: int) -> MaskedRaw:
-        self._check(count)
-        image, missing = self._rows.read(start, count)
-        return MaskedRaw(image, any_of(missing))
-
-    @contextmanager
-    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[MaskedRaw]:
-        yield self.take(start + step * np.arange(count))
-
-    def take(self, rows: RowNumbers) -> MaskedRaw:
-        self._check(len(rows))
-        image, missing = self._rows.take(rows)
-        return MaskedRaw(image, any_of(missing))
-
-    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        return cut(start, stop, self._column.grid.chunk_rows, self._column.type)
-
-    def _check(self, count: int) -> None:
-        """Refuse to read too many rows at once: missing rows take no space in the file, but they do in memory."""
-        refuse_unreadable(self._column)
-        if count * self._column.type.size > MOST_AT_ONCE:
-            name = self._column.name
-            message = f"{count:,} rows of column {name!r} are too many to be read at once: use batches()"
-            raise UsageError(message, column=name)
-
-    @property
-    def stored_bytes(self) -> int:
-        return self._rows.stored_bytes
-
-    def written_rows(self) -> int:
-        return self._rows.written_rows
-
-
 def mask_column(column: ColumnInfo, mask: Any) -> ColumnInfo:
     """The mask as a column. The layout has already checked that it holds booleans and is as long as the values."""
     info = describe_dataset(mask)
     n_rows = info.shape[0] if info.shape else 0
     if info.type.kind != "boolean" or n_rows != column.n_rows:
         raise FormatError(f"the mask of column {column.name!r} has changed", column=column.name)
-    return ColumnInfo(f"{column.name} (mask)", info.type, n_rows, info.storage, info.chunk_rows, info.filters)
+    return dataset_column(f"{column.name} (mask)", info, n_rows)
 
 
 def _with_missing(array: pa.Array, missing: Mask | None) -> pa.Array:

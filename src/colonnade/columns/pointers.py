@@ -17,12 +17,21 @@ import pyarrow as pa
 from colonnade.columns.decode import corrupt_row, decode_numbers, strings_array
 from colonnade.columns.keys import ByteKeys, Keys, Numbers, Places
 from colonnade.columns.missing import Mask
-from colonnade.columns.raw import DatasetFetcher, Present, any_of, fetched, in_column, part_of, parts_of, runs
-from colonnade.columns.rfc3339 import Texts, equal_texts
+from colonnade.columns.plain import Texts, equal_texts
+from colonnade.columns.raw import (
+    DatasetFetcher,
+    Present,
+    any_of,
+    fetched,
+    in_column,
+    part_of,
+    parts_of,
+    runs,
+)
 from colonnade.columns.strings import Bytes
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.h5.chunks import RowNumbers, new_array
-from colonnade.h5.datasets import Image, claims_too_much, describe_dataset, stored_bytes
+from colonnade.h5.datasets import Image, claims_too_much, dataset_column, describe_dataset, stored_bytes
 from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo
 
@@ -98,7 +107,7 @@ class PointerHeap:
             is_bytes = info.type.kind == "integer" and info.type.size == 1 and not info.type.signed
             if not is_bytes or info.shape is None or len(info.shape) != 1:
                 raise FormatError(f"the heap of column {name!r} is not a one-dimensional array of bytes", column=name)
-            heap = ColumnInfo(f"{name} (heap)", info.type, info.shape[0], info.storage, info.chunk_rows, info.filters)
+            heap = dataset_column(f"{name} (heap)", info, info.shape[0])
             self._bytes = DatasetFetcher(heap, self.dataset)
         return self._bytes
 

@@ -13,9 +13,16 @@ from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.missing import Mask, bits_of_fill
 from colonnade.errors import CorruptError, FormatError
 from colonnade.h5.chunks import ChunkSource, RowNumbers, by_chunk, open_source
-from colonnade.h5.datasets import Image, describe_dataset, follow_pointers, reading, stored_bytes, written_rows
+from colonnade.h5.datasets import (
+    Image,
+    describe_dataset,
+    follow_pointers,
+    reading,
+    stored_bytes,
+    written_rows,
+)
 from colonnade.h5.heap import HeapSource, Strings, open_heap
-from colonnade.model import ColumnInfo, Plain, StoredType, form_of
+from colonnade.model import ColumnInfo, Plain, StoredType
 from colonnade.stored_dtypes import memory_dtype, raw_dtype
 
 PIECE_BYTES = 8 << 20
@@ -30,6 +37,13 @@ class Present(NamedTuple):
 
 Raw = Image | Strings | Present
 """Rows of one dataset as read: elements in memory form, or bytes of variable length."""
+
+
+class MaskedRaw(NamedTuple):
+    """Rows as read, and a mask of missing rows (None if no row is missing)."""
+
+    rows: Raw
+    missing: Mask | None
 
 
 class Companions(NamedTuple):
@@ -165,7 +179,7 @@ def any_of(missing: Mask) -> Mask | None:
 
 def _look_for(column: ColumnInfo) -> bytes | None:
     """The stored bytes of the fill of a numeric column, to search for while rows are read."""
-    if column.fill is None or column.categories is not None or form_of(column) != Plain():
+    if column.fill is None or column.form != Plain():
         return None
     return bits_of_fill(column.type, column.fill, raw_dtype(column.type))
 

@@ -14,19 +14,26 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.codecs import codec_decoder
 from colonnade.columns.coded import Categories, CodedDecoder, TextDecoder, strict_decoder
 from colonnade.columns.keys import Keys, NumberKeys, Numbers, domain_of, join
 from colonnade.columns.mapping import arrow_type, key_type
 from colonnade.columns.missing import Mask
-from colonnade.columns.plain import PlainDecoder
-from colonnade.columns.raw import Companions, DatasetFetcher, Decoder, Fetcher, fetched, in_column, parts_of
+from colonnade.columns.plain import PlainDecoder, codec_decoder
+from colonnade.columns.raw import (
+    Companions,
+    DatasetFetcher,
+    Decoder,
+    Fetcher,
+    fetched,
+    in_column,
+    parts_of,
+)
 from colonnade.columns.strings import Places
 from colonnade.errors import CorruptError
 from colonnade.h5.chunks import ChunkSource, RowNumbers
-from colonnade.h5.datasets import describe_dataset
+from colonnade.h5.datasets import dataset_column, describe_dataset
 from colonnade.h5.references import follow_reference
-from colonnade.model import Coded, ColumnInfo, Form, Lists, Masked, Plain, Pointers, Sectioned, form_of
+from colonnade.model import Coded, ColumnInfo, Form, Lists, Masked, Plain, Pointers, Sectioned
 from colonnade.predicate.bound import Domain, Key
 from colonnade.stored_dtypes import memory_dtype
 
@@ -72,7 +79,7 @@ class ColumnReader:
         self.is_by_value = False
         """Whether the keys of strings stored by categories are the strings, and not the codes."""
         self._stored = _Stored(dataset, companion, Categories.of(column, companion), n_threads)
-        self._fetcher, self._decoder = _opened(form_of(column), column, self._stored)
+        self._fetcher, self._decoder = _opened(column.form, column, self._stored)
         self.n_threads = self._fetcher.n_threads
         source = self._fetcher.source if self.has_numbers and column.encoding is None else None
         self._numbers = source if isinstance(source, ChunkSource) else None  # keys, where they are stored as they are
@@ -123,7 +130,7 @@ class ColumnReader:
         if self._lenient is None:
             info = describe_dataset(dataset)
             name = f"{self.column.name} (categories)"
-            plain = ColumnInfo(name, info.type, found.n_categories, info.storage, info.chunk_rows, info.filters)
+            plain = dataset_column(name, info, found.n_categories)
             plain = replace(plain, units=found.units, arrow_type=found.arrow_type)
             values = ColumnReader(plain, dataset).read_where_possible(0, found.n_categories)
             values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
@@ -281,16 +288,20 @@ def _opened(form: Form, column: ColumnInfo, stored: _Stored) -> Opened:
         case Plain(codec):
             plain = PlainDecoder(column, kind) if codec is None else codec_decoder(column, kind, codec)
             return Opened(stored.rows(column), plain)
-        case Coded(codec):
-            coded = CodedDecoder if codec is None else strict_decoder
-            return Opened(stored.rows(column), coded(column, kind, stored.categories))
+        case Coded(_, codec):
+            if codec is None:
+                return Opened(stored.rows(column), CodedDecoder(column, kind, stored.categories))
+            return Opened(stored.rows(column), strict_decoder(column, kind, stored.categories, codec))
+        case Masked(of) if column.problem is not None:  # nothing can be read, so the mask is not opened
+            return _opened(of, column, stored)
         case Masked(of):
             from colonnade.columns.masked import MaskedDecoder, MaskedFetcher
 
             inner = _opened(of, column, stored._replace(companion=stored.inner))
             return Opened(MaskedFetcher(column, inner.fetcher, stored.own), MaskedDecoder(inner.decoder))
         case Sectioned(of):
-            from colonnade.columns.masked import MaskedDecoder, SectionedFetcher
+            from colonnade.columns.masked import MaskedDecoder
+            from colonnade.columns.sectioned import SectionedFetcher
 
             fetcher = SectionedFetcher(column, stored.dataset, stored.n_threads)
             return Opened(fetcher, MaskedDecoder(_opened(of, column, stored).decoder))

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
+from colonnade.columns.arrow_types import plain_array
 from colonnade.columns.decode import decode_coded_text
 from colonnade.columns.forms import POINTER_COST
 from colonnade.columns.mapping import TEXT_BY_CATEGORIES, plain_type, stored_codes
 from colonnade.columns.raw import cut
 from colonnade.columns.strings import byte_lengths
-from colonnade.columns.values import plain_array
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.h5.datasets import describe_dataset, reading
 from colonnade.h5.links import rename, unlink

@@ -22,26 +22,26 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
-from colonnade.columns.categories import CategoryCoder, start_coder
+from colonnade.columns.arrow_types import plain_array
 from colonnade.columns.decode import decode
-from colonnade.columns.encode import Encoded, encode
-from colonnade.columns.encode_fast import FastEncode, fast_encoder
+from colonnade.columns.encode import ElementForm, Encoded, FastEncode, encode, fast_encoder
 from colonnade.columns.forms import (
-    ElementForm,
+    CategoryCoder,
+    Marking,
     asked_fill,
-    categorical_form,
+    checked_units,
     choose_filters,
     fills_that_do_not_occur,
     first_form,
     holds_codes,
     is_nan,
-    occurs,
+    names_and_numbers,
+    refuse_fill_among,
+    start_coder,
     suit_datatype,
 )
-from colonnade.columns.mapping import arrow_type, implied_units, named_type, plain_type, stored_string, stored_type
-from colonnade.columns.missing import recommended_fills
+from colonnade.columns.mapping import arrow_type, named_type, plain_type, stored_string, stored_type
 from colonnade.columns.raw import cut
-from colonnade.columns.values import plain_array, python_values
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, FormatError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE, check_filters, cuts_off_bits, known_filters, without_scale_offset
@@ -57,7 +57,7 @@ from colonnade.h5.datasets import (
 )
 from colonnade.h5.links import move, rename, unlink
 from colonnade.h5.row_sink import CannotSkipFilter, RowSink, can_column_grow, resize, write_rows
-from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name
+from colonnade.model import AUTO, ColumnInfo, ColumnOptions
 from colonnade.stored_dtypes import memory_dtype
 from colonnade.threads import default_threads
 
@@ -93,12 +93,19 @@ class ColumnWriter:
     """Writes one column into a group. Call in this order: construct (checks type and options), start, write, finish."""
 
     def __init__(
-        self, name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool = False, link: str = ""
+        self,
+        name: str,
+        kind: pa.DataType,
+        options: ColumnOptions,
+        large_attributes: bool = False,
+        link: str = "",
+        marking: Marking = Marking(),  # noqa: B008 - frozen
     ) -> None:
         self.name = name
         self._link = link or name  # of the dataset in its group
         self._given = plain_type(kind)
         self._options = options
+        self._marking = marking
         self._large_attributes = large_attributes
         try:
             self._coder = self._start_coder()
@@ -124,15 +131,23 @@ class ColumnWriter:
         check_filters(options.filters)
 
     @classmethod
-    def resume(cls, column: ColumnInfo, group: Any, dataset: Any, categories: pa.Array | None, link: str = "") -> Self:
+    def resume(
+        cls,
+        column: ColumnInfo,
+        group: Any,
+        dataset: Any,
+        categories: pa.Array | None,
+        link: str = "",
+        marking: Marking = Marking(),  # noqa: B008 - frozen
+    ) -> Self:
         """A writer that appends to the existing rows of a column. `link` names its dataset, if not the column name."""
         kind = arrow_type(column)
         kind = kind if pa.types.is_dictionary(kind) else plain_type(kind)  # names of an inner enum are strings
         numbers = None
         if column.type.kind == "enum":
-            categories, numbers = _names_and_numbers(column)
+            categories, numbers = names_and_numbers(column)
         options = ColumnOptions(description=column.description, enum=column.type.kind == "enum")
-        writer = cls(column.name, kind, options, link=link)
+        writer = cls(column.name, kind, options, link=link, marking=marking)
         if categories is not None:
             ordered = bool(pa.types.is_dictionary(kind) and kind.ordered)
             whose = "" if numbers is None else "the members of its enum"
@@ -187,16 +202,16 @@ class ColumnWriter:
 
     def _code_form(self, categories: pa.Array, has_missing: bool) -> ElementForm:
         """The form for the codes of these categories."""
-        return categorical_form(categories, self._options.enum, has_missing, self.name)
+        return self._marking.code_form(categories, self._options.enum, has_missing, self.name)
 
     # -- the first rows --
 
-    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int, link: str = "") -> None:
         """Decide the form from a sample of the first rows, and create the dataset.
 
-        `n_rows` is the table's length where it is known; `most_rows` bounds the chunk length.
+        `n_rows` is the table's length where it is known; `most_rows` bounds the chunk length; `link` names the dataset.
         """
-        self._group = group
+        self._group, self._link = group, link or self._link
         values = self._as_values(sample, 0)
         self._form = self._suit(values, more=n_rows is None or n_rows > len(sample))
         stored = self._form.stored
@@ -296,6 +311,16 @@ class ColumnWriter:
     def n_rows(self) -> int:
         """The number of rows so far, including those that existed before."""
         return self._n_taken
+
+    @property
+    def kind(self) -> pa.DataType:
+        """The Arrow type of the values."""
+        return self._given
+
+    @property
+    def coder(self) -> CategoryCoder | None:
+        """What gives codes to the values of a categorical."""
+        return self._coder
 
     @property
     def n_categories(self) -> int:
@@ -436,13 +461,16 @@ class ColumnWriter:
         return len(coder.values) <= len(form.stored.members) - (form.fill is not None)
 
     def _suit_fill(self, form: ElementForm, values: pa.Array) -> ElementForm:
+        marks_missing = self._has_missing or values.null_count or self._form.fill is not None or form.fill is not None
+        if self._marking.is_attribute and self._options.fill is AUTO and not marks_missing:
+            return form
         if self._options.fill is not AUTO:
             form = replace(form, fill=asked_fill(self._options, form, self.name))
             self._refuse_missing_without_fill(form, values)
-            self._refuse_fill_among(form, values)
+            refuse_fill_among(form, values, self.name)
             return form
-        if form.fill is not None and self._resumed and form.fill not in islice(self._fills(form.stored), 8):
-            self._refuse_fill_among(form, values)  # a fill that was chosen by the user is kept
+        if form.fill is not None and self._resumed and form.fill not in islice(self._marking.fills(form.stored), 8):
+            refuse_fill_among(form, values, self.name)  # a fill that was chosen by the user is kept
             return form
         if form.fill is not None and list(fills_that_do_not_occur(form, values, [form.fill], self.name)):
             return form
@@ -454,21 +482,17 @@ class ColumnWriter:
             if form.stored.kind == "string" and form.stored.size < ROOM_FOR_FILL:
                 return self._suit_fill(replace(form, stored=stored_string(ROOM_FOR_FILL), fill=None), values)
             if self._resumed:
-                self._refuse_fill_among(form, values)
+                refuse_fill_among(form, values, self.name)
             self._refuse_missing_without_fill(replace(form, fill=None), values, always=True)
         return replace(form, fill=found)
 
-    def _fills(self, stored: StoredType) -> Iterator[bytes]:
-        """Candidate fills, the best first."""
-        return recommended_fills(stored)
-
     def _stored_fill(self, form: ElementForm) -> bytes | None:
         """The HDF5 fill value of the dataset."""
-        return form.fill
+        return None if self._marking.is_attribute else form.fill
 
     def _find_fill(self, form: ElementForm, values: pa.Array) -> bytes | None:
         """The first recommended fill that occurs neither in these values nor in the rows written."""
-        candidates = fills_that_do_not_occur(form, values, self._fills(form.stored), self.name)
+        candidates = fills_that_do_not_occur(form, values, self._marking.fills(form.stored), self.name)
         if self._n_written == 0:
             return next(candidates, None)
         alive = list(candidates)
@@ -487,24 +511,6 @@ class ColumnWriter:
         )  # fmt: skip
         raise DataError(f"column {self.name!r} has a missing value in row {row}, but {why}", column=self.name, row=row)
 
-    def _refuse_fill_among(self, form: ElementForm, values: pa.Array) -> None:
-        if form.fill is None or is_nan(form.fill, form):
-            return
-        present = values.drop_null()
-        equal = occurs(form.fill, present, form, self.name)
-        if not equal.any():
-            return
-        rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-        row = int(rows[np.argmax(equal)])
-        value = python_values(present.slice(int(np.argmax(equal)), 1))[0]
-        raise DataError(
-            f"column {self.name!r}, row {row}: the value {value!r} is the column's fill, so it would read as missing: "
-            "choose a fill that does not occur",
-            column=self.name,
-            row=row,
-            value=value,
-        )
-
     def _written_values(self) -> Iterator[pa.Array]:
         """The rows written so far, as values, a few MiB at a time."""
         self._drain()
@@ -522,7 +528,9 @@ class ColumnWriter:
 
     def _copy_into(self, form: ElementForm, chunk_rows: int | None = None) -> None:
         """Copy the rows written so far into a dataset of another form, which replaces this one."""
-        if self._plan is None:
+        is_same = form.stored == self._form.stored
+        is_only_marked = self._marking.is_attribute and form != self._form and is_same and self._form.fill is None
+        if self._plan is None or is_only_marked:  # no row is missing yet, so no row changes
             self._form = form
             return
         if self._dataset is not None and self._n_written - written_rows(self._dataset) > MOST_UNWRITTEN:
@@ -534,7 +542,7 @@ class ColumnWriter:
         aside = f"{self._link}\x01aside"
         chunk_rows = chunk_rows or self._fitting_chunk_rows(form)
         self._plan = replace(self._plan, type=form.stored, fill=self._stored_fill(form), chunk_rows=chunk_rows)
-        kept_type = self._dataset.get_type() if self._dataset is not None and form.stored == self._form.stored else None
+        kept_type = self._dataset.get_type() if self._dataset is not None and is_same else None
         dataset = create_dataset(self._group, aside, self._plan, type_id=kept_type)
         resize(dataset, self._n_written)
         at = 0
@@ -562,6 +570,13 @@ class ColumnWriter:
         except pa.ArrowInvalid as error:
             raise FormatError(f"column {self.name!r} holds values not of {kind}: {error}", column=self.name) from error
 
+    def widen(self, kind: pa.DataType) -> None:
+        """Copy the rows written so far into a form for another type, whose values include theirs."""
+        form = first_form(kind, self.name)
+        mark = None if self._form.fill is None else next(self._marking.fills(form.stored))
+        self._given = kind
+        self._copy_into(replace(form, fill=mark))
+
     def move_to(self, group: Any, link: str) -> None:
         """Move the dataset to another group and name; writing continues there."""
         move(self._group, self._link, group, link)
@@ -572,28 +587,3 @@ class ColumnWriter:
         if self._options.chunk_rows is not None:
             return self._options.chunk_rows
         return min(self.chunk_rows, default_chunk_rows(self.chunk_rows, form.stored))
-
-
-def checked_units(kind: pa.DataType, asked: str | None, name: str) -> str | None:
-    """The units of a column. Temporal types imply their units; requesting others raises a UsageError."""
-    implied = implied_units(kind)
-    if implied is not None and asked is not None and asked != implied:
-        raise UsageError(
-            f"column {name!r} of type {kind} is stored in {implied!r}: leave out units={asked!r}, "
-            "or cast the column to an integer",
-            column=name,
-        )
-    return implied or asked
-
-
-def _names_and_numbers(column: ColumnInfo) -> tuple[pa.Array, pa.Array | None]:
-    """The names of an enum sorted by number, and the numbers; None if these count from 0, so that the enum can grow.
-
-    The member that equals the fill marks missing rows and is left out.
-    """
-    mark = None if column.fill is None else int(np.frombuffer(column.fill, dtype=memory_dtype(column.type))[0])
-    members = sorted((value, name) for name, value in column.type.members if value != mark)
-    names = pa.array([shown_name(name) for _, name in members], pa.string())
-    if [value for value, _ in members] == list(range(len(members))):
-        return names, None
-    return names, pa.array([value for value, _ in members], pa.from_numpy_dtype(memory_dtype(column.type)))

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.anndata import Members, SparseMatrix, read_element, write_elements
-from colonnade.anndata.parts import Rows
+from colonnade.anndata.parts import RowIndices
 from colonnade.anndata.rows import increasing, read_rows
 from colonnade.anndata.sparse_matrix import as_sparse_array
 from colonnade.errors import FormatError, TableNotFound, UsageError
@@ -30,9 +30,9 @@ from colonnade.table import write as write_table
 if TYPE_CHECKING:
     import anndata
 
-Wanted = str | Predicate | Any  # a predicate, row numbers, or one boolean per row; None: all
+WantedMembers = str | Predicate | Any  # a predicate, row numbers, or one boolean per row; None: all
 # Which axes the members of a mapping have: of obs (0) and of var (1).
-AXES = {"layers": (0, 1), "obsm": (0,), "varm": (1,), "obsp": (0, 0), "varp": (1, 1)}
+AXIS_NAMES = {"layers": (0, 1), "obsm": (0,), "varm": (1,), "obsp": (0, 0), "varp": (1, 1)}
 
 GRAPHS = ("connectivities", "distances")
 
@@ -45,7 +45,9 @@ def _anndata() -> Any:
     return anndata
 
 
-def to_anndata(target: Target | File, element: str = "/", *, obs: Wanted = None, var: Wanted = None) -> anndata.AnnData:
+def to_anndata(
+    target: Target | File, element: str = "/", *, obs: WantedMembers = None, var: WantedMembers = None
+) -> anndata.AnnData:
     """An AnnData object in memory with the requested rows of obs and var; by default all.
 
     target: an `.h5ad` or `.h5mu` file, or anything `open` takes. element: the path of the AnnData object in it
@@ -67,7 +69,7 @@ def to_anndata(target: Target | File, element: str = "/", *, obs: Wanted = None,
         return _made(file, element, obs, var)
 
 
-def _made(file: File, element: str, obs: Wanted, var: Wanted) -> anndata.AnnData:
+def _made(file: File, element: str, obs: WantedMembers, var: WantedMembers) -> anndata.AnnData:
     path = "/" + element.strip("/")
     group = file.h5 if path == "/" else file.h5.get(path)
     if group is None or kind_of(group) != "group" or not {"obs", "var"} <= set(member_names(group)):
@@ -89,8 +91,8 @@ def _frame(file: File, group: Any, name: str) -> Table:
 class _Axis:
     """One of the two frames, and which of its rows are requested (None: all)."""
 
-    def __init__(self, table: Table, wanted: Wanted) -> None:
-        self.rows: Rows | None = None
+    def __init__(self, table: Table, wanted: WantedMembers) -> None:
+        self.rows: RowIndices | None = None
         if isinstance(wanted, (str, Predicate)):
             self.rows = table.where(wanted).row_numbers()
         elif wanted is not None:
@@ -100,14 +102,14 @@ class _Axis:
 class _Cut:
     """An AnnData group, and the requested rows of its axes."""
 
-    def __init__(self, group: Any, obs: Rows | None, var: Rows | None) -> None:
+    def __init__(self, group: Any, obs: RowIndices | None, var: RowIndices | None) -> None:
         self.group = group
         self.rows = (obs, var)
 
     def anndata(self) -> anndata.AnnData:
         parts: dict[str, Any] = {name: self._member(name, (axis,)) for axis, name in enumerate(("obs", "var"))}
         parts["X"] = self._member("X", (0, 1))
-        for name, axes in AXES.items():
+        for name, axes in AXIS_NAMES.items():
             parts[name] = self._mapping(name, axes)
         parts["uns"] = self._uns()
         _move_graphs(parts, self.rows[0])
@@ -143,7 +145,7 @@ class _Cut:
         return parts
 
 
-def _move_graphs(parts: dict[str, Any], rows: Rows | None) -> None:
+def _move_graphs(parts: dict[str, Any], rows: RowIndices | None) -> None:
     """Graphs that older files keep in uns/neighbors go to obsp, where anndata would put them, cut like the others."""
     neighbors = parts["uns"].get("neighbors")
     for name in GRAPHS if isinstance(neighbors, dict) else ():
@@ -182,12 +184,12 @@ def _objects(value: Any) -> Any:
 # -- files of before 0.7 --
 
 
-def _made_from_old(group: Any, obs: Wanted, var: Wanted) -> anndata.AnnData:
+def _made_from_old(group: Any, obs: WantedMembers, var: WantedMembers) -> anndata.AnnData:
     lazy, frames = read_element(group), read_element(group, pandas=True)
     rows = [_old_rows(lazy[name], wanted) for name, wanted in (("obs", obs), ("var", var))]
     parts: dict[str, Any] = {name: frames[name].iloc[rows[axis]] for axis, name in enumerate(("obs", "var"))}
     parts["X"] = _picked(frames.get("X"), rows)
-    for name, axes in AXES.items():
+    for name, axes in AXIS_NAMES.items():
         held = in_memory(frames.get(name, {}))
         parts[name] = {one: _picked(value, [rows[axis] for axis in axes]) for one, value in held.items()}
     raw = frames.get("raw")
@@ -200,7 +202,7 @@ def _made_from_old(group: Any, obs: Wanted, var: Wanted) -> anndata.AnnData:
     return made
 
 
-def _old_rows(frame: pa.Table, wanted: Wanted) -> Rows:
+def _old_rows(frame: pa.Table, wanted: WantedMembers) -> RowIndices:
     """The requested rows of a frame that is not a table of the file; it is turned into one in memory."""
     if wanted is None:
         return np.arange(len(frame))
@@ -212,7 +214,7 @@ def _old_rows(frame: pa.Table, wanted: Wanted) -> Rows:
         return file["frame"].where(wanted).row_numbers()
 
 
-def _picked(value: Any, rows: list[Rows]) -> Any:
+def _picked(value: Any, rows: list[RowIndices]) -> Any:
     found = in_memory(value)
     if found is None:
         return None

@@ -11,7 +11,13 @@ from colonnade.edit.create import Draft, TableOptions, prepare
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.links import open_group
 from colonnade.layouts import Layout, named_layout
-from colonnade.layouts.conversion import STRINGS, TITLE, SourceTable, copy_user_attributes, open_node
+from colonnade.layouts.conversion import (
+    STRING_ATTRIBUTES,
+    TITLE_ATTRIBUTE,
+    SourceTable,
+    copy_user_attributes,
+    open_node,
+)
 from colonnade.model import Progress
 from colonnade.table import File, Table
 
@@ -32,7 +38,7 @@ class TableDraft:
         file._write(path, self.draft, "error", progress)
         group: Any = open_group(file._handle.root, path)
         own = (*former.group_attributes, *target.group_attributes)
-        copy_user_attributes(self.source.group, group, own, kept=(TITLE, *STRINGS))
+        copy_user_attributes(self.source.group, group, own, kept=(TITLE_ATTRIBUTE, *STRING_ATTRIBUTES))
         written = file[path]
         nodes = {column.name: open_node(group, column.link or column.name) for column in written.info.members}
         for old, new in self.names.items():
@@ -45,7 +51,7 @@ class TableDraft:
         node = self.source.node(name)
         if node is None or target is None:
             return
-        copy_user_attributes(node, target, (*former.column_attributes, *new.column_attributes, *STRINGS))
+        copy_user_attributes(node, target, (*former.column_attributes, *new.column_attributes, *STRING_ATTRIBUTES))
         new.write_strings(target, former.strings(self.source, name))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from colonnade.sparse.create import Filters, SparseOptions
 from colonnade.sparse.opened import change_path
 from colonnade.sparse.selections import ordered
 
-MatrixFormat = Literal["sectioned", "csr", "csc", "mtx"]
 _FORMATS = ("sectioned", "csr", "csc", "mtx")
 _ENDINGS = (".h5", ".hdf5", ".hdf", ".he5", ".h5ad", ".h5mu", ".loom", ".nc", ".nxs")
 _BAND = 1024

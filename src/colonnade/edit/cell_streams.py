@@ -13,13 +13,13 @@ import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
-from colonnade.format.values import Values
+from colonnade.format.values import DecodedValues
 
 if TYPE_CHECKING:
     from colonnade.sparse.array import SparseArray
 
 Axis = np.ndarray[Any, np.dtype[np.int64]]
-Block = tuple[tuple[Axis, ...], Values]
+Block = tuple[tuple[Axis, ...], DecodedValues]
 """Cells: their coordinates, one array per dimension, and their values."""
 
 BLOCK_CELLS = 1 << 18
@@ -95,7 +95,9 @@ def _stream_of_coo(given: Any) -> CellStream:
     return _stream_of_axes(axes, np.asarray(given.data), tuple(given.shape), getattr(given, "fill_value", None))
 
 
-def _stream_of_axes(axes: tuple[Any, ...], values: Values, shape: tuple[int, ...], fill: Any = None) -> CellStream:
+def _stream_of_axes(
+    axes: tuple[Any, ...], values: DecodedValues, shape: tuple[int, ...], fill: Any = None
+) -> CellStream:
     if any(len(axis) != len(values) for axis in axes):
         raise DataError(f"there are {len(axes[0])} coordinates and {len(values)} values")
 

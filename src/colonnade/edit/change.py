@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from colonnade.columns.arrow_types import plain_array, python_values
 from colonnade.columns.carried import CarriedWriter, is_carried
 from colonnade.columns.mapping import arrow_type, implied_units, plain_type
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.values import plain_array, python_values
 from colonnade.columns.writer import WrittenColumn
 from colonnade.dataclass import dataclass
 from colonnade.edit.index import Indexes
@@ -42,12 +42,12 @@ from colonnade.h5.links import (
 from colonnade.layouts import Layout, ResumedWriter
 from colonnade.layouts.anndata_view import Recipe, Touched, faced_options, follow_face, recipe_of
 from colonnade.layouts.index_home import OpenIndex
-from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions, Progress, TableInfo
+from colonnade.model import DEFAULT_CHUNK_ROWS, Coded, ColumnInfo, ColumnOptions, Progress, TableInfo
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection, row_numbers
 from colonnade.sparse.draft import SparseDraft, put_drafts, retire_arrays, set_texts_of
 
-MOST_ROWS = 2**63 - 1
+LONGEST_TABLE = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ def _source_for(table: OpenTable, data: Any) -> Source:
     source = source_from(data, table.layout.unnamed_labels)
     label = table.info.by_name.get(table.layout.unnamed_labels)
     if label is not None and label.name not in source.schema.names and not source.labels and _counts(table, label):
-        source.ranges[label.name] = range(table.info.n_rows, MOST_ROWS)
+        source.ranges[label.name] = range(table.info.n_rows, LONGEST_TABLE)
     return source
 
 
@@ -249,9 +249,9 @@ def _grown(info: TableInfo, written: list[WrittenColumn], n_rows: int) -> TableI
     named = {column.name: column for column in written}
 
     def grown(column: ColumnInfo) -> ColumnInfo:
-        found, now = column.categories, named[column.name].categories
-        if found is not None and now is not None and len(now) != found.n_categories:
-            column = replace(column, categories=replace(found, n_categories=len(now)))
+        rows, now = column.row_form, named[column.name].categories
+        if isinstance(rows, Coded) and now is not None and len(now) != rows.categories.n_categories:
+            column = column.with_rows(replace(rows, categories=replace(rows.categories, n_categories=len(now))))
         return replace(column, n_rows=n_rows)
 
     return replace(info, n_rows=n_rows, columns=tuple(map(grown, info.columns)), labels=tuple(map(grown, info.labels)))

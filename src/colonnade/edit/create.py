@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.mapping import implied_units, plain_type
-from colonnade.columns.sparse_writer import SparseColumnWriter
+from colonnade.columns.sectioned import SparseColumnWriter
 from colonnade.columns.writer import WrittenColumn
 from colonnade.dataclass import dataclass
 from colonnade.edit.index import check_kind
@@ -37,11 +37,11 @@ from colonnade.h5.links import (
     unlink,
 )
 from colonnade.layouts import Create, Layout, NewWriter, layout_of, named_layout
-from colonnade.layouts.anndata_view import Wish, check_wish, faced_options, make_face
+from colonnade.layouts.anndata_view import AnnDataOption, check_wish, faced_options, make_face
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions, Progress, TableText
 from colonnade.sparse.draft import SparseDraft
 
-Mode = Literal["error", "replace"]
+WriteMode = Literal["error", "replace"]
 FIRST_ROWS = DEFAULT_CHUNK_ROWS
 FIRST_ROWS_BYTES = 64 << 20
 FEWEST_CHUNK_ROWS = 1024
@@ -62,7 +62,7 @@ class Draft:
     label_writers: list[NewWriter]
     label_arrays: dict[str, pa.Array]
     numbered: str | None
-    face: Wish
+    face: AnnDataOption
     text: TableText
     large_attributes: bool
     index: dict[str, list[str]] = field(default_factory=dict)
@@ -241,9 +241,9 @@ def _field_options(
     return options
 
 
-def check_place(root: Any, path: str, mode: Mode, draft: Draft) -> None:
+def check_place(root: Any, path: str, mode: WriteMode, draft: Draft) -> None:
     """Refuse a path that is taken, before anything is written."""
-    Place(root, path, mode, draft)
+    TablePath(root, path, mode, draft)
 
 
 def column_options(name: str, asked: Mapping[str, Any]) -> ColumnOptions:
@@ -274,13 +274,13 @@ def refuse_unknown(unknown: Mapping[str, object], where: str, takes: Callable[..
 
 
 def create(
-    root: Any, path: str, draft: Draft, mode: Mode = "error", progress: Progress | None = None
+    root: Any, path: str, draft: Draft, mode: WriteMode = "error", progress: Progress | None = None
 ) -> tuple[str, list[tuple[str, SparseDraft]]]:
     """Write the draft as the table at an absolute path; on any error nothing of it remains.
 
     Returns the path of the table, and the sparse columns with their paths, which the caller puts into the file.
     """
-    place = Place(root, path, mode, draft)
+    place = TablePath(root, path, mode, draft)
     complete = False
     try:
         columns, labels = _fill(place.open(), draft, progress)
@@ -308,14 +308,14 @@ def _note_pandas(group: Any, draft: Draft, columns: Iterable[WrittenColumn]) -> 
         note(group, draft.source.frame_note)
 
 
-class Place:
+class TablePath:
     """Where a new table goes: a free path, or a temporary path until it can move into an existing group.
 
     An existing group (a table to be replaced, the root, an empty group) keeps its attributes and whatever other
     programs put into it.
     """
 
-    def __init__(self, root: Any, path: str, mode: Mode, draft: Draft) -> None:
+    def __init__(self, root: Any, path: str, mode: WriteMode, draft: Draft) -> None:
         if mode not in ("error", "replace"):
             raise UsageError(f"mode {mode!r} is not one of 'error', 'replace', 'append'")
         self._root = open_group(root, "/")
@@ -346,7 +346,7 @@ class Place:
                 raise UsageError(f"{here} is a dataset: choose another path for the table", path=here)
             above = open_group(above, part) if exists(above, part) else None
 
-    def _check_free(self, mode: Mode) -> Any | None:
+    def _check_free(self, mode: WriteMode) -> Any | None:
         """The group to move into, None when the path is free; a UsageError when it is taken."""
         if not exists_path(self._root, self._path):
             return None

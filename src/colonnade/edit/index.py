@@ -19,8 +19,8 @@ from colonnade.h5.links import address, open_group
 from colonnade.h5.row_sink import CannotSkipFilter, can_grow
 from colonnade.indexes import KINDS, kind_in_file, refusal
 from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, Wrong
-from colonnade.layouts import Layout, PlacedIndex, layout_of
-from colonnade.layouts.index_home import OpenIndex, discard_index, stored_bytes
+from colonnade.layouts import Layout, layout_of
+from colonnade.layouts.index_home import OpenIndex, PlacedIndex, discard_index, stored_bytes
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection

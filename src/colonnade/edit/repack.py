@@ -29,14 +29,14 @@ from colonnade.layouts import Layout, layout_of
 from colonnade.model import DEFAULT_CHUNK_ROWS, UNREADABLE, ColumnInfo, Progress, TableInfo
 from colonnade.pager.receipts import Receipts
 
-Auto = Literal["auto"]
+AutoWord = Literal["auto"]
 
 
 @dataclass(frozen=True)
 class NewStorage:
     """How columns are to be stored: None leaves a setting as it is, "auto" chooses as for a new table."""
 
-    chunk_rows: int | Auto | None = None
+    chunk_rows: int | AutoWord | None = None
     filters: str | None = None
 
     def __post_init__(self) -> None:

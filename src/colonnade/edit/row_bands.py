@@ -17,7 +17,7 @@ from colonnade import kernels
 from colonnade.dataclass import dataclass
 from colonnade.edit.cell_streams import Axis, Block, RowSource, expand_rows, narrow_minor
 from colonnade.format.source import CHECKSUM
-from colonnade.format.values import Values
+from colonnade.format.values import DecodedValues
 from colonnade.sparse.chunk import Packed, Section, is_thorough, pack_sections
 from colonnade.sparse.info import SparseInfo
 from colonnade.sparse.selections import points_head, points_width
@@ -37,7 +37,7 @@ class _Band:
     first: int
     ends: Axis
     minor: np.ndarray[Any, Any]
-    values: Values
+    values: DecodedValues
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from colonnade.edit.cell_streams import Axis, Block, CellStream, stream_of, usua
 from colonnade.edit.row_bands import pack_rows, suits_rows
 from colonnade.errors import DataError, UsageError
 from colonnade.format.headers import read_messages
-from colonnade.format.values import Values, stored_dtype
+from colonnade.format.values import DecodedValues, stored_dtype
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import make_placeholder
 from colonnade.sparse.array import SparseArray, open_sparse
@@ -143,7 +143,7 @@ class _BandBuffer:
         self._n_bytes = 0
         self._done = -1
 
-    def add(self, axes: tuple[Axis, ...], values: Values) -> None:
+    def add(self, axes: tuple[Axis, ...], values: DecodedValues) -> None:
         if not len(values):
             return
         bands = axes[self._axis] // self._size
@@ -196,7 +196,7 @@ class _BandBuffer:
         return axes, values
 
 
-def split_chunks(info: SparseInfo, axes: tuple[Axis, ...], values: Values) -> Iterator[ChunkChange]:
+def split_chunks(info: SparseInfo, axes: tuple[Axis, ...], values: DecodedValues) -> Iterator[ChunkChange]:
     """The cells of each chunk: its grid index, ascending positions in it, values. Raises for duplicates."""
     chunk = info.layout.chunk
     grids = [coords // size for coords, size in zip(axes, chunk, strict=True)]
@@ -220,7 +220,9 @@ def split_chunks(info: SparseInfo, axes: tuple[Axis, ...], values: Values) -> It
         yield grid, *_ascending(grid, chunk, places[start:stop], values[start:stop])
 
 
-def _ascending(grid: tuple[int, ...], chunk: tuple[int, ...], places: Axis, values: Values) -> tuple[Axis, Values]:
+def _ascending(
+    grid: tuple[int, ...], chunk: tuple[int, ...], places: Axis, values: DecodedValues
+) -> tuple[Axis, DecodedValues]:
     order = ordered(places)
     if order is not None:
         places, values = places[order], values[order]

@@ -1,6 +1,6 @@
 """Read rows from files of other formats, batch by batch: CSV, Parquet, Arrow, JSON lines.
 
-To add a format, write a function from path and requested types to an Arrow stream, and add its endings to FORMATS.
+To add a format, write a function from path and requested types to an Arrow stream, and add its endings to FILE_FORMATS.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ def rows_of(path: Path, types: Types, missing: Sequence[str] = ()) -> Iterator[A
 
     missing: strings that mean a missing value in CSV and TSV, in addition to the empty field.
     """
-    ending = next((ending for ending in FORMATS if path.name.lower().endswith(ending)), None)
+    ending = next((ending for ending in FILE_FORMATS if path.name.lower().endswith(ending)), None)
     if ending is None:
-        raise UsageError(f"{path}: rows are read from files that end in {', '.join(FORMATS)}, or .h5")
+        raise UsageError(f"{path}: rows are read from files that end in {', '.join(FILE_FORMATS)}, or .h5")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {str(path)!r}")
     if missing and ending not in TEXT_FORMATS:
         raise UsageError(f"{path}: only in {', '.join(TEXT_FORMATS)} files can a string mean a missing value")
     wanted = {name: _values_type(kind) for name, kind in types.items()}
     try:
-        stream = FORMATS[ending](path, wanted) if not missing else TEXT_FORMATS[ending](path, wanted, missing)
+        stream = FILE_FORMATS[ending](path, wanted) if not missing else TEXT_FORMATS[ending](path, wanted, missing)
         try:
             yield stream
         finally:
@@ -95,7 +95,7 @@ def _read_json_lines(path: Path, types: Types) -> Any:
 
 
 TEXT_FORMATS: dict[str, Callable[..., Any]] = {".csv": _read_csv, ".csv.gz": _read_csv, ".tsv": _read_tsv}
-FORMATS: dict[str, Callable[[Path, Types], Any]] = {
+FILE_FORMATS: dict[str, Callable[[Path, Types], Any]] = {
     **TEXT_FORMATS,
     ".parquet": _read_parquet,
     ".arrow": _read_arrow,

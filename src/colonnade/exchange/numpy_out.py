@@ -17,13 +17,13 @@ from colonnade.columns.encode import padded_image
 from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.errors import UsageError
 
-Array = np.ndarray[Any, Any]
+NumpyArray = np.ndarray[Any, Any]
 StringsAs = Literal["numpy", "objects"]
 _PIECE_ROWS = 1 << 14  # rows that are padded together to the same length
 _PIECE_BYTES = 1 << 23
 
 
-def to_numpy(column: pa.ChunkedArray, strings: StringsAs = "numpy") -> Array:
+def to_numpy(column: pa.ChunkedArray, strings: StringsAs = "numpy") -> NumpyArray:
     """The values as a NumPy array; a numpy.ma.MaskedArray if rows are missing."""
     if strings not in ("numpy", "objects"):
         raise UsageError(f"strings must be 'numpy' or 'objects', not {strings!r}", option="strings")
@@ -50,7 +50,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
 
 
-def _top_values(array: pa.Array, strings: StringsAs) -> Array:
+def _top_values(array: pa.Array, strings: StringsAs) -> NumpyArray:
     """The values of a column; in a column stored by categories, each category is converted once."""
     kind = array.type
     if pa.types.is_dictionary(kind):
@@ -63,12 +63,12 @@ def _top_values(array: pa.Array, strings: StringsAs) -> Array:
     return _values(array)
 
 
-def _objects(array: pa.Array) -> Array:
-    found: Array = array.to_numpy(zero_copy_only=False)
+def _objects(array: pa.Array) -> NumpyArray:
+    found: NumpyArray = array.to_numpy(zero_copy_only=False)
     return found
 
 
-def _numpy_strings(array: pa.Array, codes: Array | None = None) -> Array:
+def _numpy_strings(array: pa.Array, codes: NumpyArray | None = None) -> NumpyArray:
     """StringDType values, made from fixed-length bytes, the only way without objects. `codes` select from them."""
     n = len(array) if codes is None else len(codes)
     made = np.empty(n, dtype=np.dtypes.StringDType())
@@ -79,7 +79,7 @@ def _numpy_strings(array: pa.Array, codes: Array | None = None) -> Array:
     return made
 
 
-def _padded(array: pa.Array) -> Array:
+def _padded(array: pa.Array) -> NumpyArray:
     """Strings as fixed-length bytes; as objects if some are much longer than others, or hold NUL, which ends bytes."""
     text = array.fill_null("")
     width = max(int(byte_lengths(text).max(initial=0)), 1)
@@ -88,7 +88,7 @@ def _padded(array: pa.Array) -> Array:
     return padded_image(text, np.dtype(f"S{width}"))
 
 
-def _values(array: pa.Array) -> Array:
+def _values(array: pa.Array) -> NumpyArray:
     """The values; missing rows hold an arbitrary value of the type."""
     kind = array.type
     if isinstance(kind, ComplexType):
@@ -105,7 +105,7 @@ def _values(array: pa.Array) -> Array:
         inner = _values(array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size))
         return inner.reshape((len(array), kind.list_size, *inner.shape[1:]))
     if pa.types.is_primitive(kind) and not pa.types.is_decimal(kind):
-        numbers: Array = _numbers(array)
+        numbers: NumpyArray = _numbers(array)
         return numbers
     if pa.types.is_list(kind):
         out = np.empty(len(array), dtype=object)
@@ -135,7 +135,7 @@ def _numbers(array: pa.Array) -> Any:
     return array.to_numpy(zero_copy_only=False)
 
 
-def _bytes_of_one_size(array: pa.Array) -> Array:
+def _bytes_of_one_size(array: pa.Array) -> NumpyArray:
     width = array.type.byte_width
     buffer = array.buffers()[1]
     if buffer is None or width == 0:
@@ -143,7 +143,7 @@ def _bytes_of_one_size(array: pa.Array) -> Array:
     return np.frombuffer(buffer, dtype=f"V{width}", count=len(array), offset=array.offset * width)
 
 
-def _records(array: pa.Array) -> Array:
+def _records(array: pa.Array) -> NumpyArray:
     parts = [_values(array.field(position)) for position in range(array.type.num_fields)]
     dtype = [(array.type.field(i).name, part.dtype, part.shape[1:]) for i, part in enumerate(parts)]
     out = np.zeros(len(array), dtype=dtype)
@@ -152,7 +152,7 @@ def _records(array: pa.Array) -> Array:
     return out
 
 
-def without_mask(values: Array, name: str) -> Array:
+def without_mask(values: NumpyArray, name: str) -> NumpyArray:
     """A plain array: missing rows become NaN, NaT or None if the dtype has one; otherwise raises a UsageError."""
     if not isinstance(values, np.ma.MaskedArray):
         return values

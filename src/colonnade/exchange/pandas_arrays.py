@@ -17,7 +17,7 @@ from colonnade.errors import DataError, UsageError
 if TYPE_CHECKING:
     import pandas
 
-Array = np.ndarray[Any, np.dtype[Any]]
+PandasValues = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class FrameParts:
 
 @dataclass(frozen=True)
 class CategoricalParts:
-    codes: Array
+    codes: PandasValues
     categories: Any
     ordered: bool
 
 
 @dataclass(frozen=True)
 class NullableParts:
-    values: Array
-    mask: Array
+    values: PandasValues
+    mask: PandasValues
     na_value: str
 
 
@@ -51,7 +51,7 @@ def _pandas() -> Any:
     return pandas
 
 
-def make_categorical(codes: Array, categories: Array, ordered: bool) -> pandas.Categorical:
+def make_categorical(codes: PandasValues, categories: PandasValues, ordered: bool) -> pandas.Categorical:
     """A pandas Categorical; duplicate categories raise a DataError."""
     try:
         made: pandas.Categorical = _pandas().Categorical.from_codes(codes, categories, ordered=ordered)
@@ -60,7 +60,7 @@ def make_categorical(codes: Array, categories: Array, ordered: bool) -> pandas.C
     return made
 
 
-def make_nullable(values: Array, mask: Array, na_value: str) -> Any:
+def make_nullable(values: PandasValues, mask: PandasValues, na_value: str) -> Any:
     """A pandas array of integers, booleans or strings with missing values."""
     pd = _pandas()
     if values.dtype.kind in "iu":
@@ -109,7 +109,7 @@ def with_categories(frame: Any, order: Callable[[Any], list[str]]) -> Any:
     return found
 
 
-def split_array(value: Any) -> CategoricalParts | NullableParts | Array | None:
+def split_array(value: Any) -> CategoricalParts | NullableParts | PandasValues | None:
     """The parts of a pandas array, Series or Index: codes and categories, values and mask, or values; else None."""
     pd = sys.modules.get("pandas")
     if pd is None:

@@ -22,7 +22,7 @@ from colonnade.exchange.arrays import column_from, declares_strings
 from colonnade.exchange.pandas_in import is_frame, split
 from colonnade.exchange.pandas_notes import Note, notes_of_arrow, write_note
 
-BATCH_ROWS = 65_536
+SOURCE_BATCH_ROWS = 65_536
 NULLABLE_TYPES = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "boolean", "string")
 
 
@@ -180,7 +180,7 @@ def _source_from_frame(frame: Any, unnamed: str) -> Source:
 
 def _batches_of(table: pa.Table) -> list[pa.RecordBatch]:
     """The rows in batches; a table without rows gives one empty batch, because its dictionaries hold the categories."""
-    batches: list[pa.RecordBatch] = table.to_batches(max_chunksize=BATCH_ROWS)
+    batches: list[pa.RecordBatch] = table.to_batches(max_chunksize=SOURCE_BATCH_ROWS)
     if batches:
         return batches
     arrays = [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in table.columns]
@@ -189,8 +189,8 @@ def _batches_of(table: pa.Table) -> list[pa.RecordBatch]:
 
 def _from_reader(reader: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for batch in reader:
-        for start in range(0, max(batch.num_rows, 1), BATCH_ROWS):
-            part = batch.slice(start, BATCH_ROWS)
+        for start in range(0, max(batch.num_rows, 1), SOURCE_BATCH_ROWS):
+            part = batch.slice(start, SOURCE_BATCH_ROWS)
             yield pa.RecordBatch.from_arrays(part.columns, schema=schema)
 
 

@@ -23,7 +23,7 @@ from colonnade.stored_dtypes import raw_dtype
 
 DEFLATE, SHUFFLE, ZSTD = 1, 2, 32015
 COMPRESSORS = (DEFLATE, SCALE_OFFSET, ZSTD)
-Image = np.ndarray[Any, np.dtype[Any]]
+ChunkElements = np.ndarray[Any, np.dtype[Any]]
 WORTH_MATCHING = 1.03  # a result up to this many times longer is accepted, because it takes half the time
 TRIED_EVERY = 32  # chunks
 Apply = Callable[[Data, Sequence[int]], Data | None]
@@ -92,7 +92,7 @@ class Packer:
         return data, mask
 
 
-def trial_size(text: str, stored: StoredType, fill: bytes | None, image: Image) -> int:
+def trial_size(text: str, stored: StoredType, fill: bytes | None, image: ChunkElements) -> int:
     """The size of these rows as one chunk with "deflate", "shuffle+deflate" or "scale-offset", without a file.
 
     Rows whose type differs between memory and file are packed in their memory form.

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from colonnade import kernels
-from colonnade.filters.codecs import Bytes, LeftToLibrary, decompress, inflate
+from colonnade.filters.codecs import ByteBuffer, LeftToLibrary, decompress, inflate
 
 _HEAD, _LONG_HEAD = 16, 32
 _BY_BYTE, _COPY, _BY_BIT, _DELTA, _WHOLE = 1, 2, 4, 8, 16  # flags: _COPY: not packed, _WHOLE: blocks are one stream
@@ -47,7 +47,7 @@ class _Head(NamedTuple):
         return self.length == _LONG_HEAD
 
 
-def unpack_blosc(buffer: memoryview, out: Bytes) -> None:
+def unpack_blosc(buffer: memoryview, out: ByteBuffer) -> None:
     """Unpack a Blosc buffer to exactly the bytes of `out`."""
     head = _read_head(buffer, len(out))
     if head.is_zeros:
@@ -61,7 +61,7 @@ def unpack_blosc(buffer: memoryview, out: Bytes) -> None:
         _unpack_blocks(buffer, head, out)
 
 
-def unpack_frame(frame: memoryview, out: Bytes) -> None:
+def unpack_frame(frame: memoryview, out: ByteBuffer) -> None:
     """Unpack the only buffer of a blosc2 frame."""
     if len(frame) < _FRAME_HEAD or bytes(frame[2:10]) != b"b2frame\0" or frame[26] & 15:
         raise ValueError("a blosc2 chunk is not a contiguous frame")
@@ -107,7 +107,7 @@ def _read_filters(buffer: memoryview) -> tuple[int, bool]:
     return (0, _BY_BYTE, _BY_BIT)[codes[-1]], special == _ZEROS
 
 
-def _unpack_blocks(buffer: memoryview, head: _Head, out: Bytes) -> None:
+def _unpack_blocks(buffer: memoryview, head: _Head, out: ByteBuffer) -> None:
     n_blocks = -(-len(out) // head.block)
     n_streams = _streams_of(head)
     n_sizes = (n_blocks - 1) * n_streams + 1  # of streams: 4 bytes each; there are no streams of less than 16 bytes
@@ -130,7 +130,7 @@ def _streams_of(head: _Head) -> int:
     return 1 if not head.is_split or (few and not head.is_long) else head.item
 
 
-def _unpack_block(buffer: memoryview, at: int, head: _Head, out: Bytes, n_streams: int) -> None:
+def _unpack_block(buffer: memoryview, at: int, head: _Head, out: ByteBuffer, n_streams: int) -> None:
     """Unpack the block that begins at `at`."""
     wanted = len(out) // n_streams
     if wanted * n_streams != len(out):
@@ -150,7 +150,7 @@ def _unpack_block(buffer: memoryview, at: int, head: _Head, out: Bytes, n_stream
         at += stored
 
 
-def _fill_run(buffer: memoryview, at: int, stored: int, head: _Head, out: Bytes) -> int:
+def _fill_run(buffer: memoryview, at: int, stored: int, head: _Head, out: ByteBuffer) -> int:
     """Unpack a stream of one repeated byte, encoded in its stored size; returns the bytes used after the size."""
     if not head.is_long or stored < -255 or (stored < 0 and bytes(buffer[at : at + 1]) != b"\1"):
         raise ValueError("a stream of a blosc chunk has no size")
@@ -158,7 +158,7 @@ def _fill_run(buffer: memoryview, at: int, stored: int, head: _Head, out: Bytes)
     return 1 if stored else 0
 
 
-def _unpack_stream(part: memoryview, codec: int, out: Bytes) -> None:
+def _unpack_stream(part: memoryview, codec: int, out: ByteBuffer) -> None:
     if len(part) == len(out):  # stored as it was, because it did not become smaller
         out[...] = np.frombuffer(part, dtype=np.uint8)
     elif codec == _BLOSCLZ:
@@ -171,7 +171,7 @@ def _unpack_stream(part: memoryview, codec: int, out: Bytes) -> None:
         raise LeftToLibrary(f"blosc's codec {codec} is left to the library")
 
 
-def _unshuffle(packed: Bytes, out: Bytes, head: _Head) -> None:
+def _unshuffle(packed: ByteBuffer, out: ByteBuffer, head: _Head) -> None:
     if head.shuffle == _BY_BYTE:
         kernels.unshuffle(packed, out, head.item)
         return

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from colonnade import kernels
 
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-Data = bytes | Bytes | memoryview
+ByteBuffer = np.ndarray[Any, np.dtype[np.uint8]]
+Data = bytes | ByteBuffer | memoryview
 LIMIT = 1 << 28  # largest chunk that is unpacked here, in bytes
 
 
@@ -74,7 +74,7 @@ def inflate_all(data: Data, limit: int = LIMIT) -> bytes:
     return inflated
 
 
-def decompress(codec: str, data: Data, out: Bytes) -> None:
+def decompress(codec: str, data: Data, out: ByteBuffer) -> None:
     """Unpack exactly the bytes of `out`: LZ4 here, since Arrow does not report too few bytes; others by Arrow."""
     if codec == "lz4":
         kernels.unpack_lz4(data, out)

@@ -17,7 +17,7 @@ from colonnade import kernels
 from colonnade.filters.blosc import unpack_blosc, unpack_frame
 from colonnade.filters.codecs import (
     LIMIT,
-    Bytes,
+    ByteBuffer,
     Data,
     LeftToLibrary,
     as_view,
@@ -28,7 +28,7 @@ from colonnade.filters.codecs import (
 )
 from colonnade.model import FilterInfo
 
-Undo = Callable[[Data, Sequence[int], Bytes | None, int | None], Data]
+Undo = Callable[[Data, Sequence[int], ByteBuffer | None, int | None], Data]
 """Takes data, the filter's options, the destination (None: any), and the size of the result if it is known."""
 
 Sizes = np.ndarray[Any, np.dtype[np.int64]]
@@ -80,7 +80,7 @@ class Pipeline:
         plain = all(number != 2 or options for number, _, options in self._steps)
         return (numbers in _DEFLATED and plain) or self.scale_offset is not None
 
-    def undo_many(self, data: Bytes, sizes: Sizes, out: Bytes, look: bytes | None) -> bool | None:
+    def undo_many(self, data: ByteBuffer, sizes: Sizes, out: ByteBuffer, look: bytes | None) -> bool | None:
         """Unpack whole chunks, which have skipped no filter, into `out` in one call (see `takes_many`).
 
         Returns whether an element equals `look`; None if that is not known.
@@ -92,7 +92,7 @@ class Pipeline:
         _inflate_many(data, sizes, out, self._steps[0][2][0] if len(self._steps) == 2 else 1)
         return None
 
-    def undo(self, data: Data, mask: int, out: Bytes) -> None:
+    def undo(self, data: Data, mask: int, out: ByteBuffer) -> None:
         """Unpack a whole chunk into `out`; `mask` has a bit for each filter that was skipped."""
         steps = [step for place, step in enumerate(self._steps) if not mask >> place & 1]
         for place in range(len(steps) - 1, -1, -1):
@@ -118,7 +118,7 @@ def _size_before(steps: Sequence[tuple[int, Any, Any]], chunk_bytes: int) -> int
     return size
 
 
-def _unshuffle(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+def _unshuffle(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
     if not options:
         raise ValueError("the options of shuffle lack the size of an item")
     made = np.empty(len(data), dtype=np.uint8) if out is None else out
@@ -126,7 +126,7 @@ def _unshuffle(data: Data, options: Sequence[int], out: Bytes | None, size: int 
     return made
 
 
-def _check_fletcher32(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+def _check_fletcher32(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
     """The last four bytes are the checksum; HDF5 before 1.6.3 wrote its halves with their bytes swapped."""
     if len(data) < 4:
         raise ValueError("a chunk is shorter than its checksum")
@@ -139,11 +139,11 @@ def _check_fletcher32(data: Data, options: Sequence[int], out: Bytes | None, siz
     return kept
 
 
-def _inflate(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+def _inflate(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
     return inflate_all(data) if size is None else inflate(data, size)
 
 
-def _inflate_many(data: Bytes, sizes: Sizes, out: Bytes, item_size: int) -> None:
+def _inflate_many(data: ByteBuffer, sizes: Sizes, out: ByteBuffer, item_size: int) -> None:
     """Inflate chunks that follow each other into equal parts of `out`; items of more than one byte were shuffled."""
     at, size = 0, len(out) // len(sizes)
     for begin, stored in zip(range(0, len(out), size), sizes.tolist(), strict=True):
@@ -157,7 +157,7 @@ def _inflate_many(data: Bytes, sizes: Sizes, out: Bytes, item_size: int) -> None
 
 
 def _unpack(codec: str) -> Undo:
-    def unpack(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+    def unpack(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
         if size is None and (size := zstd_size(data)) is None:
             raise LeftToLibrary(UNKNOWN_SIZE)
         made = np.empty(size, dtype=np.uint8) if out is None else out
@@ -167,7 +167,7 @@ def _unpack(codec: str) -> Undo:
     return unpack
 
 
-def _unpack_lz4(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+def _unpack_lz4(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
     """Header: total size (8) and block size (4), big-endian. Each block is preceded by its stored size."""
     if size is None:
         raise LeftToLibrary(UNKNOWN_SIZE)
@@ -190,7 +190,7 @@ def _unpack_lz4(data: Data, options: Sequence[int], out: Bytes | None, size: int
     return made
 
 
-def _undo_bitshuffle(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+def _undo_bitshuffle(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
     """Options: version (2), bytes of an item, items of a block (0: the default), compressor."""
     if size is None:
         raise LeftToLibrary(UNKNOWN_SIZE)
@@ -227,8 +227,8 @@ def _unpack_blocks(view: memoryview, codec: str, item: int, size: int) -> tuple[
     return packed, block // item
 
 
-def _undo_blosc(unpack: Callable[[memoryview, Bytes], None]) -> Undo:
-    def undo(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+def _undo_blosc(unpack: Callable[[memoryview, ByteBuffer], None]) -> Undo:
+    def undo(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
         if size is None:
             raise LeftToLibrary(UNKNOWN_SIZE)
         made = np.empty(size, dtype=np.uint8) if out is None else out
@@ -257,7 +257,7 @@ def scale_offset_form(options: tuple[int, ...]) -> tuple[np.dtype[Any], bytes | 
     return dtype, fill, decimals
 
 
-def _undo_scale_offset(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+def _undo_scale_offset(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
     if is_copy(options):
         return data
     if size is None:
@@ -268,7 +268,7 @@ def _undo_scale_offset(data: Data, options: Sequence[int], out: Bytes | None, si
     return made
 
 
-def _undo_n_bit(data: Data, options: Sequence[int], out: Bytes | None, size: int | None) -> Data:
+def _undo_n_bit(data: Data, options: Sequence[int], out: ByteBuffer | None, size: int | None) -> Data:
     """Only supported where all bits are significant, so that the filter did nothing."""
     if len(options) < 2 or not options[1]:
         raise LeftToLibrary("n-bit is left to the library")

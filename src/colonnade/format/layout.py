@@ -59,7 +59,7 @@ _COMPACT, _CONTIGUOUS, _CHUNKED, _VIRTUAL, _CLASS = 0, 1, 2, 3, 4
 _VERSION = 5
 _OFFSET_SIZE = 8
 _MOST_DIMENSIONS = 33
-LARGEST_CHUNK = 1 << 62  # bytes, if all elements were defined
+LARGEST_HDF5_CHUNK = 1 << 62  # bytes, if all elements were defined
 _MAPS: dict[int, tuple[MapKind, tuple[int, ...]]] = {  # and the byte widths of the numbers that follow
     1: ("single", ()),
     3: ("fixed array", (1,)),
@@ -224,7 +224,7 @@ class _Draft:
         if not 2 <= count <= _MOST_DIMENSIONS or not 1 <= width <= 8 or self.flags > SKIP_EDGES | FILTERED_SINGLE:
             raise fields.wrong(f"has {count} dimensions in {width} bytes each, flags {self.flags}")
         self.sizes = fields.numbers(count, width)
-        if not all(self.sizes) or prod(self.sizes) > LARGEST_CHUNK:
+        if not all(self.sizes) or prod(self.sizes) > LARGEST_HDF5_CHUNK:
             raise fields.wrong(f"has chunks of {self.sizes}")
 
     def take_offset_size(self, fields: Fields, n_bytes: int) -> None:

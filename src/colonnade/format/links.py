@@ -82,15 +82,6 @@ def decode_link(fields: Fields) -> Link:
     return Link(name, target=_text(value)) if kind == _SOFT else Link(name)
 
 
-def encode_link(name: str, address: int) -> bytes:
-    """Encode a hard link. If the name is not ASCII, its character set is UTF-8."""
-    data = name.encode("utf-8", "surrogateescape")
-    width = next(number for number in range(4) if len(data) < 1 << (8 << number))
-    utf8 = not name.isascii()
-    head = bytes((1, width | (0x10 if utf8 else 0))) + (b"\1" if utf8 else b"")
-    return head + len(data).to_bytes(1 << width, "little") + data + address.to_bytes(8, "little")
-
-
 def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 

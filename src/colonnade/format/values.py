@@ -22,7 +22,7 @@ from colonnade.format.heap_set import REFERENCE, Heap, HeapSet
 from colonnade.format.source import Fields
 from colonnade.model import StoredType
 
-Values = np.ndarray[Any, Any]
+DecodedValues = np.ndarray[Any, Any]
 _NUMBERS = ("integer", "bitfield", "enum", "boolean")
 
 
@@ -64,16 +64,16 @@ def _compound(stored: StoredType, formats: list[np.dtype[Any]]) -> np.dtype[Any]
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": stored.size})
 
 
-def decode_values(data: bytes | memoryview, stored: StoredType, heap: Heap | None) -> Values:
+def decode_values(data: bytes | memoryview, stored: StoredType, heap: Heap | None) -> DecodedValues:
     """Decode contiguous elements; `heap` holds the data of variable-length elements."""
     if stored.has_pointers:
         rows = np.frombuffer(data, dtype=np.uint8).reshape(-1, stored.size)
         return _follow(rows, stored, heap if heap is not None else HeapSet({}, Fields(b"", "a chunk without a heap")))
-    values: Values = np.frombuffer(data, dtype=stored_dtype(stored))
+    values: DecodedValues = np.frombuffer(data, dtype=stored_dtype(stored))
     return values != 0 if stored.kind == "boolean" else values
 
 
-def _follow(rows: Values, stored: StoredType, heap: Heap) -> Values:
+def _follow(rows: DecodedValues, stored: StoredType, heap: Heap) -> DecodedValues:
     """The values of elements, given as one row of bytes each, some of which point into the heap."""
     if not stored.has_pointers:
         return decode_values(np.ascontiguousarray(rows).data.cast("B") if rows.size else b"", stored, None)

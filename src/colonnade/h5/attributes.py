@@ -30,7 +30,7 @@ from colonnade.stored_dtypes import memory_dtype
 
 LARGEST_IN_HEADER = 60_000
 LARGEST_ATTRIBUTE = 64 << 20  # bytes of one attribute that are read at most
-BOOLEAN = StoredType(
+BOOLEAN_ENUM = StoredType(
     "boolean", 1, base=StoredType("integer", 1, signed=True, precision=8), members=(("FALSE", 0), ("TRUE", 1))
 )
 
@@ -98,7 +98,7 @@ def _write_variable(node: Any, name: str, value: np.ndarray[Any, Any], space: An
 
 def write_flag(node: Any, name: str, flag: bool) -> None:
     """Write one scalar boolean, as the FALSE/TRUE enum."""
-    _replace(node, name, make_type(BOOLEAN), h5s.create(h5s.SCALAR), np.array(flag, dtype="i1"))
+    _replace(node, name, make_type(BOOLEAN_ENUM), h5s.create(h5s.SCALAR), np.array(flag, dtype="i1"))
 
 
 def write_number(node: Any, name: str, number: float) -> None:
@@ -399,7 +399,7 @@ class Attribute:
         return [value.rstrip(blank).decode("utf-8", "surrogateescape") for value in self.values]
 
 
-def look(node: Any, name: str) -> Attribute | None:
+def inspect(node: Any, name: str) -> Attribute | None:
     """The attribute as it is stored; None when there is none of this name. Never an error."""
     try:
         if not h5a.exists(node, name.encode()):

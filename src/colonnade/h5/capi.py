@@ -21,6 +21,8 @@ import h5py
 from h5py import h5fd, h5i, h5s
 from h5py._objects import phil
 
+from colonnade.filters.codecs import Data
+
 
 def _load_library() -> ctypes.CDLL:
     """The HDF5 library that h5py itself runs on: its symbols are reachable through h5py's own module."""
@@ -238,6 +240,19 @@ def chunk_size(dataset: Any, first: int) -> int:
     with phil:
         found = _CHUNK_SIZE(dataset.id, ctypes.byref(ctypes.c_uint64(first)), ctypes.byref(size))
         return size.value if found >= 0 else 0
+
+
+def read_stored_chunk(dataset: Any, first: tuple[int, ...]) -> tuple[int, bytes]:
+    """The filters that a chunk skipped, and its bytes as stored. h5py before 3.13 does this without its lock."""
+    with phil:
+        mask, data = dataset.read_direct_chunk(first)
+        return int(mask), bytes(data)
+
+
+def write_stored_chunk(dataset: Any, first: tuple[int, ...], data: Data, mask: int = 0) -> None:
+    """Store the bytes of a chunk as they are. h5py before 3.13 does this without its lock."""
+    with phil:
+        dataset.write_direct_chunk(first, data, filter_mask=mask)
 
 
 class _HDF5Lock:

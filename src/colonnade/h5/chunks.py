@@ -20,7 +20,7 @@ from h5py import h5d, h5f, h5g, h5i
 from colonnade import kernels
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
-from colonnade.filters.codecs import Bytes, LeftToLibrary
+from colonnade.filters.codecs import ByteBuffer, LeftToLibrary
 from colonnade.filters.undo import SCALE_OFFSET_HEAD, Pipeline, Sizes, scale_offset_form
 from colonnade.h5 import capi
 from colonnade.h5.damage import hdf5_errors
@@ -398,7 +398,9 @@ class ChunkSource:
         except DamagedChunk as error:
             raise self._damaged(error, low, high - 1) from error
 
-    def _load_many(self, addresses: RowNumbers, sizes: Sizes, target: Bytes, look: bytes | None = None) -> bool | None:
+    def _load_many(
+        self, addresses: RowNumbers, sizes: Sizes, target: ByteBuffer, look: bytes | None = None
+    ) -> bool | None:
         """Bytes of the file from several places. Says whether an element is `look`; None where nobody knows."""
         if self._descriptor >= 0:
             if (addresses > FARTHEST).any():
@@ -433,7 +435,7 @@ class ChunkSource:
         self._undo(data, chunk.mask, whole)
         target[...] = whole[begin : begin + len(target)]
 
-    def _undo(self, data: Bytes, mask: int, out: Bytes) -> None:
+    def _undo(self, data: ByteBuffer, mask: int, out: ByteBuffer) -> None:
         try:
             self._pipeline.undo(data, mask, out)
         except LeftToLibrary:
@@ -481,7 +483,7 @@ class ChunkSource:
         self._read_chunk(chunk, first, span)
         kernels.take(span, self._dtype.itemsize, places - first, out)
 
-    def load(self, address: int, target: Bytes) -> None:
+    def load(self, address: int, target: ByteBuffer) -> None:
         """Bytes of the file."""
         if address > FARTHEST:
             raise ValueError("an address lies far after the end of the file")

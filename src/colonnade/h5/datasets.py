@@ -32,7 +32,7 @@ from colonnade.h5.links import encode_name, link_list
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
 from colonnade.h5.references import read_as_stored, size_as_stored
 from colonnade.h5.vetting import creation_of, guarded, has_lost_fill, vet_fill
-from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo, Storage, StoredType
+from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, FilterInfo, Form, Plain, Sectioned, Storage, StoredType
 from colonnade.stored_dtypes import LARGEST_ELEMENT, memory_dtype
 
 Image = np.ndarray[Any, np.dtype[Any]]
@@ -89,6 +89,12 @@ def describe_dataset(dataset: Any) -> DatasetInfo:
         fill=None if is_shown_as_stored(stored) else read_fill(creation, type_id, stored),
         has_lost_fill=stored.has_pointers and has_lost_fill(dataset),
     )
+
+
+def dataset_column(name: str, info: DatasetInfo, n_rows: int) -> ColumnInfo:
+    """The rows of a dataset as a column, as far as its header describes it."""
+    form: Form = Sectioned(Plain()) if info.storage == "sectioned" else Plain()
+    return ColumnInfo(name, info.type, n_rows, info.storage, info.chunk_rows, info.filters, form=form)
 
 
 def stored_bytes(dataset: Any) -> int:
@@ -528,7 +534,7 @@ def write_lines(dataset: Any, rows: Sequence[int], column: int, block: Bytes, ne
         place = (row, column)
         if stripe and (new or dataset.get_chunk_info_by_coord(place).byte_offset is None):
             whole[: len(line)] = line
-            dataset.write_direct_chunk(place, _deflated(whole, packed))
+            capi.write_stored_chunk(dataset, place, _deflated(whole, packed))
         else:
             write_matrix(dataset, row, column, line[None])
 

@@ -28,7 +28,7 @@ import numpy as np
 from h5py import h5t
 
 from colonnade.errors import UnsupportedError
-from colonnade.model import Charset, Kind, Order, Padding, StoredField, StoredType
+from colonnade.model import Charset, Order, Padding, StoredField, StoredType, TypeKind
 from colonnade.stored_dtypes import LARGEST_ELEMENT, float_bytes, memory_dtype
 
 MAX_DEPTH = 32
@@ -88,7 +88,7 @@ def _describe_integer(type_id: Any, depth: int) -> StoredType:
     bitfield = type_id.get_class() == h5t.BITFIELD
     if not bitfield and _has_too_many_bits(type_id):  # h5py cannot say which bits a bitfield has; it is not converted
         return StoredType("unknown", type_id.get_size(), tag=TOO_MANY_BITS)
-    kind: Kind = "bitfield" if bitfield else "integer"
+    kind: TypeKind = "bitfield" if bitfield else "integer"
     return StoredType(
         kind,
         type_id.get_size(),
@@ -125,7 +125,7 @@ def _describe_enum(type_id: Any, depth: int) -> StoredType:
     values = dict(members)
     boolean = values.get("FALSE") == 0 and values.get("TRUE") == 1 and len(members) <= 3
     boolean = boolean and (len(members) == 2 or "MISSING" in values)
-    kind: Kind = "boolean" if boolean else "enum"
+    kind: TypeKind = "boolean" if boolean else "enum"
     return StoredType(kind, type_id.get_size(), base.order, base=base, members=members)
 
 

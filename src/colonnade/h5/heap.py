@@ -21,7 +21,7 @@ from h5py import h5d, h5i
 
 from colonnade import kernels
 from colonnade.errors import CorruptError, UnsupportedError
-from colonnade.filters.codecs import Bytes
+from colonnade.filters.codecs import ByteBuffer
 from colonnade.format.global_heap import REFERENCE_DTYPE, stored_size
 from colonnade.format.headers import LAYOUT
 from colonnade.format.layout import decode_storage
@@ -39,7 +39,7 @@ Offsets = np.ndarray[Any, np.dtype[np.int32]]
 _GAP = 1 << 16  # bytes between collections that are read in one go
 _TOGETHER = 64  # collections that are followed at a time; most have 64 KiB
 _MOST = 1 << 30  # bytes of collections that are held at the same time
-MOST_AT_ONCE = (1 << 31) - 1  # bytes of the rows that are read at once: the offsets count no more
+MOST_COLLECTIONS_AT_ONCE = (1 << 31) - 1  # bytes of the rows that are read at once: the offsets count no more
 _MOST_SLOTS = 1 << 26  # objects of collections, counted by their highest index
 _FEW_SLOTS = 1 << 20  # that are nothing to speak of; of more, there must be bytes enough for an eighth of them
 _HEAD = 16
@@ -157,7 +157,7 @@ class Strings(NamedTuple):
     """Bytes of variable length, as Arrow holds them."""
 
     offsets: Offsets
-    data: Bytes
+    data: ByteBuffer
 
 
 class HeapSource:
@@ -192,7 +192,7 @@ class HeapSource:
         path = self._source.path
         check_lengths(references, self._stored, self._file_bytes, path)
         n_bytes = int(references["length"].sum(dtype=np.int64))
-        if n_bytes > MOST_AT_ONCE:
+        if n_bytes > MOST_COLLECTIONS_AT_ONCE:
             raise UnsupportedError(
                 f"{path}: {len(references)} rows of {n_bytes:,} bytes are more than can be read at once: take fewer",
                 feature="more bytes than are read at once",
@@ -209,7 +209,7 @@ class HeapSource:
         kernels.heap_data(*heap, image, 1, self._is_text, offsets, data)
         return Strings(offsets, data)
 
-    def _collect(self, addresses: Any) -> tuple[Bytes, Any, Any, Any, Any]:
+    def _collect(self, addresses: Any) -> tuple[ByteBuffer, Any, Any, Any, Any]:
         """The collections at these addresses: their bytes, and where their objects lie in them."""
         if len(addresses) and int(addresses[-1]) > FARTHEST:
             raise ValueError("a reference leads far after the end of the file")
@@ -223,7 +223,7 @@ class HeapSource:
         kernels.heap_objects(heap, places, firsts, starts, sizes)
         return heap, addresses, firsts, starts, sizes
 
-    def _load(self, addresses: RowNumbers) -> tuple[Bytes, RowNumbers]:
+    def _load(self, addresses: RowNumbers) -> tuple[ByteBuffer, RowNumbers]:
         """The bytes of the collections, and where each begins in them. Those close together are read in one go."""
         if not len(addresses):
             return new_array(0, _BYTE), addresses

@@ -37,14 +37,14 @@ from colonnade.stored_dtypes import raw_dtype
 
 TEXT_BYTES = 64  # that a string takes in memory, at least
 Array = np.ndarray[Any, np.dtype[Any]]
-NodeKind = Literal["group", "dataset"]
+HandleKind = Literal["group", "dataset"]
 LARGEST_SMALL_ATTRIBUTE = 4000  # strings of variable length that fit into an object header, 16 bytes each
 
 
 MOST_CHUNKS, FEWEST_STORED = 200_000, 16  # chunks that are looked for, if fewer than 1 in 16 is stored
 
 
-def kind_of(node: Any) -> NodeKind:
+def kind_of(node: Any) -> HandleKind:
     """Whether this is a group or a dataset of h5py; anything else is a UsageError."""
     if isinstance(node, h5py.Group):
         return "group"
@@ -545,8 +545,7 @@ class _ChunkBytes(NamedTuple):
             if self.info.byte_offset > FARTHEST:
                 raise ValueError("it lies far after the end of the file")
             return self.info.filter_mask, self.file.read_at(self.info.byte_offset, self.info.size)
-        found: tuple[int, bytes] = self.dataset.read_direct_chunk(self.offset)
-        return found
+        return capi.read_stored_chunk(self.dataset, self.offset)
 
 
 def _unpack(chunk: _ChunkBytes, pipeline: Pipeline, whole: Array, path: str) -> bool:

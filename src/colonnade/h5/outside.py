@@ -32,7 +32,7 @@ MOST_STEPS = 16  # from file to file, or from one virtual dataset to the next
 MOST_SOURCES = 10_000
 _ORIGIN = "${ORIGIN}"  # HDF5's word for the folder of the file
 _MOST = (1 << 63) - 1
-MOST_KNOWN = 1000  # files whose driver is remembered
+MOST_KNOWN_FILES = 1000  # files whose driver is remembered
 _WISHES: dict[tuple[int, int], Links] = {}
 _OF_PYTHON: dict[tuple[int, int], bool] = {}  # by HDF5's numbers of files, which it gives only once
 
@@ -287,7 +287,7 @@ def access_of(node: Any) -> Any:
     if number is None:
         return access_by("none" if _is_of_python(node) else "folder")
     if number not in _OF_PYTHON:
-        if len(_OF_PYTHON) >= MOST_KNOWN:
+        if len(_OF_PYTHON) >= MOST_KNOWN_FILES:
             _OF_PYTHON.clear()
         _OF_PYTHON[number] = _is_of_python(node)
     return access_by("none" if _OF_PYTHON[number] else _WISHES.get(number, "folder"))

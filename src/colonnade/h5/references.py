@@ -27,7 +27,7 @@ from colonnade.model import StoredType
 from colonnade.pager.sources import LocalBytes
 from colonnade.stored_dtypes import memory_dtype
 
-Image = np.ndarray[Any, np.dtype[Any]]
+ReferenceElements = np.ndarray[Any, np.dtype[Any]]
 
 
 def has_references(stored: StoredType) -> bool:
@@ -50,7 +50,7 @@ class NewPlaces:
             for old, path in paths.items()
         }
 
-    def turn(self, image: Image, stored: StoredType) -> None:
+    def turn(self, image: ReferenceElements, stored: StoredType) -> None:
         """Turn every reference in these elements (in memory form), in place."""
         if stored.kind == "object_reference":
             self._turn_objects(image)
@@ -67,7 +67,7 @@ class NewPlaces:
             for element in image.reshape(-1):
                 self._turn_sequence(int(element["length"]), int(element["pointer"]), stored.item)
 
-    def _turn_objects(self, image: Image) -> None:
+    def _turn_objects(self, image: ReferenceElements) -> None:
         old = np.frombuffer(image.tobytes(), dtype="u8")
         distinct, places = np.unique(old, return_inverse=True)
         new = np.array([self._addresses.get(address, 0) for address in distinct.tolist()], dtype="u8")
@@ -195,7 +195,7 @@ def _read_chunks(dataset: Any, chunk_rows: int, size: int, rows: range, image: n
         start = chunk * chunk_rows
         if dataset.get_chunk_info_by_coord((start,)).byte_offset is None:
             continue
-        _, data = dataset.read_direct_chunk((start,))
+        _, data = capi.read_stored_chunk(dataset, (start,))
         stored = np.frombuffer(data, dtype="u1", count=chunk_rows * size).reshape(chunk_rows, size)
         image[begin:end] = stored[numbers[begin:end] - start]
 

@@ -73,7 +73,7 @@ def find_replaced(dataset: Any, first: int) -> Held | None:
 def write_chunk(dataset: Any, chunk_rows: int, first: int, data: Data, mask: int, held: Held | None) -> None:
     """Store a chunk as it is; `held` is the result of `find_chunk`, or of `find_replaced`."""
     if mask == (0 if held is None else held.mask):
-        dataset.write_direct_chunk((first,), data, filter_mask=mask)
+        capi.write_stored_chunk(dataset, (first,), data, mask)
         return
     n_rows = int(dataset.shape[0])
     if n_rows > chunk_rows:
@@ -81,7 +81,7 @@ def write_chunk(dataset: Any, chunk_rows: int, first: int, data: Data, mask: int
         forget_chunk(dataset, chunk_rows, first)
     elif not mask:
         remove_chunks(dataset, 0, n_rows)
-        dataset.write_direct_chunk((first,), data)
+        capi.write_stored_chunk(dataset, (first,), data)
     elif n_rows == chunk_rows and can_grow(dataset):
         dataset.set_extent((n_rows + 1,))
         _replace(dataset, first, data, mask, held)
@@ -101,7 +101,7 @@ def keeping_mask(dataset: Any, first: int) -> Iterator[None]:
         yield
         if not size:
             return
-        mask, data = dataset.read_direct_chunk((first,))
+        mask, data = capi.read_stored_chunk(dataset, (first,))
         held = find_chunk(dataset, first) if len(data) == size else None
         if held is not None and held.mask != mask:
             _replace(dataset, first, data, mask, held)
@@ -110,7 +110,7 @@ def keeping_mask(dataset: Any, first: int) -> Iterator[None]:
 def forget_chunk(dataset: Any, chunk_rows: int, first: int) -> None:
     """Make the library forget the chunk that begins with this row, by asking for another; there must be another."""
     try:
-        dataset.read_direct_chunk((first - chunk_rows if first else chunk_rows,))
+        capi.read_stored_chunk(dataset, (first - chunk_rows if first else chunk_rows,))
     except hdf5_errors(MemoryError):
         pass  # that it is looked up is all that is wanted
 
@@ -118,8 +118,8 @@ def forget_chunk(dataset: Any, chunk_rows: int, first: int) -> None:
 def _replace(dataset: Any, first: int, data: Data, mask: int, held: Held | None) -> None:
     """Store a chunk that has another mask than the one it replaces."""
     if held is not None and held.size == len(data):  # then the library would leave the chunk map as it is
-        dataset.write_direct_chunk((first,), bytes(data) + b"\0", filter_mask=mask)
-    dataset.write_direct_chunk((first,), data, filter_mask=mask)
+        capi.write_stored_chunk(dataset, (first,), bytes(data) + b"\0", mask)
+    capi.write_stored_chunk(dataset, (first,), data, mask)
 
 
 def cut_rows(dataset: Any, chunk_rows: int, n_rows: int, edge: Data, mask: int) -> None:
@@ -213,7 +213,7 @@ class RowSink:
     def _send(self, start: int, image: Image) -> None:
         """A whole chunk."""
         if self._packer.is_empty:
-            self._dataset.write_direct_chunk((start,), self._as_stored(image))
+            capi.write_stored_chunk(self._dataset, (start,), self._as_stored(image))
             return
         if any(start == other for other, _, _ in self._waiting):
             self.drain()
@@ -310,7 +310,7 @@ class RowSink:
         found = np.empty(self._chunk_rows, dtype=self._dtype)
         try:
             self._pipeline.check_size(held.size)
-            _, data = self._dataset.read_direct_chunk((first,))
+            _, data = capi.read_stored_chunk(self._dataset, (first,))
             self._pipeline.undo(data, held.mask, found.view(np.uint8))
         except hdf5_errors(MemoryError) as error:  # a damaged chunk map may claim any size
             last = first + self._chunk_rows - 1

@@ -135,7 +135,6 @@ class Part:
         self._blocks: dict[int, Image] = {}
         self._matrix = matrix_shape(dataset)
         self._source = open_source(dataset, raw_dtype(self._info.type), self._info.filters)
-        self.n_blocks_read = 0
 
     @property
     def info(self) -> Any:
@@ -163,7 +162,6 @@ class Part:
         if number not in self._blocks:
             start = number * self._block_rows
             block = self._load(start, min(start + self._block_rows, self.n_rows))
-            self.n_blocks_read += 1
             if self._digests is not None and (
                 number >= len(self._digests) or digest(block.tobytes()) != self._digests[number]
             ):
@@ -344,7 +342,7 @@ class Kind:
     word: its name for users. name: its KIND attribute in files. build, open: its builder and its index class.
     rank: a query asks the indexes of a column in increasing order of rank, the cheapest kinds first.
     counts_distinct: whether `known` includes the number of distinct values; statistics ask such kinds first.
-    rule, clause, says: the rule for its stored form: its number, its clause in HEP001, and what it requires.
+    rule, clause, requires: the rule for its stored form: its number, its clause in HEP001, and what it requires.
     attributes: those of its dataset that the rule requires, in the order in which they are checked. The rest of the
     rule is `Index.problem`.
     """
@@ -356,6 +354,6 @@ class Kind:
     rank: int
     rule: str
     clause: str
-    says: str
+    requires: str
     attributes: tuple[IndexAttribute, ...] = ()
     counts_distinct: bool = False

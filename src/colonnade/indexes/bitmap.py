@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from colonnade import kernels
-from colonnade.columns.key_images import image_to_keys, keys_to_image
-from colonnade.columns.keys import Keys, NumberKeys, Numbers, Places, join
+from colonnade.columns.keys import Keys, NumberKeys, Numbers, Places, image_to_keys, join, keys_to_image
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
 from colonnade.errors import UsageError
@@ -62,7 +61,7 @@ STRIPE = WINDOW // 8  # bytes of one value's bits in a chunk of the dataset
 MOST_NEAR = 256  # integers in the range from least to greatest, for which a value's code is computed, not looked up
 
 
-class Values:
+class IndexedValues:
     """The distinct values so far, in the order of their bitmaps."""
 
     def __init__(self, keys: Keys | None = None) -> None:
@@ -154,7 +153,7 @@ class BitmapBuilder(Builder):
 
     def __init__(self, group: Any, name: str, column: ColumnInfo, options: Options) -> None:
         self._group, self._name, self._column, self._options = group, name, column, options
-        self._values = Values()
+        self._values = IndexedValues()
         self._waiting: list[Keys] = []
         self._n_waiting = 0
         self._first = 0
@@ -203,7 +202,7 @@ class BitmapBuilder(Builder):
         return self._dataset
 
 
-def make_room(dataset: Any, values: Values, column: ColumnInfo, options: Options) -> None:
+def make_room(dataset: Any, values: IndexedValues, column: ColumnInfo, options: Options) -> None:
     """Resize the matrix to hold these values; UsageError if there are too many."""
     if len(values) > options.max_values:
         raise UsageError(
@@ -214,7 +213,7 @@ def make_room(dataset: Any, values: Values, column: ColumnInfo, options: Options
     resize_matrix(dataset, (len(values), -(-column.n_rows // 8)))
 
 
-def write_values(group: Any, name: str, dataset: Any, values: Values, column: ColumnInfo) -> None:
+def write_values(group: Any, name: str, dataset: Any, values: IndexedValues, column: ColumnInfo) -> None:
     """Create the values dataset, and the attributes of the index that refer to it."""
     stored = key_type(column)
     made = create_dataset(group, name, DatasetPlan(stored, max(1, min(len(values), 4096))), len(values))
@@ -340,7 +339,7 @@ class BitmapIndex(Index):
         node = self.values_dataset()
         if node is None:
             return None
-        values = Values(self.values() if len(self.values()) else None)
+        values = IndexedValues(self.values() if len(self.values()) else None)
         n_values = len(values)
         if not resize_matrix(self.dataset, (n_values, -(-column.n_rows // 8))):
             return None
@@ -381,7 +380,7 @@ class BitmapIndex(Index):
 
     def verify(self, source: KeySource, options: Options) -> Iterator[Wrong]:
         stored = self.values()
-        values = Values(stored if len(stored) else None)
+        values = IndexedValues(stored if len(stored) else None)
         if len(stored) != len(stored.distinct()[0]):
             yield Wrong("values", "a value twice", "each once")
             return
@@ -433,7 +432,7 @@ BITMAP = Kind(
     rank=20,
     rule="S6",
     clause="8.6",
-    says="BITMAP has one row of bits for each value of the dataset that _values refers to, and ordered.",
+    requires="BITMAP has one row of bits for each value of the dataset that _values refers to, and ordered.",
     attributes=(IndexAttribute("_values", "values"), IndexAttribute("ordered", "flag")),
     counts_distinct=True,
 )

@@ -229,7 +229,7 @@ CHUNK_BLOOM = Kind(
     rank=40,
     rule="S7",
     clause="8.7",
-    says="CHUNK_BLOOM has one filter per chunk, k, m_bits, hash_family and chunk_shape.",
+    requires="CHUNK_BLOOM has one filter per chunk, k, m_bits, hash_family and chunk_shape.",
     attributes=(
         IndexAttribute("k", "count", size=2),
         IndexAttribute("m_bits", "count"),

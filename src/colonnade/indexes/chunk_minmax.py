@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.columns.fills import fill_is_nan
-from colonnade.columns.key_images import image_to_keys, keys_to_image
-from colonnade.columns.keys import Keys, join, make_keys
+from colonnade.columns.decode import fill_is_nan
+from colonnade.columns.keys import Keys, image_to_keys, join, keys_to_image, make_keys
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
 from colonnade.h5 import attributes
@@ -256,6 +255,6 @@ CHUNK_MINMAX = Kind(
     rank=10,
     rule="S4",
     clause="8.4",
-    says="CHUNK_MINMAX has one entry per chunk (min, max, nan_count, fill_count, n), and chunk_shape.",
+    requires="CHUNK_MINMAX has one entry per chunk (min, max, nan_count, fill_count, n), and chunk_shape.",
     attributes=(CHUNK_SHAPE,),
 )

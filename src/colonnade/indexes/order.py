@@ -26,7 +26,7 @@ SAMPLES = 256
 PIECE = 1 << 20
 
 
-class Order(Protocol):
+class SortOrder(Protocol):
     """Rows in order: those with a value, then the missing rows, then the NaN rows."""
 
     n_missing: int

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from colonnade import kernels
-from colonnade.columns.fills import fill_is_nan
+from colonnade.columns.decode import fill_is_nan
 from colonnade.columns.keys import Keys, NumberKeys, Numbers, Places
 from colonnade.h5 import attributes
 from colonnade.h5.chunks import new_array
@@ -42,7 +42,7 @@ from colonnade.indexes.base import (
     digest,
 )  # fmt: skip
 from colonnade.indexes.known import Known
-from colonnade.indexes.order import Order, sorter
+from colonnade.indexes.order import SortOrder, sorter
 from colonnade.model import ColumnInfo, StoredType
 from colonnade.predicate.bound import Among, BoundLeaf, Interval, Key, Missing, NotANumber
 from colonnade.selection import Selection
@@ -52,7 +52,7 @@ CHUNK = 65_536
 BLOCK = 8192  # rows that are read, and checked against their digest, together
 BLOCKS_AT_ONCE = 32  # blocks whose digests one thread computes before it takes others
 SAMPLE = 512  # every SAMPLE-th row is compared first when rows are merged
-MOST_POINTS = 64
+MOST_LOOKUPS = 64
 EVEN_FROM = 16  # with fewer positions than this, interpolation is no better than bisection
 # The number of rows that can be scanned and compared in the time it takes to get one row from the index and sort it.
 ROWS_FOR_ONE, TEXTS_FOR_ONE = 16, 2
@@ -93,7 +93,7 @@ class SortedRowsBuilder(Builder):
         return dataset
 
 
-def write_order(dataset: Any, order: Order, column: ColumnInfo) -> None:
+def write_order(dataset: Any, order: SortOrder, column: ColumnInfo) -> None:
     """Write all rows in their order, and the lengths of the tails."""
     info = describe_dataset(dataset)
     at = 0
@@ -199,7 +199,7 @@ class SortedRowsIndex(Index):
             return [(0, n)] if leaf.negated else [nan]
         if isinstance(test, Interval):
             inside = [self._span(test, source)]
-        elif isinstance(test, Among) and len(test.keys) <= MOST_POINTS:
+        elif isinstance(test, Among) and len(test.keys) <= MOST_LOOKUPS:
             inside = [self._span(Interval(key, key), source) for key in test.keys]
         else:
             return None
@@ -332,7 +332,7 @@ class SortedRowsIndex(Index):
         n = n_before - n_missing - n_nan
         return whole[:n], whole[n : n + n_missing], whole[n + n_missing :]
 
-    def _cut(self, n_rows: int) -> Order:
+    def _cut(self, n_rows: int) -> SortOrder:
         whole = describe_dataset(self.dataset).shape
         assert whole is not None  # an index has a length
         values, missing, nan = (rows[rows < n_rows] for rows in self._parts(whole[0]))
@@ -561,7 +561,7 @@ SORTED_ROWS = Kind(
     rank=30,
     rule="S5",
     clause="8.5",
-    says="SORTED_ROWS has the unsigned row numbers of the column in order, its tail lengths, and ordered.",
+    requires="SORTED_ROWS has the unsigned row numbers of the column in order, its tail lengths, and ordered.",
     attributes=(
         IndexAttribute("nan_tail_length", "count"),
         IndexAttribute("fill_tail_length", "count"),

@@ -15,15 +15,14 @@ from colonnade.h5.attributes import read_text, read_texts, storage_of
 from colonnade.h5.links import encode_name
 from colonnade.layouts import anndata, artifactdb, hep001
 from colonnade.layouts.contract import Create, Layout, NewSidecars, NewWriter, ResumedWriter
-from colonnade.layouts.index_home import PlacedIndex
 
 __all__ = [
-    "LAYOUTS", "Create", "Layout", "NewSidecars", "NewWriter", "PlacedIndex", "ResumedWriter", "check_lengths",
+    "LAYOUTS", "Create", "Layout", "NewSidecars", "NewWriter", "ResumedWriter", "check_lengths",
     "follow_file", "later_revision", "layout_of", "listed_columns", "located", "named_layout", "new_directory",
 ]  # fmt: skip
 
 LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (hep001.LAYOUT, anndata.LAYOUT, artifactdb.LAYOUT)}
-COLUMN_ORDER = "column-order"
+COLUMN_LIST_NAME = "column-order"
 
 
 def named_layout(name: str) -> Layout:
@@ -42,7 +41,7 @@ def listed_columns(group: Any) -> set[bytes]:
     """The names of members listed as columns of a table, so not tables themselves; empty if there is no such list."""
     if layout_of(group) is None:
         return set()
-    names = read_texts(group, COLUMN_ORDER) or ()
+    names = read_texts(group, COLUMN_LIST_NAME) or ()
     return set(encode_name("\0".join(names)).split(b"\0"))
 
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.h5 import attributes
-from colonnade.h5.datasets import claims_too_much, describe_dataset, stored_bytes
+from colonnade.h5.datasets import claims_too_much, dataset_column, describe_dataset, stored_bytes
 from colonnade.h5.links import address, exists, hard_kind, join_path, open_dataset, open_group, unlink
 from colonnade.h5.row_sink import can_column_grow
 from colonnade.layouts import Layout
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits
-from colonnade.layouts.anndata_view import Beside, Others, Rows, frame_around, may_miss, shown_columns
+from colonnade.layouts.anndata_view import Beside, Others, TableRows, frame_around, may_miss, shown_columns
 from colonnade.model import Breach, ColumnInfo, TableInfo
 
 OWN_DATA = (
@@ -29,14 +29,14 @@ OWN_DATA = (
 
 @dataclass(frozen=True)
 class FaceDifference:
-    """One difference between a frame and the table inside it. `mend` repairs it; None where that would lose data.
+    """One difference between a frame and the table inside it. `repair` repairs it; None where that would lose data.
 
-    mends: the rules whose breaches at this path the repair removes.
+    fixes: the rules whose breaches at this path the repair removes.
     """
 
     breach: Breach
-    mend: Callable[[], bool] | None = None
-    mends: tuple[str, ...] = ("A16",)
+    repair: Callable[[], bool] | None = None
+    fixes: tuple[str, ...] = ("A16",)
 
 
 def face_differences(group: Any, layout: Layout, info: TableInfo) -> Iterator[FaceDifference]:
@@ -81,8 +81,8 @@ class _Differences:
         return claims_too_much(column.n_rows * column.type.size, stored)
 
     @property
-    def _rows(self) -> Rows:
-        return Rows(self.beside.group, self.beside.layout)
+    def _rows(self) -> TableRows:
+        return TableRows(self.beside.group, self.beside.layout)
 
     def _write_order(self, order: Sequence[str]) -> bool:
         check_order_fits(self.beside.frame, order)
@@ -101,9 +101,9 @@ class _Differences:
         said = self._wrong_in(column, inner) if inner is not None else self._wrong_plainly(column, kind)
         if said is not None:
             message, found, unfit = said
-            mends = ("A16", "A7", "A10") if unfit else ("A16",)
-            mend = partial(self._show, column)
-            yield FaceDifference(Breach("error", where, message, found, "as in the table"), mend, mends)
+            fixes = ("A16", "A7", "A10") if unfit else ("A16",)
+            repair = partial(self._show, column)
+            yield FaceDifference(Breach("error", where, message, found, "as in the table"), repair, fixes)
 
     def _links(self, column: ColumnInfo, kind: str | None, inner: Any) -> list[Any]:
         """The datasets of the frame that must be the same objects as those of the table."""
@@ -199,7 +199,7 @@ def _plain_reader(name: str, dataset: Any) -> ColumnReader | None:
     n_rows = info.shape[0]
     if claims_too_much(n_rows * info.type.size, stored_bytes(dataset)):
         return None
-    return ColumnReader(ColumnInfo(name, info.type, n_rows, info.storage, info.chunk_rows, info.filters), dataset)
+    return ColumnReader(dataset_column(name, info, n_rows), dataset)
 
 
 def _is_growing(flags: ColumnInfo, dataset: Any) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.categories import add_categories, create_categories
+from colonnade.columns.forms import add_categories, create_categories
 from colonnade.columns.mapping import BOOLEAN, plain_type
 from colonnade.columns.raw import cut
 from colonnade.columns.read import ColumnReader
@@ -48,7 +48,7 @@ from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, TableIn
 from colonnade.selection import Selection
 
 Recipe = Literal["R0", "R1", "R2"]
-Wish = bool | Literal["0.7"]
+AnnDataOption = bool | Literal["0.7"]
 Touched = Mapping[str, Selection | None]
 """Columns with changed rows, and which rows; None for all."""
 Pieces = Iterator[tuple[int, np.ndarray[Any, np.dtype[np.bool_]]]]
@@ -59,7 +59,7 @@ MASKED = ("integer", "boolean", "text", "string")
 # -- before a byte is written --
 
 
-def check_wish(wish: Wish, layout: str, columns: Sequence[str]) -> None:
+def check_wish(wish: AnnDataOption, layout: str, columns: Sequence[str]) -> None:
     """Refuse a view that does not exist, or that this table cannot have."""
     if wish not in (True, "0.7"):
         raise UsageError(f"anndata must be True, False or '0.7', not {wish!r}", option="anndata")
@@ -94,10 +94,10 @@ def _is_nan(fill: object) -> bool:
 # -- a new table --
 
 
-def make_face(group: Any, path: str, layout: Layout, wish: Wish) -> str:
+def make_face(group: Any, path: str, layout: Layout, wish: AnnDataOption) -> str:
     """Give a newly written table the view that suits it; returns the path of the table, which may have moved."""
     info = layout.describe(group, path)
-    rows = Rows(group, layout)
+    rows = TableRows(group, layout)
     if wish == "0.7":
         _face_old(group, info, rows, Others())
         return path
@@ -136,7 +136,7 @@ class Others:
 
 
 @dataclass
-class Rows:
+class TableRows:
     """The rows of a table's columns, for masks; holds at most one piece of them at a time."""
 
     group: Any
@@ -181,7 +181,7 @@ def may_miss(column: ColumnInfo) -> bool:
     return column.categories is None and column.type.kind in MASKED and marked
 
 
-def _needs_group(column: ColumnInfo, rows: Rows, others: Others) -> bool:
+def _needs_group(column: ColumnInfo, rows: TableRows, others: Others) -> bool:
     """Whether anndata needs more than the column's dataset to read it correctly, judged by the rows that may have
     changed."""
     if column.categories is not None or len(column.type.members) > 2:
@@ -205,10 +205,10 @@ def _face_plain(group: Any, info: TableInfo, version: str) -> None:
 
 
 def _encoding(column: ColumnInfo) -> tuple[str, str]:
-    return names.STRINGS if column.type.kind in ("text", "string") else names.ARRAY
+    return names.STRING_ENCODINGS if column.type.kind in ("text", "string") else names.ARRAY
 
 
-def _face_old(group: Any, info: TableInfo, rows: Rows, others: Others) -> None:
+def _face_old(group: Any, info: TableInfo, rows: TableRows, others: Others) -> None:
     """R1: copy the labels of every categorical, because anndata does not read those that HEP001 marks."""
     for column in shown_columns(info):
         if column.categories is None and _needs_group(column, rows, others):
@@ -228,7 +228,7 @@ def _face_old(group: Any, info: TableInfo, rows: Rows, others: Others) -> None:
     _face_plain(group, info, "0.1.0")
 
 
-def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: Rows, anew: bool) -> Any:
+def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: TableRows, anew: bool) -> Any:
     """Copy the categories of a column. An existing copy is extended, unless `anew`: the categories may have changed."""
     values = rows.categories(column)
     copied = _rows_in(home, name)
@@ -251,7 +251,7 @@ def _rows_in(group: Any, name: str) -> Any | None:
 
 def _values_encoding(column: ColumnInfo) -> tuple[str, str]:
     assert column.categories is not None  # checked by the caller
-    return names.STRINGS if column.categories.type.kind in ("text", "string") else names.ARRAY
+    return names.STRING_ENCODINGS if column.categories.type.kind in ("text", "string") else names.ARRAY
 
 
 def _cannot_show(info: TableInfo, column: str, why: str) -> DataError:
@@ -288,7 +288,7 @@ class Beside:
 
     def follow(self, others: Others) -> None:
         """Make the frame show the current table."""
-        shown, rows = shown_columns(self.info), Rows(self.group, self.layout)
+        shown, rows = shown_columns(self.info), TableRows(self.group, self.layout)
         order = [column.name for column in self.info.columns]
         check_order_fits(self.frame, order)
         self._remove_others({column.name for column in shown})
@@ -298,7 +298,7 @@ class Beside:
         attributes.write_variable_text(self.frame, names.INDEX, str(self.info.index_name))
         write_encoding(self.frame, (names.DATAFRAME, names.VERSIONS[0]))
 
-    def show(self, column: ColumnInfo, rows: Rows, others: Others) -> None:
+    def show(self, column: ColumnInfo, rows: TableRows, others: Others) -> None:
         """Make the frame show the current column; only rows in `others` may differ from what it shows."""
         dataset = rows.dataset(column)
         write_encoding(dataset, _encoding(column))
@@ -333,14 +333,14 @@ class Beside:
         write_encoding(made, encoding)
         return made
 
-    def _show_categorical(self, column: ColumnInfo, dataset: Any, rows: Rows, anew: bool) -> None:
+    def _show_categorical(self, column: ColumnInfo, dataset: Any, rows: TableRows, anew: bool) -> None:
         assert column.categories is not None  # checked by the caller
         group = self._member(column.name, names.CATEGORICAL)
         self._link(group, "codes", dataset)
         attributes.write_flag(group, names.ORDERED, column.categories.ordered)
         _copy_categories(group, "categories", column, rows, anew)
 
-    def _show_masked(self, column: ColumnInfo, dataset: Any, rows: Rows, others: Selection) -> bool:
+    def _show_masked(self, column: ColumnInfo, dataset: Any, rows: TableRows, others: Selection) -> bool:
         """Show values and a mask; returns False and does nothing where no row is missing."""
         kind = column.type.kind
         encoding = {"boolean": names.NULLABLE_BOOLEANS, "integer": names.NULLABLE_INTEGERS}.get(
@@ -416,7 +416,7 @@ def follow_face(recipe: Recipe, group: Any, layout: Layout, before: TableInfo, t
         raise UsageError(f"{info.path} has an AnnData view, which needs a column and row labels", path=info.path)
     for column in shown_columns(info):
         names.check_name(column.name)
-    rows, others = Rows(group, layout), Others(before.n_rows, touched)
+    rows, others = TableRows(group, layout), Others(before.n_rows, touched)
     if recipe == "R2":
         Beside(frame_around(group, before.path), group, layout, info).follow(others)
     elif recipe == "R1":

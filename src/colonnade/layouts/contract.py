@@ -134,7 +134,7 @@ class IndexHome(Protocol):
     def rename_indexes(self, group: Any, info: TableInfo, column: str, new_name: str, /) -> None: ...
 
 
-class SeenTable(Protocol):
+class RawTable(Protocol):
     """A table in the form that the rules of its layout check. Each layout adds its own attributes.
 
     bytes_read: the stored size of the values that the rules themselves read.
@@ -149,11 +149,11 @@ class SeenTable(Protocol):
     def n_columns(self) -> int: ...
     @property
     def n_attributes(self) -> int: ...
-    def looked_at(self) -> set[str]:
+    def checked_columns(self) -> set[str]:
         """The names of the columns whose values are to be checked."""
 
 
-class SeenObject(Protocol):
+class RawObject(Protocol):
     """A checked object that is not a table."""
 
     bytes_read: int
@@ -176,7 +176,7 @@ class Rules(Protocol):
     def variant(self, text: str, /) -> object | None:
         """The variant of the rules that a user names; None if the layout has no variants."""
 
-    def look(self, group: Any, path: str, values: bool, variant: Any, /) -> SeenTable:
+    def inspect(self, group: Any, path: str, values: bool, variant: Any, /) -> RawTable:
         """Read a table into the form that the rules check; `variant` replaces the one that the table declares."""
 
     def claims(self, group: Any, path: str, values: bool, variant: Any, /) -> Iterable[Broken]:
@@ -185,31 +185,31 @@ class Rules(Protocol):
     def dataset_claim(self, group: Any, path: str, child: Child, /) -> Broken | None:
         """The rule broken by a dataset that seems to be meant as a table."""
 
-    def unseen(self, path: str, error: ColonnadeError, /) -> Broken:
+    def not_inspected(self, path: str, error: ColonnadeError, /) -> Broken:
         """The rule broken by a table that cannot be read at all."""
 
-    def unreadable(self, seen: Any, column: ColumnInfo, error: ColonnadeError, /) -> Broken:
+    def unreadable(self, raw: Any, column: ColumnInfo, error: ColonnadeError, /) -> Broken:
         """The rule broken by a column whose values cannot be read."""
 
-    def missing_is_described(self, seen: Any, column: ColumnInfo, /) -> Breach | None:
+    def missing_is_described(self, raw: Any, column: ColumnInfo, /) -> Breach | None:
         """What is wrong with the description of a column that has missing rows."""
 
-    def repairs(self, seen: Any, removed_indexes: Collection[int], /) -> list[Repair]:
+    def repairs(self, raw: Any, removed_indexes: Collection[int], /) -> list[Repair]:
         """Everything that can be fixed except indexes; takes the addresses of the indexes that will be removed."""
 
-    def bad_indexes(self, seen: Any, wrong: Collection[str], /) -> list[IndexPlan]:
+    def bad_indexes(self, raw: Any, wrong: Collection[str], /) -> list[IndexPlan]:
         """The indexes to remove; takes the names of those whose contents are wrong."""
 
-    def remove_indexes(self, seen: Any, plans: Sequence[IndexPlan], /) -> None: ...
+    def remove_indexes(self, raw: Any, plans: Sequence[IndexPlan], /) -> None: ...
     def other_objects(
         self, group: Any, path: str, values: bool, in_table: bool, /
-    ) -> Iterator[tuple[SeenObject, Sequence[Broken]]]:
+    ) -> Iterator[tuple[RawObject, Sequence[Broken]]]:
         """Objects of a group that are not tables but have rules, with the rules they break.
 
         values: whether values are read. in_table: whether the group is in a table, whose rows are read anyway.
         """
 
-    def second_look(self, group: Any, path: str, /) -> Iterator[Broken]:
+    def other_table(self, group: Any, path: str, /) -> Iterator[Broken]:
         """What is wrong with a table of another layout that also declares itself a table of this one."""
 
 

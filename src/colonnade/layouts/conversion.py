@@ -25,10 +25,10 @@ ANNDATA_ORDER = "anndata_column_order"
 UNNAMED_LABELS = "anndata_unnamed_index"
 CONVERTED_FROM = "converted_from"
 MARKS = (ANNDATA_TYPE, ANNDATA_ORDER, UNNAMED_LABELS)
-UNNAMED = "_index"  # the dataset of row labels that have no name in a frame
-TITLE = "TITLE"
-LATER_REVISION = ("NROWS",)
-STRINGS = ("units", "units_vocabulary", "description")
+UNNAMED_LABEL = "_index"  # the dataset of row labels that have no name in a frame
+TITLE_ATTRIBUTE = "TITLE"
+LATER_REVISION_ATTRIBUTE = ("NROWS",)
+STRING_ATTRIBUTES = ("units", "units_vocabulary", "description")
 """What people write about a column, under the same names in every layout."""
 
 RowCheck = Callable[[pa.RecordBatch, int], None]
@@ -75,7 +75,7 @@ class Conversion:
     def strings(self, table: SourceTable, name: str) -> dict[str, str]:
         """The user's strings about a column, without what the layout adds to them."""
         node = table.node(name)
-        stored = {key: attributes.read_text(node, key) for key in STRINGS} if node is not None else {}
+        stored = {key: attributes.read_text(node, key) for key in STRING_ATTRIBUTES} if node is not None else {}
         return {key: text for key, text in stored.items() if text}
 
     def former_type(self, _column: ColumnInfo, kind: pa.DataType) -> pa.DataType:
@@ -114,9 +114,9 @@ class Conversion:
     def new_names(self, table: SourceTable) -> dict[str, str]:
         """The new names of all columns, by the old ones."""
         names = {column.name: column.name for column in table.info.members}
-        if UNNAMED in names:
+        if UNNAMED_LABEL in names:
             free = (f"{self.label}_{number}" if number else self.label for number in count())
-            names[UNNAMED] = next(name for name in free if name not in names)
+            names[UNNAMED_LABEL] = next(name for name in free if name not in names)
         return names
 
     def column_options(self, _table: SourceTable, _column: ColumnInfo, _strings: Mapping[str, str]) -> ColumnOptions:
@@ -149,7 +149,7 @@ class Conversion:
 
 def copy_user_attributes(source: Any, target: Any, without: Collection[str], kept: Collection[str] = ()) -> None:
     """Copy attributes that do not belong to a layout. References are valid only in their own file, and are left out."""
-    owned = {*without, *MARKS, *LATER_REVISION} - set(kept)
+    owned = {*without, *MARKS, *LATER_REVISION_ATTRIBUTE} - set(kept)
     stored = {name: attributes.storage_of(source, name) for name in attributes.names(source)}
     referring = {name for name, storage in stored.items() if storage is None or has_references(storage[0])}
     attributes.copy_attributes(source, target, without=owned | referring)

@@ -51,11 +51,6 @@ def header_of(dataset: Any, what: str) -> tuple[DatasetInfo, int]:
     return info, info.shape[0]
 
 
-def column_of(name: str, info: DatasetInfo, n_rows: int) -> ColumnInfo:
-    """A dataset of rows as a column, as far as its header describes it."""
-    return ColumnInfo(name, info.type, n_rows, info.storage, info.chunk_rows, info.filters)
-
-
 def common_length(columns: Iterable[ColumnInfo]) -> int | None:
     """The length that most of these columns have; None if there are none."""
     votes = Counter(column.n_rows for column in columns if column.type != UNREADABLE)

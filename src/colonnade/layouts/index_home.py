@@ -18,7 +18,7 @@ from colonnade.model import IndexInfo, shown_name
 
 HOME = "_search_indexes"
 KIND = "KIND"
-COLUMNS_LIST = "_columns_list"
+INDEXED_COLUMNS = "_columns_list"
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class IndexPlan:
     address: int | None
     word: str
     column: str | None
-    mends: tuple[tuple[str, str], ...]
+    fixes: tuple[tuple[str, str], ...]
 
     @property
     def action(self) -> str:

@@ -15,8 +15,8 @@ from colonnade.h5.links import address, join_path
 from colonnade.indexes import KINDS, kind_in_file, refusal
 from colonnade.indexes.base import BAD_INDEX
 from colonnade.layouts.index_home import (
-    COLUMNS_LIST,
     HOME,
+    INDEXED_COLUMNS,
     KIND,
     IndexPlan,
     PlacedIndex,
@@ -40,7 +40,7 @@ def _placed(name: str, dataset: Any, info: TableInfo, rows_of: RowsOf) -> Placed
     kind = attributes.read_text(dataset, KIND) or ""
     named = attributes.read_text(dataset, COLUMN)
     column = named if named in info.by_name else None
-    listed = attributes.read_addresses(dataset, COLUMNS_LIST)
+    listed = attributes.read_addresses(dataset, INDEXED_COLUMNS)
     rows = rows_of(column) if column is not None else None
     problem = None
     if not kind:
@@ -58,7 +58,7 @@ def name_index(column: str, kind_word: str, dataset: Any, rows: Any) -> None:
         raise FormatError(f"column {column!r} is no longer in the file", column=column)
     attributes.write_text(dataset, KIND, kind_word, "ascii")
     attributes.write_text(dataset, COLUMN, column)
-    attributes.write_references(dataset, COLUMNS_LIST, [rows])
+    attributes.write_references(dataset, INDEXED_COLUMNS, [rows])
 
 
 def rename_named(group: Any, indexes: list[PlacedIndex], column: str, new_name: str) -> None:
@@ -115,9 +115,9 @@ def index_plans(
         if rules and kind is not None:
             path = _path(index, info)
             can = may_build and index.column is not None and refusal(info.by_name[index.column]) is None
-            mends = tuple((one, shown_name(path)) for one in rules)
+            fixes = tuple((one, shown_name(path)) for one in rules)
             found.append(
-                IndexPlan(index.name, path, address(index.dataset), kind.word, index.column if can else None, mends)
+                IndexPlan(index.name, path, address(index.dataset), kind.word, index.column if can else None, fixes)
             )
     return found
 

@@ -65,7 +65,7 @@ RECORD = struct.Struct("<QI")
 CHECK = struct.Struct("<I")
 DIGEST = struct.Struct("<QI")
 MOST_HELD = 32 << 20  # bytes of pages kept in memory before they are journaled and written early
-MOST_AT_ONCE = 256  # pages written with one call
+MOST_COPIED_AT_ONCE = 256  # pages written with one call
 JOURNALED: WeakValueDictionary[tuple[int, int], JournaledFile] = WeakValueDictionary()
 """Files that are open for changes here, by HDF5's number for them."""
 
@@ -516,7 +516,7 @@ def _runs(pages: Iterable[int]) -> Iterator[range]:
     """Runs of consecutive pages, in order, of limited length."""
     start = stop = -1
     for page in sorted(pages):
-        if page != stop or stop - start == MOST_AT_ONCE:
+        if page != stop or stop - start == MOST_COPIED_AT_ONCE:
             if stop > start:
                 yield range(start, stop)
             start = page

@@ -22,7 +22,7 @@ from colonnade.pager.recovery import find_mark, half_commit, roll_back
 from colonnade.pager.safe_files import open_existing
 from colonnade.pager.sources import ByteSource, LocalBytes
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 _MOST_READS = 50
 _TIMEOUT = 10.0  # seconds to wait for the end of a commit
 _PAUSE = 0.005
@@ -44,7 +44,7 @@ class Committed(Protocol):
         """The request to writers to wait, for a reader that they disturb."""
 
 
-def read_between_commits(file: Committed, read: Callable[[], Result]) -> Result:
+def read_between_commits(file: Committed, read: Callable[[], T]) -> T:
     """The result of `read` on one state of a file: it is called again if a writer has committed meanwhile."""
     with file.wait_request() as request:
         for _ in range(_MOST_READS):
@@ -78,7 +78,7 @@ class CommittedFile:
         self._stamp: list[int] = []
         self._closed = False
 
-    def consistent(self, read: Callable[[ByteSource], Result]) -> Result:
+    def consistent(self, read: Callable[[ByteSource], T]) -> T:
         """The result of `read` on one state of the file."""
         return read_between_commits(self, lambda: read(self._current()))
 

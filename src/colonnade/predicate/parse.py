@@ -47,7 +47,7 @@ from colonnade.predicate import (
     name_text,
 )
 
-MAX_DEPTH = 50  # of parentheses and nots around a leaf: str(), pickle and others recurse: limits their stack
+MAX_PREDICATE_DEPTH = 50  # of parentheses and nots around a leaf: str(), pickle and others recurse: limits their stack
 
 _AND, _OR, _NOT = ("and", "&", "&&"), ("or", "|", "||"), ("not", "~", "!")
 _MISSING = ("missing", "null", "none")
@@ -317,8 +317,8 @@ class _Parser:
         self.groups[-1].add(self.leaf())
 
     def check_depth(self, token: _Token) -> None:
-        if sum(1 + group.nots for group in self.groups) > MAX_DEPTH:
-            raise self.error(token, f"no more than {MAX_DEPTH} parentheses and nots inside each other")
+        if sum(1 + group.nots for group in self.groups) > MAX_PREDICATE_DEPTH:
+            raise self.error(token, f"no more than {MAX_PREDICATE_DEPTH} parentheses and nots inside each other")
 
     def close_group(self) -> None:
         if len(self.groups) == 1:

@@ -17,6 +17,7 @@ Missing values are skipped. Aggregates over no values are missing; counts are 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,9 +25,9 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
+from colonnade.columns.arrow_types import python_values
 from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, join, keys_to_decimals
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.values import python_values
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.indexes.known import Known
@@ -298,8 +299,9 @@ def _label_ranks(values: pa.Array) -> Keys:
     """The order of values that are stored as categories, as numbers; equal values have equal numbers."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
     plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
-    if pa.types.is_floating(plain.type):  # Arrow numbers 0.0 and -0.0 apart, which are equal: the sum with 0 is 0.0
-        plain = pc.add(plain.cast(pa.float64()), 0.0)
+    if pa.types.is_floating(plain.type):  # Arrow numbers by bits: 0.0 and -0.0 apart, and NaN with other bits
+        plain = pc.add(plain.cast(pa.float64()), 0.0)  # -0.0 becomes 0.0
+        plain = pc.if_else(pc.is_nan(plain), math.nan, plain)
     coded = plain.dictionary_encode()
     ranks = np.zeros(len(coded.dictionary), np.int64)
     ranks[pc.array_sort_indices(coded.dictionary).to_numpy()] = np.arange(len(ranks))

@@ -20,7 +20,7 @@ from colonnade.selection import Selection
 from colonnade.threads import WORTH_THREADS, in_order
 
 Readers = Callable[[str], ColumnReader]
-FEWEST_ROWS = 65_536
+FEWEST_MATCHED_ROWS = 65_536
 MOST_ROWS = 1 << 20
 MOST_ROWS_OF_SEVERAL = 1 << 18  # smaller: after the first test every thread holds its rows as row numbers
 WINDOW_BYTES = 16 << 20
@@ -45,11 +45,11 @@ def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:
 def window_rows(columns: Sequence[ColumnInfo], most: int = MOST_ROWS) -> int:
     """The number of rows per window: a multiple of the longest chunk, so that no chunk is read twice, and about
     `most`."""
-    longest = max((column.grid.chunk_rows for column in columns), default=FEWEST_ROWS)
+    longest = max((column.grid.chunk_rows for column in columns), default=FEWEST_MATCHED_ROWS)
     if any(column.leads_elsewhere for column in columns):
         return longest
     width = max(1, sum(column.type.size for column in columns))
-    wanted = max(FEWEST_ROWS if width < 256 else 1, min(most, WINDOW_BYTES // width))
+    wanted = max(FEWEST_MATCHED_ROWS if width < 256 else 1, min(most, WINDOW_BYTES // width))
     return max(1, wanted // longest) * longest
 
 

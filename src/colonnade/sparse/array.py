@@ -24,7 +24,7 @@ from colonnade.format.links import find_object
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
 from colonnade.format.superblock import open_root
-from colonnade.format.values import Values, decode_fill_value, value_dtype
+from colonnade.format.values import DecodedValues, decode_fill_value, value_dtype
 from colonnade.h5.attributes import Attributes
 from colonnade.model import FilterInfo, Finding, StoredType
 from colonnade.pager.sources import ByteSource
@@ -51,7 +51,7 @@ from colonnade.sparse.selections import Coordinates, coordinates, ordered
 from colonnade.sparse.verify import Advance, verify
 from colonnade.threads import default_threads, in_order
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 ScipyFormat = Literal["csr", "csc", "coo"]
 _MOST_PLACES = 1 << 62
 _SUMMABLE = ("integer", "float", "boolean", "complex")  # types that SciPy's matrices can hold
@@ -68,7 +68,7 @@ class Coo(NamedTuple):
     """
 
     coords: Coordinates
-    data: Values
+    data: DecodedValues
     shape: tuple[int, ...]
     fill_value: Any
 
@@ -274,7 +274,7 @@ class SparseArray(Sealed):
             raise UsageError("cannot add a dimension with None: a box has at most as many dimensions as the array")
         return self._consistent(lambda state: self._dense(state, parse_box(key, state.info.space.shape)))
 
-    def cells(self, box: BoxKey = None) -> tuple[Coordinates, Values]:
+    def cells(self, box: BoxKey = None) -> tuple[Coordinates, DecodedValues]:
         """The defined elements of a box in row-major order: coordinates in the array (n, rank), values (n, ...).
 
         >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
@@ -295,7 +295,7 @@ class SparseArray(Sealed):
         """
         return self._consistent(lambda state: self._defined(state, parse_box(box, state.info.space.shape)))
 
-    def iter_cells(self, box: BoxKey = None) -> Iterator[tuple[Coordinates, Values]]:
+    def iter_cells(self, box: BoxKey = None) -> Iterator[tuple[Coordinates, DecodedValues]]:
         """Coordinates and values of the defined elements of a box, one chunk at a time, in the memory of a few chunks.
 
         Raises a ConflictError if another writer commits to the file during the iteration.
@@ -428,7 +428,7 @@ class SparseArray(Sealed):
 
     # -- implementation --
 
-    def _consistent(self, read: Callable[[_State], Result]) -> Result:
+    def _consistent(self, read: Callable[[_State], T]) -> T:
         return self._file.consistent(lambda source: read(self._look(source)))
 
     def _look(self, source: ByteSource) -> _State:
@@ -439,7 +439,7 @@ class SparseArray(Sealed):
             self._state = _State(based, describe(based, messages, self.name), messages, self._file.generation)
         return self._state
 
-    def _next(self, chunks: Iterator[Result]) -> Result | None:
+    def _next(self, chunks: Iterator[T]) -> T | None:
         """The next result of an iteration over chunks, None at the end; raises if the file has changed meanwhile."""
         try:
             result = next(chunks, None)
@@ -453,15 +453,17 @@ class SparseArray(Sealed):
         if not self._file.is_current():
             raise ConflictError(f"{self._file.name} was changed while it was read", path=self._file.name)
 
-    def _chunks(self, state: _State, box: ArrayBox, with_values: bool) -> Iterator[tuple[Coordinates, Values | None]]:
+    def _chunks(
+        self, state: _State, box: ArrayBox, with_values: bool
+    ) -> Iterator[tuple[Coordinates, DecodedValues | None]]:
         """Coordinates and values of the defined elements of a box, chunk by chunk."""
 
-        def work(record: ChunkRecord) -> tuple[Coordinates, Values | None]:
+        def work(record: ChunkRecord) -> tuple[Coordinates, DecodedValues | None]:
             return _chunk_cells(state, record, box, with_values)
 
         return in_order(work, _records(state, box), self._n_threads)
 
-    def _cells(self, state: _State, box: ArrayBox) -> tuple[Coordinates, Values]:
+    def _cells(self, state: _State, box: ArrayBox) -> tuple[Coordinates, DecodedValues]:
         if suits_rows(state.info, box):
             ends, minor, values = self._rows(state, box)
             coords = np.empty((len(minor), 2), dtype=np.int64)
@@ -474,7 +476,7 @@ class SparseArray(Sealed):
         order = _row_major(coords, state.info.space.shape)
         return (coords, values) if order is None else (coords[order], values[order])
 
-    def _rows(self, state: _State, box: ArrayBox) -> tuple[Ends, Minor, Values]:
+    def _rows(self, state: _State, box: ArrayBox) -> tuple[Ends, Minor, DecodedValues]:
         """The defined elements of a box by rows; column numbers are relative to the array."""
 
         def work(record: ChunkRecord) -> RowCells:
@@ -483,7 +485,7 @@ class SparseArray(Sealed):
         parts = list(in_order(work, _records(state, box), self._n_threads))
         return join_rows(parts, box, _no_values(state))
 
-    def _csr(self, state: _State, key: BoxKey) -> tuple[tuple[Values, Minor, Minor], tuple[int, int]] | None:
+    def _csr(self, state: _State, key: BoxKey) -> tuple[tuple[DecodedValues, Minor, Minor], tuple[int, int]] | None:
         """Values, indices and indptr of a box for SciPy's CSR; None if the box cannot be read by rows."""
         box, info = parse_box(key, state.info.space.shape), state.info
         if info.type.kind not in _SUMMABLE or any(info.fill or b"") or not suits_rows(info, box):
@@ -526,7 +528,7 @@ def _records(state: _State, box: ArrayBox) -> Iterator[ChunkRecord]:
 
 def _chunk_cells(
     state: _State, record: ChunkRecord, box: ArrayBox, with_values: bool
-) -> tuple[Coordinates, Values | None]:
+) -> tuple[Coordinates, DecodedValues | None]:
     """The defined elements of one chunk that are in a box."""
     info = state.info
     cells = read_cells(state.source, info, record, with_values)
@@ -556,11 +558,11 @@ def _no_coords(state: _State) -> Coordinates:
     return np.empty((0, len(state.info.space.shape)), dtype=np.int64)
 
 
-def _no_values(state: _State) -> Values:
+def _no_values(state: _State) -> DecodedValues:
     return np.empty(0, dtype=value_dtype(state.info.type))
 
 
-def _joined(parts: list[Values], like: Values) -> Values:
+def _joined(parts: list[DecodedValues], like: DecodedValues) -> DecodedValues:
     """Concatenate arrays into exactly the dtype of `like`: np.concatenate would change byte order and offsets."""
     joined = np.empty((sum(len(part) for part in parts), *like.shape[1:]), dtype=like.dtype)
     at = 0
@@ -570,7 +572,7 @@ def _joined(parts: list[Values], like: Values) -> Values:
     return joined
 
 
-def _fill_items(state: _State, empty: Values) -> Any:
+def _fill_items(state: _State, empty: DecodedValues) -> Any:
     fill = decode_fill_value(state.info.fill, state.info.type)
     if fill is None and empty.dtype.names:  # a compound with variable-length members, which become None
         return np.zeros(1, dtype=empty.dtype)[0]

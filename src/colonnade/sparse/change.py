@@ -21,7 +21,7 @@ from colonnade.format.headers import read_messages
 from colonnade.format.links import find_address
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
-from colonnade.format.values import Values, stored_dtype, value_dtype
+from colonnade.format.values import DecodedValues, stored_dtype, value_dtype
 from colonnade.sparse.attributes import changed, encode_attributes
 from colonnade.sparse.chunk import Cells, PackedChunk, encode_cells, is_inside, read_cells
 from colonnade.sparse.edit import Editor, edit_file, put_chunks, put_messages
@@ -31,8 +31,8 @@ from colonnade.sparse.selections import Coordinates, Positions
 from colonnade.sparse.values import checked_values
 from colonnade.threads import in_order
 
-ChunkChange = tuple[tuple[int, ...], Positions, Values | None]
-Merge = Callable[[Cells, Positions, Values | None], Cells]
+ChunkChange = tuple[tuple[int, ...], Positions, DecodedValues | None]
+Merge = Callable[[Cells, Positions, DecodedValues | None], Cells]
 
 
 def write_cells(file: AnyOpenFile, name: str, coords: Any, values: Any, n_threads: int) -> None:
@@ -71,7 +71,7 @@ def change_rows(
         put_chunks(editor, header, new, _merged(editor.source, new, parts, _overlay_or_erase, n_threads))
 
 
-def _overlay_or_erase(old: Cells, places: Positions, values: Values | None) -> Cells:
+def _overlay_or_erase(old: Cells, places: Positions, values: DecodedValues | None) -> Cells:
     return _without(old, places, values) if values is None else _overlay(old, places, values)
 
 
@@ -168,7 +168,7 @@ def _checked_coords(given: Any, info: SparseInfo) -> Coordinates:
     return checked
 
 
-def _by_chunk(info: SparseInfo, coords: Coordinates, values: Values | None) -> Iterator[ChunkChange]:
+def _by_chunk(info: SparseInfo, coords: Coordinates, values: DecodedValues | None) -> Iterator[ChunkChange]:
     """The cells of each chunk: its grid index, ascending positions in it, values. Raises for duplicates."""
     numbers, places = _numbered(info, coords)
     order = np.argsort(numbers * info.layout.chunk_elements + places) if _fits(info) else np.lexsort((places, numbers))
@@ -231,7 +231,7 @@ def _old_cells(source: HDF5Source, info: SparseInfo, record: ChunkRecord | None)
     return Cells(cells.places, cells.values.astype(dtype.base) if info.type.kind == "boolean" else cells.values)
 
 
-def _overlay(old: Cells, places: Positions, values: Values | None) -> Cells:
+def _overlay(old: Cells, places: Positions, values: DecodedValues | None) -> Cells:
     """The union of old and new cells; new values win."""
     assert old.values is not None and values is not None
     if not len(old.places):
@@ -244,7 +244,7 @@ def _overlay(old: Cells, places: Positions, values: Values | None) -> Cells:
     return Cells(joined[order], new_values[order])
 
 
-def _without(old: Cells, places: Positions, values: Values | None) -> Cells:
+def _without(old: Cells, places: Positions, values: DecodedValues | None) -> Cells:
     """The old cells without those at these positions."""
     assert old.values is not None
     keep = ~np.isin(old.places, places, assume_unique=True)

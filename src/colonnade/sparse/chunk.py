@@ -26,7 +26,7 @@ from colonnade.format.heap_set import REFERENCE, decode_heap_set
 from colonnade.format.layout import SKIP_EDGES
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import Fields, HDF5Source, with_checksum
-from colonnade.format.values import Values, decode_values
+from colonnade.format.values import DecodedValues, decode_values
 from colonnade.model import FilterInfo
 from colonnade.sparse.info import SparseInfo, check_record, chunk_fields, count_values, is_edge, origin
 from colonnade.sparse.selections import (
@@ -50,7 +50,7 @@ class Cells:
     """Defined elements of one chunk: their ascending positions in it, and their values (None if not requested)."""
 
     places: Positions
-    values: Values | None
+    values: DecodedValues | None
 
 
 def read_section(source: HDF5Source, info: SparseInfo, record: ChunkRecord, number: int) -> bytes:
@@ -130,7 +130,7 @@ def read_cells(source: HDF5Source, info: SparseInfo, record: ChunkRecord, with_v
     return Cells(places, values)
 
 
-def read_values(source: HDF5Source, info: SparseInfo, record: ChunkRecord) -> Values:
+def read_values(source: HDF5Source, info: SparseInfo, record: ChunkRecord) -> DecodedValues:
     """The values of a chunk, in the order of its selection."""
     layout, heap = info.layout, None
     if layout.heap_section is not None:

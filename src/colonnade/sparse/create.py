@@ -13,7 +13,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.filters.names import parse_filters
 from colonnade.format.dataspace import Dataspace
-from colonnade.format.layout import LARGEST_CHUNK, MAP_NUMBERS, SPARSE, VARIABLE, MapKind, StorageLayout
+from colonnade.format.layout import LARGEST_HDF5_CHUNK, MAP_NUMBERS, SPARSE, VARIABLE, MapKind, StorageLayout
 from colonnade.format.values import stored_dtype
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import make_placeholder
@@ -75,7 +75,7 @@ def plan(name: str, shape: Sequence[int], dtype: Any, options: SparseOptions) ->
     ):
         raise UsageError(f"chunks {chunk} do not fit an array of shape {sizes} and max_shape {limits}")
     stored = element_type(dtype)
-    if prod(chunk) * stored.size > LARGEST_CHUNK:
+    if prod(chunk) * stored.size > LARGEST_HDF5_CHUNK:
         raise UsageError(
             f"cannot make chunks of {chunk} {stored} elements: they have more than 2^62 bytes. Choose smaller chunks."
         )

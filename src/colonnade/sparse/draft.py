@@ -18,7 +18,7 @@ import numpy as np
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.headers import read_messages
 from colonnade.format.links import find_address
-from colonnade.format.values import Values, stored_dtype
+from colonnade.format.values import DecodedValues, stored_dtype
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import make_placeholder
 from colonnade.sparse.attributes import changed, encode_attributes
@@ -40,14 +40,14 @@ class SparseDraft:
         self.n_rows = info.space.shape[0]
         self.attributes: dict[str, Any] = {}
         self._dtype = stored_dtype(info.type)
-        self._open: list[tuple[Positions, Values]] = []
+        self._open: list[tuple[Positions, DecodedValues]] = []
         self._parts: list[ChunkChange | tuple[int, int, int]] = []  # in memory, or number, offset, count in the spool
         self._n_held = 0
         self._spool: Any = None
-        self._changed: tuple[Positions, Values] | None = None
+        self._changed: tuple[Positions, DecodedValues] | None = None
         self._erased: Positions | None = None
 
-    def add(self, n_rows: int, places: Positions, values: Values) -> None:
+    def add(self, n_rows: int, places: Positions, values: DecodedValues) -> None:
         """Append `n_rows` rows, of which those at `places` have values."""
         if len(places):
             self._open.append((places + self.n_rows, values.astype(self._dtype.base)))
@@ -56,7 +56,7 @@ class SparseDraft:
         if before // size != self.n_rows // size:
             self._close(self.n_rows // size * size)
 
-    def set(self, rows: Positions, values: Values) -> None:
+    def set(self, rows: Positions, values: DecodedValues) -> None:
         """Replace the values of existing rows, given in increasing order."""
         self._changed = rows, values.astype(self._dtype.base)
 
@@ -123,7 +123,7 @@ class SparseDraft:
             yield from _by_chunk(self._erased, None, self.info.layout.chunk[0])
 
 
-def _by_chunk(rows: Positions, values: Values | None, size: int) -> Iterator[ChunkChange]:
+def _by_chunk(rows: Positions, values: DecodedValues | None, size: int) -> Iterator[ChunkChange]:
     numbers = rows // size
     bounds = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(rows)]
     for start, stop in pairwise(bounds):

@@ -20,7 +20,7 @@ from colonnade.pager.receipts import Receipts, file_state, load_receipts, save_r
 from colonnade.pager.recovery import check_whole
 from colonnade.pager.sources import BufferBytes, ByteSource, StreamBytes
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 FileChanger = Callable[[Callable[[FileHandle], None]], None]
 """Runs a function that changes a file, as one commit or as part of one."""
 SparseTarget = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
@@ -74,7 +74,7 @@ class OpenHandle:
         with self._change():
             work(self._handle)
 
-    def consistent(self, read: Callable[[ByteSource], Result]) -> Result:
+    def consistent(self, read: Callable[[ByteSource], T]) -> T:
         """The result of `read`. There is no other writer, so it sees one state."""
         return read(self.refresh())
 

@@ -14,7 +14,7 @@ from colonnade import kernels
 from colonnade.dataclass import dataclass
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
-from colonnade.format.values import Values
+from colonnade.format.values import DecodedValues
 from colonnade.sparse.boxes import ArrayBox
 from colonnade.sparse.chunk import read_cells, read_selection, read_values
 from colonnade.sparse.info import SparseInfo, check_record, count_values, origin
@@ -34,7 +34,7 @@ class RowCells:
     column: int
     ends: Ends
     minor: Minor
-    values: Values
+    values: DecodedValues
 
 
 def suits_rows(info: SparseInfo, box: ArrayBox) -> bool:
@@ -77,7 +77,7 @@ def _points(selection: CellSelection, count: int, rows: int, columns: int, colum
 
 def _places(
     source: HDF5Source, info: SparseInfo, record: ChunkRecord, rows: int, column: int
-) -> tuple[Ends, Minor, Values]:
+) -> tuple[Ends, Minor, DecodedValues]:
     cells = read_cells(source, info, record)
     assert cells.values is not None  # requested
     coords = coordinates(cells.places, info.layout.chunk)
@@ -85,13 +85,13 @@ def _places(
     return ends, coords[:, 1] + column, cells.values
 
 
-def _cut_columns(ends: Ends, minor: Minor, values: Values, box: ArrayBox) -> tuple[Ends, Minor, Values]:
+def _cut_columns(ends: Ends, minor: Minor, values: DecodedValues, box: ArrayBox) -> tuple[Ends, Minor, DecodedValues]:
     inside = (minor >= box.low[1]) & (minor < box.high[1])
     before = np.concatenate(([0], np.cumsum(inside)))
     return before[ends], minor[inside], values[inside]
 
 
-def join_rows(parts: Sequence[RowCells], box: ArrayBox, empty: Values) -> tuple[Ends, Minor, Values]:
+def join_rows(parts: Sequence[RowCells], box: ArrayBox, empty: DecodedValues) -> tuple[Ends, Minor, DecodedValues]:
     """Merge the cells of all chunks: row offsets, columns relative to the array, and values."""
     lengths = np.zeros(len(box.ranges[0]), dtype=np.int64)
     for part in parts:
@@ -110,7 +110,7 @@ def join_rows(parts: Sequence[RowCells], box: ArrayBox, empty: Values) -> tuple[
     return ends, minor, values
 
 
-def _copy(source: Values, ends: Ends, places: Ends, counts: Ends, out: Values) -> None:
+def _copy(source: DecodedValues, ends: Ends, places: Ends, counts: Ends, out: DecodedValues) -> None:
     """Copy runs of elements to their positions; dtypes that the kernels do not support, one run at a time."""
     if not len(source):
         return

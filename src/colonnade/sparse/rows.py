@@ -17,7 +17,7 @@ from colonnade.format.layout import is_sectioned
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
 from colonnade.format.superblock import open_root
-from colonnade.format.values import Values
+from colonnade.format.values import DecodedValues
 from colonnade.h5.links import hard_address
 from colonnade.h5.raw_bytes import raw_bytes
 from colonnade.sparse.attributes import read_attributes
@@ -51,7 +51,7 @@ class SparseRows:
     def attributes(self) -> dict[str, Any]:
         return read_attributes(self._source, self._messages)
 
-    def read(self, start: int, count: int) -> tuple[Values, MissingRows]:
+    def read(self, start: int, count: int) -> tuple[DecodedValues, MissingRows]:
         """The elements of `count` rows from `start`, and a mask of missing rows, whose elements are zeros."""
         image, missing = self._blank(count)
         for first, places, values in self._chunks(start, start + count):
@@ -60,7 +60,7 @@ class SparseRows:
             image[at], missing[at] = values[low:high].astype(image.dtype), False
         return image, missing
 
-    def take(self, rows: Positions) -> tuple[Values, MissingRows]:
+    def take(self, rows: Positions) -> tuple[DecodedValues, MissingRows]:
         """The elements of these rows, given in increasing order, and a mask of missing rows."""
         image, missing = self._blank(len(rows))
         if not len(rows):
@@ -75,14 +75,16 @@ class SparseRows:
             missing[low:high][defined] = False
         return image, missing
 
-    def _blank(self, count: int) -> tuple[Values, MissingRows]:
+    def _blank(self, count: int) -> tuple[DecodedValues, MissingRows]:
         """`count` missing rows: zeros, or the first member of an enum, which may have no member 0."""
         image = np.zeros(count, dtype=memory_dtype(self.info.type))
         if self.info.type.kind == "enum" and self.info.type.members:
             image[:] = self.info.type.members[0][1]
         return image, np.ones(count, dtype=bool)
 
-    def _chunks(self, start: int, stop: int, rows: Positions | None = None) -> Iterator[tuple[int, Positions, Values]]:
+    def _chunks(
+        self, start: int, stop: int, rows: Positions | None = None
+    ) -> Iterator[tuple[int, Positions, DecodedValues]]:
         """First row, positions and values of each stored chunk in a range; with `rows`, only chunks that hold one."""
         if stop <= start:
             return

@@ -32,7 +32,7 @@ import numpy as np
 
 from colonnade.errors import DataError, UnsupportedError
 from colonnade.format.heap_set import REFERENCE, encode_heap_set, encode_reference
-from colonnade.format.values import Values, stored_dtype
+from colonnade.format.values import DecodedValues, stored_dtype
 from colonnade.h5.datatypes import stored_type_of
 from colonnade.model import StoredType
 
@@ -42,7 +42,7 @@ _TEXT = StoredType("text", REFERENCE, charset="utf-8", padding="terminated")
 _BINARY = StoredType("binary", REFERENCE, "none", base=_BYTE)
 
 
-def checked_values(given: Any, stored: StoredType, count: int) -> Values:
+def checked_values(given: Any, stored: StoredType, count: int) -> DecodedValues:
     """`count` values in the type of the array; raises for a value that the type cannot hold."""
     if stored.has_pointers:
         return checked_objects(given, stored, count)
@@ -63,7 +63,7 @@ def checked_values(given: Any, stored: StoredType, count: int) -> Values:
     return converted
 
 
-def fitted(given: Values, dtype: np.dtype[Any]) -> tuple[Values, Flags]:
+def fitted(given: DecodedValues, dtype: np.dtype[Any]) -> tuple[DecodedValues, Flags]:
     """The values in that dtype, and a mask of those that do not fit. NumPy raises for what it cannot convert."""
     values = given if dtype.kind == "V" else _plain(given)
     with np.errstate(all="ignore"):
@@ -74,7 +74,7 @@ def fitted(given: Values, dtype: np.dtype[Any]) -> tuple[Values, Flags]:
         return converted, _misfits(values, converted)
 
 
-def _plain(values: Values) -> Values:
+def _plain(values: DecodedValues) -> DecodedValues:
     """An array of Python objects in the dtype that NumPy would choose for a list of them."""
     if values.dtype.kind != "O":
         return values
@@ -82,7 +82,7 @@ def _plain(values: Values) -> Values:
     return converted if converted.shape == values.shape else values
 
 
-def _misfits(values: Values, converted: Values) -> Flags:
+def _misfits(values: DecodedValues, converted: DecodedValues) -> Flags:
     if values.dtype.names and converted.dtype.names:
         wrong = np.zeros(values.shape, dtype=bool)
         for old, new in zip(values.dtype.names, converted.dtype.names, strict=True):
@@ -102,14 +102,14 @@ def _misfits(values: Values, converted: Values) -> Flags:
     return _flags(back != values) if source in "biufcSUO" else np.zeros(values.shape, dtype=bool)
 
 
-def _rounded(values: Values, converted: Values) -> Flags:
+def _rounded(values: DecodedValues, converted: DecodedValues) -> Flags:
     """A mask of the integers that were rounded by the conversion to float."""
     beyond = 2.0 ** (8 * values.dtype.itemsize - (values.dtype.kind == "i")) if values.dtype.kind != "b" else 2.0
     inside = np.isfinite(converted) & (converted < beyond)
     return _flags(~inside | (np.where(inside, converted, 0).astype(values.dtype) != values))
 
 
-def _no_whole(values: Values, converted: Values) -> Flags:
+def _no_whole(values: DecodedValues, converted: DecodedValues) -> Flags:
     """A mask of the floats that are not integers in the range of the new type."""
     wide = values.astype(np.promote_types(values.dtype, np.float64))
     limits = np.iinfo(converted.dtype)
@@ -142,7 +142,7 @@ def element_type(dtype: Any) -> StoredType:
     return stored
 
 
-def checked_objects(given: Any, stored: StoredType, count: int) -> Values:
+def checked_objects(given: Any, stored: StoredType, count: int) -> DecodedValues:
     """`count` values, converted for writing; raises with the row for a value that the type cannot hold."""
     values = list(given)
     if len(values) != count:
@@ -172,7 +172,7 @@ def _binary(value: Any, stored: StoredType) -> bytes:
     return bytes(value)
 
 
-def _sequence(value: Any, stored: StoredType) -> Values:
+def _sequence(value: Any, stored: StoredType) -> DecodedValues:
     if value is None or isinstance(value, (str, bytes)):
         raise TypeError("it is not a sequence")
     items = np.asarray(value)
@@ -190,7 +190,7 @@ VARIABLE_KINDS = tuple(_CHECKS)
 """Kinds of variable-length types that can be written."""
 
 
-def encode_objects(values: Values, stored: StoredType) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], bytes]:
+def encode_objects(values: DecodedValues, stored: StoredType) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], bytes]:
     """References, one row of bytes each, and the heap section that they point into."""
     objects = [_bytes_of(value, stored) for value in values.tolist()] if stored.kind != "sequence" else [
         np.ascontiguousarray(value, dtype=stored_dtype(stored.item).base).tobytes() for value in values

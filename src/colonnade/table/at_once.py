@@ -16,12 +16,12 @@ from colonnade.h5.outside import Links
 from colonnade.layouts import located, new_directory
 from colonnade.model import ColumnOptions, Progress
 from colonnade.pager.receipts import Trust
-from colonnade.predicate import Predicate
 from colonnade.table.file import File, open
 from colonnade.table.table import Table
 
 if TYPE_CHECKING:
-    from colonnade.edit.create import Mode
+    from colonnade.edit.create import WriteMode
+    from colonnade.predicate import Predicate
 
 
 def open_table(
@@ -91,7 +91,7 @@ def write(
     data: Any,
     table: str = "table",
     *,
-    mode: Mode | Literal["append"] = "error",
+    mode: WriteMode | Literal["append"] = "error",
     progress: Progress | None = None,
     title: str | None = None,
     description: str | None = None,

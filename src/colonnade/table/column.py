@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.fills import column_fill
-from colonnade.columns.mapping import arrow_type, implied_units
-from colonnade.columns.values import python_values
-from colonnade.columns.views import as_views
 from colonnade.errors import UsageError
-from colonnade.filters.names import filters_text
 from colonnade.h5.attributes import Attributes
 from colonnade.model import ColumnInfo, IndexInfo, StoredType, shown_name
-from colonnade.query.scan import Rows, read_column
 from colonnade.sealed import Sealed
-from colonnade.table.show import rows_text, type_word
 
 if TYPE_CHECKING:
     from colonnade.exchange.numpy_out import StringsAs
+    from colonnade.query.scan import Rows
     from colonnade.table.table import Table
 
 
@@ -61,6 +55,8 @@ class Column(Sealed):
     @property
     def dtype(self) -> pa.DataType:
         """The Arrow type of the values."""
+        from colonnade.columns.mapping import arrow_type
+
         return arrow_type(self.info)
 
     @property
@@ -75,6 +71,8 @@ class Column(Sealed):
 
     @units.setter
     def units(self, text: str | None) -> None:
+        from colonnade.columns.mapping import implied_units
+
         if implied_units(self.dtype) is not None:
             raise UsageError(f"cannot change the units of {self.dtype}: they define how it is stored", column=self.name)
         self._table._set_text(self.name, "units", text)
@@ -100,6 +98,8 @@ class Column(Sealed):
     @property
     def fill(self) -> object:
         """The stored value that marks a missing row, None when the column has none."""
+        from colonnade.columns.decode import column_fill
+
         return column_fill(self.info)
 
     @property
@@ -124,6 +124,8 @@ class Column(Sealed):
     @property
     def filters(self) -> str:
         """The byte filters, as `colonnade.column(filters=...)` takes them: "shuffle+deflate:1", "none"."""
+        from colonnade.filters.names import filters_text
+
         return filters_text(self.info.filters)
 
     @property
@@ -174,6 +176,8 @@ class Column(Sealed):
         >>> t["ts"].to_arrow().to_pylist()
         [1, 2, 3]
         """
+        from colonnade.columns.strings import as_views
+
         if errors not in ("raise", "missing"):
             raise UsageError(f"errors must be 'raise' or 'missing', not {errors!r}", option="errors")
         if errors == "missing":
@@ -195,6 +199,8 @@ class Column(Sealed):
         return self._table._file._consistent(read)
 
     def _read(self, rows: slice | Rows, dictionaries: bool = False) -> pa.ChunkedArray:
+        from colonnade.query.scan import read_column
+
         def read() -> pa.ChunkedArray:
             reader = self._table._reader(self.name, dictionaries)
             chosen = range(self._table.n_rows)[rows] if isinstance(rows, slice) else rows
@@ -218,7 +224,9 @@ class Column(Sealed):
 
     def __getitem__(self, item: Any) -> Any:
         """column[10:20] and column[[3, 1]] as NumPy (masked where rows are missing), column[5] as one value."""
+        from colonnade.columns.arrow_types import python_values
         from colonnade.exchange.numpy_out import to_numpy
+        from colonnade.table.show import rows_text
 
         if isinstance(item, slice):
             return to_numpy(self._read(item, dictionaries=True))
@@ -241,10 +249,14 @@ class Column(Sealed):
         return values if dtype is None else values.astype(dtype)
 
     def __iter__(self) -> Iterator[Any]:
+        from colonnade.columns.arrow_types import python_values
+
         for batch in self._table.select(self.name).batches():
             yield from python_values(batch.column(0))
 
     def __repr__(self) -> str:
+        from colonnade.table.show import rows_text, type_word
+
         units = f" [{self.units}]" if self.units else ""
         return f"<Column {self.name!r}{units}: {type_word(self.dtype)}, {rows_text(self.n_rows)}>"
 
@@ -265,6 +277,8 @@ class RawRows(Sealed):
         return self._table.n_rows
 
     def __getitem__(self, item: Any) -> Any:
+        from colonnade.table.show import rows_text
+
         if isinstance(item, slice):
             rows = range(len(self))[item]
             if not rows:

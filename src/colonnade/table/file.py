@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar
 
 import pyarrow as pa
 
-from colonnade.edit.index import Indexes
 from colonnade.errors import ConflictError, FormatError, TableNotFound, UnsupportedError, UsageError
 from colonnade.h5.attributes import Attributes, read_values, write_values
 from colonnade.h5.damage import to_corrupt_error, translate_hdf5_errors
@@ -31,13 +30,11 @@ from colonnade.pager.readers import read_between_commits
 from colonnade.pager.receipts import Receipts, Trust, file_state, load_receipts, save_receipts
 from colonnade.sealed import Sealed
 from colonnade.table.attributes import ROOT_ATTRIBUTES, check_names
-from colonnade.table.changing import Change, Transaction
-from colonnade.table.following import update_following_tables
 from colonnade.table.table import Table
 from colonnade.threads import default_threads
 
 if TYPE_CHECKING:
-    from colonnade.edit.create import Draft, Mode
+    from colonnade.edit.create import Draft, WriteMode
     from colonnade.layouts import NewSidecars
     from colonnade.layouts.foreign_tables import ForeignTable
 
@@ -350,7 +347,7 @@ class File(Sealed):
         table: str,
         data: Any,
         *,
-        mode: Mode = "error",
+        mode: WriteMode = "error",
         progress: Progress | None = None,
         title: str | None = None,
         description: str | None = None,
@@ -384,8 +381,9 @@ class File(Sealed):
         self._write(table, prepare(data, options), mode, progress)
         return self[table]
 
-    def _write(self, table: str, draft: Draft, mode: Mode, progress: Progress | None) -> None:
+    def _write(self, table: str, draft: Draft, mode: WriteMode, progress: Progress | None) -> None:
         from colonnade.edit.create import create
+        from colonnade.edit.index import Indexes
         from colonnade.sparse.draft import put_drafts
 
         self._check_writable()
@@ -513,6 +511,8 @@ class File(Sealed):
         >>> f["events"]["time"][:]
         array([1, 2])
         """
+        from colonnade.table.changing import Transaction
+
         return Transaction(self)
 
     def _change(self, resized: str | None = None) -> AbstractContextManager[None]:
@@ -520,6 +520,8 @@ class File(Sealed):
 
         resized: the path of a table whose number of rows changes.
         """
+        from colonnade.table.changing import Change
+
         return Change(self, resized)
 
     # -- which indexes are trusted --
@@ -625,6 +627,8 @@ class File(Sealed):
 
     def _settle(self, path: Path, receipts: Receipts, status: os.stat_result) -> None:
         """After closing the file: save its receipts, and publish its sidecar files."""
+        from colonnade.table.following import update_following_tables
+
         for table, sidecars in self._new_sidecars.items():
             sidecars.publish(path, table, len(self._new_sidecars) == 1)
         if not self._new_sidecars:

@@ -10,37 +10,31 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.read import ColumnReader
-from colonnade.columns.values import python_rows
-from colonnade.columns.views import VIEW, as_views
 from colonnade.errors import UsageError
-from colonnade.predicate import Predicate
-from colonnade.predicate.bound import Bound
-from colonnade.predicate.parse import parse
-from colonnade.query.bind import bind
-from colonnade.query.plan import Plan
-from colonnade.query.scan import Rows, read_column, read_parts, read_table
-from colonnade.query.search import Search
 from colonnade.sealed import Sealed
-from colonnade.selection import row_numbers
-from colonnade.table.show import table_html, table_text
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
+    from colonnade.columns.read import ColumnReader
     from colonnade.exchange.numpy_out import StringsAs
     from colonnade.indexes.known import Known
+    from colonnade.predicate import Predicate
+    from colonnade.predicate.bound import Bound
+    from colonnade.query.plan import Plan
+    from colonnade.query.scan import Rows
+    from colonnade.query.search import Search
     from colonnade.table.file import File
     from colonnade.table.table import Table
 
 
-BATCH_ROWS = 65_536
-Wish = str | tuple[str, str]
+TABLE_BATCH_ROWS = 65_536
+AggregateRequest = str | tuple[str, str]
 """A value requested from `aggregate`: "count", or a column and a function."""
 
 
-class Readable(Sealed):
+class ReadableRows(Sealed):
     """The methods that a Table and a Query have in common, which read rows and columns."""
 
     _file: File
@@ -59,6 +53,9 @@ class Readable(Sealed):
         >>> t.where("energy > 5 and ts < 3").row_numbers()
         array([1])
         """
+        from colonnade.predicate import Predicate
+        from colonnade.predicate.parse import parse
+
         parsed = parse(predicate) if isinstance(predicate, str) else predicate
         if not isinstance(parsed, Predicate):
             raise UsageError(f"where takes a predicate, such as col('x') > 3 or 'x > 3', not {predicate!r}")
@@ -109,6 +106,8 @@ class Readable(Sealed):
         >>> t.take([2, 0, 2]).select("ts").to_numpy()
         {'ts': array([3, 1, 3])}
         """
+        from colonnade.selection import row_numbers
+
         query = self._query()._settled()
         known = query._known_rows()
         numbers = row_numbers(rows, len(known))
@@ -126,6 +125,7 @@ class Readable(Sealed):
         >>> t.to_arrow().column("ts").to_pylist()
         [1, 2, 3]
         """
+        from colonnade.query.scan import read_table
 
         def read() -> pa.Table:
             query = self._query()
@@ -179,6 +179,7 @@ class Readable(Sealed):
         array([1, 2, 3])
         """
         from colonnade.exchange.numpy_out import to_numpy
+        from colonnade.query.scan import read_column
 
         def read() -> dict[str, np.ndarray[Any, Any]]:
             query = self._query()
@@ -188,7 +189,7 @@ class Readable(Sealed):
 
         return self._file._consistent(read)
 
-    def batches(self, rows: int = BATCH_ROWS, *, dictionaries: bool = False) -> Iterator[pa.RecordBatch]:
+    def batches(self, rows: int = TABLE_BATCH_ROWS, *, dictionaries: bool = False) -> Iterator[pa.RecordBatch]:
         """The rows as Arrow record batches of at most `rows` rows, read as they are requested.
 
         dictionaries: strings stored as categories become Arrow dictionaries.
@@ -198,6 +199,8 @@ class Readable(Sealed):
         >>> [batch.num_rows for batch in t.batches(rows=2)]
         [2, 1]
         """
+        from colonnade.query.scan import read_parts
+
         if rows < 1:
             raise UsageError(f"a batch must have at least one row, not {rows}")
 
@@ -209,11 +212,21 @@ class Readable(Sealed):
 
     @overload
     def aggregate(
-        self, by_column: Mapping[str, str | Sequence[str]] | None = None, /, *, by: None = None, **named: Wish
+        self,
+        by_column: Mapping[str, str | Sequence[str]] | None = None,
+        /,
+        *,
+        by: None = None,
+        **named: AggregateRequest,
     ) -> dict[str, Any]: ...
     @overload
     def aggregate(
-        self, by_column: Mapping[str, str | Sequence[str]] | None = None, /, *, by: str | Sequence[str], **named: Wish
+        self,
+        by_column: Mapping[str, str | Sequence[str]] | None = None,
+        /,
+        *,
+        by: str | Sequence[str],
+        **named: AggregateRequest,
     ) -> pa.Table: ...
     def aggregate(
         self,
@@ -221,7 +234,7 @@ class Readable(Sealed):
         /,
         *,
         by: str | Sequence[str] | None = None,
-        **named: Wish,
+        **named: AggregateRequest,
     ) -> Any:
         """Counts, sums, means, minima and maxima of columns, without loading a whole column.
 
@@ -272,13 +285,15 @@ class Readable(Sealed):
         return self._query().schema.__arrow_c_schema__()
 
     def _repr_html_(self) -> str:
+        from colonnade.table.show import table_html
+
         query = self._query()
         members = tuple(query._table._column(name) for name in query._names)
         shown = query.select(list(query._names[:30])).head(5)
         return table_html(query._table.info, members, query.count(), shown.to_arrow())
 
 
-class Query(Readable):
+class Query(ReadableRows):
     """Some rows of some columns of a table, not read yet.
 
     `rows` are the candidates (None: all rows of the table when it is read), `predicate` selects those that match,
@@ -335,6 +350,8 @@ class Query(Readable):
 
     def _with_views(self, found: pa.Table, dictionaries: bool) -> pa.Table:
         """The table with its string columns as views."""
+        from colonnade.columns.strings import VIEW, as_views
+
         columns, fields = found.columns, list(found.schema)
         for place, name in enumerate(self._names):
             if pa.types.is_string(self._table._field(name, dictionaries).type):
@@ -394,7 +411,7 @@ class Query(Readable):
         None
         """
         reader = self._table._reader(self._table._column(column).name)
-        for rows in self._row_parts(BATCH_ROWS):
+        for rows in self._row_parts(TABLE_BATCH_ROWS):
             for row in np.asarray(rows).tolist():
                 yield reader.follow(row)
 
@@ -403,6 +420,8 @@ class Query(Readable):
     @overload
     def __getitem__(self, item: list[str] | tuple[str, ...] | slice) -> Query: ...
     def __getitem__(self, item: Any) -> Any:
+        from colonnade.columns.arrow_types import python_rows
+
         if isinstance(item, slice):
             return self._slice(item)
         if isinstance(item, (list, tuple)):
@@ -446,6 +465,8 @@ class Query(Readable):
 
     def _tree(self) -> Bound:
         """The predicate bound to the columns of the current file."""
+        from colonnade.query.bind import bind
+
         table, generation = self._table, self._table._file._handle.generation
         assert self._predicate is not None  # checked by the caller
         if self._bound is None or self._bound[0] != generation or table._file._handle.writable:
@@ -455,6 +476,8 @@ class Query(Readable):
 
     def _search(self) -> Search:
         """The search for the rows that match, in the current file."""
+        from colonnade.query.search import Search
+
         table = self._table
         tree = None if self._predicate is None else self._tree()
         indexes = table._search_indexes() if tree is not None else []
@@ -475,6 +498,8 @@ class Query(Readable):
         return [self._table._reader(name, dictionaries) for name in self._names]
 
     def __repr__(self) -> str:
+        from colonnade.table.show import table_text
+
         members = tuple(self._table._column(name) for name in self._names)
         if self._predicate is None:
             return table_text(self._table.info, members, len(self._known_rows()), "Query on")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from colonnade.columns.arrow_types import python_values
 from colonnade.columns.mapping import arrow_type
-from colonnade.columns.values import python_values
 from colonnade.model import ColumnInfo, LazyColumns, TableInfo
 
 _WIDEST = 40

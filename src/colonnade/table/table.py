@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, Any, Never, overload
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.mapping import arrow_type, as_dictionary
-from colonnade.columns.read import ColumnReader
-from colonnade.edit.index import Indexes
 from colonnade.errors import ColonnadeError, ColumnNotFound, FormatError, UnsupportedError, UsageError
 from colonnade.h5.attributes import Attributes, read_values
-from colonnade.indexes import KINDS
-from colonnade.indexes.base import Options
-from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import (
     AUTO,
     UNREADABLE,
@@ -33,16 +27,18 @@ from colonnade.model import (
 )
 from colonnade.table.attributes import check_names
 from colonnade.table.column import Column
-from colonnade.table.rows import Query, Readable
-from colonnade.table.show import table_text
+from colonnade.table.rows import Query, ReadableRows
 
 if TYPE_CHECKING:
+    from colonnade.columns.read import ColumnReader
     from colonnade.edit import change as changes
+    from colonnade.edit.index import Indexes
+    from colonnade.layouts.index_home import OpenIndex
     from colonnade.query.stats import ColumnStats
     from colonnade.table.file import File
 
 
-class Table(Readable):
+class Table(ReadableRows):
     """One table: its columns and labels, read on request.
 
     `t["x"]` is a Column, `t[["x", "y"]]` some columns, `t[10:20]` some rows (both a Query), `t[5]`
@@ -258,6 +254,9 @@ class Table(Readable):
         >>> [(index.column, index.kind) for index in t.indexes]
         [('energy', 'sorted_rows'), ('ts', 'chunk_bloom'), ('ts', 'chunk_minmax')]
         """
+        from colonnade.indexes import KINDS
+        from colonnade.indexes.base import Options
+
         asked = dict(column) if isinstance(column, Mapping) else {column: [] if kind is None else kind}
         wanted = {self._column(name).name: [k] if isinstance(k, str) else list(k) for name, k in asked.items()}
         if not wanted or not all(wanted.values()):
@@ -369,6 +368,8 @@ class Table(Readable):
         return self._open_indexes[1]
 
     def _indexes(self) -> Indexes:
+        from colonnade.edit.index import Indexes
+
         self._look()
         return Indexes(self._group, self._layout, self._info, self._file._receipts_now())
 
@@ -537,6 +538,8 @@ class Table(Readable):
 
     def _field(self, name: str, dictionaries: bool = False) -> pa.Field:
         """A column as an Arrow field, with its units and description."""
+        from colonnade.columns.mapping import as_dictionary
+
         column = self._column(name)
         field = self._fields.get((name, dictionaries))
         if field is None:
@@ -544,6 +547,9 @@ class Table(Readable):
         return field
 
     def _reader(self, name: str, dictionaries: bool = False) -> ColumnReader:
+        from colonnade.columns.mapping import as_dictionary
+        from colonnade.columns.read import ColumnReader
+
         if not self._file._handle.held:
             self._file._check_open()
         self._look()
@@ -585,6 +591,8 @@ class Table(Readable):
         return self._file._consistent(read)
 
     def _stored_bytes(self, name: str) -> int:
+        from colonnade.columns.read import ColumnReader
+
         def read() -> int:
             self._look()
             column = self._column(name)
@@ -613,6 +621,8 @@ class Table(Readable):
         self.close()
 
     def __repr__(self) -> str:
+        from colonnade.table.show import table_text
+
         return table_text(self.info, self.info.members, self.info.n_rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -639,6 +649,8 @@ def _opened_again(name: str, table: str, asked: dict[str, Any]) -> Table:
 
 
 def _as_field(column: ColumnInfo) -> pa.Field:
+    from colonnade.columns.mapping import arrow_type
+
     said = {
         "units": column.units,
         "units_vocabulary": column.units_vocabulary,

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+KernelArray = np.ndarray[Any, np.dtype[Any]]
+KernelBytes = np.ndarray[Any, np.dtype[np.uint8]]
 Readable = Any  # anything with a contiguous buffer: bytes, memoryview, mmap, NumPy arrays, Arrow buffers
 NUMBERS = frozenset(f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)) | {"f4", "f8"}
 
 
-def open_array(thing: Readable, name: str, writable: bool = False) -> Array:
+def open_array(thing: Readable, name: str, writable: bool = False) -> KernelArray:
     """The array of a contiguous buffer, flat."""
     try:
         view = memoryview(thing)
@@ -26,30 +26,30 @@ def open_array(thing: Readable, name: str, writable: bool = False) -> Array:
     return array.reshape(-1)
 
 
-def open_look(look: Readable, size: int | None = None) -> Array:
+def open_look(look: Readable, size: int | None = None) -> KernelArray:
     """An item that is looked for, as the number that its bytes are."""
     item = open_bytes(look, "look")
     if len(item) not in (1, 2, 4, 8) or (size is not None and len(item) != size):
         raise ValueError(f"look has {len(item)} bytes, expected {size or '1, 2, 4 or 8'}")
-    found: Array = item.view(f"u{len(item)}")
+    found: KernelArray = item.view(f"u{len(item)}")
     return found
 
 
-def as_items(data: Bytes, name: str, look: Array) -> Array:
+def as_items(data: KernelBytes, name: str, look: KernelArray) -> KernelArray:
     """Bytes as items of the size of the one that is looked for."""
     if len(data) % look.itemsize or data.ctypes.data % look.itemsize:
         raise ValueError(f"{name} holds no items of {look.itemsize} bytes")
-    items: Array = data.view(look.dtype)
+    items: KernelArray = data.view(look.dtype)
     return items
 
 
-def open_bytes(thing: Readable, name: str, writable: bool = False) -> Bytes:
+def open_bytes(thing: Readable, name: str, writable: bool = False) -> KernelBytes:
     """The bytes of any buffer."""
     array = open_array(thing, name, writable)
     return array.view(np.uint8) if array.itemsize else np.empty(0, dtype=np.uint8)
 
 
-def open_values(thing: Readable, name: str, writable: bool = False, any_order: bool = False) -> Array:
+def open_values(thing: Readable, name: str, writable: bool = False, any_order: bool = False) -> KernelArray:
     """Numbers of this machine's byte order, aligned."""
     array = open_array(thing, name, writable)
     if array.dtype.kind == "b":
@@ -63,7 +63,7 @@ def open_values(thing: Readable, name: str, writable: bool = False, any_order: b
     return array
 
 
-def open_kind(thing: Readable, name: str, kind: str, writable: bool = False) -> Array:
+def open_kind(thing: Readable, name: str, kind: str, writable: bool = False) -> KernelArray:
     """Numbers of exactly this type."""
     array = open_values(thing, name, writable)
     if array.dtype != np.dtype(kind):
@@ -71,7 +71,7 @@ def open_kind(thing: Readable, name: str, kind: str, writable: bool = False) -> 
     return array
 
 
-def open_mask(thing: Readable, name: str, writable: bool = False) -> Bytes:
+def open_mask(thing: Readable, name: str, writable: bool = False) -> KernelBytes:
     """One byte an item, not 0 is true."""
     array = open_array(thing, name, writable)
     if array.itemsize != 1:
@@ -89,7 +89,7 @@ def open_optional_mask(thing: Readable | None, name: str, count: int) -> np.ndar
     return truth
 
 
-def open_offsets(thing: Readable, writable: bool = False) -> Array:
+def open_offsets(thing: Readable, writable: bool = False) -> KernelArray:
     """Arrow's offsets: one more than there are rows."""
     offsets = open_values(thing, "offsets", writable)
     if offsets.dtype.str[1:] not in ("i4", "i8"):
@@ -99,20 +99,20 @@ def open_offsets(thing: Readable, writable: bool = False) -> Array:
     return offsets
 
 
-def check_offsets(offsets: Array, n_bytes: int) -> None:
+def check_offsets(offsets: KernelArray, n_bytes: int) -> None:
     """Refuse offsets that decrease or leave the data."""
     wrong = (offsets[:-1] < 0) | (offsets[1:] < offsets[:-1]) | (offsets[1:] > n_bytes)
     if wrong.any():
         raise ValueError(f"offsets of row {int(np.argmax(wrong))} do not lie in the data")
 
 
-def check_count(array: Array, name: str, count: int) -> None:
+def check_count(array: KernelArray, name: str, count: int) -> None:
     """Refuse an array of another length."""
     if len(array) != count:
         raise ValueError(f"{name} has {len(array)} items, expected {count}")
 
 
-def check_apart(source: Array, out: Array) -> None:
+def check_apart(source: KernelArray, out: KernelArray) -> None:
     """Refuse an output that lies over its source."""
     if np.may_share_memory(source, out):
         raise ValueError("out must not lie over source")
@@ -128,7 +128,7 @@ def check_base(base: int, count: int) -> None:
         raise ValueError(f"base is {base}, which no row can have")
 
 
-def put_rows(rows: Array, out: Array) -> int:
+def put_rows(rows: KernelArray, out: KernelArray) -> int:
     """Write row numbers to the beginning of `out`."""
     if len(rows) > len(out):
         raise ValueError(f"out has room for {len(out)} rows, which is too few")

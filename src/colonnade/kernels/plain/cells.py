@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from colonnade.kernels.plain.arguments import (
-    Array,
+    KernelArray,
     Readable,
     check_apart,
     check_count,
@@ -105,7 +105,7 @@ def least_blocks(minor: Readable, starts: Readable, stops: Readable, /) -> int:
     columns, first, last = _open_rows(minor, starts, stops)
     _check_ranges(first, last, len(columns))
     total = int((last - first).sum())
-    filled: list[Array] = []
+    filled: list[KernelArray] = []
     found, above = 0, np.empty(0, dtype=np.int64)
     for start, stop in zip(first.tolist(), last.tolist(), strict=True):
         if 2 * found >= total:
@@ -142,14 +142,14 @@ def copy_runs(
         items[place : place + length] = whole[start : start + length]
 
 
-def _open_minor(minor: Readable, writable: bool = False) -> Array:
+def _open_minor(minor: Readable, writable: bool = False) -> KernelArray:
     columns = open_values(minor, "minor", writable)
     if columns.dtype.str[1:] not in ("i4", "i8"):
         raise ValueError("minor must hold int32 or int64")
     return columns
 
 
-def _open_rows(minor: Readable, starts: Readable, stops: Readable) -> tuple[Array, Array, Array]:
+def _open_rows(minor: Readable, starts: Readable, stops: Readable) -> tuple[KernelArray, KernelArray, KernelArray]:
     columns = _open_minor(minor)
     first, last = open_kind(starts, "starts", "i8"), open_kind(stops, "stops", "i8")
     check_count(last, "stops", len(first))
@@ -166,13 +166,13 @@ def _check_columns(column: int, width: int, most: int) -> None:
         raise ValueError(f"columns from {column}, {width} of them, do not fit")
 
 
-def _check_ranges(first: Array, last: Array, count: int) -> None:
+def _check_ranges(first: KernelArray, last: KernelArray, count: int) -> None:
     wrong = (first < 0) | (last < first) | (last > count)
     if wrong.any():
         raise ValueError(f"row {int(np.argmax(wrong))} does not lie in minor")
 
 
-def _expand(first: Array, last: Array) -> tuple[Array, Array]:
+def _expand(first: KernelArray, last: KernelArray) -> tuple[KernelArray, KernelArray]:
     """The row of each cell, and its place."""
     counts = last - first
     rows = np.repeat(np.arange(len(first), dtype=np.int64), counts)

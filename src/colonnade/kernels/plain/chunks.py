@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from colonnade.kernels.plain.arguments import (
-    Array,
+    KernelArray,
     Readable,
     as_items,
     check_count,
@@ -77,7 +77,7 @@ def pick_rows(
         rows[begin:end] = span.reshape(-1, item_size)[some - first]
 
 
-def _parts(addresses: Array, ends: Array, places: Array) -> Iterator[tuple[int, int, int]]:
+def _parts(addresses: KernelArray, ends: KernelArray, places: KernelArray) -> Iterator[tuple[int, int, int]]:
     """Of each chunk its address, and from where to where its items are among the places."""
     begins = np.concatenate(([0], ends))
     if (begins[1:] < begins[:-1]).any() or begins[-1] != len(places):

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from colonnade.kernels.plain.arguments import (
-    Array,
-    Bytes,
+    KernelArray,
+    KernelBytes,
     Readable,
     check_apart,
     check_count,
@@ -98,7 +98,7 @@ def code_strings(
     return n_new
 
 
-def _strings(offsets: Array, data: Bytes, left_out: Array) -> Iterator[bytes | None]:
+def _strings(offsets: KernelArray, data: KernelBytes, left_out: KernelArray) -> Iterator[bytes | None]:
     """Each string; None where it is left out."""
     whole, ends = data.tobytes(), offsets.tolist()
     for row, (begin, end) in enumerate(pairwise(ends)):
@@ -110,7 +110,7 @@ def _strings(offsets: Array, data: Bytes, left_out: Array) -> Iterator[bytes | N
             yield whole[begin:end]
 
 
-def _named(known: Readable, codes: Readable, missing: Readable | None) -> tuple[Array, Array]:
+def _named(known: Readable, codes: Readable, missing: Readable | None) -> tuple[KernelArray, KernelArray]:
     """Where the string of each row begins and ends; of missing rows nowhere."""
     places, given = open_kind(known, "known", "i4"), open_values(codes, "codes")
     if given.dtype.kind == "f":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.kernels.plain.arguments import (
-    Array,
+    KernelArray,
     Readable,
     as_items,
     check_base,
@@ -68,7 +68,7 @@ def ranges_rows(starts: Readable, stops: Readable, out: Readable, /) -> None:
     made[...] = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(made))
 
 
-def _in_range(given: Array, low: float | None, high: float | None, low_open: bool, high_open: bool) -> Truth:
+def _in_range(given: KernelArray, low: float | None, high: float | None, low_open: bool, high_open: bool) -> Truth:
     inside: Truth = given == given  # noqa: PLR0124 - not NaN
     if low is not None:
         bound = _exact(low, given, "low")
@@ -79,7 +79,7 @@ def _in_range(given: Array, low: float | None, high: float | None, low_open: boo
     return inside
 
 
-def _exact(bound: Any, given: Array, name: str) -> Any:
+def _exact(bound: Any, given: KernelArray, name: str) -> Any:
     """The bound as NumPy compares it exactly: it would round a Python float to the array's width."""
     if given.dtype.kind != "f":
         if not isinstance(bound, int):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from colonnade.kernels.plain.arguments import (
-    Bytes,
+    KernelBytes,
     Readable,
     check_apart,
     check_count,
@@ -17,7 +17,7 @@ from colonnade.kernels.plain.arguments import (
 _WORD = 0xFFFFFFFF
 
 
-def _open_pair(source: Readable, out: Readable, item_size: int) -> tuple[Bytes, Bytes]:
+def _open_pair(source: Readable, out: Readable, item_size: int) -> tuple[KernelBytes, KernelBytes]:
     given, made = open_bytes(source, "source"), open_bytes(out, "out", writable=True)
     check_apart(given, made)
     check_item_size(item_size)

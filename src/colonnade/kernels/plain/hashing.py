@@ -1,8 +1,8 @@
 """NumPy form: MurmurHash3_x64_128 (the public-domain hash of Austin Appleby), and Bloom filters made of it.
 
 Arithmetic is modulo 2**64, which unsigned NumPy arrays do of themselves. A key has h_a, the low half of its hash with
-seed 0, and h_b, the high half of its hash with SECOND_SEED; its k bits are (h_a + i * h_b) mod 2**64 mod m for i below
-k (HEP001 8.7). Bit b is bit b % 8 of byte b // 8.
+seed 0, and h_b, the high half of its hash with BLOOM_SECOND_SEED; its k bits are (h_a + i * h_b) mod 2**64 mod m
+for i below k (HEP001 8.7). Bit b is bit b % 8 of byte b // 8.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from colonnade.kernels.plain.arguments import (
-    Array,
-    Bytes,
+    KernelArray,
+    KernelBytes,
     Readable,
     check_count,
     check_offsets,
@@ -25,8 +25,8 @@ from colonnade.kernels.plain.arguments import (
 )
 
 Words = np.ndarray[Any, np.dtype[np.uint64]]
-SECOND_SEED = 0x9E3779B9
-MOST_HASHES = 1024  # more would only keep a reader busy
+BLOOM_SECOND_SEED = 0x9E3779B9
+MOST_BLOOM_HASHES = 1024  # more would only keep a reader busy
 _C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 
 
@@ -64,14 +64,14 @@ def bloom_add_strings(offsets: Readable, data: Readable, present: Readable | Non
         _set(bits, _places(rows[kept[places]], k, len(bits)))
 
 
-def _open_items(source: Readable, item_size: int) -> Bytes:
+def _open_items(source: Readable, item_size: int) -> KernelBytes:
     given = open_bytes(source, "source")
     if item_size < 1 or len(given) % item_size:
         raise ValueError(f"source has {len(given)} bytes, no whole number of items of {item_size}")
     return given.reshape(-1, item_size)
 
 
-def _open_halves(seed: int, low: Readable, high: Readable, count: int) -> tuple[Array, Array]:
+def _open_halves(seed: int, low: Readable, high: Readable, count: int) -> tuple[KernelArray, KernelArray]:
     if not isinstance(seed, int) or not 0 <= seed < 2**64:
         raise ValueError("seed must be a whole number from 0 to 2**64 - 1")
     lows, highs = open_kind(low, "low", "u8", writable=True), open_kind(high, "high", "u8", writable=True)
@@ -80,7 +80,7 @@ def _open_halves(seed: int, low: Readable, high: Readable, count: int) -> tuple[
     return lows, highs
 
 
-def _open_present(present: Readable | None, count: int) -> Array:
+def _open_present(present: Readable | None, count: int) -> KernelArray:
     if present is None:
         return np.ones(count, dtype=bool)
     mask = open_mask(present, "present")
@@ -88,14 +88,14 @@ def _open_present(present: Readable | None, count: int) -> Array:
     return np.asarray(mask != 0)
 
 
-def _open_filter(filter_: Readable, k: int) -> Bytes:
+def _open_filter(filter_: Readable, k: int) -> KernelBytes:
     bits = open_bytes(filter_, "filter", writable=True)
-    if not len(bits) or not 1 <= k <= MOST_HASHES:
-        raise ValueError(f"a filter has at least a byte, and 1 to {MOST_HASHES} hashes: not {len(bits)} and {k}")
+    if not len(bits) or not 1 <= k <= MOST_BLOOM_HASHES:
+        raise ValueError(f"a filter has at least a byte, and 1 to {MOST_BLOOM_HASHES} hashes: not {len(bits)} and {k}")
     return bits
 
 
-def _by_length(offsets: Array, data: Bytes) -> Iterator[tuple[Array, Bytes]]:
+def _by_length(offsets: KernelArray, data: KernelBytes) -> Iterator[tuple[KernelArray, KernelBytes]]:
     """Strings of one length together: their rows, and their bytes as a matrix."""
     lengths = np.diff(offsets.astype(np.int64))
     for length in np.unique(lengths).tolist():
@@ -103,24 +103,20 @@ def _by_length(offsets: Array, data: Bytes) -> Iterator[tuple[Array, Bytes]]:
         yield places, data[offsets[places].astype(np.int64)[:, None] + np.arange(length)]
 
 
-def _places(rows: Bytes, k: int, n_bytes: int) -> Array:
+def _places(rows: KernelBytes, k: int, n_bytes: int) -> KernelArray:
     """For each row its k bits in a filter."""
-    low, high = _murmur(rows, 0)[0], _murmur(rows, SECOND_SEED)[1]
+    low, high = _murmur(rows, 0)[0], _murmur(rows, BLOOM_SECOND_SEED)[1]
     steps = np.arange(k, dtype=np.uint64)
     return ((low[:, None] + steps * high[:, None]) % np.uint64(8 * n_bytes)).astype(np.int64)
 
 
-def _set(bits: Bytes, places: Array) -> None:
+def _set(bits: KernelBytes, places: KernelArray) -> None:
     fresh = np.zeros(8 * len(bits), dtype=bool)
     fresh[places.reshape(-1)] = True
     bits |= np.packbits(fresh, bitorder="little")
 
 
-def _has(bits: Bytes, places: Array) -> Array:
-    return np.asarray(((bits[places // 8] >> (places % 8).astype(np.uint8)) & 1).all(axis=1))
-
-
-def _murmur(rows: Bytes, seed: int) -> tuple[Words, Words]:
+def _murmur(rows: KernelBytes, seed: int) -> tuple[Words, Words]:
     """The low and the high half of the hash of each row of a matrix."""
     n_rows, length = rows.shape
     low: Words = np.full(n_rows, seed, dtype=np.uint64)

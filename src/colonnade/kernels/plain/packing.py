@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.kernels.plain.arguments import Array, Bytes, Readable, open_bytes, open_values
+from colonnade.kernels.plain.arguments import KernelArray, KernelBytes, Readable, open_bytes, open_values
 
-HEADER = 21
+CHUNK_HEADER = 21
 
 
 def decode_scaleoffset(chunk: Readable, out: Readable, fill: Readable | None, decimals: int, /) -> None:
@@ -31,20 +31,20 @@ def decode_scaleoffset(chunk: Readable, out: Readable, fill: Readable | None, de
     made[...] = _decode(open_bytes(chunk, "chunk"), len(made), made.dtype, fill, decimals)
 
 
-def _decode(chunk: Bytes, n: int, dtype: Any, fill: Readable | None, decimals: int) -> Array:
+def _decode(chunk: KernelBytes, n: int, dtype: Any, fill: Readable | None, decimals: int) -> KernelArray:
     native = dtype.newbyteorder("=")
-    if len(chunk) < HEADER:
+    if len(chunk) < CHUNK_HEADER:
         raise ValueError(f"chunk has {len(chunk)} bytes, fewer than its header")
     bits = int.from_bytes(chunk[:4].tobytes(), "little")
     if bits > 8 * native.itemsize:
         raise ValueError(f"chunk says numbers have {bits} bits, the type has {8 * native.itemsize}")
-    data = chunk[HEADER:]
+    data = chunk[CHUNK_HEADER:]
     _check_bits(data, n, bits)
     mark = None if fill is None else open_bytes(fill, "fill")
     if mark is not None and len(mark) != native.itemsize:
         raise ValueError(f"fill must have {native.itemsize} bytes")
     if bits == 8 * native.itemsize:
-        found: Array = data[: n * native.itemsize].view(native.newbyteorder("<"))
+        found: KernelArray = data[: n * native.itemsize].view(native.newbyteorder("<"))
         return found
     minimum = chunk[5 : 5 + min(int(chunk[4]), 8)].tobytes().ljust(8, b"\0")[: native.itemsize]
     numbers = _unpack(data, bits, n)
@@ -54,13 +54,13 @@ def _decode(chunk: Bytes, n: int, dtype: Any, fill: Readable | None, decimals: i
     return values
 
 
-def _scale(numbers: Array, minimum: bytes, dtype: Any, decimals: int) -> Array:
+def _scale(numbers: KernelArray, minimum: bytes, dtype: Any, decimals: int) -> KernelArray:
     """Numbers above a minimum as values."""
     least = np.frombuffer(minimum, dtype)[0]
     if dtype.kind != "f":
         unsigned = f"u{dtype.itemsize}"
         with np.errstate(over="ignore"):
-            values: Array = (numbers.astype(unsigned) + np.frombuffer(minimum, unsigned)[0]).view(dtype)
+            values: KernelArray = (numbers.astype(unsigned) + np.frombuffer(minimum, unsigned)[0]).view(dtype)
         return values
     with np.errstate(all="ignore"):
         whole = numbers.astype(np.int64).astype(dtype)
@@ -68,18 +68,18 @@ def _scale(numbers: Array, minimum: bytes, dtype: Any, decimals: int) -> Array:
             scale = 10.0**decimals
         except OverflowError:
             scale = float("inf")
-        found: Array = whole / dtype.type(scale) + least
+        found: KernelArray = whole / dtype.type(scale) + least
     return found
 
 
-def _check_bits(data: Bytes, n: int, bits: int) -> None:
+def _check_bits(data: KernelBytes, n: int, bits: int) -> None:
     if -(-n * bits // 8) > len(data):
         raise ValueError(f"chunk has {len(data)} bytes of numbers, too few for {n} of {bits} bits")
 
 
-def _unpack(data: Bytes, bits: int, n: int) -> Array:
+def _unpack(data: KernelBytes, bits: int, n: int) -> KernelArray:
     """The first n numbers, a bit of each at a time."""
-    numbers: Array = np.zeros(n, dtype=np.uint64)
+    numbers: KernelArray = np.zeros(n, dtype=np.uint64)
     one, seven = np.uint64(1), np.uint64(7)
     first = np.arange(n, dtype=np.uint64) * np.uint64(bits)
     for bit in range(bits):
@@ -101,7 +101,7 @@ def encode_scaleoffset(values: Readable, out: Readable, fill: Readable | None, /
         raise ValueError("values must hold integers")
     if mark is not None and len(mark) != given.itemsize:
         raise ValueError(f"fill must have {given.itemsize} bytes")
-    if len(made) < HEADER + 1 + given.nbytes:
+    if len(made) < CHUNK_HEADER + 1 + given.nbytes:
         raise ValueError(f"out has {len(made)} bytes, expected at least 22 more than the values")
     is_fill = np.zeros(len(given), dtype=bool) if mark is None else given == mark.view(given.dtype)[0]
     present = given[~is_fill]
@@ -110,18 +110,18 @@ def encode_scaleoffset(values: Readable, out: Readable, fill: Readable | None, /
     bits = (high - low + (0 if mark is None else 1)).bit_length()
     if high - low > (1 << full) - 3 or bits >= full:
         return 0
-    used = HEADER + 1 + len(given) * bits // 8
+    used = CHUNK_HEADER + 1 + len(given) * bits // 8
     made[:used] = 0
     made[0], made[4] = bits, 8
     made[5:13] = np.frombuffer((low & (2**64 - 1)).to_bytes(8, "little"), np.uint8)
     numbers = given.astype(np.uint64) - np.uint64(low & (2**64 - 1))
     numbers[is_fill] = (1 << bits) - 1
     packed = _pack(numbers, bits)
-    made[HEADER : HEADER + len(packed)] = packed
+    made[CHUNK_HEADER : CHUNK_HEADER + len(packed)] = packed
     return used
 
 
-def _pack(numbers: Array, bits: int) -> Bytes:
+def _pack(numbers: KernelArray, bits: int) -> KernelBytes:
     if bits == 0:
         return np.empty(0, dtype=np.uint8)
     steps = np.arange(bits - 1, -1, -1, dtype=np.uint64)

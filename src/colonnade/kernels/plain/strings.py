@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from colonnade.kernels.plain.arguments import (
-    Array,
-    Bytes,
+    KernelArray,
+    KernelBytes,
     Readable,
     check_offsets,
     open_bytes,
@@ -65,9 +65,9 @@ def _check_code(value: int, name: str) -> None:
         raise ValueError(f"{name} is {value}, expected 0 to 2")
 
 
-def _trimmed(rows: Bytes, padding: int) -> Array:
+def _trimmed(rows: KernelBytes, padding: int) -> KernelArray:
     """The length of each row without its padding."""
-    found: Array
+    found: KernelArray
     if padding == TERMINATED:
         ends = rows == 0
         found = np.where(ends.any(axis=1), ends.argmax(axis=1), rows.shape[1])
@@ -77,7 +77,7 @@ def _trimmed(rows: Bytes, padding: int) -> Array:
     return found
 
 
-def _first_bad(offsets: Array, data: Bytes, check: int, left_out: Array) -> int:
+def _first_bad(offsets: KernelArray, data: KernelBytes, check: int, left_out: KernelArray) -> int:
     if check == ANYTHING:
         return -1
     high = np.concatenate(([0], np.cumsum(data >= 0x80)))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.kernels.plain.arguments import (
-    Array,
+    KernelArray,
     Readable,
     check_count,
     check_item_size,
@@ -35,7 +35,7 @@ def take(source: Readable, item_size: int, rows: Readable, out: Readable, /) -> 
     made.reshape(-1, item_size)[...] = given.reshape(-1, item_size)[places]
 
 
-def _present(values: Readable, missing: Readable | None) -> tuple[Array, int]:
+def _present(values: Readable, missing: Readable | None) -> tuple[KernelArray, int]:
     """The values that are neither missing nor NaN, and how many are NaN."""
     given = open_values(values, "values")
     kept = given[~open_optional_mask(missing, "missing", len(given))]
@@ -65,7 +65,7 @@ def total(values: Readable, missing: Readable | None, /) -> tuple[Any, int, int]
     return (high << 32) + low, len(numbers), n_nan
 
 
-def _float_total(numbers: Array) -> float:
+def _float_total(numbers: KernelArray) -> float:
     lost = 0.0
     with np.errstate(all="ignore"):
         plain = float(numbers.sum())
@@ -131,7 +131,7 @@ def group_totals(
         (_add_floats if is_float else _add_integers)(sums.reshape(-1, 2), which[block], given[block])
 
 
-def _merge_ends(end: Array, merge: Any, which: Array, given: Array, counts: Array) -> None:
+def _merge_ends(end: KernelArray, merge: Any, which: KernelArray, given: KernelArray, counts: KernelArray) -> None:
     empty = counts == 0
     first = np.full(len(end), -1)
     first[which[::-1]] = np.arange(len(which))[::-1]  # where each group is met first
@@ -140,11 +140,11 @@ def _merge_ends(end: Array, merge: Any, which: Array, given: Array, counts: Arra
     merge.at(end, which, given)
 
 
-def _add_floats(sums: Array, which: Array, given: Array) -> None:
+def _add_floats(sums: KernelArray, which: KernelArray, given: KernelArray) -> None:
     sums[:, 0] += np.bincount(which, weights=given, minlength=len(sums))
 
 
-def _add_integers(sums: Array, which: Array, given: Array) -> None:
+def _add_integers(sums: KernelArray, which: KernelArray, given: KernelArray) -> None:
     wide = given.astype(np.int64) if given.dtype.kind == "i" else given.astype(np.uint64)
     step = wide.dtype.type(32)
     low = np.bincount(which, weights=(wide & wide.dtype.type(2**32 - 1)).astype("f8"), minlength=len(sums))

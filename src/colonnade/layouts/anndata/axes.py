@@ -7,24 +7,24 @@ from typing import Any
 from colonnade.errors import UsageError
 from colonnade.h5.links import open_group
 from colonnade.layouts.anndata import names
+from colonnade.layouts.anndata.raw import RawElement, is_old_anndata
 from colonnade.layouts.anndata.rules_elements import disagreeing, frame_length
-from colonnade.layouts.anndata.seen import SeenElement, is_old_anndata
 
-FRAMES = ("obs", "var")
+AXIS_FRAMES = ("obs", "var")
 
 
 def check_axes(root: Any, table: str) -> None:
     """Refuse a commit that leaves obs or var of an AnnData object longer or shorter than X and the other elements."""
     parts = [part for part in table.split("/") if part and part != names.OTHER_FACE]
-    if not parts or parts[-1] not in FRAMES:
+    if not parts or parts[-1] not in AXIS_FRAMES:
         return
     path = "/" + "/".join(parts[:-1])
     group = open_group(root, path)
-    one = None if group is None else SeenElement(group, path, "group")
+    one = None if group is None else RawElement(group, path, "group")
     if one is None or (one.type != "anndata" and not is_old_anndata(one)):
         return
     length = frame_length(one.member(parts[-1]))
-    lengths = tuple(length if name == parts[-1] else None for name in FRAMES)
+    lengths = tuple(length if name == parts[-1] else None for name in AXIS_FRAMES)
     breach = next(disagreeing(one, lengths), None)
     if breach is not None:
         raise UsageError(

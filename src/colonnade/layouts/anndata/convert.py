@@ -20,7 +20,7 @@ from colonnade.layouts.conversion import (
     ANNDATA_ORDER,
     ANNDATA_TYPE,
     CONVERTED_FROM,
-    UNNAMED,
+    UNNAMED_LABEL,
     UNNAMED_LABELS,
     Conversion,
     RowCheck,
@@ -44,8 +44,8 @@ class AnnDataConversion(Conversion):
     def write_marks(self, table: SourceTable, new: Mapping[str, str], group: Any, nodes: Mapping[str, Any]) -> None:
         if any(column.is_label for column in table.info.columns):
             attributes.write_texts(group, ANNDATA_ORDER, [column.name for column in table.info.columns])
-        if UNNAMED in new:
-            attributes.write_text(group, UNNAMED_LABELS, new[UNNAMED])
+        if UNNAMED_LABEL in new:
+            attributes.write_text(group, UNNAMED_LABELS, new[UNNAMED_LABEL])
         for column in table.info.members:
             if column.is_masked:
                 attributes.write_text(nodes[new[column.name]], ANNDATA_TYPE, _nullable_type(table.node(column.name)))
@@ -86,7 +86,7 @@ class AnnDataConversion(Conversion):
         unnamed = attributes.read_text(table.group, UNNAMED_LABELS)
         labels = set(table.info.label_names)
         return {
-            column.name: UNNAMED if column.name == unnamed and column.name in labels else column.name
+            column.name: UNNAMED_LABEL if column.name == unnamed and column.name in labels else column.name
             for column in table.info.members
         }
 
@@ -140,7 +140,7 @@ def _former_order(table: SourceTable, new: Mapping[str, str]) -> list[str] | Non
     recorded = attributes.read_texts(table.group, ANNDATA_ORDER)
     if recorded is None:
         return None
-    known = [name for name in recorded if name in new and new[name] != UNNAMED]
+    known = [name for name in recorded if name in new and new[name] != UNNAMED_LABEL]
     return [new[name] for name in dict.fromkeys([*known, *table.info.column_names])]
 
 

@@ -12,21 +12,20 @@ from typing import Any
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5 import attributes
-from colonnade.h5.datasets import DatasetInfo
+from colonnade.h5.datasets import DatasetInfo, dataset_column
 from colonnade.h5.links import dereference, hard_kind, is_dataset, open_chunked, open_dataset, open_group
 from colonnade.layouts.anndata import names
 from colonnade.layouts.frame_parts import (
     Absent,
     FrameDescription,
     Unfit,
-    column_of,
     common_length,
     header_of,
     member_of,
     not_a_column,
 )
 from colonnade.layouts.wide import sample
-from colonnade.model import CategoriesInfo, ColumnInfo, LazyColumns, TableInfo, unreadable_column
+from colonnade.model import CategoriesInfo, Coded, ColumnInfo, LazyColumns, Masked, TableInfo, unreadable_column
 
 
 @dataclass(frozen=True)
@@ -191,12 +190,10 @@ def open_categories(group: Any) -> Any | None:
 
 def _described(name: str, parts: _Parts) -> ColumnInfo:
     info, n_rows = header_of(parts.rows, "it")
-    return replace(
-        column_of(name, info, n_rows),
-        categories=_described_categories(parts, info) if parts.categories is not None else None,
-        is_masked=_is_masked(parts, n_rows),
-        pandas=parts.pandas,
-    )
+    column = replace(dataset_column(name, info, n_rows), pandas=parts.pandas)
+    if parts.categories is not None:
+        return column.with_rows(Coded(_described_categories(parts, info)))
+    return replace(column, form=Masked(column.form)) if _is_masked(parts, n_rows) else column
 
 
 def _described_categories(parts: _Parts, codes: DatasetInfo) -> CategoriesInfo:

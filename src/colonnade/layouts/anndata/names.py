@@ -23,7 +23,7 @@ NA_VALUE = "na-value"
 COLUMN_ATTRIBUTES = (ENCODING_TYPE, ENCODING_VERSION, ORDERED, LEGACY_CATEGORIES, NA_VALUE)
 # The kinds of columns, as encoding-type and encoding-version: datasets, then groups.
 ARRAY = ("array", "0.2.0")
-STRINGS = ("string-array", "0.2.0")
+STRING_ENCODINGS = ("string-array", "0.2.0")
 CATEGORICAL = ("categorical", "0.2.0")
 NULLABLE_INTEGERS = ("nullable-integer", "0.1.0")
 NULLABLE_BOOLEANS = ("nullable-boolean", "0.1.0")

@@ -13,22 +13,22 @@ from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.links import Child, exists
 from colonnade.layouts import index_home
-from colonnade.layouts.anndata import names, rules_values, seen
+from colonnade.layouts.anndata import names, raw, rules_values
 from colonnade.layouts.anndata import rules_arrays as arrays
 from colonnade.layouts.anndata import rules_elements as own
 from colonnade.layouts.anndata import rules_frames as frames
 from colonnade.layouts.anndata import rules_matrices as matrices
+from colonnade.layouts.anndata.raw import RawElement, RawFrame, elements
 from colonnade.layouts.anndata.rules_values import unread
 from colonnade.layouts.anndata.search import search_indexes
-from colonnade.layouts.anndata.seen import SeenElement, SeenFrame, elements
 from colonnade.layouts.index_home import IndexPlan
 from colonnade.layouts.named_indexes import index_breaches, index_plans, remove_planned
 from colonnade.model import Breach, ColumnInfo, Repair, Rule
 
 
-def indexes_suit(one: SeenElement) -> Iterator[Breach]:
+def indexes_suit(one: RawElement) -> Iterator[Breach]:
     """A15: an index declares its kind and column, refers to the column's rows, and matches them."""
-    if isinstance(one, SeenFrame):
+    if isinstance(one, RawFrame):
         yield from index_breaches(search_indexes(one.group, one.info), one.info)
 
 
@@ -159,16 +159,16 @@ NOT_SHOWN: dict[str, str] = {
     "shared chunks": "columns SHOULD share chunks; anndata itself chunks each column by its size",
 }
 INDEX_HOME = index_home.HOME
-unseen, second_look, unreadable = frames.unseen, frames.as_seen_by_anndata, rules_values.unreadable
+not_inspected, other_table, unreadable = frames.not_inspected, frames.as_seen_by_anndata, rules_values.unreadable
 
 
 def variant(_text: str) -> None:
     """AnnData has one set of rules."""
 
 
-def look(group: Any, path: str, _values: bool, _variant: object) -> SeenFrame:
+def inspect(group: Any, path: str, _values: bool, _variant: object) -> RawFrame:
     """The frame as its rules check it."""
-    return seen.look(group, path)
+    return raw.inspect(group, path)
 
 
 def claims(_group: Any, _path: str, _values: bool, _variant: object) -> list[tuple[str, Breach]]:
@@ -180,16 +180,16 @@ def dataset_claim(_group: Any, _path: str, _child: Child) -> None:
     """A dataset is never meant as a frame."""
 
 
-def missing_is_described(_frame: SeenFrame, _column: ColumnInfo) -> None:
+def missing_is_described(_frame: RawFrame, _column: ColumnInfo) -> None:
     """Missing rows need no description."""
 
 
-def repairs(_frame: SeenFrame, _removed_indexes: Collection[int]) -> list[Repair]:
+def repairs(_frame: RawFrame, _removed_indexes: Collection[int]) -> list[Repair]:
     """Only indexes can be fixed."""
     return []
 
 
-def breaches(one: SeenElement) -> Iterator[tuple[str, Breach]]:
+def breaches(one: RawElement) -> Iterator[tuple[str, Breach]]:
     """Yield the breaches of an element with their rules. What cannot be read is a breach of H1."""
     if one.kind == "dataset" and isinstance(one.header, str):
         yield "H1", Breach("error", one.path, one.header)
@@ -207,13 +207,13 @@ def breaches(one: SeenElement) -> Iterator[tuple[str, Breach]]:
 
 def other_objects(
     group: Any, path: str, deep: bool, rows_read: bool
-) -> Iterator[tuple[SeenElement, list[tuple[str, Breach]]]]:
+) -> Iterator[tuple[RawElement, list[tuple[str, Breach]]]]:
     """Yield every element of a group except frames, with its breaches."""
     for one in elements(group, path, deep, rows_read):
         yield one, list(breaches(one))
 
 
-def bad_indexes(frame: SeenFrame, wrong: Collection[str]) -> list[IndexPlan]:
+def bad_indexes(frame: RawFrame, wrong: Collection[str]) -> list[IndexPlan]:
     """The indexes to remove. `wrong` are the names of those whose contents are wrong.
 
     A frame that is a view of a HEP001 table inside it gets no new indexes: that table is the one to index.
@@ -222,6 +222,6 @@ def bad_indexes(frame: SeenFrame, wrong: Collection[str]) -> list[IndexPlan]:
     return index_plans(search_indexes(frame.group, frame.info), frame.info, "A15", wrong, may_build)
 
 
-def remove_indexes(frame: SeenFrame, gone: Sequence[IndexPlan]) -> None:
+def remove_indexes(frame: RawFrame, gone: Sequence[IndexPlan]) -> None:
     """Remove indexes and their values."""
     remove_planned(frame.group, search_indexes(frame.group, frame.info), gone)

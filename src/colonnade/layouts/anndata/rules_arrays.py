@@ -9,12 +9,12 @@ from typing import Any
 from colonnade.h5.links import dereference, is_dataset
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import open_categories
+from colonnade.layouts.anndata.raw import RawElement
 from colonnade.layouts.anndata.rules_values import number_blocks, read_all, repeated_values
-from colonnade.layouts.anndata.seen import SeenElement
-from colonnade.layouts.seen_node import stored_as
+from colonnade.layouts.raw_node import stored_as
 from colonnade.model import Breach
 
-NUMBERS = ("integer", "float", "boolean", "complex", "enum", "bitfield")
+NUMBER_KINDS = ("integer", "float", "boolean", "complex", "enum", "bitfield")
 TEXTS = ("text", "string")
 VALUES = {"nullable-integer": ("integer",), "nullable-boolean": ("boolean",), "nullable-string-array": TEXTS}
 # The buffers that each class of an awkward form must have.
@@ -26,18 +26,18 @@ BUFFERS = {
 DEEPEST_FORM = 64
 
 
-def _type_text(one: SeenElement) -> str:
+def _type_text(one: RawElement) -> str:
     return str(one.stored.type) if one.stored is not None else one.shape_text
 
 
-def _kind(one: SeenElement) -> str | None:
+def _kind(one: RawElement) -> str | None:
     return one.stored.type.kind if one.stored is not None else None
 
 
 # -- A3 --
 
 
-def arrays_are_arrays(one: SeenElement) -> Iterator[Breach]:
+def arrays_are_arrays(one: RawElement) -> Iterator[Breach]:
     """A3: an array has a shape, a rec-array holds a compound type; every value can be read."""
     if one.kind != "dataset" or one.type not in ("array", "rec-array") or one.stored is None:
         return
@@ -52,7 +52,7 @@ def arrays_are_arrays(one: SeenElement) -> Iterator[Breach]:
 # -- A8 --
 
 
-def categorical_has_its_parts(one: SeenElement) -> Iterator[Breach]:
+def categorical_has_its_parts(one: RawElement) -> Iterator[Breach]:
     """A8: codes are integers of rank 1, categories an array of rank 1, `ordered` a boolean."""
     if not one.is_a(names.CATEGORICAL) or one.kind != "group":
         return
@@ -68,11 +68,11 @@ def categorical_has_its_parts(one: SeenElement) -> Iterator[Breach]:
         yield Breach("error", one.path, "ordered is not a boolean", stored_as(held), "a scalar boolean")
 
 
-def _is_flat(categories: SeenElement) -> bool:
+def _is_flat(categories: RawElement) -> bool:
     return categories.kind == "group" or categories.is_flat
 
 
-def old_categories_are_there(one: SeenElement) -> Iterator[Breach]:
+def old_categories_are_there(one: RawElement) -> Iterator[Breach]:
     """A8: the reference of a legacy column of codes leads to its categories."""
     held = one.attribute(names.LEGACY_CATEGORIES)
     if one.kind != "dataset" or held is None or not held.is_references:
@@ -82,7 +82,7 @@ def old_categories_are_there(one: SeenElement) -> Iterator[Breach]:
         yield Breach("error", one.path, "`categories` does not refer to a dataset", "a broken reference", "labels")
 
 
-def codes_are_categories(one: SeenElement) -> Iterator[Breach]:
+def codes_are_categories(one: RawElement) -> Iterator[Breach]:
     """A8 (deep): every code is that of a category, or -1; no category occurs twice."""
     if not one.deep or not one.is_a(names.CATEGORICAL) or one.kind != "group":
         return
@@ -99,7 +99,7 @@ def codes_are_categories(one: SeenElement) -> Iterator[Breach]:
         yield Breach("error", categories.path, message, twice, "distinct categories")
 
 
-def _wrong_codes(codes: SeenElement, n_categories: int) -> Iterator[Breach]:
+def _wrong_codes(codes: RawElement, n_categories: int) -> Iterator[Breach]:
     for start, block in number_blocks(codes):
         wrong = (block < -1) | (block >= n_categories)
         if wrong.any():
@@ -112,7 +112,7 @@ def _wrong_codes(codes: SeenElement, n_categories: int) -> Iterator[Breach]:
 # -- A9 --
 
 
-def texts_are_texts(one: SeenElement) -> Iterator[Breach]:
+def texts_are_texts(one: RawElement) -> Iterator[Breach]:
     """A9: a string-array and a string are UTF-8 strings of variable length."""
     if one.kind != "dataset" or one.type not in ("string-array", "string") or one.stored is None:
         return
@@ -130,7 +130,7 @@ def texts_are_texts(one: SeenElement) -> Iterator[Breach]:
 # -- A10 --
 
 
-def nullable_has_its_parts(one: SeenElement) -> Iterator[Breach]:
+def nullable_has_its_parts(one: RawElement) -> Iterator[Breach]:
     """A10: values of the right kind and a boolean mask of the same shape; na-value is NA or NaN."""
     if not one.is_a(*names.NULLABLE) or one.kind != "group":
         return
@@ -153,19 +153,19 @@ def nullable_has_its_parts(one: SeenElement) -> Iterator[Breach]:
 # -- A11 --
 
 
-def scalars_are_scalars(one: SeenElement) -> Iterator[Breach]:
+def scalars_are_scalars(one: RawElement) -> Iterator[Breach]:
     """A11: scalars are datasets of one element without axes; a numeric-scalar is a number."""
     if one.kind != "dataset" or one.type not in ("numeric-scalar", "string", "bytes") or one.stored is None:
         return
     if not one.is_scalar:
         yield Breach("error", one.path, f"a {one.type} is not a scalar", one.shape_text, "a scalar dataspace")
-    elif one.type == "numeric-scalar" and _kind(one) not in NUMBERS:
+    elif one.type == "numeric-scalar" and _kind(one) not in NUMBER_KINDS:
         yield Breach("error", one.path, "a numeric-scalar is not a number", _type_text(one), "a number")
     elif one.deep:
         read_all(one)
 
 
-def nulls_hold_nothing(one: SeenElement) -> Iterator[Breach]:
+def nulls_hold_nothing(one: RawElement) -> Iterator[Breach]:
     """A11: a null has a null dataspace."""
     if one.kind == "dataset" and one.type == "null" and not one.is_null:
         yield Breach("error", one.path, "a null holds elements", one.shape_text, "a null dataspace")
@@ -174,7 +174,7 @@ def nulls_hold_nothing(one: SeenElement) -> Iterator[Breach]:
 # -- A12 --
 
 
-def awkward_has_its_buffers(one: SeenElement) -> Iterator[Breach]:
+def awkward_has_its_buffers(one: RawElement) -> Iterator[Breach]:
     """A12: form is JSON, length is a count, and the buffers that the form names exist."""
     if one.type != "awkward-array" or one.kind != "group":
         return

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from colonnade.errors import ColonnadeError
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import describe
-from colonnade.layouts.anndata.seen import SeenElement, is_old_anndata
-from colonnade.layouts.seen_node import stored_as
+from colonnade.layouts.anndata.raw import RawElement, is_old_anndata
+from colonnade.layouts.raw_node import stored_as
 from colonnade.model import Breach
 
 KNOWN_TYPES = {pair[0] for pair in (*names.OF_GROUPS, *names.OF_DATASETS)}
@@ -20,7 +20,7 @@ AXES = {"layers": (0, 1), "obsm": (0,), "varm": (1,), "obsp": (0, 0), "varp": (1
 # -- A1 --
 
 
-def pair_is_known(one: SeenElement) -> Iterator[Breach]:
+def pair_is_known(one: RawElement) -> Iterator[Breach]:
     """A1: encoding-type and encoding-version are strings, and a known pair for a group or for a dataset."""
     kind, version = one.encoding
     if not one.is_marked or _is_of_hep001(one):
@@ -36,17 +36,17 @@ def pair_is_known(one: SeenElement) -> Iterator[Breach]:
         yield Breach("error", one.path, message, f"{kind!r}, {version!r}", expected)
 
 
-def _is_of_hep001(one: SeenElement) -> bool:
+def _is_of_hep001(one: RawElement) -> bool:
     """Whether these are the categories of a HEP001 table, which are also marked "categorical", but without version."""
     return one.kind == "dataset" and one.type == "categorical" and one.attribute(names.ENCODING_VERSION) is None
 
 
-def _no_text(one: SeenElement, name: str) -> Iterator[Breach]:
+def _no_text(one: RawElement, name: str) -> Iterator[Breach]:
     message = f"{name} is missing, or is not a scalar string"
     yield Breach("error", one.path, message, stored_as(one.attribute(name)), "a scalar string")
 
 
-def members_are_marked(one: SeenElement) -> Iterator[Breach]:
+def members_are_marked(one: RawElement) -> Iterator[Breach]:
     """A13: members of an AnnData object, a mapping or a frame have encoding attributes."""
     frame = one.is_a(("dataframe", "0.2.0"))
     if (one.type not in names.HOLDING and not frame) or _is_of_before(one):
@@ -57,7 +57,7 @@ def members_are_marked(one: SeenElement) -> Iterator[Breach]:
             yield Breach("warning", member.path, message, "no encoding-type", "encoding-type and encoding-version")
 
 
-def _is_of_before(one: SeenElement) -> bool:
+def _is_of_before(one: RawElement) -> bool:
     """Whether an AnnData object, or raw, was written before 0.8, when only some members had encoding attributes."""
     frame = one.member("var") if one.type in ("anndata", "raw") else None
     return frame is not None and frame.is_a(("dataframe", "0.1.0"))
@@ -66,7 +66,7 @@ def _is_of_before(one: SeenElement) -> bool:
 # -- A2 --
 
 
-def anndata_has_its_members(one: SeenElement) -> Iterator[Breach]:
+def anndata_has_its_members(one: RawElement) -> Iterator[Breach]:
     """A2: obs and var are frames; there are no members that readers do not know."""
     if one.type not in ("anndata", "MuData"):
         return
@@ -85,7 +85,7 @@ def anndata_has_its_members(one: SeenElement) -> Iterator[Breach]:
             yield Breach("warning", where, message, repr(child.name), ", ".join(ROOT_MEMBERS))
 
 
-def raw_has_its_members(one: SeenElement) -> Iterator[Breach]:
+def raw_has_its_members(one: RawElement) -> Iterator[Breach]:
     """A2: raw has a matrix X and a frame var, whose lengths agree."""
     if one.type != "raw":
         return
@@ -96,13 +96,13 @@ def raw_has_its_members(one: SeenElement) -> Iterator[Breach]:
         yield from _agreeing(matrix, (1,), (None, frame_length(var)), first=1)
 
 
-def axes_agree(one: SeenElement) -> Iterator[Breach]:
+def axes_agree(one: RawElement) -> Iterator[Breach]:
     """A2: X, layers, obsm and the others are as long as obs and var."""
     if one.type == "anndata" or is_old_anndata(one):
         yield from disagreeing(one, tuple(frame_length(one.member(name)) for name in ("obs", "var")))
 
 
-def disagreeing(one: SeenElement, lengths: tuple[int | None, ...]) -> Iterator[Breach]:
+def disagreeing(one: RawElement, lengths: tuple[int | None, ...]) -> Iterator[Breach]:
     """The members of an AnnData object whose axes are not as long as obs and var. A length of None is not checked."""
     yield from _agreeing(one.member("X"), (0, 1), lengths)
     raw = one.member("raw")
@@ -115,7 +115,7 @@ def disagreeing(one: SeenElement, lengths: tuple[int | None, ...]) -> Iterator[B
 
 
 def _agreeing(
-    one: SeenElement | None, axes: tuple[int, ...], lengths: tuple[int | None, ...], first: int = 0
+    one: RawElement | None, axes: tuple[int, ...], lengths: tuple[int | None, ...], first: int = 0
 ) -> Iterator[Breach]:
     """The breach if the axes of a member, from `first` on, do not have these lengths."""
     found = None if one is None else shape_of(one)
@@ -129,7 +129,7 @@ def _agreeing(
         yield Breach("error", one.path, f"its {which} must be {words} long", f"shape {found}", words)
 
 
-def frame_length(one: SeenElement | None) -> int | None:
+def frame_length(one: RawElement | None) -> int | None:
     if one is None or one.type != names.DATAFRAME:
         return None
     try:
@@ -138,7 +138,7 @@ def frame_length(one: SeenElement | None) -> int | None:
         return None  # reported by A1
 
 
-def shape_of(one: SeenElement) -> tuple[int, ...] | None:
+def shape_of(one: RawElement) -> tuple[int, ...] | None:
     """The shape of an array, matrix or frame; None if it has none or does not state it."""
     if one.kind == "dataset":
         return one.stored.shape if one.stored is not None else None
@@ -151,7 +151,7 @@ def shape_of(one: SeenElement) -> tuple[int, ...] | None:
     return None if length is None else (length,)
 
 
-def matrix_shape(one: SeenElement) -> tuple[int, int] | None:
+def matrix_shape(one: RawElement) -> tuple[int, int] | None:
     """The shape that a sparse matrix states; None if it is not a valid shape."""
     held = one.attribute("shape") or one.attribute(names.OLD_SHAPE)
     if held is None or not held.is_integer or len(held.values) != 2 or min(held.values) < 0:

@@ -9,21 +9,21 @@ from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.links import children, join_path, open_dataset
 from colonnade.layouts.anndata import names
-from colonnade.layouts.anndata.seen import SeenElement, SeenFrame
-from colonnade.layouts.seen_node import stored_as
+from colonnade.layouts.anndata.raw import RawElement, RawFrame
+from colonnade.layouts.raw_node import stored_as
 from colonnade.model import UNREADABLE, Breach
 
 HEP001_CATEGORIES = "_categories"  # the attribute by which HEP001 codes refer to their categories
 
 
-def _order(frame: SeenFrame) -> list[str]:
+def _order(frame: RawFrame) -> list[str]:
     held = frame.attribute(names.COLUMN_ORDER)
     return held.texts() if held is not None and held.is_text else []
 
 
-def attributes_name_index_and_columns(one: SeenElement) -> Iterator[Breach]:
+def attributes_name_index_and_columns(one: RawElement) -> Iterator[Breach]:
     """A5: _index is a scalar string that names a member, column-order an array of strings."""
-    if not isinstance(one, SeenFrame):
+    if not isinstance(one, RawFrame):
         return
     index, order = one.text(names.INDEX), one.attribute(names.COLUMN_ORDER)
     if index is None:
@@ -39,9 +39,9 @@ def attributes_name_index_and_columns(one: SeenElement) -> Iterator[Breach]:
         yield Breach("error", one.path, "column-order is not an array of strings", stored_as(order), expected)
 
 
-def names_are_names(one: SeenElement) -> Iterator[Breach]:
+def names_are_names(one: RawElement) -> Iterator[Breach]:
     """A6: column-order contains names of members, each once; readers interpret them as paths."""
-    if not isinstance(one, SeenFrame):
+    if not isinstance(one, RawFrame):
         return
     seen: set[str] = set()
     for name in _order(one):
@@ -56,9 +56,9 @@ def names_are_names(one: SeenElement) -> Iterator[Breach]:
             yield Breach("warning", join_path(one.path, name), message, repr(name), "the name of a member")
 
 
-def columns_are_there(one: SeenElement) -> Iterator[Breach]:
+def columns_are_there(one: RawElement) -> Iterator[Breach]:
     """A7: every name leads to a readable column, and all have the same length."""
-    if not isinstance(one, SeenFrame):
+    if not isinstance(one, RawFrame):
         return
     known = one.info.by_name
     listed = dict.fromkeys(_order(one))
@@ -73,7 +73,7 @@ def columns_are_there(one: SeenElement) -> Iterator[Breach]:
             yield Breach("error", join_path(one.path, column.name), column.problem, column.problem, "one length")
 
 
-def unseen(path: str, error: ColonnadeError) -> tuple[str, Breach]:
+def not_inspected(path: str, error: ColonnadeError) -> tuple[str, Breach]:
     """For a frame that cannot be read: the rule it breaks, and how."""
     if isinstance(error, UnsupportedError):
         found = repr(error.facts.get("found"))
@@ -87,9 +87,9 @@ def as_seen_by_anndata(group: Any, path: str) -> Iterator[tuple[str, Breach]]:
         return
     for child in children(group):
         dataset = open_dataset(group, child.name) if child.kind == "dataset" else None
-        if dataset is None or attributes.look(dataset, HEP001_CATEGORIES) is None:
+        if dataset is None or attributes.inspect(dataset, HEP001_CATEGORIES) is None:
             continue
-        if attributes.look(dataset, names.LEGACY_CATEGORIES) is None:
+        if attributes.inspect(dataset, names.LEGACY_CATEGORIES) is None:
             message = "this table declares itself an AnnData data frame, but anndata sees codes here, not labels"
             where = join_path(path, child.name)
             yield "A14", Breach("warning", where, message, "no attribute categories", "a reference to the labels")

@@ -7,26 +7,26 @@ from collections.abc import Iterator
 import numpy as np
 
 from colonnade.layouts.anndata import names
+from colonnade.layouts.anndata.raw import RawElement, is_old_matrix
 from colonnade.layouts.anndata.rules_elements import matrix_shape
 from colonnade.layouts.anndata.rules_values import number_blocks, read_all
-from colonnade.layouts.anndata.seen import SeenElement, is_old_matrix
-from colonnade.layouts.seen_node import stored_as
+from colonnade.layouts.raw_node import stored_as
 from colonnade.model import Breach
 
 PARTS = ("data", "indices", "indptr")
-DATA = ("integer", "float", "boolean", "complex")
+DATA_MEMBER = ("integer", "float", "boolean", "complex")
 
 
-def is_matrix(one: SeenElement) -> bool:
+def is_matrix(one: RawElement) -> bool:
     return one.kind == "group" and (one.is_a(*names.MATRICES) or is_old_matrix(one))
 
 
-def is_by_rows(one: SeenElement) -> bool:
+def is_by_rows(one: RawElement) -> bool:
     """Whether the matrix is stored by rows (CSR), not by columns (CSC)."""
     return (one.type or one.text(names.OLD_FORMAT) or "").startswith("csr")
 
 
-def matrix_has_its_parts(one: SeenElement) -> Iterator[Breach]:
+def matrix_has_its_parts(one: RawElement) -> Iterator[Breach]:
     """A4: shape is two lengths; data, indices and indptr have rank 1 and the right lengths."""
     if not is_matrix(one):
         return
@@ -42,8 +42,8 @@ def matrix_has_its_parts(one: SeenElement) -> Iterator[Breach]:
     yield from _lengths(one, shape)
 
 
-def _part(one: SeenElement, name: str) -> Iterator[Breach]:
-    part, kinds = one.member(name), DATA if name == "data" else ("integer",)
+def _part(one: RawElement, name: str) -> Iterator[Breach]:
+    part, kinds = one.member(name), DATA_MEMBER if name == "data" else ("integer",)
     expected = f"{'numbers' if name == 'data' else 'integers'} of rank 1"
     if part is None:
         yield Breach("error", one.path, f"the matrix has no {name}", "no such member", expected)
@@ -52,7 +52,7 @@ def _part(one: SeenElement, name: str) -> Iterator[Breach]:
         yield Breach("error", part.path, f"{name} is not {expected}", found, expected)
 
 
-def _lengths(one: SeenElement, shape: tuple[int, int] | None) -> Iterator[Breach]:
+def _lengths(one: RawElement, shape: tuple[int, int] | None) -> Iterator[Breach]:
     data, indices, indptr = (one.member(name) for name in PARTS)
     if data is not None and indices is not None and data.is_flat and indices.is_flat and data.length != indices.length:
         message = "the numbers of indices and of data differ"
@@ -63,7 +63,7 @@ def _lengths(one: SeenElement, shape: tuple[int, int] | None) -> Iterator[Breach
         yield Breach("error", indptr.path, message, str(indptr.length), str(n_lines + 1))
 
 
-def bounds_are_kept(one: SeenElement) -> Iterator[Breach]:
+def bounds_are_kept(one: RawElement) -> Iterator[Breach]:
     """A4 (deep): indptr increases from 0 to the number of data; every index is within the matrix."""
     if not one.deep or not is_matrix(one):
         return
@@ -78,11 +78,11 @@ def bounds_are_kept(one: SeenElement) -> Iterator[Breach]:
     one.bytes_read += sum(part.bytes_read for part in parts if part is not None)
 
 
-def _is_integers(one: SeenElement) -> bool:
+def _is_integers(one: RawElement) -> bool:
     return one.is_flat and one.stored is not None and one.stored.type.kind == "integer"
 
 
-def _starts(indptr: SeenElement, n_stored: int) -> Iterator[Breach]:
+def _starts(indptr: RawElement, n_stored: int) -> Iterator[Breach]:
     before = 0
     for start, block in number_blocks(indptr):
         if start == 0 and len(block) and int(block[0]) != 0:
@@ -100,7 +100,7 @@ def _starts(indptr: SeenElement, n_stored: int) -> Iterator[Breach]:
         yield Breach("error", indptr.path, message, str(before), str(n_stored))
 
 
-def _indices(indices: SeenElement, length: int) -> Iterator[Breach]:
+def _indices(indices: RawElement, length: int) -> Iterator[Breach]:
     for start, block in number_blocks(indices):
         if len(block) and (int(block.min()) < 0 or int(block.max()) >= length):
             place = int(((block < 0) | (block >= length)).argmax())

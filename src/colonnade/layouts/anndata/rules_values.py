@@ -7,33 +7,31 @@ data than is stored for it is not read.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from colonnade.columns.raw import cut
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
-from colonnade.h5.datasets import DatasetInfo, claims_too_much, stored_bytes
+from colonnade.h5.datasets import DatasetInfo, claims_too_much, dataset_column, stored_bytes
 from colonnade.h5.links import join_path
-from colonnade.h5.nodes import boxes, object_at, read_array
-from colonnade.layouts.anndata.seen import SeenElement, SeenFrame
+from colonnade.h5.nodes import Array, boxes, object_at, read_array
+from colonnade.layouts.anndata.raw import RawElement, RawFrame
 from colonnade.model import Breach, ColumnInfo
 
-BLOCK_BYTES = 4 << 20
-MOST_CATEGORIES = 1 << 22  # that are compared with each other: more than a reasonable file has
-Array = np.ndarray[Any, np.dtype[Any]]
+CHECK_BLOCK_BYTES = 4 << 20
+MOST_CHECKED_CATEGORIES = 1 << 22  # that are compared with each other: more than a reasonable file has
 
 
-def _reader(one: SeenElement) -> ColumnReader:
+def _reader(one: RawElement) -> ColumnReader:
     """A reader of a dataset of rank 1, as a column without missing rows."""
     stored = _checked(one)
     name = one.path.rsplit("/", 1)[-1]
-    plain = ColumnInfo(name, stored.type, one.length, stored.storage, stored.chunk_rows, stored.filters)
+    plain = dataset_column(name, stored, one.length)
     return ColumnReader(plain, one.node)
 
 
-def _checked(one: SeenElement) -> DatasetInfo:
+def _checked(one: RawElement) -> DatasetInfo:
     """The header of a dataset. Raises if it claims far more data than is stored."""
     if not isinstance(one.header, DatasetInfo):
         raise CorruptError(one.header, path=one.path)
@@ -45,12 +43,12 @@ def _checked(one: SeenElement) -> DatasetInfo:
     return one.header
 
 
-def _is_elsewhere(one: SeenElement) -> bool:
+def _is_elsewhere(one: RawElement) -> bool:
     """Whether the rows are in other files, which are not read."""
     return one.stored is not None and one.stored.storage in ("external", "virtual")
 
 
-def number_blocks(one: SeenElement) -> Iterator[tuple[int, Array]]:
+def number_blocks(one: RawElement) -> Iterator[tuple[int, Array]]:
     """The integers of a dataset of rank 1, block by block, each with its first row."""
     if _is_elsewhere(one):
         return
@@ -59,14 +57,14 @@ def number_blocks(one: SeenElement) -> Iterator[tuple[int, Array]]:
         yield start, np.asarray(reader.numbers(start, stop - start)[0])
 
 
-def read_all(one: SeenElement) -> None:
+def read_all(one: RawElement) -> None:
     """Read every value once. Raises an error that names the first unreadable value."""
     if _is_elsewhere(one):
         return
     if not one.is_flat:
         _checked(one)
         dataset = object_at(one.node)
-        for box in boxes(dataset, BLOCK_BYTES):
+        for box in boxes(dataset, CHECK_BLOCK_BYTES):
             read_array(dataset, box)
         return
     reader = _reader(one)
@@ -77,9 +75,9 @@ def read_all(one: SeenElement) -> None:
             reader.read(start, stop - start)
 
 
-def repeated_values(one: SeenElement) -> str | None:
+def repeated_values(one: RawElement) -> str | None:
     """A value that occurs twice in a dataset of rank 1, as a string; None if there is none."""
-    if _is_elsewhere(one) or one.length > MOST_CATEGORIES:
+    if _is_elsewhere(one) or one.length > MOST_CHECKED_CATEGORIES:
         return None
     found = _reader(one).read(0, one.length)
     counts = found.value_counts()
@@ -87,7 +85,7 @@ def repeated_values(one: SeenElement) -> str | None:
     return repr(counts.field("values")[int(twice[0])].as_py()) if len(twice) else None
 
 
-def unreadable(frame: SeenFrame, column: ColumnInfo, error: ColonnadeError) -> tuple[str, Breach]:
+def unreadable(frame: RawFrame, column: ColumnInfo, error: ColonnadeError) -> tuple[str, Breach]:
     """For rows of a frame that could not be read: the rule this breaks, and how."""
     path = join_path(frame.path, column.name)
     if isinstance(error, UnsupportedError):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from colonnade.columns.categories import add_categories, create_categories
+from colonnade.columns.forms import add_categories, create_categories
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import LARGEST_IN_HEADER
@@ -124,7 +124,7 @@ def _complete_column(group: Any, column: WrittenColumn) -> None:
 
 
 def _dataset_encoding(column: WrittenColumn) -> tuple[str, str]:
-    return names.STRINGS if column.form.stored.kind in ("text", "string") else names.ARRAY
+    return names.STRING_ENCODINGS if column.form.stored.kind in ("text", "string") else names.ARRAY
 
 
 def _nullable_encoding(column: WrittenColumn) -> tuple[str, str]:
@@ -135,7 +135,7 @@ def _nullable_encoding(column: WrittenColumn) -> tuple[str, str]:
 def _write_categories(group: Any, column: WrittenColumn) -> None:
     assert column.categories is not None  # checked by the caller
     dataset, stored = create_categories(group, "categories", column.categories, column.name)
-    write_encoding(dataset, names.STRINGS if stored.kind == "text" else names.ARRAY)
+    write_encoding(dataset, names.STRING_ENCODINGS if stored.kind == "text" else names.ARRAY)
 
 
 def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:

@@ -14,13 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
-from colonnade.columns.arrow_types import ComplexType
-from colonnade.columns.categories import holds_nul
-from colonnade.columns.forms import WORTH_FILTERING, ElementForm
+from colonnade.columns.arrow_types import ComplexType, plain_array
+from colonnade.columns.encode import ElementForm
+from colonnade.columns.forms import WORTH_FILTERING, Marking, categorical_form, contains_nul
 from colonnade.columns.mapping import plain_type, stored_codes
 from colonnade.columns.masked import mask_column
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.values import plain_array
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, UsageError
 from colonnade.h5.links import create_group, open_group
@@ -34,16 +33,17 @@ CODES, VALUES, MASK = "codes", "values", "mask"
 _ASIDE = "\x01values"
 
 
-class CodeWriter(ColumnWriter):
-    """Writes the codes of a categorical in the width that pandas uses."""
+def _code_form(categories: pa.Array, as_enum: bool, has_missing: bool, name: str) -> ElementForm:
+    """The form for codes in the width that pandas uses."""
+    form = categorical_form(categories, as_enum, has_missing, name)
+    stored = stored_codes(len(categories) + 2)  # pandas uses one byte for at most 126 categories
+    if stored == form.stored:
+        return form
+    dtype = memory_dtype(stored)
+    return ElementForm(stored, pa.from_numpy_dtype(dtype), np.array(-1, dtype=dtype).tobytes())
 
-    def _code_form(self, categories: pa.Array, has_missing: bool) -> ElementForm:
-        form = super()._code_form(categories, has_missing)
-        stored = stored_codes(len(categories) + 2)  # pandas uses one byte for at most 126 categories
-        if stored == form.stored:
-            return form
-        dtype = memory_dtype(stored)
-        return ElementForm(stored, pa.from_numpy_dtype(dtype), np.array(-1, dtype=dtype).tobytes())
+
+CODE_MARKING = Marking(code_form=_code_form)
 
 
 class FrameWriter:
@@ -64,7 +64,7 @@ class FrameWriter:
 
     def _new_rows(self) -> ColumnWriter:
         if self._is_coded:
-            return CodeWriter(self.name, self._kind, self._options, link=CODES)
+            return ColumnWriter(self.name, self._kind, self._options, link=CODES, marking=CODE_MARKING)
         options = replace(self._options, fill=None, strings="variable", categories=None, ordered=None)
         return ColumnWriter(self.name, self._kind, options)
 
@@ -78,9 +78,9 @@ class FrameWriter:
         writer._kind, writer._options = plain_type(reader.kind), ColumnOptions()
         writer._mask = None
         if column.categories is not None:
-            marked = replace(column, fill=_missing_code(column), categories=column.categories)
+            marked = replace(column, fill=_missing_code(column))
             inner = open_group(group, column.name)
-            writer._rows = CodeWriter.resume(marked, inner, dataset, reader.categories(), link=CODES)
+            writer._rows = ColumnWriter.resume(marked, inner, dataset, reader.categories(), CODES, CODE_MARKING)
         elif column.is_masked:
             inner = open_group(group, column.name)
             writer._rows = ColumnWriter.resume(column, inner, dataset, None, link=VALUES)
@@ -127,7 +127,7 @@ class FrameWriter:
     def finish(self) -> WrittenColumn:
         """Write what is left and return how the column is stored."""
         written = self._rows.finish()
-        if written.categories is not None and holds_nul(written.categories):
+        if written.categories is not None and contains_nul(written.categories):
             raise DataError(f"column {self.name!r}: a category holds NUL, which AnnData cannot store")
         mask = self._mask.finish() if self._mask is not None else None
         replaced = written.replaced or (mask is not None and mask.replaced)
@@ -138,7 +138,7 @@ class FrameWriter:
         if self._is_coded:
             return array, None
         plain = array.cast(self._kind) if pa.types.is_null(array.type) else plain_array(array, self._kind)
-        if pa.types.is_string(plain.type) and holds_nul(plain):
+        if pa.types.is_string(plain.type) and contains_nul(plain):
             _refuse_nul(plain, first_row, self.name)
         if not plain.null_count or isinstance(plain, pa.ExtensionArray):
             return plain, None

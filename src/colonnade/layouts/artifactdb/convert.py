@@ -1,6 +1,6 @@
-"""Converting tables into ArtifactDB's data frames, in any of their generations.
+"""Convert tables to ArtifactDB data frames of any generation.
 
-What ArtifactDB cannot express (the types of numbers wider than its own, what an AnnData frame was) is kept in
+What ArtifactDB cannot express (wider number types, properties of an AnnData frame) is stored in
 attributes, so that converting back is exact.
 """
 

@@ -1,7 +1,7 @@
-"""An ArtifactDB data frame to a TableInfo, leniently: what breaks a rule is noted, what can be read is read.
+"""Describe an ArtifactDB data frame as a TableInfo, leniently: a broken rule is noted, and what can be read is read.
 
-Of the file only the names of columns are read. A column is `data/<position>`: a dataset, a factor (codes and levels),
-or strings as pointers into a heap. What it is, it says itself (`type`), or the metadata beside the file do.
+Only the column names are read from the file. A column is `data/<position>`: a dataset, a factor (codes and levels),
+or strings as pointers into a heap. Its type is in its attribute `type`, or in the metadata next to the file.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.datasets import claims_too_much, object_name, stored_bytes, written_rows
+from colonnade.h5.datasets import claims_too_much, dataset_column, object_name, stored_bytes, written_rows
 from colonnade.h5.links import children, hard_kind, open_dataset, open_group
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.metadata import (
@@ -34,7 +33,6 @@ from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.frame_parts import (
     FrameDescription,
     Unfit,
-    column_of,
     common_length,
     header_of,
     member_of,
@@ -43,35 +41,38 @@ from colonnade.layouts.frame_parts import (
 from colonnade.layouts.wide import sample
 from colonnade.model import (
     CategoriesInfo,
+    Codec,
+    Coded,
     ColumnInfo,
-    Encoding,
     LazyColumns,
     OtherColumn,
+    Plain,
+    Pointers,
     StoredType,
     TableInfo,
     unreadable_column,
 )
 from colonnade.stored_dtypes import memory_dtype
 
-TEXT = StoredType("text", 8)
+VARIABLE_STRING = StoredType("text", 8)
 INT32_MIN = -(2**31)
-MOST_ROWS = 2**63 - 1  # that a table can have, whatever an attribute says
+LONGEST_FRAME = 2**63 - 1  # the most rows of a table, whatever an attribute claims
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a column is made of: rows, their companion (levels, a heap), and what it is said to be."""
+    """The parts of a column: its rows, their companion (levels or a heap), and its declared type."""
 
     rows: Any
     companion: Any
     type: str
     format: str | None = None
     ordered: bool = False
-    levels: str | None = None  # the resource that has them, where the file has not
+    levels: str | None = None  # the resource with the levels, if they are not in the file
 
 
 def is_table(group: Any) -> bool:
-    """Whether the group is a data frame: by its members, and because it or the metadata beside the file say so."""
+    """Whether the group is a data frame: it has the members of one, and its attributes or a sidecar file declare it."""
     if hard_kind(group, names.COLUMN_NAMES) != "dataset" or hard_kind(group, names.DATA) != "group":
         return False
     if any(attributes.storage_of(group, name) is not None for name in names.GROUP_ATTRIBUTES):
@@ -80,7 +81,7 @@ def is_table(group: Any) -> bool:
 
 
 def generation_of(group: Any, metadata: Metadata | None) -> Generation:
-    """Which rules the frame follows. A version on the group, or a directory around the file, outranks the metadata."""
+    """Which rules the frame follows. A directory around the file, or a version on the group, outranks the metadata."""
     folder = directory_of(group)
     if folder is not None:
         try:
@@ -95,7 +96,7 @@ def generation_of(group: Any, metadata: Metadata | None) -> Generation:
 
 
 def describe(group: Any, path: str) -> TableInfo:
-    """The frame as plain data. A version that is not known is an UnsupportedError."""
+    """The frame as plain data. Raises an UnsupportedError for an unknown version."""
     return _Description(group, path).table()
 
 
@@ -158,7 +159,7 @@ class _Description(FrameDescription):
             )
 
     def _names(self) -> list[str]:
-        """The names of all columns; one that is there twice is told from the first by a number."""
+        """The names of all columns. Repeated and empty names get a number appended."""
         listed = read_texts(self.group, names.COLUMN_NAMES)
         if listed is None:
             self.note("error", "its column names cannot be read", names.COLUMN_NAMES)
@@ -167,7 +168,7 @@ class _Description(FrameDescription):
         taken, last = set(listed), dict[str, int]()
         for position, name in enumerate(listed):
             if name in met or not name:
-                self.note("error", f"column {position} has the name {name!r}, which is empty or that of another")
+                self.note("error", f"column {position} has the name {name!r}, which is empty or repeated")
                 base = name or "column"
                 listed[position], last[base] = _free_name(base, taken, last.get(base, 1))
                 taken.add(name)
@@ -179,22 +180,22 @@ class _Description(FrameDescription):
         return columns[position] if position < len(columns) else ColumnClaim()
 
     def _elsewhere(self, position: int, name: str) -> str:
-        """Where the values of a column are that the file does not hold."""
+        """Where the values of a column are that is not in the file."""
         if self.generation.family == "directory":
             return f"{names.OTHER_COLUMNS}/{position}"
         resource = self._claim(position).resource
         if resource is None:
-            self.note("error", f"column {name!r} is not in the file, and no metadata say where else", names.DATA)
+            self.note("error", f"column {name!r} is not in the file, and the metadata do not name another", names.DATA)
         return resource or ""
 
     def _column(self, data: Any, position: int, name: str) -> ColumnInfo:
-        """One member as a column, with a problem when it cannot be read as one."""
+        """The description of one member, with a problem if it cannot be read as a column."""
         link = f"{names.DATA}/{position}"
         try:
             parts = _parts(data, str(position), self.generation, self._claim(position))
             column, problem = self._described(name, link, parts)
         except Unfit as error:
-            self.note("error", f"this is no column: {error}", link)
+            self.note("error", f"this is not a column: {error}", link)
             return unreadable_column(name, str(error), link)
         if problem is not None:
             self.note("error", problem, link)
@@ -202,37 +203,37 @@ class _Description(FrameDescription):
 
     def _described(self, name: str, link: str, parts: _Parts) -> tuple[ColumnInfo, str | None]:
         info, n_rows = header_of(parts.rows, "it")
-        column = column_of(name, info, n_rows)
+        column = dataset_column(name, info, n_rows)
         arrow_type = attributes.read_text(parts.rows, names.ARROW_TYPE)
         column = self._with_form(replace(column, link=link, arrow_type=arrow_type), parts)
         fill, problem = missing_mark(parts.rows, column, self.generation)
         if problem is not None and column.problem is None:
             column = replace(column, problem=problem)
-        encoding = column.encoding
-        if column.type.kind == "float" and encoding is None and self.generation.family == "legacy":
-            encoding = "r" if self.generation.hdf5 <= 1 else "bits" if fill is not None else None
-        return replace(column, fill=fill, encoding=encoding), column.problem
+        if column.type.kind == "float" and column.row_form == Plain() and self.generation.family == "legacy":
+            codec: Codec | None = "r" if self.generation.hdf5 <= 1 else "bits" if fill is not None else None
+            column = column.with_rows(Plain(codec))
+        return replace(column, fill=fill), column.problem
 
     def _with_form(self, column: ColumnInfo, parts: _Parts) -> ColumnInfo:
-        """The column with what its declared type makes of the datatype."""
+        """The column with the encoding that follows from its declared type and its datatype."""
         kind = column.type.kind
         if parts.type == names.FACTOR:
             return self._with_levels(column, parts)
         if parts.type == names.VLS:
-            return replace(column, encoding="pointers", problem=_pointer_problem(column.type, parts.companion))
+            return replace(column, form=Pointers(), problem=_pointer_problem(column.type, parts.companion))
         wanted = _STORED[parts.type]
         if kind not in wanted:
             return replace(column, problem=f"a column of type {parts.type} holds {column.type}")
-        encoding: Encoding | None = None
+        codec: Codec | None = None
         if parts.type == names.BOOLEAN:
-            encoding = "truth"
+            codec = "truth"
             if kind == "float":
-                self.note("warning", "booleans are kept as floats, as dolomite-base does with BooleanList", column.link)
+                self.note("warning", "booleans are stored as floats, as dolomite-base stores BooleanList", column.link)
         elif parts.type == names.NUMBER and kind == "integer":
-            encoding = "double"
+            codec = "double"
         elif parts.type == names.STRING and parts.format in ("date", "date-time"):
-            encoding = parts.format  # type: ignore[assignment]
-        return replace(column, encoding=encoding)
+            codec = "date" if parts.format == "date" else "date-time"
+        return column.with_rows(Plain(codec))
 
     def _with_levels(self, column: ColumnInfo, parts: _Parts) -> ColumnInfo:
         is_text = column.type.kind in ("string", "text")
@@ -243,44 +244,44 @@ class _Description(FrameDescription):
         except FormatError as error:
             return replace(column, problem=str(error))
         found = CategoriesInfo(parts.levels or f"{column.link}/{names.LEVELS}", stored, count, parts.ordered)
-        return replace(column, categories=found, encoding="levels" if is_text else "codes")
+        return column.with_rows(Coded(found, "levels" if is_text else "codes"))
 
     def _levels(self, parts: _Parts) -> tuple[StoredType, int]:
         if parts.companion is not None:
             info, count = header_of(parts.companion, "its dataset of levels")
             if info.type.kind not in ("string", "text"):
-                raise Unfit(f"its levels are {info.type}, not text")
+                raise Unfit(f"its levels are {info.type}, not strings")
             return info.type, count
         if parts.levels is None or self.metadata is None:
             raise FormatError("its levels are neither in the file nor named by metadata")
-        return TEXT, count_levels(self.metadata, parts.levels, self.group)
+        return VARIABLE_STRING, count_levels(self.metadata, parts.levels, self.group)
 
     def _row_names(self, taken: set[str]) -> ColumnInfo | None:
-        """The row names as labels, which get a name that no column has."""
+        """The row names as a label, under a name that no column has; None if there are none."""
         declared = self.metadata is None or self.generation.family != "legacy" or self.metadata.row_names
         if hard_kind(self.group, names.ROW_NAMES) not in ("dataset", "broken") or not declared:
             return None
         try:
             info, n_rows = header_of(open_dataset(self.group, names.ROW_NAMES), "it")
         except Unfit as error:
-            self.note("error", f"these are no row names: {error}", names.ROW_NAMES)
+            self.note("error", f"these are not row names: {error}", names.ROW_NAMES)
             name = _free_name(names.ROW_NAMES, taken)[0] if names.ROW_NAMES in taken else names.ROW_NAMES
             return unreadable_column(name, str(error), names.ROW_NAMES, is_label=True)
-        problem = None if info.type.kind in ("string", "text") else f"row names are {info.type}, not text"
+        problem = None if info.type.kind in ("string", "text") else f"row names are {info.type}, not strings"
         if problem is not None:
             self.note("error", problem, names.ROW_NAMES)
         said = attributes.read_text(open_dataset(self.group, names.ROW_NAMES), names.LABEL_NAME) or names.ROW_NAMES
         name = _free_name(said, taken)[0] if said in taken else said
-        return replace(column_of(name, info, n_rows), is_label=True, link=names.ROW_NAMES, problem=problem)
+        return replace(dataset_column(name, info, n_rows), is_label=True, link=names.ROW_NAMES, problem=problem)
 
     def _length(self, columns: list[ColumnInfo]) -> int:
-        """The frame's length: what most of its columns have; without any, what the group or the metadata say."""
+        """The number of rows: the most frequent length of its columns, or else the one in the group or the metadata."""
         found = common_length(columns)
         if found is not None:
             return found
         counted = attributes.read_integers(self.group, names.ROW_COUNT)
         claimed = counted[0] if counted else self.metadata.n_rows if self.metadata is not None else 0
-        return min(max(claimed or 0, 0), MOST_ROWS)
+        return min(max(claimed or 0, 0), LONGEST_FRAME)
 
 
 def _has_link(group: Any, name: str) -> bool:
@@ -296,13 +297,13 @@ _STORED = {
 
 
 def _free_name(base: str, taken: set[str], last: int = 1) -> tuple[str, int]:
-    """A name with a number behind `last` that nothing has, and the number."""
+    """The first free name of the form `<base>_<number>` with a number above `last`, and that number."""
     number = next(number for number in count(last + 1) if f"{base}_{number}" not in taken)
     return f"{base}_{number}", number
 
 
 def _parts(data: Any, link: str, generation: Generation, claim: ColumnClaim) -> _Parts:
-    """The datasets that a column is made of, and what it is said to be."""
+    """The datasets of a column, and its declared type."""
     kind = hard_kind(data, link)
     if kind == "dataset":
         return _dataset_parts(open_dataset(data, link), generation, claim)
@@ -322,7 +323,7 @@ def _dataset_parts(rows: Any, generation: Generation, claim: ColumnClaim) -> _Pa
         said, text_format = claim.kind, claim.text_format
         ordered, levels = claim.is_ordered, claim.levels
     if said is None:
-        raise Unfit("nothing says of which type it is")
+        raise Unfit("its type is not declared")
     if said not in (*_STORED, names.FACTOR):
         raise Unfit(f"its type is {said!r}")
     return _Parts(rows, None, said, text_format, ordered, levels)
@@ -341,7 +342,7 @@ def _group_parts(group: Any) -> _Parts:
 
 
 def _pointer_problem(stored: StoredType, heap: Any) -> str | None:
-    """Why these are no pointers into this heap; None when they are."""
+    """Why these cannot be pointers into this heap; None if they can."""
     first = [field.type for field in stored.fields[:2]]
     if stored.kind != "compound" or len(first) < 2 or any(one.kind != "integer" or one.signed for one in first):
         return f"its pointers are {stored}, not an offset and a length"
@@ -352,8 +353,8 @@ def _pointer_problem(stored: StoredType, heap: Any) -> str | None:
 
 
 def missing_mark(rows: Any, column: ColumnInfo, generation: Generation) -> tuple[bytes | None, str | None]:
-    """The stored value that marks missing rows, as `ColumnInfo.fill` has it, and what is wrong with it."""
-    is_text = column.type.kind in ("string", "text") or column.encoding == "pointers"
+    """The placeholder of missing rows as bytes (`ColumnInfo.fill`), and what is wrong with it; None for each."""
+    is_text = column.type.kind in ("string", "text") or isinstance(column.form, Pointers)
     if generation.family == "legacy" and generation.hdf5 <= 1 and not is_text:
         if column.type.kind != "integer" or column.type.size < 4 or not column.type.signed:
             return None, None
@@ -363,7 +364,7 @@ def missing_mark(rows: Any, column: ColumnInfo, generation: Generation) -> tuple
         return None, None
     stored, shape = found
     if shape != ():
-        return None, "its placeholder for missing values is no scalar"
+        return None, "its placeholder for missing values is not a scalar"
     if is_text:
         return _text_mark(rows, column)
     if stored != column.type:
@@ -372,11 +373,11 @@ def missing_mark(rows: Any, column: ColumnInfo, generation: Generation) -> tuple
 
 
 def _text_mark(rows: Any, column: ColumnInfo) -> tuple[bytes | None, str | None]:
-    """A placeholder of text: its bytes up to NUL, in the width of the column. One that is longer marks no row."""
-    look = attributes.look(rows, names.PLACEHOLDER)
-    if look is None or not look.is_text or len(look.values) != 1:
-        return None, "its placeholder for missing values is no text"
-    value = look.values[0]
+    """A string placeholder: its bytes up to NUL, padded to the column's width. A longer one cannot mark any row."""
+    stored = attributes.inspect(rows, names.PLACEHOLDER)
+    if stored is None or not stored.is_text or len(stored.values) != 1:
+        return None, "its placeholder for missing values is not a string"
+    value = stored.values[0]
     text = (value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")).split(b"\0")[0]
     if column.type.kind != "string":
         return text, None
@@ -384,15 +385,17 @@ def _text_mark(rows: Any, column: ColumnInfo) -> tuple[bytes | None, str | None]
 
 
 def read_texts(group: Any, name: str) -> list[str] | None:
-    """All texts of a dataset of rank 1; None when it is none, or claims far more than is stored."""
+    """All strings of a dataset of rank 1; None if it is not one, or claims far more than is stored."""
+    from colonnade.columns.read import ColumnReader
+
     dataset = open_dataset(group, name) if hard_kind(group, name) == "dataset" else None
     try:
         info, n_texts = header_of(dataset, "it")
-        if info.type.kind not in ("string", "text") or n_texts > written_rows(dataset) + names.MOST_UNWRITTEN:
+        if info.type.kind not in ("string", "text") or n_texts > written_rows(dataset) + names.MOST_UNWRITTEN_NAMES:
             return None
         if claims_too_much(n_texts * max(info.type.size, 1), stored_bytes(dataset)):
             return None
-        column = column_of(name, info, n_texts)
+        column = dataset_column(name, info, n_texts)
         texts: list[str] = ColumnReader(column, dataset).read(0, n_texts).to_pylist()
     except hdf5_errors(Unfit, CorruptError, UnsupportedError):
         return None
@@ -400,12 +403,12 @@ def read_texts(group: Any, name: str) -> list[str] | None:
 
 
 def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
-    """The datasets of a column: its rows, and its levels or its heap, or None. Levels from elsewhere are an array."""
+    """A column's rows, and its levels or heap, or None. Levels in another file are returned as an Arrow array."""
     path = object_name(group)
     if column.link == names.ROW_NAMES:
         rows = open_dataset(group, names.ROW_NAMES)
         if rows is None:
-            raise FormatError("the row names are not in the file any more", column=column.name)
+            raise FormatError("the row names are no longer in the file", column=column.name)
         return rows, None
     metadata = metadata_of(group, path)
     generation = generation_of(group, metadata)
@@ -418,17 +421,17 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
         raise FormatError(f"cannot open column {column.name!r}: {error}", column=column.name) from None
     if parts.type != names.FACTOR or parts.companion is not None or column.problem is not None:
         return parts.rows, parts.companion
-    assert metadata is not None and parts.levels is not None  # by describe, which found its levels
+    assert metadata is not None and parts.levels is not None  # describe found its levels
     return parts.rows, read_levels(metadata, parts.levels, group)
 
 
 def position_of(column: ColumnInfo) -> int:
-    """The place of a column among the others, as its link says."""
+    """The position of a column among the others: the last part of its link."""
     return int((column.link or "").rsplit("/", 1)[-1])
 
 
 def rows_of(group: Any, column: ColumnInfo) -> Any | None:
-    """The dataset that holds the rows of a column: itself, its codes, or its pointers."""
+    """The dataset with the rows of a column: itself, its codes, or its pointers."""
     link = column.link or ""
     if hard_kind_at(group, link) == "dataset":
         return open_dataset(group, link)
@@ -438,7 +441,7 @@ def rows_of(group: Any, column: ColumnInfo) -> Any | None:
 
 
 def hard_kind_at(group: Any, link: str) -> str | None:
-    """What a path of hard links below a group leads to."""
+    """The kind of object at the end of a path of hard links below a group; None if there is none."""
     *folders, last = link.split("/")
     for folder in folders:
         group = open_group(group, folder) if group is not None and hard_kind(group, folder) == "group" else None
@@ -446,7 +449,7 @@ def hard_kind_at(group: Any, link: str) -> str | None:
 
 
 def unread_attributes(group: Any) -> dict[str, object]:
-    """The attributes of the group that ArtifactDB gives no meaning: the user's own."""
+    """The user's own attributes of the group: those that ArtifactDB does not define."""
     return {
         name: attributes.read(group, name) for name in attributes.names(group) if name not in names.GROUP_ATTRIBUTES
     }

@@ -1,4 +1,4 @@
-"""Metadata documents of ArtifactDB as they must be: of a new file, and of one that was changed."""
+"""Write the metadata documents of ArtifactDB, for a new file and for one that was changed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from colonnade.pager.safe_files import written_whole
 
 
 def follow(file: Path) -> None:
-    """After a file was changed and closed: its metadata, if it has any, as they must be now."""
+    """Update the metadata of a file, if it has any, after the file was changed and closed."""
     place = metadata_beside(file)
     metadata = metadata_of_file(file) if place.is_file() else None
     if metadata is not None and metadata.place == place:
@@ -34,16 +34,16 @@ def follow(file: Path) -> None:
 
 
 def write_anew(file: Path, metadata: Metadata, info: TableInfo | None) -> None:
-    """Metadata as they must be, if they are not; of a frame that says what it is, by what it says."""
+    """Rewrite the metadata of a file if they do not agree with it."""
     now = as_must_be(file, metadata, info)
     if now != metadata.document:
         write_json(metadata.place, now)
 
 
 def as_must_be(file: Path, metadata: Metadata, info: TableInfo | None) -> dict[str, Any]:
-    """The metadata of a file as they must be; what agrees with it stays as it is written.
+    """The metadata document that agrees with a file. What agrees already is left as it is.
 
-    Of a legacy frame, or where there is none, only the md5 sum can be told.
+    For a legacy frame, or without a frame, only the md5 sum can be updated.
     """
     now = {**metadata.document, "md5sum": md5_of(file)}
     if info is None or "/" in str(info.version):
@@ -60,12 +60,12 @@ def as_must_be(file: Path, metadata: Metadata, info: TableInfo | None) -> dict[s
 
 
 def _meaning(claim: ColumnClaim) -> tuple[object, ...]:
-    """What metadata say of a column, however they say it."""
+    """The meaning of an entry, whichever way it is written."""
     return claim.name, claim.kind, claim.text_format or "none", claim.is_ordered, claim.resource
 
 
 def described_frame(file: Path, table: str) -> TableInfo | None:
-    """The frame in a file that is closed; None when there is none, or it cannot be read."""
+    """The frame in a closed file; None if there is none, or it cannot be read."""
     try:
         with closing(open_file(file)) as handle:
             group = open_group(handle.root, table or "/")
@@ -75,7 +75,7 @@ def described_frame(file: Path, table: str) -> TableInfo | None:
 
 
 def new_document(file: Path, info: TableInfo, table: str, before: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The metadata of a frame that says what it is; what else they said before stays."""
+    """The metadata of a self-described frame. Resources and the path of the document `before` are kept."""
     by_name = {other.name: other.place for other in info.others}
     claims: list[dict[str, Any]] = [declared(column) for column in info.columns]
     claims += [{"name": name, "type": names.OTHER, **local_resource(place)} for name, place in by_name.items()]
@@ -90,7 +90,7 @@ def new_document(file: Path, info: TableInfo, table: str, before: dict[str, Any]
 
 
 def _in_order(claims: list[dict[str, Any]], info: TableInfo) -> list[dict[str, Any]]:
-    """The entries of all columns by their places: those kept elsewhere fill the gaps."""
+    """The entries of all columns in order of position. Columns in other files fill the gaps."""
     places = {column.name: int((column.link or "0").rsplit("/", 1)[-1]) for column in info.columns}
     free = (place for place in range(len(claims)) if place not in places.values())
     for other in info.others:
@@ -99,7 +99,7 @@ def _in_order(claims: list[dict[str, Any]], info: TableInfo) -> list[dict[str, A
 
 
 def declared(column: ColumnInfo) -> dict[str, Any]:
-    """What metadata say of a column that says itself what it is."""
+    """The metadata entry of a self-described column."""
     claim: dict[str, Any] = {"name": column.name}
     if column.categories is not None:
         claim["type"] = names.FACTOR
@@ -139,7 +139,7 @@ def write_json(place: Path, document: dict[str, Any]) -> None:
 
 
 def write_bytes(place: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     with written_whole(place) as stream:
         stream.write(data)
 
@@ -152,11 +152,11 @@ def local_resource(path: str) -> dict[str, Any]:
 
 
 def annotations_file(folder: Path) -> Path:
-    """Where the annotations of a directory are kept, if there are any."""
+    """The path of the column annotations of a directory."""
     return folder / names.COLUMN_ANNOTATIONS / names.BASIC_COLUMNS
 
 
 def described_annotations(folder: Path) -> TableInfo | None:
-    """The frame of annotations; None when there is none that can be read."""
+    """The frame of annotations; None if there is none, or it cannot be read."""
     place = annotations_file(folder)
     return described_frame(place, names.DIRECTORY_GROUP) if place.is_file() else None

@@ -1,7 +1,7 @@
-"""What stands beside an HDF5 file of ArtifactDB and says what it is: the metadata, or the OBJECT of its directory.
+"""The sidecar files that describe an HDF5 file of ArtifactDB: its metadata, or the OBJECT of its directory.
 
-Metadata are a JSON document, `<file>.json`, or one that was given. Nothing in them is believed here: claims that are
-not of the type they should be are left out, and the rules tell of them.
+Metadata are a JSON document: `<file>.json`, or one that was passed to `open`. They are not trusted: entries of the
+wrong type are ignored here, and reported by the rules.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.names import Generation
 
 LARGEST_DOCUMENT = 64 << 20
-LARGEST_MEMORY = 128 << 20  # for a document: about 200,000 columns
-LARGEST_LEVELS = 1 << 30  # bytes of text
-BLOCK_BYTES = 1 << 20  # that are read at once
+LARGEST_MEMORY = 128 << 20  # of a parsed document: about 200,000 columns
+LARGEST_LEVELS = 1 << 30  # bytes of strings
+CSV_BLOCK_BYTES = 1 << 20  # read at once
 _CODECS = {"none": None, "gzip": "gzip", "bzip2": "bz2"}
-_GIVEN: dict[Path, Metadata] = {}  # by the file they are of: metadata that do not stand beside it
+_GIVEN: dict[Path, Metadata] = {}  # by file: metadata that are not next to their file
 
 
 @dataclass(frozen=True)
 class ColumnClaim:
-    """What the metadata say of one column; None of what they do not."""
+    """The metadata entry of one column, with None for what it does not have."""
 
     name: str | None = None
     type: str | None = None
@@ -52,12 +52,12 @@ class ColumnClaim:
 
     @property
     def kind(self) -> str | None:
-        """The type, by its name of today."""
+        """The type, by its current name."""
         return _TODAY.get(self.type or "", (self.type, None))[0]
 
     @property
     def text_format(self) -> str | None:
-        """What its text must look like: "date", "date-time", or nothing."""
+        """The format of its strings: "date", "date-time", or None."""
         return _TODAY.get(self.type or "", (None, self.format))[1]
 
 
@@ -70,7 +70,7 @@ _TODAY = {
 
 @dataclass(frozen=True)
 class Metadata:
-    """The metadata of a file: what they claim, and the whole document for who checks it."""
+    """The metadata of a file: what they declare, and the whole document for the rules."""
 
     place: Path
     group: str
@@ -87,7 +87,7 @@ class Metadata:
 
     @property
     def project(self) -> Path:
-        """The folder that paths of resources begin at: the document's `path` leads from there to the file."""
+        """The folder that paths of resources are relative to; so is the document's own `path`."""
         return _project(self.place, self.document)
 
 
@@ -101,31 +101,31 @@ def _project(place: Path, document: dict[str, Any]) -> Path:
 
 
 def _memory_for(data: bytes) -> int:
-    """About the bytes of memory that a JSON text takes as Python objects: three bytes of it can take a hundred."""
+    """An estimate of the memory a JSON document takes as Python objects: up to thirty times its size."""
     return 256 * data.count(b"{") + 96 * data.count(b"[") + 64 * data.count(b",") + 4 * len(data)
 
 
 def read_document(place: Path) -> dict[str, Any]:
-    """A JSON document that is an object; anything else is a FormatError."""
+    """The JSON object in a file. Raises a FormatError if the file is anything else."""
     try:
         with place.open("rb") as stream:
             if os.fstat(stream.fileno()).st_size > LARGEST_DOCUMENT:
-                raise FormatError(f"{place} is too large for metadata of ArtifactDB", path=str(place))
+                raise FormatError(f"{place} is too large to be ArtifactDB metadata", path=str(place))
             data = stream.read()
         if _memory_for(data) > LARGEST_MEMORY:
-            raise FormatError(f"{place} would take far more memory than metadata of ArtifactDB", path=str(place))
+            raise FormatError(f"{place} would take far more memory than ArtifactDB metadata need", path=str(place))
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{place} is no JSON document: {error}", path=str(place)) from error
+        raise FormatError(f"{place} is not a JSON document: {error}", path=str(place)) from error
     except OSError as error:
         raise FormatError(f"{place} cannot be read: {error.strerror or error}", path=str(place)) from error
     if not isinstance(document, dict):
-        raise FormatError(f"{place} holds no JSON object", path=str(place))
+        raise FormatError(f"{place} does not hold a JSON object", path=str(place))
     return document
 
 
 def read_metadata(place: Path) -> Metadata:
-    """The metadata of an HDF5 data frame; a FormatError when the document is something else."""
+    """The metadata of an HDF5 data frame. Raises a FormatError if the document is something else."""
     document = read_document(place)
     own = document.get("hdf5_data_frame")
     if not isinstance(own, dict) or not isinstance(own.get("group"), str):
@@ -152,7 +152,7 @@ def _integer(value: object, default: int) -> int:
 
 
 def read_claim(column: object) -> ColumnClaim:
-    """What an entry of the metadata says of a column."""
+    """The metadata entry of a column, without the values of the wrong type."""
     if not isinstance(column, dict):
         return ColumnClaim()
     texts = {key: column[key] for key in ("name", "type", "format") if isinstance(column.get(key), str)}
@@ -165,25 +165,25 @@ def read_claim(column: object) -> ColumnClaim:
 
 
 def _resource(holder: object) -> str | None:
-    """The path of a resource that stands as {"resource": {"type": "local", "path": ...}}."""
+    """The path in {"resource": {"type": "local", "path": ...}}; None if there is none."""
     resource = holder.get("resource") if isinstance(holder, dict) else None
     path = resource.get("path") if isinstance(resource, dict) else None
     return path if isinstance(path, str) else None
 
 
 def md5_of(file: Path) -> str:
-    """The md5 sum of the bytes of a file, as metadata have it."""
+    """The md5 sum of a file, in hexadecimal."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def metadata_beside(file: Path) -> Path:
-    """Where the metadata of a file stand."""
+    """The path of a file's metadata, next to it."""
     return file.with_name(f"{file.name}.json")
 
 
 def give(file: Path, metadata: Metadata | None) -> None:
-    """Note metadata of a file that do not stand beside it; None forgets them."""
+    """Remember metadata of a file that are not next to it; None forgets them."""
     if metadata is None:
         _GIVEN.pop(file.resolve(), None)
     else:
@@ -205,7 +205,7 @@ def _beside(file: Path) -> Metadata | None:
 
 
 def why_unreadable(file: Path) -> str | None:
-    """Why the document next to a file cannot be read; None where there is none, or it is a JSON object."""
+    """Why the document next to a file cannot be read; None if it can, or if there is none."""
     place = metadata_beside(file)
     try:
         if place.exists():
@@ -215,13 +215,13 @@ def why_unreadable(file: Path) -> str | None:
     return None
 
 
-@lru_cache(maxsize=8)  # asked for every column that is opened
+@lru_cache(maxsize=8)  # called for every column that is opened
 def _read_once(place: Path, *_stamp: int) -> Metadata:
     return read_metadata(place)
 
 
 def metadata_of(group: Any, path: str) -> Metadata | None:
-    """The metadata of the file of a group, if they are about it."""
+    """The metadata of a group's file, if they describe the group."""
     file = file_place(group)
     if file is None:
         return None
@@ -235,34 +235,34 @@ def metadata_of(group: Any, path: str) -> Metadata | None:
 
 
 def resource_place(metadata: Metadata, resource: str, group: Any) -> Path:
-    """The metadata document of a resource; a FormatError where the file may not lead, or it is not there."""
+    """The path of a resource's metadata. Raises a FormatError if it is missing, or the link policy forbids it."""
     wanted = resource if resource.endswith(".json") else f"{resource}.json"
     return allowed_place(metadata.project, wanted, metadata.place.parent, group)
 
 
 def allowed_place(project: Path, path: str, home: Path, group: Any) -> Path:
-    """A file that a document names, if the file of the group may lead there."""
+    """The path of a file that a document names. Raises a FormatError if it is missing, or links= forbids it."""
     links = links_of(group)
     place = project / path
     if links == "none" or (links == "folder" and not is_within(place, home)):
         raise FormatError(
-            f"{path} is outside the folder of this file, to which it may lead (links='any' allows more)", path=path
+            f"cannot read {path}: links={links!r} does not allow it ('folder': nothing outside the folder)", path=path
         )
     try:
         there = place.is_file()
     except (OSError, ValueError):
         there = False
     if not there:
-        raise FormatError(f"the metadata name {path}, which is not there", path=path)
+        raise FormatError(f"the metadata name {path}, which does not exist", path=path)
     return place
 
 
-# -- today's directory --
+# -- the directory of the current form --
 
 
 @dataclass(frozen=True)
 class ObjectFile:
-    """The file OBJECT of a directory: what the directory holds, and of which version."""
+    """The file OBJECT of a directory: the type and the version of what it holds."""
 
     place: Path
     type: str | None
@@ -271,7 +271,7 @@ class ObjectFile:
 
 
 def read_object_file(folder: Path) -> ObjectFile | None:
-    """The OBJECT of a directory; None when there is none, a FormatError when it is no JSON object."""
+    """The OBJECT of a directory; None if there is none. Raises a FormatError if it is not a JSON object."""
     place = folder / names.OBJECT_FILE
     if not place.is_file():
         return None
@@ -288,7 +288,7 @@ def read_object_file(folder: Path) -> ObjectFile | None:
 
 
 def directory_of(group: Any) -> Path | None:
-    """The directory of today's form that a group's file is in; None when it is not in one."""
+    """The ArtifactDB directory that a group's file is in; None if it is not in one."""
     file = file_place(group)
     if file is None or file.name != names.BASIC_COLUMNS or not (file.parent / names.OBJECT_FILE).is_file():
         return None
@@ -296,7 +296,7 @@ def directory_of(group: Any) -> Path | None:
 
 
 def file_of(metadata: Metadata) -> Path:
-    """The file that a metadata document is of: the one it names, beside it or from the folder that paths begin at."""
+    """The file that a metadata document describes: next to it, or at its `path` relative to the project."""
     path = metadata.document.get("path")
     if not isinstance(path, str) or not path:
         raise FormatError(f"{metadata.place} does not name its file", path=str(metadata.place))
@@ -306,14 +306,14 @@ def file_of(metadata: Metadata) -> Path:
             if metadata_beside(place).resolve() != metadata.place.resolve():
                 give(place, metadata)
             return place
-    raise FormatError(f"{metadata.place} names {path}, which is not there", path=str(metadata.place))
+    raise FormatError(f"{metadata.place} names {path}, which does not exist", path=str(metadata.place))
 
 
-# -- levels of a factor in another file, as legacy metadata have it: a vector, or the first column of a frame --
+# -- levels of a factor in another file (legacy): a vector, or the first column of a frame --
 
 
 def count_levels(metadata: Metadata, resource: str, group: Any) -> int:
-    """How many levels a resource has, as its metadata say."""
+    """The number of levels in a resource, according to its metadata."""
     place = resource_place(metadata, resource, group)
     return _count(read_document(place), place)
 
@@ -326,12 +326,12 @@ def _count(document: dict[str, Any], place: Path) -> int:
         dimensions = frame.get("dimensions") if isinstance(frame, dict) else None
         count = dimensions[0] if isinstance(dimensions, list) and dimensions else None
     if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= names.MOST_LEVELS:
-        raise FormatError(f"{place} does not say how many levels it describes", path=str(place))
+        raise FormatError(f"{place} does not declare the number of its levels", path=str(place))
     return count
 
 
 def read_levels(metadata: Metadata, resource: str, group: Any) -> pa.Array:
-    """The levels themselves, as text."""
+    """The levels in a resource, as an Arrow array of strings."""
     place = resource_place(metadata, resource, group)
     document = read_document(place)
     path = document.get("path")
@@ -343,12 +343,12 @@ def read_levels(metadata: Metadata, resource: str, group: Any) -> pa.Array:
     else:
         levels = _column(data, _compression(document), _first_column(document), _count(document, place))
     if len(levels) != _count(document, place):
-        raise FormatError(f"{data} holds {len(levels)} levels, its metadata say {_count(document, place)}")
+        raise FormatError(f"{data} holds {len(levels)} levels, but its metadata declare {_count(document, place)}")
     return levels
 
 
 def _of_frame(place: Path, metadata: Metadata) -> pa.Array:
-    """The first column of an HDF5 data frame, which must be plain text: it has no levels elsewhere in its turn."""
+    """The first column of an HDF5 data frame, which must hold strings and not be a factor itself."""
     from colonnade.columns.read import ColumnReader
     from colonnade.layouts.artifactdb.describe import describe, open_column
 
@@ -358,7 +358,7 @@ def _of_frame(place: Path, metadata: Metadata) -> pa.Array:
             raise FormatError(f"{place} has no group {metadata.group!r}", path=str(place))
         info = describe(group, f"/{metadata.group}")
         if not info.columns or info.columns[0].type.kind not in ("string", "text") or info.columns[0].categories:
-            raise FormatError(f"{place}: its first column is no text, and so no levels", path=str(place))
+            raise FormatError(f"{place}: its first column does not hold strings, as levels must", path=str(place))
         column = info.columns[0]
         if claims_too_much(column.n_rows * max(column.type.size, 1), column.n_rows + place.stat().st_size):
             raise FormatError(f"{place} claims {column.n_rows:,} levels, far more than it stores", path=str(place))
@@ -366,7 +366,7 @@ def _of_frame(place: Path, metadata: Metadata) -> pa.Array:
 
 
 def _data_place(metadata: Metadata, place: Path, path: str, group: Any) -> Path:
-    """The file that a resource's metadata are of: beside them, or where their path leads from the project's folder."""
+    """The file that a resource's metadata describe: next to them, or at their `path` relative to the project."""
     beside = place.parent / Path(path).name
     if beside.is_file():
         return allowed_place(place.parent, Path(path).name, metadata.place.parent, group)
@@ -382,7 +382,7 @@ def _compression(document: dict[str, Any]) -> str:
 
 
 def _first_column(document: dict[str, Any]) -> int:
-    """Which column of the CSV holds the levels: the one behind names, where there are any."""
+    """The column of the CSV file with the levels: the one after the names, if there are any."""
     vector, frame = document.get("atomic_vector"), document.get("data_frame")
     named = isinstance(vector, dict) and vector.get("names") is True
     labelled = isinstance(frame, dict) and frame.get("row_names") is True
@@ -397,14 +397,14 @@ def _column(place: Path, compression: str, position: int, count: int) -> pa.Arra
         with _csv(place, _CODECS[compression], None) as reader:
             n_columns = len(reader.schema)
         if n_columns <= position:
-            raise FormatError(f"{place} has {n_columns} columns, levels would be number {position + 1}")
+            raise FormatError(f"{place} has {n_columns} columns, but the levels must be column {position + 1}")
         blocks, n_rows, n_bytes = [], 0, 0
         with _csv(place, _CODECS[compression], (n_columns, position)) as reader:
             for batch in reader:
                 blocks.append(batch.column(0))
                 n_rows, n_bytes = n_rows + len(batch), n_bytes + batch.nbytes
                 if n_rows > count or n_bytes > LARGEST_LEVELS:
-                    most = f"{count} levels, as its metadata say" if n_rows > count else f"{LARGEST_LEVELS:,} bytes"
+                    most = f"{count} levels, as declared" if n_rows > count else f"{LARGEST_LEVELS:,} bytes"
                     raise FormatError(f"{place} holds more than {most}", path=str(place))
     except (OSError, pa.ArrowInvalid) as error:
         raise FormatError(f"{place} cannot be read as CSV: {error}", path=str(place)) from error
@@ -413,7 +413,7 @@ def _column(place: Path, compression: str, position: int, count: int) -> pa.Arra
 
 @contextmanager
 def _csv(place: Path, codec: str | None, chosen: tuple[int, int] | None) -> Iterator[Any]:
-    """What reads a CSV file block by block. chosen: how many columns it has, and the one to be read, as text."""
+    """A reader of a CSV file, block by block. chosen: the number of columns, and the one to read, as strings."""
     from pyarrow import csv
 
     names = [str(number) for number in range(chosen[0])] if chosen else None
@@ -422,7 +422,7 @@ def _csv(place: Path, codec: str | None, chosen: tuple[int, int] | None) -> Iter
         yield csv.open_csv(
             stream,
             read_options=csv.ReadOptions(
-                use_threads=False, block_size=BLOCK_BYTES, column_names=names, skip_rows=1 if chosen else 0
+                use_threads=False, block_size=CSV_BLOCK_BYTES, column_names=names, skip_rows=1 if chosen else 0
             ),
             parse_options=csv.ParseOptions(newlines_in_values=True),
             convert_options=csv.ConvertOptions(

@@ -1,4 +1,4 @@
-"""The names ArtifactDB gives to members and attributes of a data frame, its types, and its generations."""
+"""Names of the members, attributes and types of an ArtifactDB data frame, and its generations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FRAME = "an ArtifactDB data frame"  # in messages
 # Members of the group of a frame.
 DATA = "data"
 COLUMN_NAMES = "column_names"
-MOST_UNWRITTEN = 1 << 12  # names that may be claimed and were never written
+MOST_UNWRITTEN_NAMES = 1 << 12  # names that a file may claim without having written them
 ROW_NAMES = "row_names"
 SEARCH_INDEXES = "_search_indexes"
 MEMBERS = (DATA, COLUMN_NAMES, ROW_NAMES, SEARCH_INDEXES)
@@ -30,17 +30,17 @@ TYPE = "type"
 FORMAT = "format"
 ORDERED = "ordered"
 PLACEHOLDER = "missing-value-placeholder"
-# Of our own, which others pass over: the name of the row names; the Arrow type of date-times that are no microseconds.
+# Our own, which others ignore: the name of the row names; the Arrow type of date-times that are not in microseconds.
 LABEL_NAME = "name"
 ARROW_TYPE = "arrow_type"
 COLUMN_ATTRIBUTES = (TYPE, FORMAT, ORDERED, PLACEHOLDER, LABEL_NAME, ARROW_TYPE)
-# What the attribute `type` of a column, or its entry in the metadata, may say.
+# The values of a column's attribute `type`, or of its metadata entry.
 BOOLEAN, INTEGER, NUMBER, STRING, FACTOR, VLS, OTHER = (
     "boolean", "integer", "number", "string", "factor", "vls", "other",
 )  # fmt: skip
-OLD_ORDERED = "ordered"  # a factor of data_frame version 1 whose levels are in order
+OLD_ORDERED = "ordered"  # a factor of data_frame version 1 whose levels are ordered
 FORMATS = ("none", "date", "date-time")
-# Today's form: a directory.
+# The current form: a directory.
 OBJECT_FILE = "OBJECT"
 OBJECT_TYPE = "data_frame"
 BASIC_COLUMNS = "basic_columns.h5"
@@ -59,9 +59,9 @@ Family = Literal["versioned", "directory", "legacy"]
 class Generation:
     """Which rules a frame follows.
 
-    versioned: the group says its version, and each column its type. directory: the same in today's directory.
-    legacy: the metadata says both; by hdf5_data_frame.version (how missing rows are marked) and data_frame.version (how
-    factors are kept).
+    versioned: the group has its version, each column its type. directory: likewise, inside a directory with an OBJECT.
+    legacy: the metadata have both: hdf5_data_frame.version (how missing rows are marked) and data_frame.version (how
+    factors are stored).
     """
 
     family: Family
@@ -71,7 +71,7 @@ class Generation:
 
     @property
     def is_self_described(self) -> bool:
-        """Whether columns say their types themselves."""
+        """Whether columns have their types as attributes."""
         return self.family != "legacy" or self.hdf5 >= 3
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class Generation:
 
 
 def parse_generation(text: str) -> Generation:
-    """The generation that a word of the user's names: "versioned", "directory", or "legacy:2/1" by its two versions."""
+    """The generation of an option: "versioned", "directory", or "legacy:2/1" with its two versions."""
     if text in ("versioned", "directory"):
         return Generation("directory" if text == "directory" else "versioned")
     family, _, versions = text.partition(":")
@@ -87,25 +87,25 @@ def parse_generation(text: str) -> Generation:
     if family == "legacy" and hdf5 in ("1", "2", "3") and frame in ("1", "2"):
         return Generation("legacy", "", int(hdf5), int(frame))
     raise UsageError(
-        f"{text!r} is no generation of ArtifactDB data frames: say 'versioned', 'directory', or 'legacy:2/1' (the "
+        f"{text!r} is not a generation of ArtifactDB data frames. Use 'versioned', 'directory', or 'legacy:2/1' (the "
         "versions of hdf5_data_frame, 1 to 3, and of data_frame, 1 or 2)",
         option="generation",
     )
 
 
 def check_name(name: str, _allow_reserved: bool = False) -> None:
-    """Refuse what cannot be the name of a column."""
+    """Refuse a string that cannot be the name of a column."""
     if not name:
         problem = "is empty"
     elif "\0" in name:
-        problem = "holds NUL, which ends a text"
+        problem = "contains NUL, which ends a string"
     elif not is_utf8(name):
-        problem = "is not UTF-8 text"
+        problem = "is not valid UTF-8"
     else:
         return
     raise DataError(f"column name {name!r} {problem}: rename the column", column=name)
 
 
 def check_members(_columns: Sequence[str], labels: Sequence[str], text: TableText) -> None:
-    """Refuse what a frame has no place for: several row labels, texts of its own."""
+    """Refuse what a frame cannot store: several row labels, a title or a description."""
     check_labels_and_texts(labels, text, FRAME, "row names")

@@ -1,7 +1,7 @@
-"""What stands beside a file of ArtifactDB, written when the file is closed: metadata with its md5 sum, levels, OBJECT.
+"""Write the sidecar files of an ArtifactDB file when it is closed: metadata with its md5 sum, levels, OBJECT.
 
-A document is written aside and renamed. Between the file and its metadata a crash leaves those of before: their md5 sum
-tells, and `fix` writes them anew.
+A document is written under a temporary name and renamed. A crash between the file and its metadata leaves the old
+metadata: their md5 sum is wrong, and `fix` rewrites them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def asked_generation(version: object, directory: bool) -> Generation:
     """The generation that `version=` and `directory=` ask for."""
     if directory:
         if version not in (None, *names.DIRECTORY_VERSIONS):
-            raise UsageError(f"directories are of version {' or '.join(names.DIRECTORY_VERSIONS)}, not {version!r}")
+            raise UsageError(f"directories have version {' or '.join(names.DIRECTORY_VERSIONS)}, not {version!r}")
         return Generation("directory", str(version or names.DIRECTORY_VERSIONS[0]))
     if version in (None, "1.0"):
         return Generation("versioned")
@@ -117,21 +117,21 @@ class Publisher:
         """Refuse a second frame in a file where metadata describe the first, or must describe this one."""
         if not alone and self.generation.family == "legacy":
             raise UsageError(
-                f"a legacy frame needs metadata, which describe one frame a file: write {table} to a file of its own",
+                f"a legacy frame needs metadata, which describe one frame. Write {table} to a file of its own.",
                 path=table,
             )
         before = metadata_of_file(file) if self.generation.family != "directory" else None
         if before is not None and before.group != table.strip("/"):
             raise UsageError(
-                f"{metadata_beside(file)} describes the frame {before.group!r}, and can describe no other: write this "
-                "one to a file of its own",
+                f"{metadata_beside(file)} describes the frame {before.group!r}, and can describe only one. Write this "
+                "one to a file of its own.",
                 path=str(file),
             )
 
     def _complete_legacy_group(
         self, group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]
     ) -> None:
-        """Write the column names, and note the metadata that the group needs to be a frame."""
+        """Write the column names, and remember the metadata that make the group a frame."""
         write.complete_legacy_group(group, columns)
         self.columns = list(columns)
         self.has_row_names = bool(labels)
@@ -141,7 +141,7 @@ class Publisher:
             give(self._noted_of, self._noted(self._noted_of, object_name(group)))
 
     def _noted(self, file: Path, table: str) -> Metadata:
-        """The metadata to be, without what only the closed file has."""
+        """The future metadata, without the md5 sum, which needs the closed file."""
         claims = tuple(
             ColumnClaim(one.name, declared_type(one.kind), declared_format(one.kind), one.ordered)
             for one in self.columns
@@ -152,7 +152,7 @@ class Publisher:
         )
 
     def publish(self, file: Path, table: str, alone: bool) -> None:
-        """Write what stands beside the file, which is closed. Metadata describe one frame: of several, none."""
+        """Write the sidecar files of a closed file. Metadata describe one frame, so a file with several gets none."""
         if self._noted_of is not None:
             give(self._noted_of, None)
         if self.generation.family == "directory":
@@ -186,7 +186,7 @@ class Publisher:
 
 
 def _write_levels(file: Path, position: int, levels: Sequence[str], as_frame: bool) -> str:
-    """The levels of a factor as a CSV file with metadata of its own: a vector, or a frame of one column."""
+    """Write the levels of a factor as a CSV file with its own metadata: a vector, or a frame of one column."""
     folder = file.parent / f"{file.name}.levels"
     folder.mkdir(exist_ok=True)
     text = io.StringIO()

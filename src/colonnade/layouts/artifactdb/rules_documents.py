@@ -1,6 +1,6 @@
-"""Rules for the metadata of a data frame: DJ1 to DJ3 what their schema asks for, DJ4 to DJ8 whether they are true.
+"""Rules for the metadata of a data frame: DJ1 to DJ3 check the schema, DJ4 to DJ8 whether they agree with the file.
 
-The schema is hdf5_data_frame/v1.json of ArtifactDB's schemas, said here in our own words.
+The schema is hdf5_data_frame/v1.json of ArtifactDB's schemas, restated here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from colonnade.layouts.artifactdb.metadata import (
     resource_place,
     why_unreadable,
 )
-from colonnade.layouts.artifactdb.seen import SeenFrame
+from colonnade.layouts.artifactdb.raw import RawFrame
 from colonnade.model import Breach
 
 OWN, FRAME = "hdf5_data_frame", "data_frame"
@@ -37,7 +37,7 @@ Fault = tuple[Path_, str, str, str]  # where in the document, what is wrong, wha
 
 
 def _is_integer(value: object) -> bool:
-    """Whether JSON takes this for an integer: 1.0 is one, true is not."""
+    """Whether this is an integer in JSON Schema: 1.0 is, true is not."""
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)
@@ -46,24 +46,24 @@ def _is_integer(value: object) -> bool:
 
 
 _KINDS: dict[str, Callable[[object], bool]] = {
-    "a text": lambda value: isinstance(value, str),
+    "a string": lambda value: isinstance(value, str),
     "an object": lambda value: isinstance(value, dict),
     "an array": lambda value: isinstance(value, list),
     "true or false": lambda value: isinstance(value, bool),
     "an integer": _is_integer,
 }
-# Of each object of the document: the keys it may have, and what each holds; those that it must have.
+# For each object of the document: the allowed keys with their types; below, the required keys.
 _ROOT = {
-    "$schema": "a text", FRAME: "an object", OWN: "an object", "is_child": "true or false", "md5sum": "a text",
-    "path": "a text",
+    "$schema": "a string", FRAME: "an object", OWN: "an object", "is_child": "true or false", "md5sum": "a string",
+    "path": "a string",
 }  # fmt: skip
 _FRAME = {
     "columns": "an array", "dimensions": "an array", "row_names": "true or false", "version": "an integer",
     "column_data": "an object", "other_data": "an object",
 }  # fmt: skip
-_OWN = {"group": "a text", "version": "an integer"}
+_OWN = {"group": "a string", "version": "an integer"}
 _COLUMN = {
-    "name": "a text", "type": "a text", "format": "a text", "ordered": "true or false", "levels": "an object",
+    "name": "a string", "type": "a string", "format": "a string", "ordered": "true or false", "levels": "an object",
     "resource": "an object",
 }  # fmt: skip
 _NEEDED = {
@@ -83,14 +83,14 @@ def _shown(value: object) -> str:
 
 
 def key_faults(document: dict[str, Any]) -> Iterator[Fault]:
-    """DJ1: every object has the keys it must have, and none but those it may have."""
+    """DJ1: every object has the required keys, and only allowed ones."""
     for where, one, allowed, needed in _objects(document):
         for key in needed:
             if key not in one:
                 yield where, f"{key!r} is missing", "no such key", f"the keys {', '.join(needed)}"
         for key in one:
             if key not in allowed:
-                yield (*where, key), f"{_shown(key)} is no key of the schema", _shown(key), ", ".join(allowed)
+                yield (*where, key), f"{_shown(key)} is not a key of the schema", _shown(key), ", ".join(allowed)
 
 
 def _objects(document: dict[str, Any]) -> Iterator[tuple[Path_, dict[str, Any], dict[str, str], tuple[str, ...]]]:
@@ -114,19 +114,19 @@ def _columns(document: dict[str, Any]) -> Iterator[tuple[int, Any]]:
 
 
 def value_faults(document: dict[str, Any]) -> Iterator[Fault]:
-    """DJ2: every value is of its type; versions, dimensions and resources are what they may be."""
+    """DJ2: every value has the right type; versions, dimensions and resources are valid."""
     for where, one, allowed, _ in _objects(document):
         for key, wanted in allowed.items():
             if key in one and not _KINDS[wanted](one[key]):
                 yield (*where, key), f"this is not {wanted}", _shown(one[key]), wanted
     for position, column in _columns(document):
         if not isinstance(column, dict):
-            yield (FRAME, "columns", position), "a column is no object", _shown(column), "an object"
+            yield (FRAME, "columns", position), "a column is not an object", _shown(column), "an object"
     for key, highest in HIGHEST.items():
         own = document.get(key)
         version = own.get("version") if isinstance(own, dict) else None
         if isinstance(version, int | float) and _is_integer(version) and version > highest:
-            yield (key, "version"), "a version that is not known", _shown(version), f"up to {highest}"
+            yield (key, "version"), "an unknown version", _shown(version), f"up to {highest}"
     yield from _dimension_faults(document)
     yield from _resource_faults(document)
 
@@ -139,14 +139,14 @@ def _dimension_faults(document: dict[str, Any]) -> Iterator[Fault]:
 
 
 def _resource_faults(document: dict[str, Any]) -> Iterator[Fault]:
-    """Of what leads to another file: {"resource": {"type": "local", "path": ...}}."""
+    """Faults in references to other files: {"resource": {"type": "local", "path": ...}}."""
     for where, holder in _holders(document):
         resource = holder.get("resource")
         if not isinstance(resource, dict):
-            yield where, "it names no resource", _shown(resource), "an object resource"
+            yield where, "this does not name a resource", _shown(resource), "an object resource"
         elif resource.get("type") != "local" or not isinstance(resource.get("path"), str):
-            expected = "type local, and a path that is a text"
-            yield (*where, "resource"), "this is no local resource with a path", _shown(resource), expected
+            expected = "type local, and a path that is a string"
+            yield (*where, "resource"), "this is not a local resource with a path", _shown(resource), expected
 
 
 def _holders(document: dict[str, Any]) -> Iterator[tuple[Path_, dict[str, Any]]]:
@@ -165,7 +165,7 @@ def _holders(document: dict[str, Any]) -> Iterator[tuple[Path_, dict[str, Any]]]
 
 
 def column_faults(document: dict[str, Any]) -> Iterator[Fault]:
-    """DJ3: a column has a name and a known type, and only the keys that go with it and with the version."""
+    """DJ3: a column has a name and a known type, and only keys that its type and the version allow."""
     frame = document.get(FRAME)
     version = frame.get("version", 1) if isinstance(frame, dict) else 1
     version = version if _is_integer(version) else 1
@@ -180,19 +180,19 @@ def _of_column(column: dict[str, Any], version: float) -> Iterator[Fault]:
     if column.get("name") == "":
         yield ("name",), "the name is empty", "''", "a name"
     if isinstance(kind, str) and kind not in TYPES:
-        yield ("type",), "a type that is not known", _shown(kind), ", ".join(TYPES)
+        yield ("type",), "an unknown type", _shown(kind), ", ".join(TYPES)
         return
     if kind in OLD_TYPES and version >= 2:
         yield ("type",), f"the type {kind} is of version 1", _shown(kind), "string with a format, factor with ordered"
     if isinstance(column.get("format"), str) and column["format"] not in names.FORMATS[1:]:
-        yield ("format",), "a format that is not known", _shown(column["format"]), ", ".join(names.FORMATS[1:])
+        yield ("format",), "an unknown format", _shown(column["format"]), ", ".join(names.FORMATS[1:])
     for key, types in _ONLY_OF.items():
         if key in column and kind is not None and kind not in types:
             yield (key,), f"a column of type {_shown(kind)} has {key!r}", key, f"only of type {' or '.join(types)}"
         elif key in column and version == 1 and key in ("format", "ordered"):
-            yield (key,), f"{key!r} came with version 2", key, "version 2, or a type of version 1"
+            yield (key,), f"{key!r} needs version 2", key, "version 2, or a type of version 1"
     if kind == names.OTHER and "resource" not in column:
-        yield (), "a column of type other names no resource", "no resource", "a resource"
+        yield (), "a column of type other does not name a resource", "no resource", "a resource"
 
 
 _ONLY_OF = {
@@ -213,7 +213,7 @@ def _breach(document: str, fault: Fault) -> Breach:
 
 
 def document_breaches(place: Path) -> Iterator[tuple[str, Breach]]:
-    """What is wrong with a document that leads to no file, with the rules that say so."""
+    """The breaches of a document that does not lead to a file, each with its rule."""
     try:
         document = read_document(place)
     except FormatError as error:
@@ -223,50 +223,50 @@ def document_breaches(place: Path) -> Iterator[tuple[str, Breach]]:
         yield from ((rule, _breach(place.name, fault)) for fault in faults(document))
 
 
-def _of_document(frame: SeenFrame, faults: Callable[[dict[str, Any]], Iterator[Fault]]) -> Iterator[Breach]:
+def _of_document(frame: RawFrame, faults: Callable[[dict[str, Any]], Iterator[Fault]]) -> Iterator[Breach]:
     if frame.metadata is not None:
         for fault in faults(frame.metadata.document):
             yield _breach(frame.metadata.place.name, fault)
 
 
-def document_has_its_keys(frame: SeenFrame) -> Iterator[Breach]:
-    """DJ1: the metadata are there where they are needed, can be read, and have the keys of the schema."""
+def document_has_its_keys(frame: RawFrame) -> Iterator[Breach]:
+    """DJ1: the metadata exist if they are needed, can be read, and have the keys of the schema."""
     reason = why_unreadable(frame.file) if frame.file is not None and not frame.is_directory else None
     if reason is not None and frame.file is not None:
         place = metadata_beside(frame.file).name
         yield Breach("warning", place, "the metadata next to the file cannot be read", reason, "a JSON object")
     if frame.metadata is None and not frame.is_self_described:
-        message = "no metadata beside the file say what this data frame holds"
-        yield Breach("error", frame.path, message, "no metadata", "a JSON document beside the file")
+        message = "this data frame needs metadata next to the file, which declare its columns"
+        yield Breach("error", frame.path, message, "no metadata", "a JSON document next to the file")
     yield from _of_document(frame, key_faults)
 
 
-def document_has_its_values(frame: SeenFrame) -> Iterator[Breach]:
-    """DJ2: its values are of their types."""
+def document_has_its_values(frame: RawFrame) -> Iterator[Breach]:
+    """DJ2: the values of the metadata have the right types."""
     return _of_document(frame, value_faults)
 
 
-def document_has_its_columns(frame: SeenFrame) -> Iterator[Breach]:
-    """DJ3: its columns are what the version knows."""
+def document_has_its_columns(frame: RawFrame) -> Iterator[Breach]:
+    """DJ3: the columns of the metadata follow their version."""
     return _of_document(frame, column_faults)
 
 
-# -- DJ4 to DJ8: what the schema does not say --
+# -- DJ4 to DJ8: beyond the schema --
 
 
 def _where(metadata: Metadata, *keys: str | int) -> str:
     return f"{metadata.place.name}#" + "".join(f"/{key}" for key in keys)
 
 
-def names_agree(frame: SeenFrame) -> Iterator[Breach]:
-    """DJ4: the names of columns are distinct, and those of the file in their order."""
+def names_agree(frame: RawFrame) -> Iterator[Breach]:
+    """DJ4: the column names are distinct, and equal to those of the file, in order."""
     if frame.metadata is None:
         return
     listed = [claim.name for claim in frame.claims]
     where = _where(frame.metadata, FRAME, "columns")
     twice = next((name for position, name in enumerate(listed) if name in listed[:position]), None)
     if twice is not None:
-        yield Breach("error", where, "two columns have one name", repr(twice), "distinct names")
+        yield Breach("error", where, "two columns have the same name", repr(twice), "distinct names")
     if frame.names is None:
         return
     in_file = [None if name is None else name.decode("utf-8", "surrogateescape") for name in frame.names]
@@ -279,8 +279,8 @@ def names_agree(frame: SeenFrame) -> Iterator[Breach]:
         yield Breach("error", where, message, f"{len(listed)} columns", f"{len(in_file)} names")
 
 
-def dimensions_agree(frame: SeenFrame) -> Iterator[Breach]:
-    """DJ5: dimensions are not negative, and those of the frame."""
+def dimensions_agree(frame: RawFrame) -> Iterator[Breach]:
+    """DJ5: dimensions are not negative, and equal to those of the frame."""
     own = frame.metadata.document.get(FRAME) if frame.metadata is not None else None
     found = own.get("dimensions") if isinstance(own, dict) else None
     if frame.metadata is None or not isinstance(found, list) or len(found) != 2 or not all(map(_is_integer, found)):
@@ -296,7 +296,7 @@ def dimensions_agree(frame: SeenFrame) -> Iterator[Breach]:
         yield Breach("error", where, message, _shown(found), f"{frame.n_rows} rows")
 
 
-def versions_begin_at_one(frame: SeenFrame) -> Iterator[Breach]:
+def versions_begin_at_one(frame: RawFrame) -> Iterator[Breach]:
     """DJ6: versions begin at 1."""
     for key in HIGHEST if frame.metadata is not None else ():
         own = frame.metadata.document.get(key) if frame.metadata is not None else None
@@ -306,8 +306,8 @@ def versions_begin_at_one(frame: SeenFrame) -> Iterator[Breach]:
             yield Breach("error", where, "a version below 1", _shown(version), f"1 to {HIGHEST[key]}")
 
 
-def document_is_of_the_file(frame: SeenFrame) -> Iterator[Breach]:
-    """DJ7: path names the file; (deep) md5sum is that of its bytes."""
+def document_is_of_the_file(frame: RawFrame) -> Iterator[Breach]:
+    """DJ7: path names the file; (deep) md5sum is that of the file."""
     if frame.metadata is None or frame.file is None:
         return
     path, summed = frame.metadata.document.get("path"), frame.metadata.document.get("md5sum")
@@ -318,12 +318,12 @@ def document_is_of_the_file(frame: SeenFrame) -> Iterator[Breach]:
         found = md5_of(frame.file)
         frame.bytes_read += frame.file.stat().st_size
         if found != summed:
-            message = "md5sum is not that of the file: it was changed, or is another"
+            message = "md5sum is not that of the file: the file was changed or replaced"
             yield Breach("error", _where(frame.metadata, "md5sum"), message, _shown(summed), found)
 
 
-def resources_are_there(frame: SeenFrame) -> Iterator[Breach]:
-    """DJ8: what the metadata name is there; (deep) levels are distinct texts."""
+def resources_are_there(frame: RawFrame) -> Iterator[Breach]:
+    """DJ8: resources that the metadata name exist; (deep) levels are distinct strings."""
     if frame.metadata is None:
         return
     for position, claim in enumerate(frame.claims):
@@ -331,7 +331,7 @@ def resources_are_there(frame: SeenFrame) -> Iterator[Breach]:
         if claim.levels is not None:
             yield from _levels(frame, frame.metadata, claim.levels, f"{where}/levels")
         elif claim.kind == names.FACTOR and not frame.is_self_described:
-            message = "a factor has its levels neither in the file nor in another"
+            message = "a factor has levels neither in the file nor in a resource"
             yield Breach("error", where, message, "no levels", "levels with a resource")
         if claim.resource is not None:
             yield from _other(frame, frame.metadata, claim.resource, f"{where}/resource")
@@ -342,21 +342,21 @@ def resources_are_there(frame: SeenFrame) -> Iterator[Breach]:
             yield from _other(frame, frame.metadata, path, _where(frame.metadata, *where_in))
 
 
-def _other(frame: SeenFrame, metadata: Metadata, resource: str, where: str) -> Iterator[Breach]:
-    """Something beside the frame: without it, the rest can be read all the same."""
+def _other(frame: RawFrame, metadata: Metadata, resource: str, where: str) -> Iterator[Breach]:
+    """A warning for a missing resource without which the frame can still be read."""
     try:
         resource_place(metadata, resource, frame.group)
     except FormatError as error:
-        yield Breach("warning", where, str(error), _shown(resource), "a resource that is there")
+        yield Breach("warning", where, str(error), _shown(resource), "a resource that exists")
 
 
-def _levels(frame: SeenFrame, metadata: Metadata, resource: str, where: str) -> Iterator[Breach]:
-    expected = "metadata of a vector, or of a frame, of texts"
+def _levels(frame: RawFrame, metadata: Metadata, resource: str, where: str) -> Iterator[Breach]:
+    expected = "metadata of a vector, or of a frame, of strings"
     try:
         count_levels(metadata, resource, frame.group)
         levels = read_levels(metadata, resource, frame.group) if frame.deep else None
     except hdf5_errors(ColonnadeError, MemoryError) as error:
-        yield Breach("error", where, f"the levels cannot be had: {error}", _shown(resource), expected)
+        yield Breach("error", where, f"the levels cannot be read: {error}", _shown(resource), expected)
         return
     if levels is not None and (len(levels.unique()) != len(levels) or levels.null_count):
-        yield Breach("error", where, "a level is there twice, or is missing", _shown(resource), "distinct texts")
+        yield Breach("error", where, "two levels are equal, or one is missing", _shown(resource), "distinct strings")

@@ -1,7 +1,7 @@
-"""Values of a data frame read for its rules, block by block, as they are stored.
+"""Read the values of a data frame for its rules, block by block, as stored.
 
-A text ends at its first NUL, as ArtifactDB's own readers have it. What cannot be read is an error here, and a breach
-of who asked. A dataset that claims far more than is stored for it is not read; nor are rows in other files.
+A string ends at its first NUL, as in ArtifactDB's own readers. Values that cannot be read raise an error here, which
+the rule reports. A dataset that claims far more than is stored for it is not read; nor are rows in other files.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.missing import Mask
+from colonnade.columns.plain import date_problems, date_time_problems
 from colonnade.columns.raw import cut
-from colonnade.columns.rfc3339 import date_problems, date_time_problems
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
 from colonnade.h5.datasets import DatasetInfo, Image, claims_too_much, reading, stored_bytes
-from colonnade.layouts.seen_node import SeenNode
+from colonnade.layouts.raw_node import RawNode
 from colonnade.model import DEFAULT_CHUNK_ROWS
 
-Place = tuple[int, bytes]  # a row, and the text there
-LONGEST_STRETCH = 64 << 20  # bytes of a heap that are held at once
-MOST_LEVELS = 1 << 22  # that are compared with each other; more than any count of levels makes sense
+RowString = tuple[int, bytes]  # a row, and its string
+LONGEST_STRETCH = 64 << 20  # bytes of a heap in memory at once
+MOST_COMPARED_LEVELS = 1 << 22  # compared with each other; more levels than that are not plausible
 
 
-def _checked(one: SeenNode) -> DatasetInfo:
-    """The header, if the dataset does not claim too much."""
+def _checked(one: RawNode) -> DatasetInfo:
+    """The header of a dataset. Raises a CorruptError if it claims far more than is stored."""
     if not isinstance(one.header, DatasetInfo):
         raise CorruptError(one.header, path=one.path)
     claimed, stored = one.length * max(one.header.type.size, 1), stored_bytes(one.node)
@@ -37,8 +37,8 @@ def _checked(one: SeenNode) -> DatasetInfo:
     return one.header
 
 
-def images(one: SeenNode) -> Iterator[tuple[int, Image]]:
-    """The elements of a dataset of rank 1, block by block, each with its first row; none that lie in other files."""
+def images(one: RawNode) -> Iterator[tuple[int, Image]]:
+    """The elements of a dataset of rank 1, in blocks with their first row. Nothing for rows in other files."""
     header = _checked(one)
     if header.storage in ("external", "virtual"):
         return
@@ -47,8 +47,8 @@ def images(one: SeenNode) -> Iterator[tuple[int, Image]]:
             yield start, image
 
 
-def text_blocks(one: SeenNode) -> Iterator[tuple[int, list[bytes | None]]]:
-    """The texts of a dataset of rank 1, each up to its first NUL; None where there is not even an empty one."""
+def text_blocks(one: RawNode) -> Iterator[tuple[int, list[bytes | None]]]:
+    """The strings of a dataset of rank 1, each up to its first NUL; None for a null pointer."""
     for start, image in images(one):
         if image.dtype.kind == "S":
             yield start, [value.split(b"\0", 1)[0] for value in image.tolist()]
@@ -56,24 +56,24 @@ def text_blocks(one: SeenNode) -> Iterator[tuple[int, list[bytes | None]]]:
             yield start, [ctypes.string_at(pointer) if pointer else None for pointer in image.tolist()]
 
 
-def all_texts(one: SeenNode) -> list[bytes | None]:
+def all_texts(one: RawNode) -> list[bytes | None]:
     return [value for _, block in text_blocks(one) for value in block]
 
 
-# -- what texts show --
+# -- checks of strings --
 
 
 @dataclass
 class TextFacts:
-    """The first row that is wrong in each way. absent: no text; broken: no UTF-8; misshapen: not of the format, with
-    the reason; unreal: a day that the calendar does not have."""
+    """The first row that is wrong in each way. absent: a null pointer; broken: not UTF-8; misshapen: not in the format,
+    with the reason; unreal: a day that does not exist."""
 
     absent: int | None = None
-    broken: Place | None = None
+    broken: RowString | None = None
     misshapen: tuple[int, bytes, str] | None = None
-    unreal: Place | None = None
+    unreal: RowString | None = None
 
-    def look(self, start: int, block: list[bytes | None], form: str, mark: bytes | None) -> None:
+    def add(self, start: int, block: list[bytes | None], form: str, mark: bytes | None) -> None:
         if None in block and self.absent is None:
             self.absent = start + block.index(None)
         distinct = [value for value in dict.fromkeys(block) if value is not None and value != mark]  # in order
@@ -93,9 +93,9 @@ class TextFacts:
 
 STAMPS: dict[str, tuple[Callable[[pa.Array], tuple[Mask, Mask]], str]] = {
     "date": (date_problems, "is not YYYY-MM-DD"),
-    "date-time": (date_time_problems, "is no date, T, time and zone as RFC 3339 has them"),
+    "date-time": (date_time_problems, "is not an RFC 3339 date-time"),
 }
-"""What tells which texts are no such stamps, or of no day; and what is said of them."""
+"""By format: a function that finds the strings not in this format, and those of impossible days; and a message."""
 
 
 def _is_utf8(value: bytes) -> bool:
@@ -106,16 +106,16 @@ def _is_utf8(value: bytes) -> bool:
     return True
 
 
-def look_at_texts(one: SeenNode, form: str = "none", mark: bytes | None = None) -> TextFacts:
-    """What all texts of a dataset show; those that mark missing rows may be anything."""
+def check_strings(one: RawNode, form: str = "none", mark: bytes | None = None) -> TextFacts:
+    """What is wrong with the strings of a dataset. The placeholder of missing rows is allowed anywhere."""
     facts = TextFacts()
     for start, block in text_blocks(one):
-        facts.look(start, block, form, mark)
+        facts.add(start, block, form, mark)
     return facts
 
 
-def text_outside(one: SeenNode, allowed: set[bytes], mark: bytes | None) -> Place | None:
-    """The first text that is neither among these nor the mark."""
+def text_outside(one: RawNode, allowed: set[bytes], mark: bytes | None) -> RowString | None:
+    """The first string that is neither allowed nor the placeholder; None if there is none."""
     for start, block in text_blocks(one):
         strange = set(block) - allowed - {mark, None}
         if strange:
@@ -124,9 +124,9 @@ def text_outside(one: SeenNode, allowed: set[bytes], mark: bytes | None) -> Plac
     return None
 
 
-def repeated_text(one: SeenNode) -> bytes | None:
-    """A text that a dataset holds twice; None where there is none."""
-    if one.length > MOST_LEVELS:
+def repeated_text(one: RawNode) -> bytes | None:
+    """A string that a dataset holds twice; None if there is none."""
+    if one.length > MOST_COMPARED_LEVELS:
         return None
     seen: set[bytes | None] = set()
     for _, block in text_blocks(one):
@@ -137,11 +137,11 @@ def repeated_text(one: SeenNode) -> bytes | None:
     return None
 
 
-# -- what numbers show --
+# -- checks of numbers --
 
 
-def code_outside(one: SeenNode, n_levels: int, mark: int | None) -> tuple[int, int] | None:
-    """The first row whose code is neither that of a level nor the mark, and the code."""
+def code_outside(one: RawNode, n_levels: int, mark: int | None) -> tuple[int, int] | None:
+    """The first row whose code is neither that of a level nor the placeholder, and the code; None if there is none."""
     for start, codes in images(one):
         bad = codes >= np.uint64(n_levels) if codes.dtype.kind == "u" else (codes < 0) | (codes >= n_levels)
         if mark is not None:
@@ -157,8 +157,8 @@ def _holds(dtype: np.dtype[Any], number: int) -> bool:
     return int(limits.min) <= number <= int(limits.max)
 
 
-def pointer_outside(one: SeenNode, heap_bytes: int) -> tuple[int, int, int] | None:
-    """The first row whose bytes are not all in the heap: with its offset and length."""
+def pointer_outside(one: RawNode, heap_bytes: int) -> tuple[int, int, int] | None:
+    """The first row whose bytes are not all in the heap, with its offset and length; None if there is none."""
     for start, pointers in images(one):
         first, second = (pointers.dtype.names or ("", ""))[:2]
         offsets, lengths = pointers[first].astype("u8"), pointers[second].astype("u8")
@@ -170,11 +170,11 @@ def pointer_outside(one: SeenNode, heap_bytes: int) -> tuple[int, int, int] | No
     return None
 
 
-def pointed_no_utf8(one: SeenNode, heap: SeenNode) -> Place | None:
-    """The first row whose bytes in the heap are no UTF-8, given that all are in it.
+def pointed_no_utf8(one: RawNode, heap: RawNode) -> RowString | None:
+    """The first row whose bytes in the heap are not UTF-8; None if there is none. All pointers must be in the heap.
 
-    Pointers mostly go along the heap, so that those of a block lead to one stretch of it. Where that is too long to be
-    held, the block is passed over.
+    Pointers are mostly in heap order, so those of a block cover one stretch of the heap, which is read at once. If the
+    stretch is too long, the block is skipped.
     """
     header = _checked(heap)
     for start, pointers in images(one):

@@ -1,6 +1,6 @@
-"""Search indexes of an ArtifactDB data frame, in the group `_search_indexes` beside its `data`.
+"""Search indexes of an ArtifactDB data frame, in the group `_search_indexes` next to its `data`.
 
-ArtifactDB readers look at `data`, `column_names` and `row_names` only, so they pass them over.
+ArtifactDB readers ignore the group: they read `data`, `column_names` and `row_names` only.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ detach_index = remove_index
 
 
 def search_indexes(group: Any, info: TableInfo) -> list[PlacedIndex]:
-    """Every search index of the frame, in the order of their names."""
+    """All search indexes of the frame, sorted by name."""
     return named_indexes(group, info, lambda name: rows_of(group, info.by_name[name]))
 
 
 def place_index(group: Any, column: str, kind: str) -> tuple[Any, str]:
-    """The group for a new index of this kind, and a name that is free in it."""
+    """The group for a new index of this kind, and an unused name in it."""
     return place_in_home(group, column.replace("/", "_"), kind)
 
 
 def attach_index(group: Any, column: str, kind_word: str, dataset: Any) -> None:
-    """Make a dataset that was just built a search index of a column."""
+    """Turn a dataset that was just built into a search index of a column."""
     found = describe(group, object_name(group)).by_name.get(column)
     name_index(column, kind_word, dataset, None if found is None else rows_of(group, found))
 
 
 def rename_indexes(group: Any, info: TableInfo, column: str, new_name: str) -> None:
-    """Give the indexes of a column that is about to be renamed names that go with it."""
+    """Rename the indexes of a column that is about to be renamed."""
     rename_named(group, search_indexes(group, info), column, new_name)

@@ -1,8 +1,8 @@
-"""Text of very different lengths as pointers into a heap of bytes (VLS), which directories of version 1.1 have.
+"""Write strings as pointers into a heap of bytes (VLS), a form that directories of version 1.1 have.
 
-In: Arrow arrays of text. Out: the group of a column with `pointers` (offset and length of each text) and `heap`.
-Missing rows point to a text that is the placeholder; it is chosen when the first missing row comes: none of the texts
-that come with it, and of a length that no row before has.
+In: Arrow arrays of strings. Out: a column's group with `pointers` (offset and length of each string) and `heap`.
+Missing rows point to the placeholder. It is chosen when the first missing row arrives: a string that differs from
+those arriving with it, and whose length no earlier row has.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from colonnade import compute as pc
 from colonnade.columns.strings import byte_lengths, string_buffers
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError
-from colonnade.h5.datasets import describe_dataset, reading
+from colonnade.h5.datasets import dataset_column, describe_dataset, reading
 from colonnade.h5.links import create_group, open_group
 from colonnade.layouts.artifactdb import names
-from colonnade.model import ColumnInfo, ColumnOptions
+from colonnade.model import ColumnInfo, ColumnOptions, Plain
 
 POINTER = pa.struct([pa.field("offset", pa.uint64()), pa.field("length", pa.uint64())])
 HEAP_CHUNK = 1 << 18
 READ_ROWS = 1 << 18
-LONG, WASTE = 64, 40  # bytes of the longest text, and above the mean, from which fixed length is a waste
+LONG, WASTE = 64, 40  # fixed length wastes space if the longest string exceeds LONG, and the mean by WASTE (bytes)
 
 
 def wastes_space(sample: pa.Array) -> bool:
-    """Whether text of fixed length would be mostly padding."""
+    """Whether strings of fixed length would be mostly padding."""
     lengths = byte_lengths(sample.drop_null() if sample.null_count else sample)
     longest = int(lengths.max(initial=0))
     return longest > LONG and longest > float(lengths.mean()) + WASTE
 
 
 class VlsWriter:
-    """Writes one column of text. In this order: construct, start, write, finish; or resume, write, finish."""
+    """Writes one column of strings. Call order: construct, start, write, finish; or resume, write, finish."""
 
     def __init__(self, name: str, options: ColumnOptions) -> None:
         self._name = name
@@ -46,19 +46,19 @@ class VlsWriter:
         self._heap = ColumnWriter(name, pa.uint8(), heap, link=names.HEAP)
         self._mark: bytes | None = None
         self._place_of_mark = 0
-        self._lengths: set[int] = set()  # of texts that were written here
-        self._before: Any = None  # the pointers that were there before
+        self._lengths: set[int] = set()  # of strings written here
+        self._before: Any = None  # the pointers of an existing column
 
     @classmethod
     def resume(cls, column: ColumnInfo, group: Any, pointers: Any, heap: Any) -> VlsWriter:
-        """A writer that goes on behind the rows that a column has."""
+        """A writer that continues after the rows of an existing column."""
         writer = cls(column.name, ColumnOptions())
         inner = open_group(group, column.link or "")
-        plain = replace(column, encoding=None, fill=None)
+        plain = replace(column, form=Plain(), fill=None)
         writer._pointers = ColumnWriter.resume(plain, inner, pointers, None, link=names.POINTERS)
         found = describe_dataset(heap)
         n_bytes = found.shape[0] if found.shape else 0
-        bytes_of = ColumnInfo(column.name, found.type, n_bytes, found.storage, found.chunk_rows, found.filters)
+        bytes_of = dataset_column(column.name, found, n_bytes)
         writer._heap = ColumnWriter.resume(bytes_of, inner, heap, None, link=names.HEAP)
         if column.fill is not None:
             writer._note_mark(column.fill)
@@ -67,30 +67,30 @@ class VlsWriter:
 
     @property
     def n_rows(self) -> int:
-        """How many rows it has taken, with those that were there before."""
+        """The number of rows written, including those of an existing column."""
         return self._pointers.n_rows
 
     def start(self, data: Any, place: str, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
-        """Create the datasets in a group of this name."""
+        """Create the datasets in a new group `place`."""
         home = create_group(data, place)
         none = pa.array([], pa.uint8())
         self._heap.start(home, none, None, HEAP_CHUNK)
         self._pointers.start(home, _pointers(np.zeros(0, "u8"), np.zeros(0, "u8")), n_rows, most_rows)
 
     def write(self, text: pa.Array) -> None:
-        """Take the next rows."""
+        """Write the next rows."""
         self._pointers.write(self._stored(text, self.n_rows))
 
     def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], text: pa.Array) -> None:
-        """Put values into rows that are there already; what they held stays in the heap."""
+        """Overwrite existing rows. The bytes of their old values stay in the heap."""
         self._pointers.overwrite(rows, self._stored(text, 0))
 
     def truncate(self, n_rows: int) -> None:
-        """Keep the first rows only; what the others held stays in the heap."""
+        """Keep the first rows only. The bytes of the others stay in the heap."""
         self._pointers.truncate(n_rows)
 
     def finish(self) -> WrittenColumn:
-        """Write what is left, and say how the column is stored."""
+        """Write what is buffered, and return how the column is stored."""
         heap, written = self._heap.finish(), self._pointers.finish()
         return replace(
             written,
@@ -101,7 +101,7 @@ class VlsWriter:
         )
 
     def _stored(self, text: pa.Array, first_row: int) -> pa.Array:
-        """The pointers to these texts, whose bytes are put into the heap."""
+        """Write the bytes of these strings to the heap, and return the pointers to them."""
         missing = text.is_null().to_numpy(zero_copy_only=False)
         if self._mark is None and missing.any():
             self._note_mark(_free_mark(text, self._used_lengths()))
@@ -120,7 +120,7 @@ class VlsWriter:
         return _pointers(starts, lengths)
 
     def _used_lengths(self) -> set[int]:
-        """The lengths of all texts that the column has; those that were there before are read for that."""
+        """The lengths of all strings of the column. Those of an existing column are read from its pointers."""
         used = set(self._lengths)
         if self._before is not None:
             info = describe_dataset(self._before)
@@ -131,7 +131,7 @@ class VlsWriter:
         return used
 
     def _note_mark(self, mark: bytes) -> None:
-        """Put the placeholder into the heap."""
+        """Set the placeholder, and write it to the heap."""
         self._mark, self._place_of_mark = mark, self._heap.n_rows
         self._heap.write(_bytes(np.frombuffer(mark, dtype="u1")))
 
@@ -142,15 +142,15 @@ class VlsWriter:
         if equal.any():
             row = first_row + int(np.argmax(equal))
             raise DataError(
-                f"column {self._name!r}, row {row}: the text {self._mark.decode()!r} marks missing rows of this "
-                "column, so it would read as missing: write the frame with version='1.0'",
+                f"column {self._name!r}, row {row}: the string {self._mark.decode()!r} marks missing rows of this "
+                "column, so it would be read as missing. Write the frame with version='1.0'.",
                 column=self._name,
                 row=row,
             )
 
 
 def _free_mark(text: pa.Array, used: set[int]) -> bytes:
-    """The first of "NA", "NA_", ... that none of these texts is, and whose length is not used."""
+    """The first of "NA", "NA_", ... that is not among these strings, and whose length is not used."""
     taken = set(pc.unique(text.filter(pc.starts_with(text, "NA"))).to_pylist())
     count = 0
     while "NA" + "_" * count in taken or 2 + count in used:
@@ -159,7 +159,7 @@ def _free_mark(text: pa.Array, used: set[int]) -> bytes:
 
 
 def _bytes(data: np.ndarray[Any, Any]) -> pa.Array:
-    copied = np.array(data, dtype="u1")  # Arrow's buffers may go before a chunk is full
+    copied = np.array(data, dtype="u1")  # Arrow's buffers may be freed before a chunk is full
     return pa.Array.from_buffers(pa.uint8(), len(copied), [None, pa.py_buffer(copied)])
 
 

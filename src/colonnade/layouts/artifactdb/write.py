@@ -1,11 +1,11 @@
-"""An ArtifactDB data frame written, in any of its generations.
+"""Write an ArtifactDB data frame, in any of its generations.
 
 The order of writing:
-1. the group with an empty `data`: until the end it has no column names, and so is no frame;
+1. the group with an empty `data`: it has no column names until step 4, and so is not a frame yet;
 2. columns and row names, row by row (by `writer`);
 3. levels, and the attributes of each column;
 4. column names, and the group's attributes.
-What stands beside the file follows when it is closed (by `publish`).
+Sidecar files follow when the file is closed (by `publish`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from colonnade.layouts.artifactdb.describe import describe, generation_of, posit
 from colonnade.layouts.artifactdb.documents import annotations_file, described_annotations
 from colonnade.layouts.artifactdb.metadata import directory_of, metadata_of
 from colonnade.layouts.artifactdb.names import Generation
-from colonnade.model import ColumnInfo, ColumnOptions, TableInfo, TableText
+from colonnade.model import ColumnInfo, ColumnOptions, Plain, TableInfo, TableText
 
 if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 VERSIONED = Generation("versioned")
 DEFAULT_TIME = pa.timestamp("us", "UTC")
-SMALL = 1024  # bytes that are not worth a filter
+SMALL = 1024  # bytes; smaller datasets get no filter
 
 
 def needs_large_attributes(_n_columns: int, _longest_name: int) -> bool:
-    """Names of columns are in a dataset: no attribute grows with them."""
+    """False: column names are in a dataset, so no attribute grows with them."""
     return False
 
 
@@ -60,12 +60,12 @@ def make_group(root: Any, path: str, large_attributes: bool) -> Any:
 
 
 def check_can_change(group: Any, info: TableInfo) -> None:
-    """Refuse frames that can only be read: those that metadata describe, and those in disorder."""
+    """Refuse frames that can only be read: legacy frames, and damaged ones."""
     generation = generation_of(group, metadata_of(group, info.path))
     if generation.family == "legacy":
         raise UnsupportedError(
-            f"{info.path} is an ArtifactDB data frame of a legacy form ({generation}), which is read here and not "
-            "changed, since levels and types are in other files: write it anew, or convert it",
+            f"{info.path} is an ArtifactDB data frame of a legacy form ({generation}), which can be read but not "
+            "changed, since levels and types are in other files. Write it again, or convert it.",
             feature=f"changes of legacy ArtifactDB data frames ({generation})",
             path=info.path,
         )
@@ -81,21 +81,21 @@ def new_writer(
     options: ColumnOptions,
     is_label: bool = False,
 ) -> ArtifactWriter:
-    """What writes a new column of a frame of this generation."""
+    """A writer for a new column of a frame of this generation."""
     from colonnade.layouts.artifactdb.writer import ArtifactWriter
 
     return ArtifactWriter(name, kind, options, generation, is_label)
 
 
 def resume_column(group: Any, column: ColumnInfo) -> ArtifactWriter:
-    """A writer for the rows behind those that a column has."""
+    """A writer that continues after the rows of a column."""
     from colonnade.layouts.artifactdb.writer import ArtifactWriter
 
     return ArtifactWriter.resume(column, group, generation_of(group, None))
 
 
 def complete_columns(group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
-    """Step 3 for frames whose columns say what they are."""
+    """Step 3 for self-described frames: types, formats, levels and placeholders."""
     for column in columns:
         _complete_column(group, column)
     _name_labels(group, labels)
@@ -104,7 +104,7 @@ def complete_columns(group: Any, columns: Sequence[WrittenColumn], labels: Seque
 def complete_legacy_columns(
     generation: Generation, group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]
 ) -> None:
-    """Step 3 for frames that their metadata describe: only missing values are told in the file, and not all."""
+    """Step 3 for legacy frames: placeholders only, since types and levels are in the metadata."""
     for column in columns:
         is_text = column.form.stored.kind in ("string", "text")
         if column.has_missing and (is_text or generation.hdf5 >= 2):
@@ -114,7 +114,7 @@ def complete_legacy_columns(
 
 
 def _name_labels(group: Any, labels: Sequence[WrittenColumn]) -> None:
-    """Keep the name that row names have here, if it is not theirs anyway."""
+    """Store the name of the row names, unless it is the default."""
     for label in labels:
         if label.name != names.ROW_NAMES:
             attributes.write_text(label.dataset, names.LABEL_NAME, label.name)
@@ -123,24 +123,24 @@ def _name_labels(group: Any, labels: Sequence[WrittenColumn]) -> None:
 def complete_group(
     group: Any, columns: Sequence[WrittenColumn], _labels: Sequence[WrittenColumn], _text: TableText
 ) -> None:
-    """Step 4: what makes the group a frame that says so itself."""
+    """Step 4 for self-described frames: column names, row count and version."""
     complete_legacy_group(group, columns)
     count_rows(group, columns[0].n_rows if columns else _labels[0].n_rows if _labels else 0)
     attributes.write_variable_text(group, names.VERSION, VERSIONED.version)
 
 
 def complete_legacy_group(group: Any, columns: Sequence[WrittenColumn]) -> None:
-    """Step 4: what is in a group that metadata make a frame."""
+    """Step 4 for legacy frames: column names."""
     write_texts(group, names.COLUMN_NAMES, [column.name for column in columns])
 
 
 def count_rows(group: Any, n_rows: int) -> None:
-    """Say how many rows the frame has."""
+    """Write the number of rows."""
     attributes.write_integer(group, names.ROW_COUNT, n_rows)
 
 
 def write_texts(group: Any, name: str, texts: Sequence[str]) -> None:
-    """A dataset of text of fixed length, in the place of one that is there."""
+    """Write strings as a dataset of fixed-length strings, replacing any dataset of this name."""
     array = pa.array(texts, pa.string())
     width = int(byte_lengths(array).max(initial=1))
     stored = stored_string(max(width, 1))
@@ -155,7 +155,7 @@ def write_texts(group: Any, name: str, texts: Sequence[str]) -> None:
 
 
 def _complete_column(group: Any, column: WrittenColumn) -> None:
-    """Say of a column what it is; write its levels."""
+    """Write the type, levels, format and placeholder of a column."""
     link = column.link or ""
     if column.categories is not None:
         inner = open_group(group, link)
@@ -173,7 +173,7 @@ def _complete_column(group: Any, column: WrittenColumn) -> None:
 
 
 def _write_format(column: WrittenColumn) -> None:
-    """What its text looks like."""
+    """Write the format of a column's strings, and the Arrow type of times."""
     text_format = declared_format(column.kind)
     if text_format is not None:
         attributes.write_variable_text(column.dataset, names.FORMAT, text_format)
@@ -181,13 +181,13 @@ def _write_format(column: WrittenColumn) -> None:
 
 
 def _write_arrow_type(column: WrittenColumn) -> None:
-    """The Arrow type of times, where it is not the one they read as without more."""
+    """Write the Arrow type of times, unless it is the default."""
     if pa.types.is_timestamp(column.kind) and column.kind != DEFAULT_TIME:
         attributes.write_text(column.dataset, names.ARROW_TYPE, write_arrow_type(column.kind))
 
 
 def declared_type(kind: pa.DataType) -> str:
-    """What ArtifactDB calls a column of this Arrow type."""
+    """The ArtifactDB type for a column of this Arrow type."""
     if pa.types.is_dictionary(kind):
         return names.FACTOR
     if pa.types.is_boolean(kind):
@@ -198,16 +198,16 @@ def declared_type(kind: pa.DataType) -> str:
 
 
 def declared_format(kind: pa.DataType) -> str | None:
-    """What text of a column of this Arrow type must look like, if anything."""
+    """The format of the strings of a column of this Arrow type; None if it has none."""
     if pa.types.is_date(kind):
         return "date"
     return "date-time" if pa.types.is_timestamp(kind) else None
 
 
 def _write_placeholder(dataset: Any, column: WrittenColumn) -> None:
-    """Say which value marks missing rows."""
+    """Write the attribute with the placeholder of missing rows."""
     stored, mark = column.form.stored, column.form.fill
-    if mark is None:  # R's NA, which is put into the rows as it is
+    if mark is None:  # R's NA, which is stored in the rows
         mark = np.array(names.R_MISSING, dtype="u8").tobytes()
     if stored.kind in ("string", "text", "compound"):
         attributes.write_variable_text(dataset, names.PLACEHOLDER, mark.rstrip(b"\0").decode())
@@ -216,9 +216,9 @@ def _write_placeholder(dataset: Any, column: WrittenColumn) -> None:
 
 
 def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
-    """After rows were added to columns: levels and placeholders as they must be now.
+    """Update levels and placeholders after rows were added to columns.
 
-    Says whether what is told of the frame still holds, up to its length and the number of categories.
+    Returns whether the frame's description is still true, except for its length and the number of categories.
     """
     holds = True
     for column in written:
@@ -230,13 +230,13 @@ def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> boo
         if column.categories is not None and len(column.categories) != n_before:
             write_texts(open_group(group, before.link or ""), names.LEVELS, column.categories.to_pylist())
             holds = False
-        if before.encoding == "double":
+        if before.form == Plain("double"):
             holds = False
     return holds and not any(column.replaced for column in written)
 
 
 def attach_column(group: Any, info: TableInfo, column: WrittenColumn) -> None:
-    """Make what was just written a column, behind the others."""
+    """Turn what was just written into the last column."""
     _complete_column(group, column)
     listed = all_names(group)
     note_columns(group, listed)
@@ -246,7 +246,7 @@ def attach_column(group: Any, info: TableInfo, column: WrittenColumn) -> None:
 
 
 def all_names(group: Any) -> list[str]:
-    """The names of all columns, also of those that are kept elsewhere."""
+    """The names of all columns, including those stored in other files."""
     listed = read_texts(group, names.COLUMN_NAMES)
     if listed is None:
         raise FormatError("the column names of the frame cannot be read")
@@ -254,7 +254,7 @@ def all_names(group: Any) -> list[str]:
 
 
 def detach_column(group: Any, info: TableInfo, name: str) -> None:
-    """Remove a column or the row names; those behind it move up, unless some are kept elsewhere by their number."""
+    """Remove a column or the row names. Later columns move up, so it is refused if any is in another file."""
     column = info.by_name[name]
     if column.is_label:
         unlink(group, names.ROW_NAMES)
@@ -262,9 +262,9 @@ def detach_column(group: Any, info: TableInfo, name: str) -> None:
     if info.others:
         kept = ", ".join(repr(other.name) for other in info.others)
         raise UnsupportedError(
-            f"{info.path} keeps {kept} in other files by the column's number, which would change: no column can be "
-            "dropped",
-            feature="dropping columns beside those kept elsewhere",
+            f"{info.path} stores {kept} in other files by the column's position, which would change. No column can be "
+            "dropped.",
+            feature="dropping columns of a frame with columns in other files",
             column=name,
         )
     data, listed, gone = open_group(group, names.DATA), all_names(group), position_of(column)
@@ -283,14 +283,14 @@ def rename_column(group: Any, info: TableInfo, name: str, new_name: str) -> None
         return
     listed = all_names(group)
     if new_name in listed:
-        raise UsageError(f"{info.path} has a column {new_name!r} already: choose another name", column=new_name)
+        raise UsageError(f"{info.path} already has a column {new_name!r}. Choose another name.", column=new_name)
     note_new_name(group, listed, name, new_name)
     listed[position_of(column)] = new_name
     write_texts(group, names.COLUMN_NAMES, listed)
 
 
 def replace_column(group: Any, info: TableInfo, column: WrittenColumn, _old: Any) -> None:
-    """Make what was just written, behind the others, the column of its name."""
+    """Let what was just written replace the column of its name."""
     before = info.by_name[column.name]
     if before.is_label:
         _name_labels(group, [column])
@@ -301,21 +301,21 @@ def replace_column(group: Any, info: TableInfo, column: WrittenColumn, _old: Any
 
 
 def set_texts(_group: Any, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
-    """A frame has no place for texts."""
+    """Refuse titles, descriptions and units, which a frame cannot store."""
     where = info.path if name is None else f"column {name!r} of {info.path}"
     raise UnsupportedError(
-        f"{where}: an ArtifactDB data frame has no place for {', '.join(texts)}",
+        f"{where}: an ArtifactDB data frame cannot store {', '.join(texts)}",
         feature="texts of ArtifactDB data frames",
     )
 
 
 def sparse_attributes(_column: ColumnInfo, _strings: Mapping[str, str | None]) -> dict[str, str | None]:
-    """A frame has no sparse columns."""
+    """Empty: a frame has no sparse columns."""
     return {}
 
 
 def note_pandas(_node: Any, _note: str | None) -> None:
-    """A frame keeps no notes about pandas types."""
+    """Do nothing: a frame stores no notes about pandas types."""
 
 
 def own_objects(group: Any) -> set[str]:
@@ -324,8 +324,8 @@ def own_objects(group: Any) -> set[str]:
 
 
 def clear(group: Any) -> None:
-    """Remove the frame's own objects and attributes from its group; what others put there stays."""
-    describe(group, "/")  # of a version that is not known nothing is removed
+    """Remove the frame's own objects and attributes from its group; other members stay."""
+    describe(group, "/")  # raises for an unknown version, of which nothing is removed
     for name in sorted(own_objects(group)):
         unlink(group, name)
     for name in names.GROUP_ATTRIBUTES:
@@ -334,17 +334,17 @@ def clear(group: Any) -> None:
 
 @dataclass
 class ColumnsBefore:
-    """The columns that annotations were written for, and the columns that have another name since."""
+    """The columns for which the annotations were written, and those that were renamed since."""
 
     names: list[str]
-    renamed: dict[str, str] = field(default_factory=dict)  # today's name to the one before
+    renamed: dict[str, str] = field(default_factory=dict)  # the current name to the former one
 
 
 _BEFORE: dict[Path, ColumnsBefore] = {}  # by directory
 
 
 def note_columns(group: Any, listed: list[str]) -> None:
-    """Before a column comes or goes: note those that are there. Refused where the annotations cannot follow."""
+    """Remember the columns before one is added or removed. Refused if the annotations cannot be updated."""
     folder = directory_of(group)
     if folder is None or not (folder / names.COLUMN_ANNOTATIONS).is_dir():
         return
@@ -369,7 +369,7 @@ def note_columns(group: Any, listed: list[str]) -> None:
 
 
 def note_new_name(group: Any, listed: list[str], old: str, new: str) -> None:
-    """Before a column gets another name: its row of annotations stays its own."""
+    """Remember a column's former name before it is renamed, so that it keeps its row of annotations."""
     folder = directory_of(group)
     if folder is not None and (folder / names.COLUMN_ANNOTATIONS).is_dir():
         before = _BEFORE.setdefault(folder, ColumnsBefore(list(listed)))
@@ -378,9 +378,9 @@ def note_new_name(group: Any, listed: list[str], old: str, new: str) -> None:
 
 @dataclass(frozen=True)
 class Annotations:
-    """The annotations that must follow a change of columns.
+    """The annotations to update after a change of columns.
 
-    moved: for each column its name, the name it had, and the row of its annotations; None for what it did not have.
+    moved: for each column its name, its former name, and its row in the annotations; None for what it did not have.
     """
 
     file: Path
@@ -392,7 +392,7 @@ class Annotations:
         return len(self.moved)
 
     def rows(self, before: pa.Table, labels: Sequence[str]) -> pa.Table:
-        """The annotations of the columns as they are now; row names that were those of the columns follow them."""
+        """The annotations of the current columns. Row names that were column names are renamed with them."""
         rows = before.combine_chunks().take(pa.array([row for _, _, row in self.moved], pa.int64()))
         for label in labels:
             stored = rows[label].to_pylist()
@@ -404,7 +404,7 @@ class Annotations:
 
 
 def following_annotations(file: Path) -> Annotations | None:
-    """The annotations of a closed file's columns; None where they need not change."""
+    """The annotations to update for a closed file; None if they need not change."""
     before = _BEFORE.pop(file.parent.resolve(), None)
     if before is None or not annotations_file(file.parent).is_file():
         return None

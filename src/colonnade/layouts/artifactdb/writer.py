@@ -1,16 +1,16 @@
-"""One column of an ArtifactDB data frame written: values, or codes with levels.
+"""Write one column of an ArtifactDB data frame: values, or codes with levels.
 
-In: Arrow arrays of one type, in any lengths. Out: `data/<position>`, as the generation of the frame wants it:
+In: Arrow arrays of one type, in any lengths. Out: `data/<position>`, in the form of the frame's generation:
 
 | Arrow | versioned, directory | legacy |
 | --- | --- | --- |
 | boolean | int8, missing -1 | the same; hdf5 1: int32, missing -2147483648 |
 | integers | their own type, wider ones as int32 | the same; hdf5 1: int32, missing -2147483648 |
 | floats | float32 or float64; missing NaN, or a value that does not occur | float64, missing is R's NA |
-| text, dates, times | text, of fixed length where that pays; missing "NA", "NA_", ... | the same |
-| dictionary of text | uint8 or uint16 codes, missing the largest; levels | int32 codes, or text; levels elsewhere |
+| strings, dates, times | strings, of fixed length if that is smaller; missing "NA", "NA_", ... | the same |
+| dictionary of strings | uint8 or uint16 codes, missing the largest; levels | int32 codes, or strings; other file |
 
-A placeholder is chosen when the first missing row comes, and told by the layout.
+A placeholder is chosen when the first missing row arrives; the layout writes it as an attribute.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
-from colonnade.columns.categories import holds_nul
-from colonnade.columns.forms import ElementForm, first_form
+from colonnade.columns.arrow_types import plain_array
+from colonnade.columns.encode import ElementForm
+from colonnade.columns.forms import CategoryCoder, Marking, contains_nul
 from colonnade.columns.mapping import plain_type
+from colonnade.columns.plain import date_times_to_text, dates_to_text
 from colonnade.columns.read import ColumnReader
-from colonnade.columns.rfc3339 import date_times_to_text, dates_to_text
-from colonnade.columns.values import plain_array
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.h5.links import create_group, exists, open_group
@@ -38,109 +38,43 @@ from colonnade.layouts.artifactdb.describe import INT32_MIN, generation_of, open
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.vls_writer import VlsWriter, wastes_space
 from colonnade.layouts.frame_options import check_column_texts
-from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType
+from colonnade.model import ColumnInfo, ColumnOptions, Plain, Pointers, StoredType
 from colonnade.stored_dtypes import memory_dtype
 
 _SMALL = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
 
 
-class MarkedWriter(ColumnWriter):
-    """Writes rows whose missing ones are told by a placeholder, which is chosen when the first comes."""
-
-    def _fills(self, stored: StoredType) -> Iterator[bytes]:
-        return placeholders(stored)
-
-    def _suit_fill(self, form: ElementForm, values: pa.Array) -> ElementForm:
-        marks_missing = self._has_missing or values.null_count or self._form.fill is not None
-        if self._options.fill is AUTO and form.fill is None and not marks_missing:
-            return form
-        return super()._suit_fill(form, values)
-
-    def _copy_into(self, form: ElementForm, chunk_rows: int | None = None) -> None:
-        if form != self._form and form.stored == self._form.stored and self._form.fill is None:
-            self._form = form  # no row is missing yet, and an attribute tells the placeholder: no row changes
-            return
-        super()._copy_into(form, chunk_rows)
-
-    def _stored_fill(self, form: ElementForm) -> bytes | None:
-        return None  # an attribute tells it; and some readers cannot read one of variable length
-
-    @property
-    def kind(self) -> pa.DataType:
-        """The Arrow type of what is stored."""
-        return self._given
-
-    def place(self, link: str) -> None:
-        """Say which link the dataset will have, before it is made."""
-        self._link = link
-
-    def widen(self, kind: pa.DataType) -> None:
-        """Copy what is written into a form for another type, whose values include these."""
-        form = first_form(kind, self.name)
-        mark = None if self._form.fill is None else next(self._fills(form.stored))
-        self._given = kind
-        super()._copy_into(replace(form, fill=mark))
+def mark_of(dtype: np.dtype[Any], mark: int | None = None) -> bytes:
+    """The code of a missing row: `mark`, or the largest code (-1 if signed), which does not change with new levels."""
+    if mark is None:
+        mark = -1 if dtype.kind == "i" else int(np.iinfo(dtype).max)
+    return np.array(mark, dtype=dtype).tobytes()
 
 
-class TruthWriter(MarkedWriter):
-    """Writes booleans as integers."""
-
-    def _fills(self, stored: StoredType) -> Iterator[bytes]:
-        minus_one = np.array(-1).astype(memory_dtype(stored)).tobytes()
-        return itertools.chain((minus_one,), super()._fills(stored))
-
-
-class CodeWriter(MarkedWriter):
-    """Writes the codes of a factor: of types that both the seed and today's validator take, where there are any.
-
-    A missing row has the largest code (or -1), which stays what it is when levels come: their number would not.
-    """
-
-    dtypes: tuple[str, ...] = ("u1", "u2", "i4")
-    mark: int | None = None
-
-    def _code_form(self, categories: pa.Array, has_missing: bool) -> ElementForm:
-        dtype = next(
-            (np.dtype(one) for one in self.dtypes[:-1] if len(categories) <= np.iinfo(one).max),
-            np.dtype(self.dtypes[-1]),
-        )
-        stored = StoredType("integer", dtype.itemsize, signed=dtype.kind == "i", precision=8 * dtype.itemsize)
-        return ElementForm(stored, pa.from_numpy_dtype(dtype), self.mark_of(dtype))
-
-    @classmethod
-    def mark_of(cls, dtype: np.dtype[Any]) -> bytes:
-        """The code of a missing row."""
-        mark = cls.mark if cls.mark is not None else -1 if dtype.kind == "i" else int(np.iinfo(dtype).max)
-        return np.array(mark, dtype=dtype).tobytes()
-
-
-class DirectoryCodeWriter(CodeWriter):
-    """The same for today's directory, whose codes are never signed."""
-
-    dtypes = ("u1", "u2", "u4")
-
-
-class LegacyCodeWriter(CodeWriter):
-    """The same for frames that their metadata describe."""
-
-    dtypes = ("i4",)
-
-
-class OldestCodeWriter(LegacyCodeWriter):
-    """The same for those of hdf5_data_frame version 1."""
-
-    mark = INT32_MIN
-
-
-def code_writer(generation: Generation) -> type[CodeWriter]:
-    """What writes codes in frames of a generation."""
+def code_marking(generation: Generation) -> Marking:
+    """How frames of a generation store codes: in types that both the seed and today's validator accept, if possible."""
     if generation.family == "legacy":
-        return OldestCodeWriter if generation.hdf5 <= 1 else LegacyCodeWriter
-    return DirectoryCodeWriter if generation.family == "directory" else CodeWriter
+        codes, mark = ["i4"], INT32_MIN if generation.hdf5 <= 1 else None
+    else:  # codes of today's directory are never signed
+        codes, mark = ["u1", "u2", "u4" if generation.family == "directory" else "i4"], None
+    dtypes = list(map(np.dtype, codes))
+
+    def code_form(categories: pa.Array, as_enum: bool, has_missing: bool, name: str) -> ElementForm:
+        dtype = next((dtype for dtype in dtypes[:-1] if len(categories) <= np.iinfo(dtype).max), dtypes[-1])
+        stored = StoredType("integer", dtype.itemsize, signed=dtype.kind == "i", precision=8 * dtype.itemsize)
+        return ElementForm(stored, pa.from_numpy_dtype(dtype), mark_of(dtype, mark))
+
+    return Marking(placeholders, True, code_form)
+
+
+def _boolean_placeholders(stored: StoredType) -> Iterator[bytes]:
+    """Values for missing rows of booleans, which are stored as integers: -1 first."""
+    minus_one = np.array(-1).astype(memory_dtype(stored)).tobytes()
+    return itertools.chain((minus_one,), placeholders(stored))
 
 
 def placeholders(stored: StoredType) -> Iterator[bytes]:
-    """Values for missing rows, in ArtifactDB's order of preference."""
+    """Candidates for the placeholder of missing rows, in ArtifactDB's order of preference."""
     dtype = memory_dtype(stored)
     if stored.kind in ("string", "text"):
         words = (b"NA" + b"_" * count for count in range(1000))
@@ -159,8 +93,12 @@ def placeholders(stored: StoredType) -> Iterator[bytes]:
     return (np.array(number, dtype=dtype).tobytes() for number in numbers)
 
 
+MARKING = Marking(placeholders, True)
+BOOLEAN_MARKING = Marking(_boolean_placeholders, True)
+
+
 class ArtifactWriter:
-    """Writes one column into a frame. In this order: construct (refuses what cannot be), start, write, finish."""
+    """Writes one column of a frame. Call order: construct (refuses what cannot be stored), start, write, finish."""
 
     def __init__(
         self, name: str, kind: pa.DataType, options: ColumnOptions, generation: Generation, is_label: bool = False
@@ -172,9 +110,9 @@ class ArtifactWriter:
         self._options = options
         self._link: str | None = None
         self._has_missing = False
-        self._levels: CodeWriter | None = None  # where a factor is kept as text
+        self._levels: CategoryCoder | None = None  # if a factor is stored as strings
         self._kind = self._stored_kind()
-        self._rows: Any = self._new_rows()  # a MarkedWriter, or a VlsWriter
+        self._rows: Any = self._new_rows()  # a ColumnWriter, or a VlsWriter
 
     @property
     def _is_coded(self) -> bool:
@@ -183,29 +121,30 @@ class ArtifactWriter:
 
     @property
     def _keeps_level_text(self) -> bool:
-        """Whether a factor is kept as text, and its levels elsewhere."""
+        """Whether this is a factor that is stored as strings, with its levels in another file."""
         return self._is_coded and self.generation.family == "legacy" and self.generation.frame <= 1
 
     @property
     def _is_marked_by_bits(self) -> bool:
-        """Whether missing floats are R's NA."""
+        """Whether missing floats are stored as R's NA."""
         return self.generation.family == "legacy" and bool(pa.types.is_floating(self._given))
 
-    def _new_rows(self) -> MarkedWriter:
+    def _new_rows(self) -> ColumnWriter:
         options = replace(self._options, masked=None)
         if self._is_coded:
-            coder = code_writer(self.generation)(self.name, self._given, options)
+            coded = ColumnWriter(self.name, self._given, options, marking=code_marking(self.generation))
             if not self._keeps_level_text:
-                return coder
-            self._levels = coder
+                return coded
+            self._levels = coded.coder
         plain = replace(options, categories=False, ordered=None, fill=self._fill())
-        return self._writer_of_values()(self.name, self._kind, plain)
+        return ColumnWriter(self.name, self._kind, plain, marking=self._marking)
 
-    def _writer_of_values(self) -> type[MarkedWriter]:
-        return TruthWriter if pa.types.is_boolean(self._given) else MarkedWriter
+    @property
+    def _marking(self) -> Marking:
+        return BOOLEAN_MARKING if pa.types.is_boolean(self._given) else MARKING
 
     def _fill(self) -> object:
-        """The fill that the generation prescribes; AUTO where it is to be chosen, None where no row can be missing."""
+        """The fill that the generation prescribes; AUTO if it is chosen later, None if no row can be missing."""
         if self._is_label or self._is_marked_by_bits:
             return None
         if self.generation.family == "legacy" and self.generation.hdf5 <= 1 and not pa.types.is_string(self._kind):
@@ -213,7 +152,7 @@ class ArtifactWriter:
         return self._options.fill
 
     def _stored_kind(self) -> pa.DataType:
-        """The Arrow type of what is stored."""
+        """The Arrow type of the stored values."""
         kind, old = self._given, self.generation.family == "legacy" and self.generation.hdf5 <= 1
         if pa.types.is_boolean(kind):
             return pa.int32() if old else pa.int8()
@@ -225,41 +164,41 @@ class ArtifactWriter:
 
     @classmethod
     def resume(cls, column: ColumnInfo, group: Any, generation: Generation) -> ArtifactWriter:
-        """A writer that goes on behind the rows that a column has."""
+        """A writer that continues after the rows of an existing column."""
         dataset, companion = open_column(group, column)
         reader = ColumnReader(column, dataset, companion)
         writer = cls(column.name, reader.kind, ColumnOptions(), generation, column.is_label)
         writer._link = column.link
         if column.categories is not None:
-            mark = column.fill if column.fill is not None else CodeWriter.mark_of(memory_dtype(column.type))
-            writer._rows = code_writer(generation).resume(
+            mark = column.fill if column.fill is not None else mark_of(memory_dtype(column.type))
+            writer._rows = ColumnWriter.resume(
                 replace(column, fill=mark),
                 open_group(group, column.link or ""),
                 dataset,
                 reader.categories(),
                 link=names.CODES,
+                marking=code_marking(generation),
             )
             return writer
-        if column.encoding == "pointers":
+        if isinstance(column.form, Pointers):
             writer._rows = VlsWriter.resume(column, group, dataset, companion)
             return writer
         home = group if column.is_label else open_group(group, names.DATA)
         link = names.ROW_NAMES if column.is_label else str(position_of(column))
-        stored = replace(column, encoding=None, arrow_type=None)
-        rows = writer._writer_of_values().resume(stored, home, dataset, None, link=link)
-        if column.encoding == "double":
+        stored = replace(column, form=Plain(), arrow_type=None)
+        rows = ColumnWriter.resume(stored, home, dataset, None, link, writer._marking)
+        if column.form == Plain("double"):
             rows.widen(pa.float64())
         writer._rows, writer._kind = rows, rows.kind
         return writer
 
     def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
-        """Create the datasets; as for a ColumnWriter. A new column has its place behind the others."""
+        """Create the datasets, as ColumnWriter.start does. A new column comes after the others."""
         self._suit_home(group)
         values = self._values(sample, 0)
         if self._is_label:
             self._link = names.ROW_NAMES
-            self._rows.place(names.ROW_NAMES)
-            self._rows.start(group, values, n_rows, most_rows)
+            self._rows.start(group, values, n_rows, most_rows, names.ROW_NAMES)
             return
         data = open_group(group, names.DATA)
         place = str(_next_position(group, data))
@@ -268,31 +207,29 @@ class ArtifactWriter:
             self._rows = VlsWriter(self.name, self._options)
             self._rows.start(data, place, values, n_rows, most_rows)
         elif self._is_coded and self.generation.is_self_described:
-            self._rows.place(names.CODES)
-            self._rows.start(create_group(data, place), values, n_rows, most_rows)
+            self._rows.start(create_group(data, place), values, n_rows, most_rows, names.CODES)
         else:
-            self._rows.place(place)
-            self._rows.start(data, values, n_rows, most_rows)
+            self._rows.start(data, values, n_rows, most_rows, place)
 
     def _suit_home(self, group: Any) -> None:
-        """A column that is added to a frame in a directory is one of a directory."""
+        """Use the generation of directories for a column that is added to a frame in one."""
         found = generation_of(group, None)
         if found.family == "directory" and self.generation.family == "versioned":
             self.generation = found
             self._rows = self._new_rows()
 
     def _suits_heap(self, sample: pa.Array) -> bool:
-        """Whether text is to be kept by pointers into a heap: directories of version 1.1 can, and it must pay."""
+        """Whether to store strings as pointers into a heap: in directories of version 1.1, if it saves space."""
         if self.generation.version != "1.1" or self._is_coded or not pa.types.is_string(self._given):
             return False
         return self._options.strings == "variable" or (self._options.strings == "auto" and wastes_space(sample))
 
     def write(self, array: pa.Array) -> None:
-        """Take the next rows."""
+        """Write the next rows."""
         self._rows.write(self._values(array, self._rows.n_rows))
 
     def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
-        """Put values into rows that are there already, given in increasing order; errors count the values."""
+        """Overwrite existing rows, given in increasing order. Row numbers in errors are positions in `values`."""
         self._rows.overwrite(rows, self._values(array, 0))
 
     def truncate(self, n_rows: int) -> None:
@@ -300,22 +237,20 @@ class ArtifactWriter:
         self._rows.truncate(n_rows)
 
     def finish(self) -> WrittenColumn:
-        """Write what is left, and say how the column is stored."""
+        """Write what is buffered, and return how the column is stored."""
         written: WrittenColumn = self._rows.finish()
-        if self._levels is not None and self._levels._coder is not None:
-            coder = self._levels._coder
-            written = replace(written, categories=coder.values, ordered=coder.ordered)
-        if written.categories is not None and holds_nul(written.categories):
-            raise DataError(f"column {self.name!r}: a level holds NUL, which ends a text", column=self.name)
+        if self._levels is not None:
+            written = replace(written, categories=self._levels.values, ordered=self._levels.ordered)
+        if written.categories is not None and contains_nul(written.categories):
+            raise DataError(f"column {self.name!r}: a level contains NUL, which ends a string", column=self.name)
         missing = written.has_missing or self._has_missing
         return replace(written, has_missing=missing, kind=self._given, link=self._link)
 
     def _values(self, array: pa.Array, first_row: int) -> pa.Array:
-        """The rows as they are stored, before codes."""
+        """The rows in the type that is stored, before they are coded."""
         if self._levels is not None:
-            assert self._levels._coder is not None  # by _new_rows
-            codes = self._levels._coder.encode(array, first_row)
-            return self._checked_text(self._levels._coder.values.take(codes), first_row)
+            codes = self._levels.encode(array, first_row)
+            return self._checked_text(self._levels.values.take(codes), first_row)
         if self._is_coded:
             return array
         plain = array.cast(self._given) if pa.types.is_null(array.type) else plain_array(array, self._given)
@@ -332,18 +267,18 @@ class ArtifactWriter:
         return self._narrowed(plain, first_row)
 
     def _checked_text(self, text: pa.Array, first_row: int) -> pa.Array:
-        if holds_nul(text):
+        if contains_nul(text):
             found = pc.match_substring(text, "\0").fill_null(False).to_numpy(zero_copy_only=False)
             row = first_row + int(np.argmax(found))
             raise DataError(
-                f"column {self.name!r}, row {row}: the text holds NUL, which ends a text in ArtifactDB's strings",
+                f"column {self.name!r}, row {row}: the string contains NUL, which ends a string in ArtifactDB",
                 column=self.name,
                 row=row,
             )
         return text
 
     def _with_bits(self, floats: pa.Array) -> pa.Array:
-        """Missing rows as R's NA; a NaN that has its bits is another one."""
+        """Missing rows as R's NA. A NaN with the same bits becomes another NaN."""
         wide = floats.cast(pa.float64())
         missing = wide.is_null().to_numpy(zero_copy_only=False)
         self._has_missing = self._has_missing or bool(missing.any())
@@ -355,7 +290,7 @@ class ArtifactWriter:
         return pa.Array.from_buffers(pa.float64(), len(bits), [None, pa.py_buffer(bits)])
 
     def _narrowed(self, numbers: pa.Array, first_row: int) -> pa.Array:
-        """Numbers and booleans in the type they are stored in; an integer that int32 does not hold is refused."""
+        """Numbers and booleans in the stored type. An integer that does not fit into int32 is refused."""
         try:
             return numbers.cast(self._kind)
         except pa.ArrowInvalid:
@@ -363,8 +298,8 @@ class ArtifactWriter:
             bounds = np.iinfo("i4")
             row = int(np.argmax((values < bounds.min) | (values > bounds.max)))
             raise DataError(
-                f"column {self.name!r}, row {first_row + row}: ArtifactDB's integers are of 32 bits, which do not hold "
-                f"{values[row]}: cast the column to float64",
+                f"column {self.name!r}, row {first_row + row}: ArtifactDB's integers have 32 bits and cannot hold "
+                f"{values[row]}. Cast the column to float64.",
                 column=self.name,
                 row=first_row + row,
                 value=int(values[row]),
@@ -372,7 +307,7 @@ class ArtifactWriter:
 
 
 def _stamps(array: pa.Array) -> pa.Array:
-    """Dates and times as text."""
+    """Dates and times as strings."""
     missing = array.is_null().to_numpy(zero_copy_only=False)
     is_date = pa.types.is_date(array.type)
     numbers = array.cast(pa.date32()).view(pa.int32()) if is_date else array.view(pa.int64())
@@ -382,34 +317,34 @@ def _stamps(array: pa.Array) -> pa.Array:
 
 
 def _next_position(group: Any, data: Any) -> int:
-    """The place of a new column: behind those that have names, or, while a frame is made, behind those begun."""
+    """The position of a new column: after the named columns or, while a frame is created, after those started."""
     if exists(group, names.COLUMN_NAMES):
         return len(read_texts(group, names.COLUMN_NAMES) or [])
     return len(data)
 
 
 def _checked(name: str, kind: pa.DataType, options: ColumnOptions, is_label: bool) -> pa.DataType:
-    """The type, if a frame can keep a column of it and all that is asked for it."""
+    """The type, if a frame can store a column of it with these options. Raises a UsageError."""
     if pa.types.is_null(kind):
-        kind = pa.string()  # of no rows, or all missing: nobody can tell
+        kind = pa.string()  # no rows, or all missing: any type will do
     if is_label and not pa.types.is_string(kind):
-        raise UsageError(f"row names are text in ArtifactDB, {name!r} holds {kind}: cast it to text", column=name)
+        raise UsageError(f"row names are strings in ArtifactDB, {name!r} holds {kind}. Cast it to string.", column=name)
     values = plain_type(kind.value_type) if pa.types.is_dictionary(kind) else kind
     is_factor = pa.types.is_dictionary(kind) or bool(options.categories)
     if is_factor and not pa.types.is_string(values):
         raise UsageError(
-            f"column {name!r}: the levels of a factor are text in ArtifactDB, not {values}: cast them", column=name
+            f"column {name!r}: the levels of a factor are strings in ArtifactDB, not {values}. Cast them.", column=name
         )
     if not is_factor and not _is_kept(kind):
         raise UsageError(
-            f"column {name!r}: ArtifactDB has no form for {kind}: cast it to numbers, booleans, text, dates or times",
+            f"column {name!r}: ArtifactDB cannot store {kind}. Cast it to numbers, booleans, strings, dates or times.",
             column=name,
             type=str(kind),
         )
     check_column_texts(name, options, names.FRAME)
     if options.enum or options.sparse or options.masked or options.strings == "categories":
         raise UsageError(
-            f"column {name!r}: ArtifactDB has neither HDF5 enums, nor sparse columns, masks or text by categories "
+            f"column {name!r}: ArtifactDB has no HDF5 enums, sparse columns, masks or strings by categories "
             "(categories=True makes a factor)",
             column=name,
         )

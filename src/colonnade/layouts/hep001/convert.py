@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from colonnade.layouts.conversion import STRINGS, Conversion, SourceTable
+from colonnade.layouts.conversion import STRING_ATTRIBUTES, Conversion, SourceTable
 from colonnade.layouts.hep001 import names
 from colonnade.model import ColumnInfo, ColumnOptions
 
@@ -21,10 +21,10 @@ class Hep001Conversion(Conversion):
 
     def strings(self, table: SourceTable, name: str) -> dict[str, str]:
         column = table.info.by_name[name]
-        return {key: text for key in STRINGS if (text := getattr(column, key))}
+        return {key: text for key in STRING_ATTRIBUTES if (text := getattr(column, key))}
 
     def column_options(self, _table: SourceTable, _column: ColumnInfo, strings: Mapping[str, str]) -> ColumnOptions:
-        units, vocabulary, description = (strings.get(key) for key in STRINGS)
+        units, vocabulary, description = (strings.get(key) for key in STRING_ATTRIBUTES)
         return ColumnOptions(units=units, units_vocabulary=vocabulary, description=description)
 
     def write_strings(self, _node: Any, _strings: Mapping[str, str]) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Container
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from colonnade.columns.fills import lost_fill, missing_line
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError
 from colonnade.h5 import attributes
@@ -36,9 +35,12 @@ from colonnade.layouts.wide import is_wide, problems_of, sample
 from colonnade.model import (
     UNREADABLE,
     CategoriesInfo,
+    Coded,
     ColumnInfo,
     Finding,
     LazyColumns,
+    Plain,
+    Sectioned,
     Severity,
     StoredType,
     TableInfo,
@@ -86,6 +88,8 @@ def describe(group: Any, path: str) -> TableInfo:
 
 def strip_missing_line(description: str | None, stored: StoredType, fill: bytes | None) -> str | None:
     """A column's description without the line that names its fill (C6). The user's text is kept."""
+    from colonnade.columns.decode import missing_line
+
     if description is None or fill is None:
         return description
     line = missing_line(stored, fill)
@@ -365,6 +369,8 @@ class _Description:
     def _column(
         self, member: _Member, by_address: dict[int, _Member], targets: dict[str, Any], n_rows: int, is_label: bool
     ) -> ColumnInfo:
+        from colonnade.columns.decode import lost_fill
+
         info = member.info
         if member.problem is not None:
             return replace(unreadable_column(member.name, member.problem, is_label=is_label), n_rows=n_rows)
@@ -376,6 +382,7 @@ class _Description:
         if member.name in targets:
             categories, trouble = self._categories(member, targets[member.name], by_address)
             problem = problem or trouble
+        rows = Plain() if categories is None else Coded(categories)
         fill = info.fill
         if info.has_lost_fill:
             fill = lost_fill(member.text(names.DESCRIPTION), info.type)
@@ -392,7 +399,7 @@ class _Description:
             chunk_rows=info.chunk_rows,
             filters=info.filters,
             fill=fill,
-            categories=categories,
+            form=Sectioned(rows) if info.storage == "sectioned" else rows,
             units=text[names.UNITS],
             units_vocabulary=text[names.UNITS_VOCABULARY] or self.vocabulary,
             description=strip_missing_line(text[names.DESCRIPTION], info.type, fill),

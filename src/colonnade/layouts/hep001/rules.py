@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any
 
 from colonnade.indexes import KINDS
-from colonnade.layouts.hep001 import mend, names, rules_values, seen
+from colonnade.layouts.hep001 import fix, names, raw, rules_values
 from colonnade.layouts.hep001 import rules_categoricals as categoricals
 from colonnade.layouts.hep001 import rules_columns as columns
 from colonnade.layouts.hep001 import rules_indexes as indexes
 from colonnade.layouts.hep001 import rules_labels as labels
 from colonnade.layouts.hep001 import rules_tables as tables
-from colonnade.layouts.hep001.seen import SeenTable
+from colonnade.layouts.hep001.raw import RawHep001Table
 from colonnade.model import Breach, Rule
 
 _MEND = "`colonnade fix` repairs it."
@@ -184,7 +184,7 @@ RULES: tuple[Rule, ...] = (
         (indexes.indexes_say_their_kind,),
     ),
     *(
-        Rule(kind.rule, kind.clause, kind.says, _REBUILD, (partial(indexes.indexes_suit, kind),))
+        Rule(kind.rule, kind.clause, kind.requires, _REBUILD, (partial(indexes.indexes_suit, kind),))
         for kind in KINDS.values()
     ),
     Rule("S8", "12", "The contents of an index match its column.", _REBUILD, deep=True),
@@ -199,18 +199,18 @@ NOT_SHOWN: dict[str, str] = {
 }
 
 INDEX_HOME = names.SEARCH_INDEXES
-dataset_claim, unseen = tables.dataset_claim, tables.unseen
+dataset_claim, not_inspected = tables.dataset_claim, tables.not_inspected
 missing_is_described, unreadable = rules_values.missing_is_described, rules_values.unreadable
-repairs, bad_indexes, remove_indexes = mend.repairs, mend.bad_indexes, mend.remove_indexes
+repairs, bad_indexes, remove_indexes = fix.repairs, fix.bad_indexes, fix.remove_indexes
 
 
 def variant(_text: str) -> None:
     """HEP001 has one set of rules."""
 
 
-def look(group: Any, path: str, _values: bool, _variant: object) -> SeenTable:
+def inspect(group: Any, path: str, _values: bool, _variant: object) -> RawHep001Table:
     """The table as its rules check it."""
-    return seen.look(group, path)
+    return raw.inspect(group, path)
 
 
 def claims(group: Any, path: str, _values: bool, _variant: object) -> list[tuple[str, Breach]]:
@@ -219,11 +219,11 @@ def claims(group: Any, path: str, _values: bool, _variant: object) -> list[tuple
     return [] if found is None else [found]
 
 
-def other_objects(*_where: object) -> Iterator[tuple[SeenTable, list[tuple[str, Breach]]]]:
+def other_objects(*_where: object) -> Iterator[tuple[RawHep001Table, list[tuple[str, Breach]]]]:
     """Only tables have rules."""
     return iter(())
 
 
-def second_look(_group: Any, _path: str) -> Iterator[tuple[str, Breach]]:
+def other_table(_group: Any, _path: str) -> Iterator[tuple[str, Breach]]:
     """A table of another layout is not checked as a HEP001 table."""
     return iter(())

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from colonnade.layouts.hep001 import names
+from colonnade.layouts.hep001.raw import RawDataset, RawHep001Table
 from colonnade.layouts.hep001.rules_attributes import flag_breaches, is_utf8, stored_as, text_of
-from colonnade.layouts.hep001.seen import SeenDataset, SeenTable
 from colonnade.model import Breach
 from colonnade.stored_dtypes import memory_dtype
 
 
-def categoricals(table: SeenTable) -> list[SeenDataset]:
+def categoricals(table: RawHep001Table) -> list[RawDataset]:
     """The columns and labels that refer to categories."""
     return [one for one in table.members if names.CATEGORIES in one.attributes]
 
 
-def codes_are_integers(table: SeenTable) -> Iterator[Breach]:
+def codes_are_integers(table: RawHep001Table) -> Iterator[Breach]:
     """C8: codes are integers; signed codes mark a missing row with -1."""
     for one in categoricals(table):
         if one.info is None:
@@ -32,7 +32,7 @@ def codes_are_integers(table: SeenTable) -> Iterator[Breach]:
                 yield Breach("warning", one.path, message, str(fill), "-1")
 
 
-def categories_are_there(table: SeenTable) -> Iterator[Breach]:
+def categories_are_there(table: RawHep001Table) -> Iterator[Breach]:
     """C9: `_categories` leads to a dataset of rank 1 in the same group."""
     for one in categoricals(table):
         targets = one.targets(names.CATEGORIES)
@@ -49,14 +49,14 @@ def categories_are_there(table: SeenTable) -> Iterator[Breach]:
             yield Breach("error", one.path, "the categories do not have rank 1", held.shape_text, expected)
 
 
-def categories_say_what_they_are(table: SeenTable) -> Iterator[Breach]:
+def categories_say_what_they_are(table: RawHep001Table) -> Iterator[Breach]:
     """C9: categories have the attributes `encoding-type` and `ordered`."""
     for one in table.categories:
         yield from _encoding_type(one)
         yield from flag_breaches(one.path, names.ORDERED, one.attributes.get(names.ORDERED))
 
 
-def _encoding_type(one: SeenDataset) -> Iterator[Breach]:
+def _encoding_type(one: RawDataset) -> Iterator[Breach]:
     """Breaches of `encoding-type`. Here the standard allows a UTF-8 string of fixed or of variable length."""
     held = one.attributes.get(names.ENCODING_TYPE)
     text, expected = text_of(held), "the scalar string 'categorical', utf-8"

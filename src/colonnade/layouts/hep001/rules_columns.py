@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from colonnade.layouts.hep001 import names
+from colonnade.layouts.hep001.raw import COLUMN_TEXTS, RawHep001Table
 from colonnade.layouts.hep001.rules_attributes import is_utf8, reference_breaches, text_breaches, text_of
 from colonnade.layouts.hep001.rules_tables import listed_order
-from colonnade.layouts.hep001.seen import COLUMN_TEXTS, SeenTable
 from colonnade.model import Breach, StoredType
 
 _SPARSE = "Write the column without sparse=True if programs other than colonnade must read it."
 
 
-def columns_have_rank_one(table: SeenTable) -> Iterator[Breach]:
+def columns_have_rank_one(table: RawHep001Table) -> Iterator[Breach]:
     """C1: every name in column-order is a dataset of rank 1."""
     for name in dict.fromkeys(listed_order(table) or ()):
         one = table.datasets.get(name)
@@ -21,7 +21,7 @@ def columns_have_rank_one(table: SeenTable) -> Iterator[Breach]:
             yield Breach("error", one.path, "a column must have rank 1", one.shape_text, "rank 1")
 
 
-def columns_have_one_length(table: SeenTable) -> Iterator[Breach]:
+def columns_have_one_length(table: RawHep001Table) -> Iterator[Breach]:
     """C1: all columns are as long as the table."""
     for one in table.columns:
         if one.is_flat and one.n_rows != table.info.n_rows:
@@ -29,7 +29,7 @@ def columns_have_one_length(table: SeenTable) -> Iterator[Breach]:
             yield Breach("error", one.path, message, f"{one.n_rows} rows", f"{table.info.n_rows} rows")
 
 
-def names_are_allowed(table: SeenTable) -> Iterator[Breach]:
+def names_are_allowed(table: RawHep001Table) -> Iterator[Breach]:
     """C2: the names that a column may have."""
     for one in table.members:
         if not is_utf8(one.name):
@@ -42,7 +42,7 @@ def names_are_allowed(table: SeenTable) -> Iterator[Breach]:
             yield Breach("warning", one.path, message, one.name, "a name without a leading underscore")
 
 
-def categories_are_referred_to(table: SeenTable) -> Iterator[Breach]:
+def categories_are_referred_to(table: RawHep001Table) -> Iterator[Breach]:
     """C3: a dataset that is marked as categories belongs to a column."""
     used = {one.name for one in table.categories}
     for one in table.datasets.values():
@@ -53,7 +53,7 @@ def categories_are_referred_to(table: SeenTable) -> Iterator[Breach]:
             yield Breach("warning", one.path, message, "no _categories leads here", "a column that refers to it")
 
 
-def types_are_mapped(table: SeenTable) -> Iterator[Breach]:
+def types_are_mapped(table: RawHep001Table) -> Iterator[Breach]:
     """C4: any datatype is legal; those without an in-memory type are reported."""
     for one in table.members:
         if one.info is not None and _is_unmapped(one.info.type):
@@ -66,7 +66,7 @@ def _is_unmapped(stored: StoredType) -> bool:
     return stored.kind == "unknown" or any(_is_unmapped(part) for part in parts)
 
 
-def rows_are_in_the_file(table: SeenTable) -> Iterator[Breach]:
+def rows_are_in_the_file(table: RawHep001Table) -> Iterator[Breach]:
     """C5: any storage is legal; rows in other files, and storage that only some readers support, are reported."""
     for one in (*table.members, *table.categories):
         if one.info is not None and one.info.storage in ("external", "virtual"):
@@ -77,7 +77,7 @@ def rows_are_in_the_file(table: SeenTable) -> Iterator[Breach]:
             yield Breach("note", one.path, message, "sectioned chunks", "storage that HDF5 reads", _SPARSE)
 
 
-def column_attributes_are_stored_right(table: SeenTable) -> Iterator[Breach]:
+def column_attributes_are_stored_right(table: RawHep001Table) -> Iterator[Breach]:
     """C7: string attributes and references of columns and labels."""
     for one in table.members:
         for name in COLUMN_TEXTS:

@@ -12,6 +12,7 @@ from colonnade.columns.keys import domain_of
 from colonnade.indexes import kind_in_file, names_in_files, refusal
 from colonnade.indexes.base import BAD_INDEX, IndexAttribute, Kind
 from colonnade.layouts.hep001 import names
+from colonnade.layouts.hep001.raw import RawDataset, RawHep001Table
 from colonnade.layouts.hep001.rules_attributes import (
     count_breaches,
     flag_breaches,
@@ -19,31 +20,30 @@ from colonnade.layouts.hep001.rules_attributes import (
     text_breaches,
     text_of,
 )
-from colonnade.layouts.hep001.seen import SeenDataset, SeenTable
 from colonnade.layouts.index_home import KIND
 from colonnade.model import Breach, ColumnInfo, shown_name
 
 _HOME = f"the group {names.SEARCH_INDEXES}"
 
 
-def values_datasets(table: SeenTable) -> set[int | None]:
+def values_datasets(table: RawHep001Table) -> set[int | None]:
     """The addresses of the values datasets of bitmaps."""
     return {place for one in table.indexes.values() for place in one.targets("_values")}
 
 
-def index_datasets(table: SeenTable) -> list[SeenDataset]:
+def index_datasets(table: RawHep001Table) -> list[RawDataset]:
     """The search indexes, without the values datasets of bitmaps."""
     values = values_datasets(table)
     return [one for one in table.indexes.values() if one.address not in values and one.problem is None]
 
 
-def column_of(table: SeenTable, one: SeenDataset) -> SeenDataset | None:
+def column_of(table: RawHep001Table, one: RawDataset) -> RawDataset | None:
     """The one column of an index; None if it does not refer to exactly one."""
     targets = one.targets(names.COLUMNS_LIST)
     return table.member_by_address.get(targets[0]) if len(targets) == 1 else None
 
 
-def all_indexes_are_in_one_place(table: SeenTable) -> Iterator[Breach]:
+def all_indexes_are_in_one_place(table: RawHep001Table) -> Iterator[Breach]:
     """S1: search indexes are in `_search_indexes`, which contains nothing else."""
     for child in table.index_children:
         if child.kind not in ("dataset", "broken"):
@@ -54,7 +54,7 @@ def all_indexes_are_in_one_place(table: SeenTable) -> Iterator[Breach]:
         yield Breach("error", table.datasets[name].path, message, "in the table's group", f"in {_HOME}")
 
 
-def columns_and_indexes_agree(table: SeenTable) -> Iterator[Breach]:
+def columns_and_indexes_agree(table: RawHep001Table) -> Iterator[Breach]:
     """S2: an index lists a column exactly when the column refers to it. The four kinds list exactly one column."""
     listed = {one.address: set(one.targets(names.COLUMNS_LIST)) for one in table.indexes.values()}
     for one in index_datasets(table):
@@ -63,7 +63,7 @@ def columns_and_indexes_agree(table: SeenTable) -> Iterator[Breach]:
         yield from _indexes_of_column(table, one, listed)
 
 
-def _columns_of_index(table: SeenTable, one: SeenDataset) -> Iterator[Breach]:
+def _columns_of_index(table: RawHep001Table, one: RawDataset) -> Iterator[Breach]:
     held = one.attributes.get(names.COLUMNS_LIST)
     expected = "a reference to one column of the table"
     if held is None:
@@ -86,7 +86,7 @@ def _columns_of_index(table: SeenTable, one: SeenDataset) -> Iterator[Breach]:
             yield Breach("error", column.path, message, "no reference", f"a reference to {one.name!r}")
 
 
-def _indexes_of_column(table: SeenTable, one: SeenDataset, listed: dict[int, set[int | None]]) -> Iterator[Breach]:
+def _indexes_of_column(table: RawHep001Table, one: RawDataset, listed: dict[int, set[int | None]]) -> Iterator[Breach]:
     counts = Counter(one.targets(names.SEARCH_INDEXES))
     for place, count in counts.items():
         index = table.index_by_address.get(place)
@@ -104,7 +104,7 @@ def _indexes_of_column(table: SeenTable, one: SeenDataset, listed: dict[int, set
             yield Breach("warning", one.path, message, f"{index.name!r} {count} times", "each once")
 
 
-def indexes_say_their_kind(table: SeenTable) -> Iterator[Breach]:
+def indexes_say_their_kind(table: RawHep001Table) -> Iterator[Breach]:
     """S3: KIND exists and is stored correctly. Unknown kinds are reported."""
     for one in index_datasets(table):
         held = one.attributes.get(KIND)
@@ -119,12 +119,12 @@ def indexes_say_their_kind(table: SeenTable) -> Iterator[Breach]:
             yield Breach("note", one.path, message, repr(shown_name(text)), f"one of {names_in_files()}")
 
 
-def kind_of(one: SeenDataset) -> Kind | None:
+def kind_of(one: RawDataset) -> Kind | None:
     """The kind of an index; None if it is unknown."""
     return kind_in_file(text_of(one.attributes.get(KIND)))
 
 
-def indexes_suit(kind: Kind, table: SeenTable) -> Iterator[Breach]:
+def indexes_suit(kind: Kind, table: RawHep001Table) -> Iterator[Breach]:
     """S4 to S7: every index of this kind has the attributes and the form that its kind requires."""
     for one in index_datasets(table):
         if kind_of(one) is kind:
@@ -134,7 +134,7 @@ def indexes_suit(kind: Kind, table: SeenTable) -> Iterator[Breach]:
                 yield from _suits_its_column(table, one, kind)
 
 
-def _attribute(table: SeenTable, one: SeenDataset, kind: Kind, required: IndexAttribute) -> Iterator[Breach]:
+def _attribute(table: RawHep001Table, one: RawDataset, kind: Kind, required: IndexAttribute) -> Iterator[Breach]:
     name, held = required.name, one.attributes.get(required.name)
     match required.holds:
         case "count":
@@ -147,7 +147,7 @@ def _attribute(table: SeenTable, one: SeenDataset, kind: Kind, required: IndexAt
             return _values_are_in_place(table, one, kind, name)
 
 
-def _values_are_in_place(table: SeenTable, one: SeenDataset, kind: Kind, name: str) -> Iterator[Breach]:
+def _values_are_in_place(table: RawHep001Table, one: RawDataset, kind: Kind, name: str) -> Iterator[Breach]:
     held = one.attributes.get(name)
     expected = f"a scalar object reference to a dataset in {_HOME}"
     if held is None:
@@ -160,7 +160,7 @@ def _values_are_in_place(table: SeenTable, one: SeenDataset, kind: Kind, name: s
         yield Breach("error", one.path, message, "a reference that leads elsewhere", expected)
 
 
-def _suits_its_column(table: SeenTable, one: SeenDataset, kind: Kind) -> Iterator[Breach]:
+def _suits_its_column(table: RawHep001Table, one: RawDataset, kind: Kind) -> Iterator[Breach]:
     """Why an index whose attributes are right cannot be used for its column."""
     column = column_of(table, one)
     if column is None:
@@ -183,7 +183,7 @@ def _suits_its_column(table: SeenTable, one: SeenDataset, kind: Kind) -> Iterato
         yield Breach("error", one.path, message, problem, f"a {kind.name} that matches this column")
 
 
-def _problem(one: SeenDataset, column: ColumnInfo, kind: Kind) -> str | None:
+def _problem(one: RawDataset, column: ColumnInfo, kind: Kind) -> str | None:
     try:
         return kind.open(one.dataset, column, None).problem()
     except BAD_INDEX as error:

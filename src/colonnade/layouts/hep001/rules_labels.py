@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 
 from colonnade.layouts.hep001 import names
+from colonnade.layouts.hep001.raw import RawDataset, RawHep001Table
 from colonnade.layouts.hep001.rules_attributes import reference_breaches
-from colonnade.layouts.hep001.seen import SeenDataset, SeenTable
 from colonnade.model import Breach
 
 Targets = dict[int | None, set[int | None]]
 """The address of each object to the addresses of the objects it refers to."""
 
 
-def labels_have_the_rows(table: SeenTable) -> Iterator[Breach]:
+def labels_have_the_rows(table: RawHep001Table) -> Iterator[Breach]:
     """I1: a label has rank 1 and the table's length."""
     columns = {one.name for one in table.columns}
     for one in table.datasets.values():
@@ -27,7 +27,7 @@ def labels_have_the_rows(table: SeenTable) -> Iterator[Breach]:
             yield Breach("error", one.path, message, f"{one.n_rows} rows", f"{table.info.n_rows} rows")
 
 
-def labels_list_columns(table: SeenTable) -> Iterator[Breach]:
+def labels_list_columns(table: RawHep001Table) -> Iterator[Breach]:
     """I1: `_columns_list` is a 1-D array of references to columns of the table."""
     members = {one.address for one in table.members}
     for one in table.labels:
@@ -39,7 +39,7 @@ def labels_list_columns(table: SeenTable) -> Iterator[Breach]:
             yield Breach("error", one.path, message, _references(lost), "references to columns of this table")
 
 
-def labels_and_columns_agree(table: SeenTable) -> Iterator[Breach]:
+def labels_and_columns_agree(table: RawHep001Table) -> Iterator[Breach]:
     """I2: a label lists a column exactly when the column refers to it, and each does so only once."""
     listed: Targets = {label.address: set(label.targets(names.COLUMNS_LIST)) for label in table.labels}
     referred: Targets = {one.address: set(one.targets(names.INDEXES)) for one in table.members}
@@ -54,7 +54,7 @@ def labels_and_columns_agree(table: SeenTable) -> Iterator[Breach]:
         yield from _twice(label, names.COLUMNS_LIST)
 
 
-def _one_column(table: SeenTable, one: SeenDataset, listed: Targets) -> Iterator[Breach]:
+def _one_column(table: RawHep001Table, one: RawDataset, listed: Targets) -> Iterator[Breach]:
     for place in dict.fromkeys(one.targets(names.INDEXES)):
         target = table.by_address.get(place)
         if target is None or place is None or target.name in table.misplaced:
@@ -66,7 +66,7 @@ def _one_column(table: SeenTable, one: SeenDataset, listed: Targets) -> Iterator
     yield from _twice(one, names.INDEXES)
 
 
-def _twice(one: SeenDataset, name: str) -> Iterator[Breach]:
+def _twice(one: RawDataset, name: str) -> Iterator[Breach]:
     counts = Counter(place for place in one.targets(name) if place is not None)
     again = sum(count - 1 for count in counts.values())
     if again:
@@ -79,7 +79,7 @@ def _references(count: int) -> str:
     return "a reference" if count == 1 else f"{count:,} references"
 
 
-def first_label_is_named(table: SeenTable) -> Iterator[Breach]:
+def first_label_is_named(table: RawHep001Table) -> Iterator[Breach]:
     """I4: if there are labels, `_index` names the first."""
     if table.labels and names.INDEX not in table.attributes:
         message = "there are labels, but no _index that tells which one names the rows"

@@ -11,8 +11,8 @@ from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.links import Child, children, join_path, open_dataset
 from colonnade.layouts.hep001 import names
+from colonnade.layouts.hep001.raw import RawHep001Table
 from colonnade.layouts.hep001.rules_attributes import stored_as, text_breaches, text_of
-from colonnade.layouts.hep001.seen import SeenTable
 from colonnade.model import Breach, shown_name
 
 _WRITE_CLASS = "If it is meant as a table, write CLASS as the scalar ASCII string COLUMN_TABLE."
@@ -25,7 +25,7 @@ _FOREIGN = {
 }
 
 
-def class_says_table(table: SeenTable) -> Iterator[Breach]:
+def class_says_table(table: RawHep001Table) -> Iterator[Breach]:
     """T1: CLASS is a scalar string of exactly 12 ASCII bytes."""
     held = table.attributes.get(names.CLASS)
     if held is None or held.type is None:
@@ -41,7 +41,7 @@ def class_says_table(table: SeenTable) -> Iterator[Breach]:
         yield Breach("warning", table.path, "CLASS does not have 12 bytes", stored_as(held), expected)
 
 
-def version_is_known(table: SeenTable) -> Iterator[Breach]:
+def version_is_known(table: RawHep001Table) -> Iterator[Breach]:
     """T2: VERSION exists, is a number that this revision covers, and is stored as ASCII."""
     held = table.attributes.get(names.VERSION)
     expected = f"'{names.VERSION_VALUE}'"
@@ -60,14 +60,14 @@ def version_is_known(table: SeenTable) -> Iterator[Breach]:
         yield Breach("note", table.path, message, repr(text), expected)
 
 
-def texts_are_stored_right(table: SeenTable) -> Iterator[Breach]:
+def texts_are_stored_right(table: RawHep001Table) -> Iterator[Breach]:
     """T3: the optional string attributes of the table."""
     for name in names.GROUP_ATTRIBUTES:
         if name not in (names.CLASS, names.VERSION, names.COLUMN_ORDER):
             yield from text_breaches(table.path, name, table.attributes.get(name))
 
 
-def order_is_stored_right(table: SeenTable) -> Iterator[Breach]:
+def order_is_stored_right(table: RawHep001Table) -> Iterator[Breach]:
     """T4: column-order is a 1-D array of UTF-8 strings of fixed length, required if a table has several columns."""
     held = table.attributes.get(names.COLUMN_ORDER)
     expected = "a 1-D array of strings of fixed length, utf-8"
@@ -87,7 +87,7 @@ def order_is_stored_right(table: SeenTable) -> Iterator[Breach]:
         yield Breach("warning", table.path, "column-order is marked as ascii", stored_as(held), expected)
 
 
-def order_lists_every_column_once(table: SeenTable) -> Iterator[Breach]:
+def order_lists_every_column_once(table: RawHep001Table) -> Iterator[Breach]:
     """T4: column-order lists each column once, and nothing else."""
     order = listed_order(table)
     if order is None:
@@ -111,13 +111,13 @@ def order_lists_every_column_once(table: SeenTable) -> Iterator[Breach]:
             yield Breach("error", one.path, "column-order does not name this column", "not named", "named once")
 
 
-def listed_order(table: SeenTable) -> list[str] | None:
+def listed_order(table: RawHep001Table) -> list[str] | None:
     """The names in column-order; None if it does not exist or cannot be read."""
     held = table.attributes.get(names.COLUMN_ORDER)
     return held.texts() if held is not None and held.is_text else None
 
 
-def index_leads_to_rows(table: SeenTable) -> Iterator[Breach]:
+def index_leads_to_rows(table: RawHep001Table) -> Iterator[Breach]:
     """T5: `_index` names a column or label."""
     name = text_of(table.attributes.get(names.INDEX))
     known = {one.name for one in table.members}
@@ -131,7 +131,7 @@ def index_leads_to_rows(table: SeenTable) -> Iterator[Breach]:
         )
 
 
-def foreign_objects(table: SeenTable) -> Iterator[Breach]:
+def foreign_objects(table: RawHep001Table) -> Iterator[Breach]:
     """T7: objects in the group that are not part of the table."""
     order = set(listed_order(table) or ())
     for child in table.children:
@@ -147,7 +147,7 @@ def foreign_objects(table: SeenTable) -> Iterator[Breach]:
             yield Breach("note", where, "a dataset that is not a column: its rank is not 1", one.shape_text, "rank 1")
 
 
-def everything_can_be_read(table: SeenTable) -> Iterator[Breach]:
+def everything_can_be_read(table: RawHep001Table) -> Iterator[Breach]:
     """H1: links lead to objects; headers and attributes can be read."""
     for child in (*table.children, *table.index_children):
         if child.kind == "broken" and child.name not in table.datasets:
@@ -171,11 +171,11 @@ def everything_can_be_read(table: SeenTable) -> Iterator[Breach]:
 
 def claim(group: Any, path: str) -> tuple[str, Breach] | None:
     """For a group that is not a table: the rule it breaks if it was meant to be one, and how; otherwise None."""
-    held = attributes.look(group, names.CLASS)
+    held = attributes.inspect(group, names.CLASS)
     if held is None or not held.is_text:
         return _claim_by_parts(group, path, "no such attribute" if held is None else stored_as(held))
     said = [text.strip() for text in held.texts()]
-    if said == [names.CLASS_VALUE] and attributes.look(group, names.LATER_REVISION) is not None:
+    if said == [names.CLASS_VALUE] and attributes.inspect(group, names.LATER_REVISION) is not None:
         message = "a table of a later revision of HEP001, which is not read and not checked here"
         return "T2", Breach("note", path, message, f"the attribute {names.LATER_REVISION}", "HEP001 1.0", _NEWER)
     if any(text.upper() == names.CLASS_VALUE for text in said):
@@ -194,7 +194,10 @@ def _claim_by_parts(group: Any, path: str, found: str) -> tuple[str, Breach] | N
 
 def _looks_like_a_table(group: Any) -> bool:
     """Whether there are VERSION and column-order, or a group of search indexes. Only HEP001 tables have these."""
-    if attributes.look(group, names.VERSION) is not None and attributes.look(group, names.COLUMN_ORDER) is not None:
+    if (
+        attributes.inspect(group, names.VERSION) is not None
+        and attributes.inspect(group, names.COLUMN_ORDER) is not None
+    ):
         return True
     return any(child.name == names.SEARCH_INDEXES and child.kind == "group" for child in children(group))
 
@@ -209,7 +212,7 @@ def dataset_claim(group: Any, path: str, child: Child) -> tuple[str, Breach] | N
     return "T1", Breach("error", where, "a dataset claims to be a table", "a dataset", "a group", advice)
 
 
-def unseen(path: str, error: ColonnadeError) -> tuple[str, Breach]:
+def not_inspected(path: str, error: ColonnadeError) -> tuple[str, Breach]:
     """For a table that cannot be read: the rule it breaks, and how."""
     if isinstance(error, UnsupportedError):
         found = repr(error.facts.get("found"))

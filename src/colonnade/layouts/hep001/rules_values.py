@@ -5,16 +5,16 @@ The checker reads the values; the functions here turn its results into breaches.
 
 from __future__ import annotations
 
-from colonnade.columns.fills import missing_line
+from colonnade.columns.decode import missing_line
 from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5.links import join_path
 from colonnade.layouts.hep001 import names
+from colonnade.layouts.hep001.raw import RawHep001Table
 from colonnade.layouts.hep001.rules_attributes import text_of
-from colonnade.layouts.hep001.seen import SeenTable
 from colonnade.model import Breach, ColumnInfo
 
 
-def missing_is_described(table: SeenTable, column: ColumnInfo) -> Breach | None:
+def missing_is_described(table: RawHep001Table, column: ColumnInfo) -> Breach | None:
     """C6, for a column with missing rows: `description` should name the fill value that marks them."""
     if column.fill is None or (column.categories is not None and column.type.signed):
         return None  # -1 needs no description: the standard defines it
@@ -27,7 +27,7 @@ def missing_is_described(table: SeenTable, column: ColumnInfo) -> Breach | None:
     return Breach("warning", one.path, message, repr(text) if text else "no description", f"a mention of {fill}")
 
 
-def unreadable(table: SeenTable, column: ColumnInfo, error: ColonnadeError) -> tuple[str, Breach]:
+def unreadable(table: RawHep001Table, column: ColumnInfo, error: ColonnadeError) -> tuple[str, Breach]:
     """For rows that could not be read: the rule this breaks, and how."""
     path = join_path(table.path, column.name)
     if isinstance(error, UnsupportedError):

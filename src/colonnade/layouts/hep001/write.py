@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
 
-from colonnade.columns.categories import add_categories, create_categories
-from colonnade.columns.fills import missing_line
+from colonnade.columns.decode import missing_line
+from colonnade.columns.forms import add_categories, create_categories
 from colonnade.columns.mapping import arrow_type, implied_units, named_type
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import UsageError
@@ -28,7 +28,7 @@ from colonnade.layouts.hep001.describe import describe, open_column
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, TableInfo, TableText
 
 if TYPE_CHECKING:
-    from colonnade.columns.sparse_writer import SparseColumnWriter
+    from colonnade.columns.sectioned import SparseColumnWriter
     from colonnade.columns.text_writer import TextWriter
     from colonnade.columns.writer import ColumnWriter, WrittenColumn
     from colonnade.layouts.contract import NewSidecars
@@ -65,7 +65,7 @@ def new_writer(
 ) -> ColumnWriter | TextWriter | SparseColumnWriter:
     """The writer of a new column. Labels are mostly distinct, so they never use categories."""
     from colonnade.columns.mapping import plain_type
-    from colonnade.columns.sparse_writer import SparseColumnWriter
+    from colonnade.columns.sectioned import SparseColumnWriter
     from colonnade.columns.text_writer import TextWriter
     from colonnade.columns.writer import ColumnWriter
 
@@ -86,7 +86,7 @@ def new_writer(
 def resume_column(group: Any, column: ColumnInfo) -> ColumnWriter | SparseColumnWriter:
     """A writer that appends to an existing column."""
     from colonnade.columns.forms import missing_code
-    from colonnade.columns.sparse_writer import SparseColumnWriter
+    from colonnade.columns.sectioned import SparseColumnWriter
     from colonnade.columns.writer import ColumnWriter
 
     dataset, categories_dataset = open_column(group, column)

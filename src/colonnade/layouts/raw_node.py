@@ -17,23 +17,23 @@ from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import Child, children, hard_kind, join_path, open_dataset, open_group
 
-Kind = Literal["group", "dataset"]
+ObjectKind = Literal["group", "dataset"]
 
 
 @dataclass
-class SeenNode:
+class RawNode:
     """A group or dataset that could be opened."""
 
     node: Any
     path: str
-    kind: Kind
-    _looked: dict[str, Attribute | None] = field(default_factory=dict, init=False, compare=False, repr=False)
+    kind: ObjectKind
+    _attributes: dict[str, Attribute | None] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def attribute(self, name: str) -> Attribute | None:
         """The attribute as stored; None if it does not exist."""
-        if name not in self._looked:
-            self._looked[name] = attributes.look(self.node, name)
-        return self._looked[name]
+        if name not in self._attributes:
+            self._attributes[name] = attributes.inspect(self.node, name)
+        return self._attributes[name]
 
     def text(self, name: str) -> str | None:
         """The value of a scalar string attribute; None if it does not exist or is something else."""
@@ -88,7 +88,7 @@ def is_link_name(name: str) -> bool:
     return name not in ("", ".") and "/" not in name and "\0" not in name
 
 
-def open_member(group: Any, name: str, kind: str | None = None) -> tuple[Any, Kind] | None:
+def open_member(group: Any, name: str, kind: str | None = None) -> tuple[Any, ObjectKind] | None:
     """The group or dataset that a hard link of this name leads to, or None. `kind`: the link's kind, if known."""
     kind = hard_kind(group, name) if kind is None else kind
     node = open_dataset(group, name) if kind == "dataset" else open_group(group, name) if kind == "group" else None
@@ -97,7 +97,7 @@ def open_member(group: Any, name: str, kind: str | None = None) -> tuple[Any, Ki
     return node, "dataset" if kind == "dataset" else "group"
 
 
-def seen_member(one: SeenNode, name: str) -> SeenNode | None:
+def raw_member(one: RawNode, name: str) -> RawNode | None:
     """A member of a group as the rules check it."""
     found = open_member(one.node, name) if one.kind == "group" and is_link_name(name) else None
-    return None if found is None else SeenNode(found[0], join_path(one.path, name), found[1])
+    return None if found is None else RawNode(found[0], join_path(one.path, name), found[1])

@@ -16,12 +16,12 @@ from colonnade.h5.links import join_path
 from colonnade.h5.nodes import is_null, is_scalar, object_at
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import describe
-from colonnade.layouts.seen_node import SeenNode, is_link_name, open_member
+from colonnade.layouts.raw_node import RawNode, is_link_name, open_member
 from colonnade.model import TableInfo
 
 
 @dataclass
-class SeenElement(SeenNode):
+class RawElement(RawNode):
     """A group or dataset with encoding attributes, or one that an older anndata recognises by its members.
 
     deep: whether rules may read values. rows_read: whether these rows are already read as part of a frame.
@@ -57,13 +57,13 @@ class SeenElement(SeenNode):
     def is_null(self) -> bool:
         return self.kind == "dataset" and is_null(object_at(self.node))
 
-    def member(self, name: str) -> SeenElement | None:
+    def member(self, name: str) -> RawElement | None:
         """The group or dataset of this name, if a hard link leads to one that can be opened."""
         if self.kind != "group" or not is_link_name(name):
             return None
         return _opened(self.node, self.path, name, None, self.deep, self.rows_read)
 
-    def members(self) -> Iterator[tuple[str, SeenElement]]:
+    def members(self) -> Iterator[tuple[str, RawElement]]:
         """All member groups and datasets that can be opened."""
         for child in self.children:
             found = _opened(self.node, self.path, child.name, child.kind, self.deep, self.rows_read)
@@ -71,7 +71,7 @@ class SeenElement(SeenNode):
                 yield child.name, found
 
 
-class SeenFrame(SeenElement):
+class RawFrame(RawElement):
     """A data frame, and the description that readers get."""
 
     def __init__(self, group: Any, path: str, info: TableInfo) -> None:
@@ -87,22 +87,22 @@ class SeenFrame(SeenElement):
     def n_attributes(self) -> int:
         return sum(self.attribute(name) is not None for name in names.GROUP_ATTRIBUTES)
 
-    def looked_at(self) -> set[str]:
+    def checked_columns(self) -> set[str]:
         """The names of the columns whose values are to be checked."""
         return {column.name for column in self.info.members}
 
 
-def look(group: Any, path: str) -> SeenFrame:
+def inspect(group: Any, path: str) -> RawFrame:
     """The frame as its rules check it. Raises what `describe` raises."""
-    return SeenFrame(group, path, describe(group, path))
+    return RawFrame(group, path, describe(group, path))
 
 
-def elements(group: Any, path: str, deep: bool, rows_read: bool) -> Iterator[SeenElement]:
+def elements(group: Any, path: str, deep: bool, rows_read: bool) -> Iterator[RawElement]:
     """This group if it is an element or looks like an old one, and the datasets in it that are elements.
 
     rows_read: whether the group is a frame or a member of one. A frame itself is not included: it is a table.
     """
-    one = SeenElement(group, path, "group", deep, rows_read)
+    one = RawElement(group, path, "group", deep, rows_read)
     if one.type != names.DATAFRAME and (one.is_marked or is_old_matrix(one) or is_old_anndata(one)):
         yield one
     for _, member in one.members():
@@ -110,12 +110,12 @@ def elements(group: Any, path: str, deep: bool, rows_read: bool) -> Iterator[See
             yield member
 
 
-def is_old_matrix(one: SeenElement) -> bool:
+def is_old_matrix(one: RawElement) -> bool:
     """Whether this is a sparse matrix written before 0.7."""
     return one.kind == "group" and not one.is_marked and one.attribute(names.OLD_FORMAT) is not None
 
 
-def is_old_anndata(one: SeenElement) -> bool:
+def is_old_anndata(one: RawElement) -> bool:
     """Whether this is an AnnData object of 0.7: the group has no encoding attributes, but its frames do."""
     if one.kind != "group" or one.is_marked or not {"obs", "var"} <= {child.name for child in one.children}:
         return False
@@ -123,11 +123,11 @@ def is_old_anndata(one: SeenElement) -> bool:
     return all(frame is not None and frame.type == names.DATAFRAME for frame in frames)
 
 
-def _has_old_categories(one: SeenElement) -> bool:
+def _has_old_categories(one: RawElement) -> bool:
     held = one.attribute(names.LEGACY_CATEGORIES)
     return held is not None and held.is_references
 
 
-def _opened(group: Any, path: str, name: str, kind: str | None, deep: bool, rows_read: bool) -> SeenElement | None:
+def _opened(group: Any, path: str, name: str, kind: str | None, deep: bool, rows_read: bool) -> RawElement | None:
     found = open_member(group, name, kind)
-    return None if found is None else SeenElement(found[0], join_path(path, name), found[1], deep, rows_read)
+    return None if found is None else RawElement(found[0], join_path(path, name), found[1], deep, rows_read)

@@ -157,7 +157,7 @@ def test_a_frame_around_a_table_is_made_to_show_it_again(change: Any, faced: Pat
     before = faced.read_bytes()
     planned = cn.fix(faced, dry_run=True)
     assert planned.left == []
-    assert [one.mends[0][0] for one in planned.repairs] == ["A16"]
+    assert [one.fixes[0][0] for one in planned.repairs] == ["A16"]
     assert faced.read_bytes() == before
     assert len(cn.fix(faced).repairs) == 1
     assert cn.check(faced, deep=True) == []

@@ -1,26 +1,29 @@
-"""Write one column so that only the rows that are not missing are stored; same interface as a ColumnWriter.
+"""Sparse columns, in sectioned chunks: only the rows that are not missing are stored. Fetches them and writes them.
 
-Nothing is written to the file here: rows are collected in a `SparseDraft`, which the commit writes at the end.
+The writer does not touch the file: rows are collected in a `SparseDraft`, which the commit writes at the end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.encode import encode
-from colonnade.columns.forms import ElementForm, first_form
+from colonnade.columns.arrow_types import plain_array
+from colonnade.columns.encode import ElementForm, encode
+from colonnade.columns.forms import checked_units, first_form
 from colonnade.columns.mapping import arrow_type, named_type, plain_type
 from colonnade.columns.missing import recommended_fills
-from colonnade.columns.values import plain_array
-from colonnade.columns.writer import WrittenColumn, checked_units
+from colonnade.columns.raw import MaskedRaw, any_of, cut, refuse_unreadable
+from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE
 from colonnade.format.values import stored_dtype
-from colonnade.h5.chunks import RowNumbers
+from colonnade.h5.chunks import MOST_AT_ONCE, RowNumbers
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.sparse.create import SparseOptions, plan
 from colonnade.sparse.draft import SparseDraft
@@ -29,6 +32,48 @@ from colonnade.stored_dtypes import memory_dtype
 
 WRITABLE = ("integer", "float", "boolean", "opaque", "complex")
 USUAL_FILTERS = "shuffle+deflate:4"
+
+
+class SectionedFetcher:
+    """Rows of a sparse column: undefined rows are missing."""
+
+    source = None
+
+    def __init__(self, column: ColumnInfo, rows: SparseRows, n_threads: int = 1) -> None:
+        self._column, self._rows = column, rows
+        self.n_threads = n_threads
+
+    def fetch(self, start: int, count: int) -> MaskedRaw:
+        self._check(count)
+        image, missing = self._rows.read(start, count)
+        return MaskedRaw(image, any_of(missing))
+
+    @contextmanager
+    def by_library(self, start: int, count: int, step: int = 1) -> Iterator[MaskedRaw]:
+        yield self.take(start + step * np.arange(count))
+
+    def take(self, rows: RowNumbers) -> MaskedRaw:
+        self._check(len(rows))
+        image, missing = self._rows.take(rows)
+        return MaskedRaw(image, any_of(missing))
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        return cut(start, stop, self._column.grid.chunk_rows, self._column.type)
+
+    def _check(self, count: int) -> None:
+        """Refuse to read too many rows at once: missing rows take no space in the file, but they do in memory."""
+        refuse_unreadable(self._column)
+        if count * self._column.type.size > MOST_AT_ONCE:
+            name = self._column.name
+            message = f"{count:,} rows of column {name!r} are too many to be read at once: use batches()"
+            raise UsageError(message, column=name)
+
+    @property
+    def stored_bytes(self) -> int:
+        return self._rows.stored_bytes
+
+    def written_rows(self) -> int:
+        return self._rows.written_rows
 
 
 class SparseColumnWriter:

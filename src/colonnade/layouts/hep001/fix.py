@@ -17,6 +17,7 @@ from colonnade.h5.attributes import Attribute
 from colonnade.h5.links import children, dereference, exists, open_group, unlink
 from colonnade.indexes import KINDS, refusal
 from colonnade.layouts.hep001 import names, rules_indexes
+from colonnade.layouts.hep001.raw import COLUMN_TEXTS, RawDataset, RawHep001Table
 from colonnade.layouts.hep001.rules_attributes import flag_breaches, flag_of, reference_breaches, text_breaches, text_of
 from colonnade.layouts.hep001.rules_categoricals import categories_say_what_they_are
 from colonnade.layouts.hep001.rules_tables import (
@@ -26,19 +27,18 @@ from colonnade.layouts.hep001.rules_tables import (
     order_is_stored_right,
     order_lists_every_column_once,
 )
-from colonnade.layouts.hep001.seen import COLUMN_TEXTS, SeenDataset, SeenTable
 from colonnade.layouts.index_home import KIND, IndexPlan
 from colonnade.model import Breach, Charset, Repair, shown_name
 
 
-def repairs(table: SeenTable, lost: Collection[int]) -> list[Repair]:
+def repairs(table: RawHep001Table, lost: Collection[int]) -> list[Repair]:
     """All repairs except those of search indexes. `lost` are the addresses of indexes that will be removed."""
     found = [*_class(table), *_version(table), *_texts(table), *_order(table), *_index_name(table)]
     found += [*_column_texts(table), *_categories(table), *_labels(table), *_kinds(table, lost)]
     return [*found, *_index_references(table, lost)]
 
 
-def _mends(rule: str, breaches: Iterable[Breach]) -> tuple[tuple[str, str], ...]:
+def _fixes(rule: str, breaches: Iterable[Breach]) -> tuple[tuple[str, str], ...]:
     return tuple((rule, shown_name(path)) for path in dict.fromkeys(breach.path for breach in breaches))
 
 
@@ -56,7 +56,7 @@ def _rewritten_text(
     if charset == "ascii" and not text.isascii():
         return
     said = f"{name} is rewritten as a string of fixed length, {charset}"
-    yield Repair(path, said, _mends(rule, breaches), partial(_write_text, node, name, text, charset))
+    yield Repair(path, said, _fixes(rule, breaches), partial(_write_text, node, name, text, charset))
 
 
 def _write_text(node: Any, name: str, text: str, charset: Charset) -> bool:
@@ -66,14 +66,14 @@ def _write_text(node: Any, name: str, text: str, charset: Charset) -> bool:
     return True
 
 
-def _class(table: SeenTable) -> Iterator[Repair]:
+def _class(table: RawHep001Table) -> Iterator[Repair]:
     breaches = list(class_says_table(table))
     if breaches and text_of(table.attributes.get(names.CLASS)) == names.CLASS_VALUE:
         do = partial(_write_text, table.group, names.CLASS, names.CLASS_VALUE, "ascii")
-        yield Repair(table.path, "CLASS is rewritten as 12 bytes of ASCII", _mends("T1", breaches), do)
+        yield Repair(table.path, "CLASS is rewritten as 12 bytes of ASCII", _fixes("T1", breaches), do)
 
 
-def _version(table: SeenTable) -> Iterator[Repair]:
+def _version(table: RawHep001Table) -> Iterator[Repair]:
     held = table.attributes.get(names.VERSION)
     if held is None:
         do = partial(_write_text, table.group, names.VERSION, names.VERSION_VALUE, "ascii")
@@ -82,19 +82,19 @@ def _version(table: SeenTable) -> Iterator[Repair]:
         yield from _rewritten_text("T2", table.path, table.group, names.VERSION, held, "ascii")
 
 
-def _texts(table: SeenTable) -> Iterator[Repair]:
+def _texts(table: RawHep001Table) -> Iterator[Repair]:
     for name in names.GROUP_ATTRIBUTES:
         if name not in (names.CLASS, names.VERSION, names.COLUMN_ORDER):
             yield from _rewritten_text("T3", table.path, table.group, name, table.attributes.get(name))
 
 
-def _column_texts(table: SeenTable) -> Iterator[Repair]:
+def _column_texts(table: RawHep001Table) -> Iterator[Repair]:
     for one in table.members:
         for name in COLUMN_TEXTS:
             yield from _rewritten_text("C7", one.path, one.dataset, name, one.attributes.get(name))
 
 
-def _kinds(table: SeenTable, lost: Collection[int]) -> Iterator[Repair]:
+def _kinds(table: RawHep001Table, lost: Collection[int]) -> Iterator[Repair]:
     for one in rules_indexes.index_datasets(table):
         if one.address not in lost:
             yield from _rewritten_text("S3", one.path, one.dataset, KIND, one.attributes.get(KIND), "ascii")
@@ -103,7 +103,7 @@ def _kinds(table: SeenTable, lost: Collection[int]) -> Iterator[Repair]:
 # -- the order of columns, and the name of the first label --
 
 
-def _order(table: SeenTable) -> Iterator[Repair]:
+def _order(table: RawHep001Table) -> Iterator[Repair]:
     breaches = [*order_is_stored_right(table), *order_lists_every_column_once(table)]
     if not breaches:
         return
@@ -114,7 +114,7 @@ def _order(table: SeenTable) -> Iterator[Repair]:
     wanted = [*kept, *(one.name for one in table.columns if one.name not in set(kept))]
     shown = ", ".join(shown_name(name) for name in wanted[:8]) + (", ..." if len(wanted) > 8 else "")
     do = partial(_write_order, table.group, wanted)
-    yield Repair(table.path, f"column-order is rewritten: {shown}", _mends("T4", breaches), do)
+    yield Repair(table.path, f"column-order is rewritten: {shown}", _fixes("T4", breaches), do)
 
 
 def _write_order(group: Any, order: Sequence[str]) -> bool:
@@ -128,7 +128,7 @@ def _write_order(group: Any, order: Sequence[str]) -> bool:
     return True
 
 
-def _index_name(table: SeenTable) -> Iterator[Repair]:
+def _index_name(table: RawHep001Table) -> Iterator[Repair]:
     breaches = list(index_leads_to_rows(table))
     if not breaches:
         return
@@ -140,7 +140,7 @@ def _index_name(table: SeenTable) -> Iterator[Repair]:
     else:
         said = f"_index, which was {was!r}, is removed"
         do = partial(_delete, table.group, names.INDEX)
-    yield Repair(table.path, said, _mends("T5", breaches), do)
+    yield Repair(table.path, said, _fixes("T5", breaches), do)
 
 
 def _delete(node: Any, name: str) -> bool:
@@ -151,7 +151,7 @@ def _delete(node: Any, name: str) -> bool:
 # -- categories --
 
 
-def _categories(table: SeenTable) -> Iterator[Repair]:
+def _categories(table: RawHep001Table) -> Iterator[Repair]:
     for one in table.members:
         held = one.attributes.get(names.CATEGORIES)
         breaches = list(reference_breaches(one.path, names.CATEGORIES, held, scalar=True))
@@ -159,24 +159,24 @@ def _categories(table: SeenTable) -> Iterator[Repair]:
             do = partial(_write_reference, one.dataset, names.CATEGORIES, held.values[0])
             said = "_categories is rewritten as one reference"
             if one.targets(names.CATEGORIES) != [None]:
-                yield Repair(one.path, said, _mends("C7", breaches), do)
+                yield Repair(one.path, said, _fixes("C7", breaches), do)
     told = {breach.path for breach in categories_say_what_they_are(table)}
     for one in table.categories:
         if one.path in told:
             yield from _marks_of_categories(one)
 
 
-def _marks_of_categories(one: SeenDataset) -> Iterator[Repair]:
-    held, mends = one.attributes.get(names.ENCODING_TYPE), (("C9", shown_name(one.path)),)
+def _marks_of_categories(one: RawDataset) -> Iterator[Repair]:
+    held, fixes = one.attributes.get(names.ENCODING_TYPE), (("C9", shown_name(one.path)),)
     utf8 = held is not None and held.type is not None and held.type.charset == "utf-8" and held.shape == ()
     if held is None or (text_of(held) == "categorical" and not utf8):
         do = partial(_write_text, one.dataset, names.ENCODING_TYPE, "categorical", "utf-8")
-        yield Repair(one.path, "encoding-type is written: categorical", mends, do)
+        yield Repair(one.path, "encoding-type is written: categorical", fixes, do)
     held = one.attributes.get(names.ORDERED)
     flag = False if held is None else flag_of(held)
     if flag is not None and list(flag_breaches(one.path, names.ORDERED, held)):
         said = f"ordered is written as a boolean: {'TRUE' if flag else 'FALSE'}"
-        yield Repair(one.path, said, mends, partial(_write_flag, one.dataset, flag))
+        yield Repair(one.path, said, fixes, partial(_write_flag, one.dataset, flag))
 
 
 def _write_flag(node: Any, flag: bool) -> bool:
@@ -199,11 +199,11 @@ def _write_reference(node: Any, name: str, reference: Any) -> bool:
 class _Sides:
     """The references between columns and the other side (labels or indexes), as they are and as they must be."""
 
-    columns: Sequence[SeenDataset]
-    others: Sequence[SeenDataset]
+    columns: Sequence[RawDataset]
+    others: Sequence[RawDataset]
     on_columns: str
 
-    def _can_be_written(self, one: SeenDataset, name: str) -> bool:
+    def _can_be_written(self, one: RawDataset, name: str) -> bool:
         held = one.attributes.get(name)
         return held is None or held.is_references
 
@@ -237,7 +237,7 @@ class _Sides:
 
 
 def _rewritten_references(
-    rules: tuple[str, ...], one: SeenDataset, name: str, wanted: list[int], nodes: dict[int | None, SeenDataset]
+    rules: tuple[str, ...], one: RawDataset, name: str, wanted: list[int], nodes: dict[int | None, RawDataset]
 ) -> Iterator[Repair]:
     held = one.attributes.get(name)
     if held is not None and not held.is_references:
@@ -249,9 +249,9 @@ def _rewritten_references(
         return
     shown = ", ".join(shown_name(nodes[place].name) for place in wanted[:8]) + (", ..." if len(wanted) > 8 else "")
     said = f"{name} is rewritten: {shown or 'no references'}"
-    mends = tuple((rule, shown_name(one.path)) for rule in rules)
+    fixes = tuple((rule, shown_name(one.path)) for rule in rules)
     do = partial(_write_references, one.dataset, name, [nodes[place].dataset for place in wanted])
-    yield Repair(one.path, said, mends, do)
+    yield Repair(one.path, said, fixes, do)
 
 
 def _write_references(node: Any, name: str, targets: Sequence[Any]) -> bool:
@@ -264,7 +264,7 @@ def _write_references(node: Any, name: str, targets: Sequence[Any]) -> bool:
     return True
 
 
-def _labels(table: SeenTable) -> Iterator[Repair]:
+def _labels(table: RawHep001Table) -> Iterator[Repair]:
     """I1, I2, C7: the references from columns to labels and back."""
     sides = _Sides(table.members, table.members, names.INDEXES)
     by_column, by_label = sides.wanted()
@@ -273,7 +273,7 @@ def _labels(table: SeenTable) -> Iterator[Repair]:
         yield from _rewritten_references(("I1", "I2"), one, names.COLUMNS_LIST, by_label[one.address], table.by_address)
 
 
-def _index_references(table: SeenTable, lost: Collection[int]) -> Iterator[Repair]:
+def _index_references(table: RawHep001Table, lost: Collection[int]) -> Iterator[Repair]:
     """S2, C7: the references from columns to indexes that are not removed, and from these indexes to columns."""
     kept = [one for one in rules_indexes.index_datasets(table) if one.address not in lost and KIND in one.attributes]
     sides = _Sides(table.members, kept, names.SEARCH_INDEXES)
@@ -295,7 +295,7 @@ def _index_references(table: SeenTable, lost: Collection[int]) -> Iterator[Repai
 # -- search indexes --
 
 
-def bad_indexes(table: SeenTable, wrong: Collection[str]) -> list[IndexPlan]:
+def bad_indexes(table: RawHep001Table, wrong: Collection[str]) -> list[IndexPlan]:
     """The indexes of known kinds to remove. `wrong` are the names of those whose contents are wrong."""
     told = _told(table)
     referring: dict[int | None, list[str]] = {}
@@ -314,14 +314,14 @@ def bad_indexes(table: SeenTable, wrong: Collection[str]) -> list[IndexPlan]:
         sides = [column.name] if column is not None else referring.get(one.address, [])
         paths = {one.path, *(table.datasets[name].path for name in referring.get(one.address, []))}
         paths |= {column.path} if column is not None else set()
-        mends = bad + tuple(("S2", shown_name(path)) for path in sorted(paths) if not linked)
-        found.append(IndexPlan(one.name, one.path, one.address, kind.word, _buildable(table, sides), mends))
+        fixes = bad + tuple(("S2", shown_name(path)) for path in sorted(paths) if not linked)
+        found.append(IndexPlan(one.name, one.path, one.address, kind.word, _buildable(table, sides), fixes))
     return found
 
 
-def _told(table: SeenTable) -> dict[str, tuple[tuple[str, str], ...]]:
+def _told(table: RawHep001Table) -> dict[str, tuple[tuple[str, str], ...]]:
     """The breaches of rule S1 and of the rules of all kinds by path of the index, without notes."""
-    checks: list[tuple[str, Callable[[SeenTable], Iterator[Breach]]]] = [
+    checks: list[tuple[str, Callable[[RawHep001Table], Iterator[Breach]]]] = [
         ("S1", rules_indexes.all_indexes_are_in_one_place),
         *((kind.rule, partial(rules_indexes.indexes_suit, kind)) for kind in KINDS.values()),
     ]
@@ -333,14 +333,14 @@ def _told(table: SeenTable) -> dict[str, tuple[tuple[str, str], ...]]:
     return told
 
 
-def _buildable(table: SeenTable, columns: Sequence[str]) -> str | None:
+def _buildable(table: RawHep001Table, columns: Sequence[str]) -> str | None:
     """The one column that an index can be built for; None if there is none or more than one."""
     if len(columns) != 1 or refusal(table.info.by_name[columns[0]]) is not None:
         return None
     return columns[0]
 
 
-def remove_indexes(table: SeenTable, gone: Sequence[IndexPlan]) -> None:
+def remove_indexes(table: RawHep001Table, gone: Sequence[IndexPlan]) -> None:
     """Remove indexes, their values, and every reference to them."""
     lost = {plan.address for plan in gone}
     beside = [table.datasets[plan.name] for plan in gone if plan.name in table.misplaced]

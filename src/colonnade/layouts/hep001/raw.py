@@ -25,14 +25,14 @@ from colonnade.model import ColumnInfo, TableInfo
 from colonnade.sparse.rows import open_rows
 
 COLUMN_TEXTS = (names.UNITS, names.UNITS_VOCABULARY, names.DESCRIPTION)
-COLUMN_ATTRIBUTES = (
+INSPECTED_ATTRIBUTES = (
     *COLUMN_TEXTS, names.INDEXES, names.SEARCH_INDEXES, names.CATEGORIES, names.COLUMNS_LIST, names.ENCODING_TYPE,
     names.ORDERED, KIND,
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class SeenDataset:
+class RawDataset:
     """A dataset of the table or of its `_search_indexes`: its header and the attributes that HEP001 defines."""
 
     name: str
@@ -69,7 +69,7 @@ class SeenDataset:
 
 
 @dataclass
-class SeenTable:
+class RawHep001Table:
     """A table group with everything that the rules check. `info` is the description that readers get.
 
     misplaced: search indexes among the columns. columns, labels, members (both), categories: the datasets of each role,
@@ -81,19 +81,19 @@ class SeenTable:
     info: TableInfo
     attributes: dict[str, Attribute]
     children: list[Child]
-    datasets: dict[str, SeenDataset]
+    datasets: dict[str, RawDataset]
     index_children: list[Child]
-    indexes: dict[str, SeenDataset]
+    indexes: dict[str, RawDataset]
     home_problem: str | None
     bytes_read: int = field(default=0, init=False, repr=False)  # no rule of HEP001 reads values itself
-    by_address: dict[int | None, SeenDataset] = field(init=False, repr=False)
-    member_by_address: dict[int | None, SeenDataset] = field(init=False, repr=False)
-    index_by_address: dict[int | None, SeenDataset] = field(init=False, repr=False)
+    by_address: dict[int | None, RawDataset] = field(init=False, repr=False)
+    member_by_address: dict[int | None, RawDataset] = field(init=False, repr=False)
+    index_by_address: dict[int | None, RawDataset] = field(init=False, repr=False)
     misplaced: set[str] = field(init=False, repr=False)
-    columns: list[SeenDataset] = field(init=False, repr=False)
-    labels: list[SeenDataset] = field(init=False, repr=False)
-    members: list[SeenDataset] = field(init=False, repr=False)
-    categories: list[SeenDataset] = field(init=False, repr=False)
+    columns: list[RawDataset] = field(init=False, repr=False)
+    labels: list[RawDataset] = field(init=False, repr=False)
+    members: list[RawDataset] = field(init=False, repr=False)
+    categories: list[RawDataset] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.by_address = {one.address: one for one in self.datasets.values()}
@@ -109,7 +109,7 @@ class SeenTable:
             one for one in self.datasets.values() if one.address in targets and one.name not in shown and one.is_flat
         ]
 
-    def _placed(self, columns: Sequence[ColumnInfo]) -> list[SeenDataset]:
+    def _placed(self, columns: Sequence[ColumnInfo]) -> list[RawDataset]:
         known = (one.name for one in columns if one.name not in self.misplaced)
         return [self.datasets[name] for name in known if name in self.datasets]
 
@@ -122,26 +122,26 @@ class SeenTable:
         datasets = (*self.datasets.values(), *self.indexes.values())
         return len(self.attributes) + sum(len(one.attributes) for one in datasets)
 
-    def looked_at(self) -> set[str]:
+    def checked_columns(self) -> set[str]:
         """The names of the columns whose values are to be checked."""
         return {one.name for one in self.members}
 
-    def column_info(self, one: SeenDataset) -> ColumnInfo:
+    def column_info(self, one: RawDataset) -> ColumnInfo:
         """The description of a column or label that readers get."""
         return self.info.by_name[one.name]
 
 
-def is_misplaced_index(one: SeenDataset) -> bool:
+def is_misplaced_index(one: RawDataset) -> bool:
     """Whether a dataset among the columns has the attributes of a search index, which belongs elsewhere."""
     return KIND in one.attributes and names.COLUMNS_LIST in one.attributes
 
 
-def look(group: Any, path: str) -> SeenTable:
+def inspect(group: Any, path: str) -> RawHep001Table:
     """The table as its rules check it. Raises what `describe` raises: a later version, links that cannot be listed."""
     info = describe(group, path)
     listed = children(group)
-    here = {one.name: one for child in listed if (one := _seen(group, path, child, COLUMN_ATTRIBUTES)) is not None}
-    looked = {name: held for name in names.GROUP_ATTRIBUTES if (held := attributes.look(group, name)) is not None}
+    here = {one.name: one for child in listed if (one := _raw(group, path, child, INSPECTED_ATTRIBUTES)) is not None}
+    looked = {name: held for name in names.GROUP_ATTRIBUTES if (held := attributes.inspect(group, name)) is not None}
     home_path = join_path(path, names.SEARCH_INDEXES)
     home = next((child for child in listed if child.name == names.SEARCH_INDEXES and child.kind == "group"), None)
     inside, found, problem = [], {}, None
@@ -152,9 +152,9 @@ def look(group: Any, path: str) -> SeenTable:
             problem = "it cannot be opened" if node is None else None
         except CorruptError as error:
             problem = str(error)
-        seen = [_seen(node, home_path, child, _index_attributes()) for child in inside]
-        found = {one.name: one for one in seen if one is not None}
-    return SeenTable(group, path, info, looked, listed, here, inside, found, problem)
+        datasets = [_raw(node, home_path, child, _index_attributes()) for child in inside]
+        found = {one.name: one for one in datasets if one is not None}
+    return RawHep001Table(group, path, info, looked, listed, here, inside, found, problem)
 
 
 def _index_attributes() -> tuple[str, ...]:
@@ -163,36 +163,36 @@ def _index_attributes() -> tuple[str, ...]:
     return tuple(dict.fromkeys((KIND, names.COLUMNS_LIST, *own)))
 
 
-def _seen(group: Any, path: str, child: Child, wanted: tuple[str, ...]) -> SeenDataset | None:
+def _raw(group: Any, path: str, child: Child, wanted: tuple[str, ...]) -> RawDataset | None:
     """The dataset that a link leads to; None if it leads to something else."""
     if child.kind not in ("dataset", "broken"):
         return None
     where = join_path(path, child.name)
     dataset = open_dataset(group, child.name) if child.kind == "dataset" else None
-    if dataset is None and (sparse := _seen_sparse(group, child, where)) is not None:
+    if dataset is None and (sparse := _raw_sparse(group, child, where)) is not None:
         return sparse
     if child.kind == "broken":
         return None
     if dataset is None:
-        return SeenDataset(child.name, where, child.address, None, None, "this dataset cannot be opened", {})
-    held = {name: found for name in wanted if (found := attributes.look(dataset, name)) is not None}
+        return RawDataset(child.name, where, child.address, None, None, "this dataset cannot be opened", {})
+    held = {name: found for name in wanted if (found := attributes.inspect(dataset, name)) is not None}
     try:
         info, problem = describe_dataset(dataset), None
     except hdf5_errors() as error:
         info, problem = None, f"the header of this dataset cannot be read: {error}"
-    return SeenDataset(child.name, where, child.address, dataset, info, problem, held)
+    return RawDataset(child.name, where, child.address, dataset, info, problem, held)
 
 
-def _seen_sparse(group: Any, child: Child, where: str) -> SeenDataset | None:
+def _raw_sparse(group: Any, child: Child, where: str) -> RawDataset | None:
     """A dataset in sectioned chunks, which HDF5 cannot open. Its attributes are checked together with its chunks."""
     try:
         rows = open_rows(group, child.name)
     except (FormatError, UnsupportedError) as error:
         problem = f"the header of this sparse column cannot be read: {error}"
-        return SeenDataset(child.name, where, -1, None, None, problem, {})
+        return RawDataset(child.name, where, -1, None, None, problem, {})
     if rows is None:
         return None
     info = rows.info
     filters = info.pipelines[info.layout.values_section]
     found = DatasetInfo(info.type, info.space.shape, "sectioned", info.layout.chunk[0], filters, None)
-    return SeenDataset(child.name, where, hard_address(group, child.name) or -1, None, found, None, {})
+    return RawDataset(child.name, where, hard_address(group, child.name) or -1, None, found, None, {})

@@ -1,7 +1,7 @@
-"""An ArtifactDB data frame as its rules see it: group, columns, metadata and directory, as they are stored.
+"""An ArtifactDB data frame for its rules: group, columns, metadata and directory, exactly as stored.
 
-`describe` says what can be made of a frame, leniently. Here nothing is made of anything. Which generation's rules apply
-is what the frame says, or what was asked for.
+`describe` interprets a frame leniently; nothing is interpreted here. The generation whose rules apply is the one the
+frame declares, or the one that was requested.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from colonnade.layouts.artifactdb.metadata import (
     read_object_file,
 )
 from colonnade.layouts.artifactdb.names import Generation
-from colonnade.layouts.artifactdb.rules_values import TextFacts, all_texts, look_at_texts
-from colonnade.layouts.seen_node import SeenNode, seen_member
+from colonnade.layouts.artifactdb.rules_values import TextFacts, all_texts, check_strings
+from colonnade.layouts.raw_node import RawNode, raw_member
 from colonnade.model import StoredType, TableInfo
 
-FLAT_TEXTS = "a 1-D dataset of texts"
-VERSION = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)")
-MOST_NAMED = 3  # names of one kind that are listed one by one
+FLAT_TEXTS = "a 1-D dataset of strings"
+VERSION_PATTERN = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)")
+MOST_NAMED = 3  # strange names that are reported one by one
 
 
 @dataclass
-class SeenFrame:
-    """A data frame, or what is said to be one. node: its group; None where that is not there.
+class RawFrame:
+    """A data frame, or a group that is declared to be one. node: its group; None if there is no such group.
 
-    deep: whether rules may read values. bytes_read: of the values that they have read, as stored.
+    deep: whether rules may read values. bytes_read: how many stored bytes of values they have read.
     """
 
     group: Any
     path: str
     info: TableInfo
-    node: SeenNode | None
+    node: RawNode | None
     generation: Generation
     metadata: Metadata | None = None
     folder: Path | None = None
@@ -66,8 +66,8 @@ class SeenFrame:
         held = [self.node.attribute(name) for name in names.GROUP_ATTRIBUTES] if self.node is not None else []
         return sum(one is not None for one in held)
 
-    def looked_at(self) -> set[str]:
-        """None: the rules read the values themselves, as they are stored."""
+    def checked_columns(self) -> set[str]:
+        """The columns whose values the checker reads: none, since these rules read stored values themselves."""
         return set()
 
     @property
@@ -78,21 +78,21 @@ class SeenFrame:
     def is_self_described(self) -> bool:
         return self.generation.is_self_described
 
-    def member(self, name: str) -> SeenNode | None:
-        return None if self.node is None else seen_member(self.node, name)
+    def member(self, name: str) -> RawNode | None:
+        return None if self.node is None else raw_member(self.node, name)
 
     def kind_of(self, name: str) -> str | None:
-        """What the link of this name leads to; None when there is none."""
+        """The kind of object that the link of this name leads to; None if there is no link."""
         return None if self.node is None else hard_kind(self.node.node, name)
 
     @cached_property
     def file(self) -> Path | None:
-        """The HDF5 file, where it is one on disk."""
+        """The path of the HDF5 file; None if it is not a file on disk."""
         return file_place(self.group)
 
     @cached_property
     def object_file(self) -> ObjectFile | str | None:
-        """The OBJECT of the directory; a text that says why it cannot be read."""
+        """The OBJECT of the directory, or a message why it cannot be read; None if this is not a directory."""
         try:
             return None if self.folder is None else read_object_file(self.folder)
         except ColonnadeError as error:
@@ -100,18 +100,18 @@ class SeenFrame:
 
     @cached_property
     def names(self) -> list[bytes | None] | None:
-        """What `column_names` holds, None for a text that is not there; None when it is no 1-D dataset of texts."""
+        """The strings of `column_names`, None for each null pointer; None if it is not a 1-D dataset of strings."""
         listed = self.member(names.COLUMN_NAMES)
         if listed is None or not is_text(listed) or not listed.is_flat:
             return None
         try:
-            is_claimed = listed.length > written_rows(listed.node) + names.MOST_UNWRITTEN
+            is_claimed = listed.length > written_rows(listed.node) + names.MOST_UNWRITTEN_NAMES
             return None if is_claimed else all_texts(listed)
         except hdf5_errors(ColonnadeError, MemoryError):
             return None
 
     @cached_property
-    def data(self) -> SeenNode | None:
+    def data(self) -> RawNode | None:
         found = self.member(names.DATA)
         return found if found is not None and found.kind == "group" else None
 
@@ -121,7 +121,7 @@ class SeenFrame:
 
     @cached_property
     def n_rows(self) -> int | None:
-        """How many rows the frame says it has: by `row-count`, or by metadata; None where neither can be told."""
+        """The number of rows according to `row-count` or the metadata; None if neither has it."""
         if self.generation.family != "legacy" and self.node is not None:
             held = self.node.attribute(names.ROW_COUNT)
             if held is not None and held.is_integer and held.shape == () and len(held.values) == 1:
@@ -129,22 +129,22 @@ class SeenFrame:
         return self.metadata.n_rows if self.metadata is not None else None
 
     @cached_property
-    def columns(self) -> list[SeenColumn]:
-        """Every column that names, metadata or members speak of; those in `data` have a node."""
+    def columns(self) -> list[RawColumn]:
+        """Every column of `column_names`, or else of the metadata. Those in `data` have a node."""
         count = len(self.names) if self.names is not None else len(self.claims)
-        return [SeenColumn(self, position) for position in range(count)]
+        return [RawColumn(self, position) for position in range(count)]
 
     @property
-    def placed(self) -> Iterator[SeenColumn]:
+    def placed(self) -> Iterator[RawColumn]:
         """The columns that are in the file."""
         return (column for column in self.columns if column.node is not None)
 
 
 @dataclass
-class SeenColumn:
-    """One column: what it is said to be, and the group or dataset `data/<position>`."""
+class RawColumn:
+    """One column: its declared type, and the group or dataset `data/<position>`."""
 
-    frame: SeenFrame
+    frame: RawFrame
     position: int
 
     @property
@@ -153,40 +153,40 @@ class SeenColumn:
 
     @property
     def link(self) -> str | None:
-        """What the link of its name leads to; None when there is none."""
+        """The kind of object that the link of its name leads to; None if there is no link."""
         return None if self.frame.data is None else hard_kind(self.frame.data.node, str(self.position))
 
     @cached_property
-    def node(self) -> SeenNode | None:
-        return None if self.frame.data is None else seen_member(self.frame.data, str(self.position))
+    def node(self) -> RawNode | None:
+        return None if self.frame.data is None else raw_member(self.frame.data, str(self.position))
 
     @property
     def claim(self) -> ColumnClaim | None:
-        """What the metadata say of it."""
+        """The column's entry in the metadata."""
         return self.frame.claims[self.position] if self.position < len(self.frame.claims) else None
 
     @cached_property
     def type(self) -> str | None:
-        """What it is said to be: by itself, or by metadata."""
+        """The declared type: from its attribute, or from the metadata."""
         if self.frame.is_self_described:
             return None if self.node is None else self.node.text(names.TYPE)
         return self.claim.kind if self.claim is not None else None
 
     @cached_property
     def format(self) -> str:
-        """What its text must look like; "none" where nothing is said."""
+        """The declared format of its strings; "none" if there is no declaration."""
         if self.frame.is_self_described:
             return (self.node.text(names.FORMAT) if self.node is not None else None) or "none"
         return (self.claim.text_format if self.claim is not None else None) or "none"
 
-    def part(self, name: str) -> SeenNode | None:
-        """A dataset in the group of the column."""
-        found = seen_member(self.node, name) if self.node is not None else None
+    def part(self, name: str) -> RawNode | None:
+        """A dataset in the column's group; None if there is none of this name."""
+        found = raw_member(self.node, name) if self.node is not None else None
         return found if found is not None and found.kind == "dataset" else None
 
     @cached_property
-    def rows(self) -> SeenNode | None:
-        """The dataset that has its rows: itself, codes, or pointers."""
+    def rows(self) -> RawNode | None:
+        """The dataset with its rows: the column itself, its codes, or its pointers."""
         if self.node is None or self.node.kind == "dataset":
             return self.node
         return self.part({names.FACTOR: names.CODES, names.VLS: names.POINTERS}.get(self.type or "", names.CODES))
@@ -205,13 +205,13 @@ class SeenColumn:
 
     @property
     def marks_by_attribute(self) -> bool:
-        """Whether an attribute says what marks missing rows; of old numbers it does not."""
+        """Whether an attribute holds the placeholder of missing rows. It does not for numbers of hdf5_data_frame 1."""
         made = self.frame.generation
         return made.family != "legacy" or made.hdf5 > 1 or self.is_text
 
     @property
     def mark(self) -> bytes | int | None:
-        """What marks missing rows: the bytes of a text, or an integer; None where nothing does, or it is a float."""
+        """The placeholder of missing rows, as bytes of a string or an integer; None if there is none, or for floats."""
         if not self.marks_by_attribute:
             return INT32_MIN
         held = self.rows.attribute(names.PLACEHOLDER) if self.rows is not None else None
@@ -222,22 +222,22 @@ class SeenColumn:
 
     @cached_property
     def texts(self) -> TextFacts:
-        """What its texts show; they are read once."""
-        assert self.rows is not None  # by who asks
+        """What is wrong with its strings, which are read once."""
+        assert self.rows is not None  # the caller has checked it
         mark = self.mark if isinstance(self.mark, bytes) else None
-        return look_at_texts(self.rows, self.format if self.type == names.STRING else "none", mark)
+        return check_strings(self.rows, self.format if self.type == names.STRING else "none", mark)
 
 
-def is_text(one: SeenNode) -> bool:
+def is_text(one: RawNode) -> bool:
     return one.stored is not None and one.stored.type.kind in ("string", "text")
 
 
-# -- frames, and what is said to be one --
+# -- frames, and groups that are declared to be frames --
 
 
-def look(group: Any, path: str, deep: bool, asked: Generation | None) -> SeenFrame:
-    """The frame as its rules see it; errors are those of `describe`."""
-    frame = _look(group, path, deep, asked, SeenNode(group, path, "group"))
+def inspect(group: Any, path: str, deep: bool, asked: Generation | None) -> RawFrame:
+    """The frame for its rules. Raises the errors of `describe`."""
+    frame = _inspect(group, path, deep, asked, RawNode(group, path, "group"))
     try:
         frame.info = describe(group, path)
     except UnsupportedError as error:
@@ -246,12 +246,12 @@ def look(group: Any, path: str, deep: bool, asked: Generation | None) -> SeenFra
     return frame
 
 
-def _look(group: Any, path: str, deep: bool, asked: Generation | None, node: SeenNode | None) -> SeenFrame:
+def _inspect(group: Any, path: str, deep: bool, asked: Generation | None, node: RawNode | None) -> RawFrame:
     metadata = metadata_of(group, path)
     made = asked if asked is not None else generation_of(group, metadata)
     file = file_place(group)
     in_folder = made.family == "directory" and file is not None
-    frame = SeenFrame(
+    frame = RawFrame(
         group=group,
         path=path,
         info=TableInfo(path, "artifactdb", 0),
@@ -266,36 +266,36 @@ def _look(group: Any, path: str, deep: bool, asked: Generation | None, node: See
     return frame
 
 
-def claimed(group: Any, path: str, deep: bool, asked: Generation | None) -> SeenFrame | None:
-    """A group that is no frame but is said to be one, by what stands beside the file or by its own attributes.
+def claimed(group: Any, path: str, deep: bool, asked: Generation | None) -> RawFrame | None:
+    """A group that is not a frame but is declared to be one, by a sidecar file or by its own attributes; else None.
 
-    Of a frame that is not there, or that has nothing of one, the root is asked.
+    A declared frame that does not exist, or has none of the members of a frame, is reported for the root group.
     """
     if path != "/" and not _has_hints(group):
-        return None  # without a look at what stands beside the file: there may be very many groups
+        return None  # without reading sidecar files: there may be very many groups
     said = _said_path(group, asked)
     if path == said:
-        return _look(group, path, deep, asked, SeenNode(group, path, "group"))
+        return _inspect(group, path, deep, asked, RawNode(group, path, "group"))
     if path == "/" and said is not None:
         there = open_group(group, said)
         if there is None or not _has_hints(there):
-            return _look(group, said, deep, asked, None if there is None else SeenNode(there, said, "group"))
-    one = SeenNode(group, path, "group")
+            return _inspect(group, said, deep, asked, None if there is None else RawNode(there, said, "group"))
+    one = RawNode(group, path, "group")
     has_members = any(hard_kind(group, name) is not None for name in (names.COLUMN_NAMES, names.DATA))
     if has_members and one.attribute(names.ROW_COUNT) is not None:
-        return _look(group, path, deep, asked, one)
+        return _inspect(group, path, deep, asked, one)
     return None
 
 
 def _has_hints(group: Any) -> bool:
-    """Whether a group has anything of a frame."""
+    """Whether a group has any member or attribute of a frame."""
     if any(hard_kind(group, name) is not None for name in (names.COLUMN_NAMES, names.DATA)):
         return True
     return any(attributes.storage_of(group, name) is not None for name in names.GROUP_ATTRIBUTES)
 
 
 def _said_path(group: Any, asked: Generation | None) -> str | None:
-    """Where the frame of this file is, as its directory or its metadata say."""
+    """The path of this file's frame according to its directory or its metadata."""
     file = file_place(group)
     metadata = metadata_of_file(file) if file is not None else None
     made = asked if asked is not None else generation_of(group, metadata)
@@ -304,6 +304,6 @@ def _said_path(group: Any, asked: Generation | None) -> str | None:
     return f"/{metadata.group}" if metadata is not None else None
 
 
-def stored_text(one: SeenNode) -> str:
-    """How a group or dataset is stored, in words."""
+def stored_text(one: RawNode) -> str:
+    """The shape and the stored type of a dataset, for messages."""
     return one.shape_text if one.stored is None else f"{one.shape_text} of {one.stored.type}"
