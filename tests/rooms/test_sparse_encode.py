@@ -14,18 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colonnade import kernels
-from colonnade.format import extensible_array, fixed_array
+from colonnade.format import arrays
+from colonnade.format.arrays import ExtensibleArrayHeader, FixedArrayHeader, encode_extensible_array, encode_fixed_array
 from colonnade.format.btree2 import TreeHeader, encode_tree, read_records, read_tree_header, tree_levels
 from colonnade.format.dataspace import Dataspace, decode_dataspace, encode_dataspace
 from colonnade.format.datatype import decode_datatype, encode_datatype
-from colonnade.format.extensible_array import ExtensibleArrayHeader, encode_extensible_array
-from colonnade.format.fill import decode_fill, encode_fill
-from colonnade.format.fixed_array import FixedArrayHeader, encode_fixed_array
+from colonnade.format.global_heap import decode_heap_set, encode_heap_set, encode_reference
 from colonnade.format.headers import encode_header, read_messages
-from colonnade.format.heap_set import decode_heap_set, encode_heap_set, encode_reference
 from colonnade.format.layout import StorageLayout
 from colonnade.format.links import Link, decode_link
 from colonnade.format.source import Fields, HDF5Source
+from colonnade.format.values import decode_fill, encode_fill
 from colonnade.model import FilterInfo, StoredField, StoredType
 from colonnade.pager.sources import BufferBytes
 from colonnade.sparse.chunk import encode_chunk, read_cells
@@ -62,8 +61,8 @@ def test_fixed_arrays_both_ways(n: int, density: float) -> None:
     rows = some_elements(n, 18, density)
     header = FixedArrayHeader(0, 2, 18, 4, n, None)
     source = HDF5Source(BufferBytes(bytes(100) + encode_fixed_array(header, rows, 100)))
-    assert fixed_array.read_fixed_header(source, 100).n_elements == n
-    assert np.array_equal(collect(fixed_array.read_elements(source, 100, range(n)), n, 18), rows)
+    assert arrays.read_fixed_header(source, 100).n_elements == n
+    assert np.array_equal(collect(arrays.read_fixed_elements(source, 100, range(n)), n, 18), rows)
 
 
 @pytest.mark.parametrize("density", [0.0, 0.005, 1.0])
@@ -72,8 +71,8 @@ def test_extensible_arrays_both_ways(n: int, density: float) -> None:
     rows = some_elements(n, 18, density)
     header = ExtensibleArrayHeader(0, 2, 18, 32, 4, 16, 4, 6, n, None)
     source = HDF5Source(BufferBytes(bytes(100) + encode_extensible_array(header, rows, 100)))
-    assert extensible_array.read_extensible_header(source, 100).n_set == n
-    assert np.array_equal(collect(extensible_array.read_elements(source, 100, range(n)), n, 18), rows)
+    assert arrays.read_extensible_header(source, 100).n_set == n
+    assert np.array_equal(collect(arrays.read_extensible_elements(source, 100, range(n)), n, 18), rows)
 
 
 @pytest.mark.parametrize("node_size", [128, 512, 2048])

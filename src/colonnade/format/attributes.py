@@ -23,7 +23,7 @@ from colonnade.errors import DataError, UnsupportedError
 from colonnade.format.dataspace import decode_extent, encode_extent
 from colonnade.format.datatype import decode_datatype, encode_datatype
 from colonnade.format.fractal_heap import NamedForm, read_named
-from colonnade.format.global_heap import decode_collection
+from colonnade.format.global_heap import GlobalHeap
 from colonnade.format.headers import ATTRIBUTE, ATTRIBUTE_INFO, SHARED, Message, follow_shared
 from colonnade.format.source import Fields, HDF5Source
 from colonnade.format.values import decode_values
@@ -137,31 +137,6 @@ def _shown(values: Any, stored: StoredType, shape: tuple[int, ...]) -> Any:
     if not shape:
         return values[0]
     return values.reshape(*shape, *values.shape[1:])
-
-
-class GlobalHeap:
-    """The global heap of a file, which holds the variable-length values of attributes."""
-
-    def __init__(self, source: HDF5Source) -> None:
-        self._source = source
-        self._known: dict[int, dict[int, memoryview]] = {}
-
-    def read(self, reference: bytes, item_size: int) -> tuple[int, memoryview]:
-        """The number of items that a reference points to, and their bytes."""
-        count, address, index = struct.unpack("<IQI", reference)
-        if not count and not address:
-            return 0, memoryview(b"")
-        if address not in self._known:
-            head = self._source.fields(address, 16, "global heap collection")
-            head.take(8)
-            data = self._source.read(address, head.number(8), "global heap collection")
-            what = self._source.as_fields(b"", f"the global heap at byte {address}")
-            self._known[address] = decode_collection(memoryview(data), what)
-        stored = self._known[address].get(index)
-        if stored is None or len(stored) < count * item_size:
-            what = self._source.as_fields(b"", f"global heap collection at byte {address}")
-            raise what.wrong(f"has no object {index} of {count * item_size} bytes")
-        return count, stored[: count * item_size]
 
 
 def encode_attribute(name: str, stored: StoredType, shape: tuple[int, ...], data: bytes) -> bytes:

@@ -19,7 +19,7 @@ from math import prod
 import numpy as np
 
 from colonnade.dataclass import dataclass
-from colonnade.format import extensible_array, fixed_array
+from colonnade.format import arrays
 from colonnade.format.btree2 import RecordBound, read_records, read_tree_header
 from colonnade.format.dataspace import Dataspace
 from colonnade.format.layout import StorageLayout, size_bytes
@@ -68,9 +68,9 @@ class ChunkMap:
         if address is None or self.layout.map == "single":
             return None
         if self.layout.map == "fixed array":
-            return fixed_array.read_fixed_header(self.source, address).version
+            return arrays.read_fixed_header(self.source, address).version
         if self.layout.map == "extensible array":
-            return extensible_array.read_extensible_header(self.source, address).version
+            return arrays.read_extensible_header(self.source, address).version
         return read_tree_header(self.source, address).version
 
     def _read_single(self, low: tuple[int, ...], high: tuple[int, ...]) -> Iterator[Records]:
@@ -89,13 +89,13 @@ class ChunkMap:
         address = self.layout.address
         assert address is not None
         counts = self._slot_shape(tuple(range(len(low))))
-        header = fixed_array.read_fixed_header(self.source, address)
+        header = arrays.read_fixed_header(self.source, address)
         what = f"fixed array header at byte {address}"
         if header.n_elements != prod(counts):
             text = f"has {header.n_elements} elements for a grid of {counts} chunks"
             raise self.source.as_fields(b"", what).wrong(text)
         form = self._array_form(header.client, header.element_size, what)
-        for first, data in fixed_array.read_elements(self.source, address, _slots(low, high, counts)):
+        for first, data in arrays.read_fixed_elements(self.source, address, _slots(low, high, counts)):
             found = decode_records(data, form)
             yield _placed(found, _grid_of(first, len(found), counts))
 
@@ -104,11 +104,11 @@ class ChunkMap:
         assert address is not None
         order = self._unlimited_first()
         counts = self._slot_shape(order)
-        header = extensible_array.read_extensible_header(self.source, address)
+        header = arrays.read_extensible_header(self.source, address)
         form = self._array_form(header.client, header.element_size, f"extensible array header at byte {address}")
         wanted = _slots(tuple(low[axis] for axis in order), tuple(high[axis] for axis in order), counts)
         back = np.argsort(order)
-        for first, data in extensible_array.read_elements(self.source, address, wanted):
+        for first, data in arrays.read_extensible_elements(self.source, address, wanted):
             found = decode_records(data, form)
             yield _placed(found, _grid_of(first, len(found), counts)[:, back])
 

@@ -8,18 +8,31 @@
 | objects | | | data, padded to a multiple of 8 | | | | |
 
 Sizes and addresses have 8 bytes here, as nearly always.
+
+The heap section of variable-length sectioned chunks, as the prototype writes it (facts 3.6; experimental), holds
+such collections too:
+
+| section | bytes | | reference in an element | bytes |
+| --- | --- | --- | --- | --- |
+| `HGLS` | 4 | | number of items | 4 |
+| version 1, 0 | 1 + 3 | | slot | 2 |
+| slots | 4 | | object in the slot's collection | 2 |
+| each slot: offset in the section, length (0, 0: unused) | 8 + 8 | | 0 | 8 |
+| collections | | | | |
+
+Slot 0 and object 0 together mean no value.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from colonnade.errors import CorruptError
-from colonnade.format.source import Fields
+from colonnade.format.source import Fields, HDF5Source
 from colonnade.model import StoredType
 
 COLLECTION_SIGNATURE = b"GCOL\x01"
@@ -29,6 +42,8 @@ REFERENCE_DTYPE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u
 ElementBytes = np.ndarray[Any, np.dtype[np.uint8]]
 _OBJECT = struct.Struct("<H6xQ")
 _WINDOW = 1 << 16  # bytes that are read together
+REFERENCE = 16  # bytes of a reference in an element
+_MOST_OBJECTS = 65_535  # in a collection: an index has two bytes
 
 
 class EndlessCollection(Exception):
@@ -116,3 +131,104 @@ def _references(stored: StoredType, rows: ElementBytes) -> Iterator[tuple[Stored
             if member.type.has_pointers:
                 yield from _references(member.type, rows[:, begin : begin + size])
             shift += size - member.type.size
+
+
+# -- what elements refer to --
+
+
+class Heap(Protocol):
+    """Stores the bytes of variable-length values."""
+
+    def read(self, reference: bytes, item_size: int) -> tuple[int, memoryview]:
+        """The number of items that a reference points to, and their bytes."""
+        ...
+
+
+class GlobalHeap:
+    """The global heap of a file, which holds the variable-length values of attributes."""
+
+    def __init__(self, source: HDF5Source) -> None:
+        self._source = source
+        self._known: dict[int, dict[int, memoryview]] = {}
+
+    def read(self, reference: bytes, item_size: int) -> tuple[int, memoryview]:
+        """The number of items that a reference points to, and their bytes."""
+        count, address, index = struct.unpack("<IQI", reference)
+        if not count and not address:
+            return 0, memoryview(b"")
+        if address not in self._known:
+            head = self._source.fields(address, 16, "global heap collection")
+            head.take(8)
+            data = self._source.read(address, head.number(8), "global heap collection")
+            what = self._source.as_fields(b"", f"the global heap at byte {address}")
+            self._known[address] = decode_collection(memoryview(data), what)
+        stored = self._known[address].get(index)
+        if stored is None or len(stored) < count * item_size:
+            what = self._source.as_fields(b"", f"global heap collection at byte {address}")
+            raise what.wrong(f"has no object {index} of {count * item_size} bytes")
+        return count, stored[: count * item_size]
+
+
+class HeapSet:
+    """The objects of a heap section, found by slot and index."""
+
+    def __init__(self, objects: dict[tuple[int, int], memoryview], what: Fields) -> None:
+        self._objects = objects
+        self._what = what
+
+    def read(self, reference: bytes, item_size: int) -> tuple[int, memoryview]:
+        """The number of items that a reference points to, and their bytes."""
+        count = int.from_bytes(reference[:4], "little")
+        slot, index = int.from_bytes(reference[4:6], "little"), int.from_bytes(reference[6:8], "little")
+        if (slot, index) == (0, 0) and not count:
+            return 0, memoryview(b"")
+        data = self._objects.get((slot, index))
+        if data is None or len(data) < count * item_size:
+            raise self._what.wrong(f"has no object {index} of {count * item_size} bytes in slot {slot}")
+        return count, data[: count * item_size]
+
+
+def decode_heap_set(fields: Fields) -> HeapSet:
+    """See the table at the top of this file; a section without bytes is an empty heap."""
+    objects: dict[tuple[int, int], memoryview] = {}
+    if not fields.left:
+        return HeapSet(objects, fields)
+    data = memoryview(fields.take(fields.left))
+    head = Fields(data, fields.what, fields.name)
+    head.expect(b"HGLS\1", "the signature")
+    head.take(3)
+    for slot in range(head.number(4)):
+        offset, length = head.number(8), head.number(8)
+        if length:
+            if offset + length > len(data):
+                raise head.wrong(f"has slot {slot} outside of it")
+            for index, found in decode_collection(data[offset : offset + length], head).items():
+                objects[slot, index] = found
+    return HeapSet(objects, fields)
+
+
+def encode_heap_set(objects: list[bytes]) -> tuple[bytes, list[tuple[int, int]]]:
+    """A heap section of these objects, and the slot and index of each; empty if there are no objects."""
+    if not objects:
+        return b"", []
+    parts = [objects[start : start + _MOST_OBJECTS] for start in range(0, len(objects), _MOST_OBJECTS)]
+    places = [(slot, index) for slot, part in enumerate(parts) for index in range(1, len(part) + 1)]
+    collections = [_encode_collection(part) for part in parts]
+    at, table = 12 + 16 * len(parts), b""
+    for one in collections:
+        table += struct.pack("<QQ", at, len(one))
+        at += len(one)
+    return b"HGLS" + struct.pack("<B3xI", 1, len(parts)) + table + b"".join(collections), places
+
+
+def _encode_collection(objects: list[bytes]) -> bytes:
+    body = b"".join(
+        struct.pack("<HH4xQ", index, 1, len(data)) + data.ljust(-(-len(data) // 8) * 8, b"\0")
+        for index, data in enumerate(objects, 1)
+    )
+    return b"GCOL" + struct.pack("<B3xQ", 1, COLLECTION_HEAD + len(body)) + body
+
+
+def encode_reference(count: int, place: tuple[int, int]) -> bytes:
+    """The reference stored in an element: number of items, slot, index."""
+    return struct.pack("<IHH8x", count, *place)

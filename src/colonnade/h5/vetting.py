@@ -36,7 +36,6 @@ from h5py import h5a, h5d, h5f, h5g, h5i, h5l, h5p
 
 from colonnade.errors import CorruptError, FormatError
 from colonnade.format.attributes import decode_attribute
-from colonnade.format.fill import decode_fill, decode_old_fill
 from colonnade.format.global_heap import (
     COLLECTION_HEAD,
     COLLECTION_SIGNATURE,
@@ -63,6 +62,7 @@ from colonnade.format.links import read_local_heap, read_symbol_table
 from colonnade.format.pipelines import decode_pipeline
 from colonnade.format.source import Fields, HDF5Source
 from colonnade.format.superblock import read_superblock
+from colonnade.format.values import decode_fill, decode_old_fill
 from colonnade.h5 import capi
 from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datatypes import describe_type

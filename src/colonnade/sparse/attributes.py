@@ -10,7 +10,6 @@ import numpy as np
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.format import attributes
 from colonnade.format.attributes import (
-    GlobalHeap,
     StoredAttribute,
     attribute_name,
     decode_attribute,
@@ -19,6 +18,7 @@ from colonnade.format.attributes import (
     iter_attributes,
     parse_attribute,
 )
+from colonnade.format.global_heap import GlobalHeap
 from colonnade.format.headers import Message
 from colonnade.format.source import Fields, HDF5Source
 from colonnade.h5.attributes import check_attribute_name, encode_value, shown_value

@@ -22,7 +22,7 @@ from colonnade.errors import UnsupportedError, UsageError
 from colonnade.filters.apply import Packer
 from colonnade.filters.codecs import as_view
 from colonnade.filters.undo import UNDO, Pipeline
-from colonnade.format.heap_set import REFERENCE, decode_heap_set
+from colonnade.format.global_heap import REFERENCE, decode_heap_set
 from colonnade.format.layout import SKIP_EDGES
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import Fields, HDF5Source, with_checksum

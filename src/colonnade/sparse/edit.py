@@ -18,12 +18,10 @@ from math import prod
 import numpy as np
 
 from colonnade.errors import UnsupportedError
+from colonnade.format.arrays import ExtensibleArrayHeader, FixedArrayHeader, encode_extensible_array, encode_fixed_array
 from colonnade.format.btree2 import TreeHeader, encode_tree
 from colonnade.format.dataspace import encode_dataspace
 from colonnade.format.datatype import encode_datatype
-from colonnade.format.extensible_array import ExtensibleArrayHeader, encode_extensible_array
-from colonnade.format.fill import encode_fill
-from colonnade.format.fixed_array import FixedArrayHeader, encode_fixed_array
 from colonnade.format.headers import (
     ATTRIBUTE,
     CONTINUATION,
@@ -40,6 +38,7 @@ from colonnade.format.pipelines import encode_pipelines
 from colonnade.format.records import ChunkRecord, RecordForm, Records, encode_records
 from colonnade.format.source import CHECKSUM, HDF5Source, with_checksum
 from colonnade.format.superblock import Superblock, read_superblock
+from colonnade.format.values import encode_fill
 from colonnade.h5.files import FileHandle
 from colonnade.model import StoredType
 from colonnade.pager.journal import JournaledFile

@@ -10,7 +10,6 @@ from colonnade.errors import CorruptError, UnsupportedError, UsageError
 from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.dataspace import Dataspace, decode_dataspace
 from colonnade.format.datatype import decode_datatype
-from colonnade.format.fill import decode_fill, decode_old_fill
 from colonnade.format.headers import (
     ATTRIBUTE,
     COMMENT,
@@ -31,6 +30,7 @@ from colonnade.format.links import is_group, read_links
 from colonnade.format.pipelines import decode_pipelines
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import CHECKSUM, Fields, HDF5Source
+from colonnade.format.values import decode_fill, decode_old_fill
 from colonnade.model import FilterInfo, StoredType
 
 

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.errors import DataError, UnsupportedError
-from colonnade.format.heap_set import REFERENCE, encode_heap_set, encode_reference
+from colonnade.format.global_heap import REFERENCE, encode_heap_set, encode_reference
 from colonnade.format.values import DecodedValues, stored_dtype
 from colonnade.h5.datatypes import stored_type_of
 from colonnade.model import StoredType
