@@ -6,13 +6,16 @@ a tenth of a second, and reading plain numbers never needs it. Use `from colonna
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from pyarrow.compute import *  # noqa: F403
+else:
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):  # Python itself looks these up on every module
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import pyarrow.compute as pc
+    def __getattr__(name: str) -> object:
+        if name.startswith("__"):  # Python itself looks these up on every module
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import pyarrow.compute as pc
 
-    found = globals()[name] = getattr(pc, name)
-    return found
+        found = globals()[name] = getattr(pc, name)
+        return found

@@ -194,7 +194,7 @@ def arrow_column(value: pa.Array | pa.ChunkedArray, where: str) -> Any:
     )
 
 
-def _categorical(array: pa.DictionaryArray, where: str) -> Categorical:
+def _categorical(array: pa.Array, where: str) -> Categorical:
     codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     categories = arrow_column(array.dictionary, where)
     if isinstance(categories, (Nullable, Categorical)):

@@ -65,12 +65,12 @@ def _is_there(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return np.unpackbits(np.frombuffer(bits, "u1"), count=last, bitorder="little")[first:].astype(np.bool_)
 
 
-def _plain_categories(array: pa.DictionaryArray) -> list[Any]:
+def _plain_categories(array: pa.Array) -> list[Any]:
     names = plain_values(array.dictionary)
     return [None if code is None else names[code] for code in array.indices.to_pylist()]
 
 
-def _plain_structs(array: pa.StructArray) -> list[Any]:
+def _plain_structs(array: pa.Array) -> list[Any]:
     names = [array.type.field(i).name for i in range(array.type.num_fields)]
     parts = [plain_values(part) for part in array.flatten()]
     there = _is_there(array).tolist()

@@ -373,7 +373,7 @@ WRITERS: dict[str, Callable[[pa.NativeFile, pa.Schema, Batches], None]] = {
 # -- where bytes go --
 
 
-class _RegularFile(pa.PythonFile):  # type: ignore[misc]
+class _RegularFile(pa.PythonFile):
     """Marks a sink that can take a file format, not only a stream."""
 
 

@@ -137,7 +137,7 @@ def complex_array(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any] | 
 def complex_values(array: pa.Array) -> np.ndarray[Any, Any]:
     """An Arrow array of ComplexType as NumPy complex numbers; the values of missing rows are undefined."""
     storage = array.storage
-    out = np.empty(len(array), dtype=f"c{array.type.bits // 8}")
+    out = np.empty(len(array), dtype=f"c{storage.type.field(0).type.bit_width // 4}")
     out.real = storage.field(0).to_numpy(zero_copy_only=False)
     out.imag = storage.field(1).to_numpy(zero_copy_only=False)
     return out
@@ -146,7 +146,8 @@ def complex_values(array: pa.Array) -> np.ndarray[Any, Any]:
 def complex_column(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
     """A column of ComplexType as NumPy complex numbers; missing ones are NaN."""
     values = np.concatenate(
-        [complex_values(chunk) for chunk in column.chunks] or [np.zeros(0, f"c{column.type.bits // 8}")]
+        [complex_values(chunk) for chunk in column.chunks]
+        or [np.zeros(0, f"c{column.type.storage_type.field(0).type.bit_width // 4}")]
     )
     values[column.is_null().to_numpy()] = np.nan
     return values

@@ -58,7 +58,7 @@ class Categories:
         if self._values is None:
             if self.stored is None:
                 raise FormatError(f"column {self._column.name!r} has no categories", column=self._column.name)
-            self._values = self._given() if isinstance(self.stored, pa.Array) else self._read()
+            self._values = self._given(self.stored) if isinstance(self.stored, pa.Array) else self._read()
         return self._values
 
     def codes_of(self, text: bytes, values: pa.Array) -> Places:
@@ -67,9 +67,9 @@ class Categories:
             self._lookup = TextLookup(values)
         return self._lookup.places(text)
 
-    def _given(self) -> pa.Array:
+    def _given(self, values: pa.Array) -> pa.Array:
         """Categories from outside the file, checked against the number and type that the file declares."""
-        name, info, values = self._column.name, self.info, self.stored
+        name, info = self._column.name, self.info
         kind = value_type(info.type, info.units, info.arrow_type)
         n_given = len(values) - values.null_count
         if n_given != info.n_categories or values.null_count:

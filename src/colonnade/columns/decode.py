@@ -330,7 +330,7 @@ def decode_codes(image: Image, n_categories: int, fill: bytes | None) -> pa.Arra
     return code_array(codes.astype(width), missing)
 
 
-def decode_coded_text(image: Image, categories: pa.StringArray, fill: bytes | None) -> pa.Array:
+def decode_coded_text(image: Image, categories: pa.Array, fill: bytes | None) -> pa.Array:
     """The categories that the codes stand for, as strings."""
     codes, missing = decode_code_numbers(np.ascontiguousarray(image), len(categories), fill)
     known, strings = string_buffers(categories)

@@ -86,17 +86,17 @@ class TextWriter:
         assert coded.categories is not None  # it was written by categories
         self._writer, self._is_coded = self._new_writer(self._plain), False
         self._writer.start(self._group, coded.categories, None, self._most_rows)
-        for text in _text_of(coded):
+        for text in _text_of(coded, coded.categories):
             self._writer.write(text)
         unlink(self._group, aside)
 
 
-def _text_of(coded: WrittenColumn) -> Iterator[pa.Array]:
+def _text_of(coded: WrittenColumn, categories: pa.Array) -> Iterator[pa.Array]:
     """The rows of a column that was written by categories, as strings, a few MiB at a time."""
     info = describe_dataset(coded.dataset)
     for start, stop in cut(0, coded.n_rows, info.chunk_rows or coded.n_rows, info.type):
         with reading(coded.dataset, info, start, stop - start) as codes:
-            yield decode_coded_text(codes, coded.categories, coded.form.fill)
+            yield decode_coded_text(codes, categories, coded.form.fill)
 
 
 def pays_by_categories(values: pa.Array, n_rows: int | None) -> bool:

@@ -22,7 +22,7 @@ from colonnade.columns.writer import WrittenColumn
 from colonnade.dataclass import dataclass
 from colonnade.edit.index import Indexes
 from colonnade.errors import DataError, FormatError, UnsupportedError, UsageError, rows_as
-from colonnade.exchange.arrays import array_from, column_from, declares_strings
+from colonnade.exchange.arrays import column_from, declares_strings
 from colonnade.exchange.pandas_in import is_series
 from colonnade.exchange.pandas_notes import Note, meaning, read_note, write_note
 from colonnade.exchange.sources import Source, family, source_from
@@ -326,7 +326,7 @@ def _values_type(kind: pa.DataType) -> pa.DataType:
 def _values(batch: pa.RecordBatch, name: str, source: Source, done: int) -> pa.Array:
     if name in source.ranges:
         rows = source.ranges[name][done : done + batch.num_rows]
-        return array_from(np.array(rows), name)
+        return pa.array(np.array(rows))
     place = batch.schema.get_field_index(name)  # a lookup, without building the list of all names
     return batch.column(place) if place >= 0 else pa.nulls(batch.num_rows)
 

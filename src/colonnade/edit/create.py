@@ -178,7 +178,7 @@ def _index_kinds(asked: Mapping[str, str | Sequence[str]], known: Sequence[str])
 def _labels(labels: Sequence[str] | Mapping[str, Any] | None, source: Source) -> tuple[list[str], dict[str, pa.Array]]:
     """The names of the labels in order, and the arrays of those that are not columns of the data."""
     if labels is None:
-        return list(source.labels), {name: array_from(np.array(rows), name) for name, rows in source.ranges.items()}
+        return list(source.labels), {name: pa.array(np.array(rows)) for name, rows in source.ranges.items()}
     if isinstance(labels, str):
         labels = [labels]
     names = list(labels)
@@ -227,7 +227,7 @@ def _field_options(
         options = asked
     else:
         options = column_options(field.name, asked)
-    said = {
+    said: dict[str, Any] = {
         key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
         for key, value in (field.metadata or {}).items()
     }

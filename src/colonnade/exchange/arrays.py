@@ -145,7 +145,7 @@ def _from_fixed_bytes(values: np.ndarray[Any, Any], mask: np.ndarray[Any, Any] |
 def _from_void(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, Any] | None) -> pa.Array:
     if values.dtype.names is None:
         return pa.array([item.tobytes() for item in values], pa.binary(values.dtype.itemsize), mask=mask)
-    parts = [array_from(values[field], f"{name}.{field}") for field in values.dtype.names]
+    parts = [_from_numpy(values[field], f"{name}.{field}", None) for field in values.dtype.names]
     fields = [pa.field(field, part.type) for field, part in zip(values.dtype.names, parts, strict=True)]
     return pa.StructArray.from_arrays(parts, fields=fields, mask=None if mask is None else pa.array(mask))
 

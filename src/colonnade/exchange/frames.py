@@ -50,7 +50,7 @@ def _with_distinct_categories(table: pa.Table) -> pa.Table:
     return table
 
 
-def _distinct(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
+def _distinct(chunk: pa.Array) -> pa.DictionaryArray:
     values = chunk.dictionary.unique()
     codes = chunk.dictionary.dictionary_encode().indices.take(chunk.indices).cast(chunk.type.index_type)
     return pa.DictionaryArray.from_arrays(codes, values, ordered=chunk.type.ordered)

@@ -231,14 +231,17 @@ def _from_categorical(array: Any, name: str) -> tuple[ArrowArray, Note]:
     if isinstance(array.categories.dtype, pd.IntervalDtype):
         categories, note = _interval_categories(array.categories)
     else:
-        categories, note = column_of(pd.Index(array.categories), name)
-    if isinstance(categories, pa.ChunkedArray):
-        categories = pa.concat_arrays(categories.chunks) if categories.num_chunks else pa.nulls(0, categories.type)
+        column, note = column_of(pd.Index(array.categories), name)
+        categories = _in_one_piece(column)
     if pa.types.is_null(categories.type):
         categories = categories.cast(pa.string())
     codes = np.asarray(array.codes)
     found = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), categories, ordered=bool(array.ordered))
     return found, {"dtype": "category", "categories": note} if note else {}
+
+
+def _in_one_piece(values: ArrowArray) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def _interval_categories(categories: Any) -> tuple[pa.Array, Note]:
@@ -249,8 +252,7 @@ def _interval_categories(categories: Any) -> tuple[pa.Array, Note]:
 
 
 def _from_intervals(array: Any, name: str) -> tuple[ArrowArray, Note]:
-    ends = [column_of(end, name)[0] for end in (array.left, array.right)]
-    ends = [pa.concat_arrays(end.chunks) if isinstance(end, pa.ChunkedArray) else end for end in ends]
+    ends = [_in_one_piece(column_of(end, name)[0]) for end in (array.left, array.right)]
     made = pa.StructArray.from_arrays(ends, names=["left", "right"], mask=pa.array(np.asarray(array.isna())))
     return made, {"dtype": "interval", "closed": array.closed}
 

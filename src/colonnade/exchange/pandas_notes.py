@@ -116,7 +116,11 @@ def read_name(name: Any) -> Any:
 def notes_of_arrow(schema: pa.Schema) -> tuple[dict[str, str], str | None]:
     """The notes in an Arrow schema: our own, or derived from pyarrow's metadata of the original pandas frame."""
     metadata = schema.metadata or {}
-    notes = {field.name: field.metadata[KEY].decode("utf-8", "replace") for field in schema if _has_note(field)}
+    notes = {
+        field.name: field.metadata[KEY].decode("utf-8", "replace")
+        for field in schema
+        if field.metadata is not None and KEY in field.metadata
+    }
     frame = metadata.get(FRAME_KEY)
     described = read_note(metadata.get(KEY)).get("columns")
     for entry in described if isinstance(described, list) else []:
@@ -124,10 +128,6 @@ def notes_of_arrow(schema: pa.Schema) -> tuple[dict[str, str], str | None]:
         if note:
             notes.setdefault(entry["field_name"], write_note(note) or "")
     return notes, None if frame is None else frame.decode("utf-8", "replace")
-
-
-def _has_note(field: pa.Field) -> bool:
-    return field.metadata is not None and KEY in field.metadata
 
 
 def _note_of_entry(entry: Mapping[str, Any], schema: pa.Schema) -> Note:

@@ -321,6 +321,7 @@ class File(Sealed):
             if failure is not None:
                 told = to_corrupt_error(failure, self.name)
                 raise told from (failure if told is not failure else failure.__cause__)
+            assert batch is not None  # there was no failure
             yield batch
 
     def __contains__(self, path: object) -> bool:
