@@ -19,7 +19,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import ColumnNotFound, UsageError
-from colonnade.h5.outside import links_of
+from colonnade.h5.vetting import open_file_of
 from colonnade.layouts.hep001 import describe as description
 
 N = 25
@@ -196,7 +196,7 @@ def test_a_pickled_table_is_opened_as_it_was(tmp_path: Path) -> None:
     file = cn.open(path, "r+", trust="never", links="any", n_threads=3, timeout=2.5, locking="none")
     for pickled in (file["t"], file["t"].where("x > 1")):
         again = pickle.loads(pickle.dumps(pickled))._file
-        assert (again._trust, again._n_threads, links_of(again.h5.id)) == ("never", 3, "any")
+        assert (again._trust, again._n_threads, open_file_of(again.h5.id).links) == ("never", 3, "any")
         assert again._asked == file._asked and not again._handle.writable
         twice = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(pickled))))
         assert twice._file._asked == file._asked

@@ -16,7 +16,7 @@ from colonnade.cli.answer import FILE, FINDINGS, FINE, Facts, print_json
 from colonnade.cli.progress import counting_rows, waiting
 from colonnade.cli.text import cell, open_console, plural
 from colonnade.dataclass import dataclass
-from colonnade.h5.outside import Links
+from colonnade.h5.vetting import Links
 from colonnade.model import Finding, Repair, Rule, Severity
 from colonnade.table.checking import check, fix
 from colonnade.table.show import size_text

@@ -24,7 +24,7 @@ from colonnade.cli.text import (
 )
 from colonnade.cli.values import plain_values
 from colonnade.errors import ColonnadeError
-from colonnade.h5.outside import Links
+from colonnade.h5.vetting import Links
 from colonnade.indexes.known import Distinct
 from colonnade.pager.receipts import Trust
 from colonnade.query.stats import ColumnStats

@@ -19,7 +19,7 @@ from colonnade.h5.copying import copy_file
 from colonnade.h5.links import address, children, is_shared, join_path, open_group
 from colonnade.layouts import LAYOUTS, located, named_layout, new_directory
 from colonnade.model import Progress
-from colonnade.sparse.opened import OpenFile
+from colonnade.sparse.opened import OpenTarget
 from colonnade.table import File, Table
 from colonnade.table import open as open_file
 
@@ -194,7 +194,7 @@ class _Conversion:
         if self.source._handle.path is None:  # its bytes cannot be read past HDF5: sparse arrays are refused
             copy_file(root, file.h5["/"].id, progress=told.copied, without=without)
             return
-        with closing(OpenFile(self.source.name)) as reader:
+        with closing(OpenTarget(self.source.name)) as reader:
             arrays = MovingArrays(reader.refresh)
             places = copy_file(root, file.h5["/"].id, progress=told.copied, without=without, unread=arrays.meet)
             if places:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from h5py import h5d, h5f, h5g, h5i
+from h5py import h5d, h5f, h5i
 
 from colonnade import kernels
 from colonnade.dataclass import dataclass
@@ -24,10 +24,8 @@ from colonnade.filters.codecs import ByteBuffer, LeftToLibrary
 from colonnade.filters.undo import SCALE_OFFSET_HEAD, Pipeline, Sizes, scale_offset_form
 from colonnade.h5 import capi
 from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.raw_bytes import source_of
-from colonnade.h5.vetting import FARTHEST, creation_of
+from colonnade.h5.vetting import FARTHEST, creation_of, source_of
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo
-from colonnade.pager.journal import JOURNALED, JournaledFile
 from colonnade.pager.sources import JournaledBytes, LocalBytes
 
 Image = np.ndarray[Any, np.dtype[Any]]
@@ -538,11 +536,6 @@ def open_run(dataset: Any, dtype: np.dtype[Any], look: bytes | None = None) -> R
         return None
     frozen = file_id.get_intent() == h5f.ACC_RDONLY
     return RunSource(dataset, file, dtype, DEFAULT_CHUNK_ROWS, Pipeline((), 0), frozen, look)
-
-
-def know_journaled(file_id: Any, journaled: JournaledFile) -> None:
-    """Note through what a file is open for changes, for its rows to be read from."""
-    JOURNALED[h5g.get_objinfo(file_id).fileno] = journaled
 
 
 def _file_of(file_id: Any) -> LocalBytes | JournaledBytes | None:

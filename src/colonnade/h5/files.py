@@ -18,17 +18,15 @@ from typing import IO, Any, Literal
 from weakref import WeakSet
 
 import h5py
-from h5py import h5f, h5fd, h5p
+from h5py import h5f, h5fd, h5g, h5p
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, CorruptError, FormatError, UsageError
 from colonnade.h5 import capi
 from colonnade.h5.callbacks import Callbacks
 from colonnade.h5.capi import HDF5_LOCK
-from colonnade.h5.chunks import know_journaled
 from colonnade.h5.damage import lack_of, raise_lack, to_corrupt_error
-from colonnade.h5.outside import LINKS, Links, remember_link_policy
-from colonnade.h5.vetting import vet_root
+from colonnade.h5.vetting import LINKS, Links, OpenFile, open_file_of, vet_root
 from colonnade.h5.watched import Watch, watched
 from colonnade.pager.disk import Disk
 from colonnade.pager.interrupts import hold_signals, release_signals, shielded
@@ -54,8 +52,8 @@ Target = str | os.PathLike[str] | IO[bytes] | Any
 _BOUNDS = ("earliest", "latest")
 _CACHE_SLOTS = 521  # of each open dataset's table of chunks, as in HDF5 1: the 8,191 of HDF5 2 take 64 KiB a column
 DISK = Disk()
-_WATCHING: dict[Path, WeakSet[FileHandle]] = {}
-_CHANGING: WeakSet[FileHandle] = WeakSet()
+_HANDLES: WeakSet[FileHandle] = WeakSet()
+"""All handles of this process: HDF5 keeps one memory of a file for all its readers, and a fork must disown writers."""
 
 
 @dataclass(frozen=True)
@@ -93,15 +91,13 @@ class FileHandle:
         aside: Path | None = None,
         stream: Any = None,
     ) -> None:
-        self.h5 = h5
+        self._use(h5)
         self.name = name
         self.generation = 0
         self.held = False
         self.is_changing = False  # a commit or a roll-back will follow
         self._owned = owned
         self._journaled = journaled
-        if journaled is not None:
-            _CHANGING.add(self)
         self._lock = lock
         self._aside = aside
         self._stream = stream
@@ -119,6 +115,11 @@ class FileHandle:
             "",
             "",
         )  # of the journal, the file and its lock: asked before and after everything that is read
+        _HANDLES.add(self)
+
+    def _use(self, h5: h5py.File) -> None:
+        self.h5 = h5
+        self._open_file: OpenFile = open_file_of(h5.id)  # held here as long as it is used
 
     @property
     def root(self) -> Any:
@@ -205,7 +206,8 @@ class FileHandle:
             return
         if self.h5:
             self.h5.close()
-        self.h5, self._stamp = _open_steady(self._watched, self._care)
+        h5, self._stamp = _open_steady(self._watched, self._care)
+        self._use(h5)
         self.generation += 1
 
     @property
@@ -237,7 +239,6 @@ class FileHandle:
         """Look out for commits of others to this path."""
         self._watched, self._care, self._stamp = path, care, stamp
         self._names = (os.fspath(journal_path(path)), os.fspath(path), os.fspath(lock_path(path)))
-        _WATCHING.setdefault(path, WeakSet()).add(self)
         return self
 
     def lost_in_hdf5(self, error: Exception | None = None) -> BaseException | None:
@@ -304,9 +305,10 @@ class FileHandle:
         assert self._journaled is not None  # checked by the caller
         self._is_torn = True
         if self._journaled.closed:
-            self._journaled, self.h5 = _open_journaled(Path(self.name), self._care, self._lock)
+            self._journaled, h5 = _open_journaled(Path(self.name), self._care, self._lock)
         else:
-            self.h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR, self._care.links)
+            h5 = _open_through(self._journaled, self.name, h5f.ACC_RDWR, self._care.links)
+        self._use(h5)
         self.generation += 1
         self._is_torn = False
 
@@ -348,6 +350,7 @@ class FileHandle:
         try:
             # not by its path: HDF5 would give it the memory that another handle has of an older state
             with _open_through(self._journaled, self.name, h5f.ACC_RDONLY, self._care.links) as source:
+                _held = open_file_of(source.id)  # the map of open files is weak
                 _write_aside(aside, source, self._care, fill, finish)
             self._take_place(aside, path)
         finally:
@@ -428,8 +431,7 @@ class FileHandle:
         """Look out for commits no longer; says whether other readers still use the same handle of HDF5."""
         if self._watched is None:
             return False
-        others = _WATCHING[self._watched]
-        others.discard(self)
+        others = [other for other in _readers(self._watched) if other is not self]
         self._watched = None
         return any(other.h5 is self.h5 for other in others)
 
@@ -460,7 +462,7 @@ def open_file(target: Target, mode: Mode = "r", large_root: bool = False, care: 
         if mode in ("r+", "w") and target.file.mode == "r":
             raise ConflictError(f"{target.file.filename} was opened read-only by h5py; open it with mode 'r+'")
         _check_h5py(target.file)
-        remember_link_policy(target.id, care.links)
+        open_file_of(target.id).links = care.links
         return FileHandle(target, str(target.file.filename), owned=False)
     if isinstance(target, str) and "://" in target:
         return _open_url(target, mode, care)
@@ -498,8 +500,9 @@ def _discard(aside: Path) -> None:
 
 def _disown_all() -> None:
     """After a fork, in the child: the files of the parent are the parent's."""
-    for handle in list(_CHANGING):
-        handle.disown()
+    for handle in list(_HANDLES):
+        if handle.is_journaled:
+            handle.disown()
     release_signals()
 
 
@@ -557,7 +560,7 @@ def _open_stream(stream: Any, mode: Mode, care: Care, name: str | None = None) -
         h5 = h5py.File(stream, mode, libver=_BOUNDS, rdcc_nslots=_CACHE_SLOTS)
     except OSError as error:
         raise _explain(error, shown, stream_size(stream)) from error
-    remember_link_policy(h5.id, care.links)
+    open_file_of(h5.id).links = care.links
     return FileHandle(h5, shown, owned=True)
 
 
@@ -611,7 +614,7 @@ def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
                     raise
             else:
                 if not journal_path(path).exists() and read_stamp(path) == stamp:
-                    remember_link_policy(h5.id, care.links)
+                    open_file_of(h5.id).links = care.links
                     return h5, stamp
                 h5.close()  # also that of other readers: they open it again when they need it
                 if time.monotonic() >= deadline:
@@ -619,12 +622,18 @@ def _open_steady(path: Path, care: Care) -> tuple[h5py.File, list[int]]:
             request.disturbed()
 
 
+def _readers(path: Path) -> list[FileHandle]:
+    """This process's handles that read the file at a path."""
+    name = os.fspath(path)
+    return [handle for handle in list(_HANDLES) if handle._watched is not None and handle._names[1] == name]
+
+
 def _close_stale_handles(path: Path, stamp: list[int]) -> None:
     """Close this process's other handles of older states; they open again when they are needed.
 
     HDF5 keeps one memory of a file for all its handles in a process: all must go for it to look again.
     """
-    for handle in list(_WATCHING.get(path, ())):
+    for handle in _readers(path):
         if handle.h5 and handle._stamp != stamp:
             handle.h5.close()
 
@@ -635,7 +644,7 @@ def _open_already(path: Path) -> h5py.File | None:
     HDF5 2.0 reads freed memory in H5Dget_create_plist of a variable-length dataset that was first opened by
     way of another handle of the file, which is closed by now: the datatype of the fill value still points to it.
     """
-    return next((handle.h5 for handle in _WATCHING.get(path, ()) if handle.h5), None)
+    return next((handle.h5 for handle in _readers(path) if handle.h5), None)
 
 
 def _open_h5_to_read(path: Path, care: Care) -> h5py.File:
@@ -725,8 +734,12 @@ def _access_list(stream: JournaledFile, reads_only: bool = False) -> Any:
 def _open_through(stream: JournaledFile, name: str, flags: int, links: Links) -> h5py.File:
     vet_root(stream)
     file_id = h5f.open(os.fsencode(name), flags, fapl=_access_list(stream, flags == h5f.ACC_RDONLY))
-    know_journaled(file_id, stream)
-    remember_link_policy(file_id, links)
+    return _journaled_h5(file_id, stream, links)
+
+
+def _journaled_h5(file_id: Any, stream: JournaledFile, links: Links) -> h5py.File:
+    file = open_file_of(file_id, h5g.get_objinfo(file_id))
+    file.journaled, file.links = stream, links
     return h5py.File(file_id)
 
 
@@ -761,8 +774,8 @@ def _create(path: Path, large_root: bool, care: Care, lock: WriterLock | None) -
         creation.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
     journaled = JournaledFile(aside, DISK, care.durability, create=True, aside=True, library=HDF5_LOCK)
     handle = h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl=creation, fapl=_access_list(journaled))
-    know_journaled(handle, journaled)
-    return FileHandle(h5py.File(handle), str(path), journaled=journaled, lock=lock, aside=aside)
+    h5 = _journaled_h5(handle, journaled, "folder")
+    return FileHandle(h5, str(path), journaled=journaled, lock=lock, aside=aside)
 
 
 def _write_aside(

@@ -19,8 +19,17 @@ from colonnade.errors import CorruptError, UnsupportedError, UsageError
 from colonnade.h5.attributes import copy_attributes, decode_texts
 from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.filters import creation_list
-from colonnade.h5.outside import REFUSED, access_of, links_of, remember_link_policy
-from colonnade.h5.vetting import address_in, address_of, creation_of, vet_links, vet_map, vet_object
+from colonnade.h5.outside import REFUSED, access_in
+from colonnade.h5.vetting import (
+    OpenFile,
+    address_in,
+    address_of,
+    creation_of,
+    open_file_of,
+    vet_links,
+    vet_map,
+    vet_object,
+)
 
 Group = h5g.GroupID
 Dataset = h5d.DatasetID
@@ -178,9 +187,10 @@ def _without_cache() -> Any:
 def _open(group: Any, path: str) -> Any | None:
     """The object at a path, or None; one in another file only where links may lead."""
     REFUSED.clear()
+    file = open_file_of(group)
     try:
         _check_path(group, path)
-        node = h5o.open(group, encode_name(path or "/"), access_of(group))
+        node = h5o.open(group, encode_name(path or "/"), access_in(file))
     except hdf5_errors():
         if REFUSED:
             raise UnsupportedError(
@@ -192,9 +202,16 @@ def _open(group: Any, path: str) -> Any | None:
                 target=REFUSED[-1],
             ) from None
         return None
-    if links_of(group) != links_of(node):
-        remember_link_policy(node, links_of(group))
+    if not file.is_of_python:  # through which no link leads to another file
+        _inherit_links(file, open_file_of(node))
     return node
+
+
+def _inherit_links(file: OpenFile, target: OpenFile) -> None:
+    """The link policy of a file applies to the files that it leads to."""
+    if target.links != file.links:
+        target.links = file.links
+        file.led_to.append(target)
 
 
 def _check_path(group: Any, path: str) -> None:
@@ -216,7 +233,7 @@ def open_group(group: Any, path: str) -> Any | None:
 def exists(group: Any, name: str) -> bool:
     """Whether the group has a link of this name, wherever it leads."""
     vet_links(group)
-    return bool(group.links.exists(encode_name(name), lapl=access_of(group)))
+    return bool(group.links.exists(encode_name(name), lapl=access_in(open_file_of(group))))
 
 
 def link_list(path: str) -> Any:

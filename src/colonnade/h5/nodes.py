@@ -29,8 +29,7 @@ from colonnade.h5.filters import describe_filters, load_filters, require_filters
 from colonnade.h5.heap import has_references_to_heap, vet_chunk_sizes, vet_run, vet_stored_rows
 from colonnade.h5.links import address, children, create_group, decode_name, exists, hard_kind, unlink
 from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
-from colonnade.h5.raw_bytes import raw_bytes
-from colonnade.h5.vetting import FARTHEST, creation_of, guarded, vet_fill, vet_object
+from colonnade.h5.vetting import FARTHEST, creation_of, guarded, raw_bytes, vet_fill, vet_object
 from colonnade.model import FilterInfo
 from colonnade.pager.sources import ByteSource
 from colonnade.stored_dtypes import raw_dtype

@@ -4,7 +4,7 @@ A file from a stranger may name any path of this machine: as raw storage, whose 
 overwritten by changes; as a source of a virtual dataset; as a target of a link. By default ("folder") only files in the
 folder of the file, or below it, are touched. What such a file leads to in its turn is held to the same folder.
 
-The link policy of open files is kept here by HDF5's number for them; it is "folder" for all others.
+The link policy of a file is `OpenFile.links`.
 """
 
 from __future__ import annotations
@@ -15,54 +15,21 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import h5py
-from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
+from h5py import h5d, h5f, h5fd, h5i, h5o, h5p
 
 from colonnade.errors import ConflictError, CorruptError, UnsupportedError
 from colonnade.h5 import capi
 from colonnade.h5.damage import hdf5_errors, raise_lack
-from colonnade.h5.vetting import creation_of, vet_fill
+from colonnade.h5.vetting import Links, OpenFile, creation_of, open_file_of, vet_fill
 from colonnade.model import StoredType
 
-Links = Literal["folder", "none", "any"]
-LINKS = ("folder", "none", "any")
 MOST_STEPS = 16  # from file to file, or from one virtual dataset to the next
 MOST_SOURCES = 10_000
 _ORIGIN = "${ORIGIN}"  # HDF5's word for the folder of the file
 _MOST = (1 << 63) - 1
-MOST_KNOWN_FILES = 1000  # files whose driver is remembered
-_WISHES: dict[tuple[int, int], Links] = {}
-_OF_PYTHON: dict[tuple[int, int], bool] = {}  # by HDF5's numbers of files, which it gives only once
-
-
-def remember_link_policy(file_id: Any, links: Links) -> None:
-    """Note how far this file may lead; what holds for every file is not kept."""
-    number = _number(file_id)
-    if number is not None and links == "folder":
-        _WISHES.pop(number, None)
-    elif number is not None:
-        _WISHES[number] = links
-
-
-def links_of(node: Any) -> Links:
-    """How far the file of this object may lead."""
-    if not _WISHES:
-        return "folder"
-    number = _number(node)
-    return "folder" if number is None else _WISHES.get(number, "folder")
-
-
-def _number(node: Any) -> tuple[int, int] | None:
-    """HDF5's number for the file of an object; None of a file whose root is broken."""
-    try:
-        found: tuple[int, int] = h5g.get_objinfo(node).fileno
-    except hdf5_errors():
-        return None
-    return found
-
-
 # -- rows kept elsewhere --
 
 
@@ -75,8 +42,9 @@ def check_rows(dataset: Any, stored: StoredType | None = None) -> Any:
     creation = creation_of(dataset)
     layout = creation.get_layout()
     is_elsewhere = layout == h5d.VIRTUAL or (layout == h5d.CONTIGUOUS and creation.get_external_count())
-    if is_elsewhere and links_of(dataset) != "any":
-        _check(dataset, _folder(dataset), links_of(dataset), (), [MOST_SOURCES])
+    links = open_file_of(dataset).links if is_elsewhere else "any"
+    if links != "any":
+        _check(dataset, _folder(dataset), links, (), [MOST_SOURCES])
     return creation
 
 
@@ -278,21 +246,9 @@ def access_by(links: Links) -> Any:
     return access
 
 
-def access_of(node: Any) -> Any:
-    """The same, by the wish for an object's file.
+def access_in(file: OpenFile) -> Any:
+    """How links are followed in a file: a list for h5o.open and its like.
 
-    Of a file open for changes none is followed: HDF5 would read the other file through the journal of this one.
+    In a file open for changes none is followed: HDF5 would read the other file through the journal of this one.
     """
-    number = _number(node)
-    if number is None:
-        return access_by("none" if _is_of_python(node) else "folder")
-    if number not in _OF_PYTHON:
-        if len(_OF_PYTHON) >= MOST_KNOWN_FILES:
-            _OF_PYTHON.clear()
-        _OF_PYTHON[number] = _is_of_python(node)
-    return access_by("none" if _OF_PYTHON[number] else _WISHES.get(number, "folder"))
-
-
-def _is_of_python(node: Any) -> bool:
-    """Whether the file of an object is read through a Python object, as every file is that is open for changes."""
-    return bool(h5i.get_file_id(node).get_access_plist().get_driver() == h5fd.fileobj_driver)
+    return access_by("none" if file.is_of_python else file.links)

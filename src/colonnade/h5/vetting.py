@@ -19,22 +19,29 @@ surely does harm is refused; whatever else is wrong with a file, libhdf5 reports
 read without libhdf5, nothing is refused. What has been vetted is remembered as long as a file is open.
 
 The bytes are parsed by `format/`; this module asks h5py where they are.
+
+`OpenFile` is the context of an open file: its bytes, its journal, its link policy, and what has been vetted in it.
+Handles of h5py cannot carry it. So there is one map, from the number that libhdf5 gives a file when it opens it (never
+the same number twice) to its `OpenFile`. The map is weak: `files.FileHandle` holds the `OpenFile` of its file, and an
+`OpenFile` holds those of the files that its links led to.
 """
 
 from __future__ import annotations
 
 import io
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from weakref import WeakValueDictionary
 
 import h5py
 import numpy as np
-from h5py import h5a, h5d, h5f, h5g, h5i, h5l, h5p
+from h5py import h5a, h5d, h5f, h5fd, h5g, h5i, h5l, h5p
 
-from colonnade.errors import CorruptError, FormatError
+from colonnade.errors import ConflictError, CorruptError, FormatError
 from colonnade.format.attributes import decode_attribute
 from colonnade.format.global_heap import (
     COLLECTION_HEAD,
@@ -67,33 +74,41 @@ from colonnade.h5 import capi
 from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datatypes import describe_type
 from colonnade.model import StoredType
-from colonnade.pager.journal import JOURNALED, JournaledFile
+from colonnade.pager.journal import JournaledFile
 from colonnade.pager.sources import BufferBytes, ByteSource, JournaledBytes, LocalBytes
 
+Links = Literal["folder", "none", "any"]
+LINKS = ("folder", "none", "any")
 FARTHEST = 1 << 62  # an address after the end of any file; sums with it still fit into 64 bits
 SMALL_CLAIM = 1 << 26  # bytes that an element may claim in any file: too few to do harm
 _MOST_HEADER = 1 << 19  # bytes of a header's continuation blocks that are read
 _LONGEST_HEAP = 16 << 20  # bytes of names; longer local heaps are not looked at
 _MOST_TIMES = 4  # how often the bytes of a file may be walked over: collections do not overlap
 _SLACK = 1 << 20
-_MOST_FILES = 1000
 _EIGHT_BYTES = (8, 8)
 _CIRCLE = "the free places of its names form a circle"
 _NEVER_ENDS = "an object in it claims no bytes, so that its end is never reached"
 _OVERLAP = "its collections claim more bytes than the file can have for them"
-_OPEN_FILES: dict[tuple[int, int], VettedFile] = {}
+_OPEN_FILES: WeakValueDictionary[tuple[int, int], OpenFile] = WeakValueDictionary()
+_RECENT: deque[OpenFile] = deque(maxlen=100)  # of files that somebody else opened: no handle of ours holds them
 
 
-class VettedFile:
-    """The bytes of a file that libhdf5 has open, and what has been vetted in it."""
+# -- open files --
+
+
+class OpenFile:
+    """A file that libhdf5 has open: its bytes, its journal, how far it may lead, and what has been vetted in it."""
 
     def __init__(self, node: Any) -> None:
         file_id = h5i.get_file_id(node)
         creation = file_id.get_create_plist()
-        self._journaled = JOURNALED.get(h5g.get_objinfo(node).fileno)
+        self.journaled: JournaledFile | None = None  # through which it is open for changes
+        self.links: Links = "folder"  # see `outside`
+        self.led_to: list[OpenFile] = []  # by external links
+        self.is_of_python = bool(file_id.get_access_plist().get_driver() == h5fd.fileobj_driver)
         self._is_read_only = bool(file_id.get_intent() == h5f.ACC_RDONLY)
         self._base = int(creation.get_userblock())
-        self._name = os.fsdecode(h5f.get_name(file_id))
+        self.name = os.fsdecode(h5f.get_name(file_id))
         self._walked = 0  # bytes of collections
         self._ends: dict[int, int] = {}  # of collections, by their addresses
         self._groups: set[int] = set()
@@ -105,15 +120,15 @@ class VettedFile:
         """The bytes of a file that is not changed while it is open."""
         descriptor = capi.descriptor_of(file_id)
         if descriptor is not None:
-            return LocalBytes(descriptor, self._name)
-        path = Path(self._name)
+            return LocalBytes(descriptor, self.name)
+        path = Path(self.name)
         return _BytesByPath(path, int(file_id.get_filesize())) if path.is_file() else None
 
     def _bytes(self) -> ByteSource | None:
         """The bytes as they are now; None if only libhdf5 can read them."""
-        if self._journaled is None or not self._is_known:
+        if self.journaled is None or not self._is_known:
             return self._stored
-        return JournaledBytes(self._journaled, self._name)
+        return JournaledBytes(self.journaled, self.name)
 
     @property
     def is_readable(self) -> bool:
@@ -123,7 +138,7 @@ class VettedFile:
     @property
     def is_frozen(self) -> bool:
         """Whether the bytes are of one state: the file has not been written to since it was opened."""
-        return self._is_read_only if self._journaled is None else self._journaled.is_untouched
+        return self._is_read_only if self.journaled is None else self.journaled.is_untouched
 
     @property
     def size(self) -> int:
@@ -136,7 +151,7 @@ class VettedFile:
 
     def source(self) -> HDF5Source:
         """The bytes as the parsers take them."""
-        return HDF5Source(self._bytes() or BufferBytes(b"", self._name), self._base)
+        return HDF5Source(self._bytes() or BufferBytes(b"", self.name), self._base)
 
     def messages(self, address: int) -> Iterator[Message]:
         """The messages of an object header, up to the first that makes no sense."""
@@ -228,19 +243,63 @@ class _BytesByPath(ByteSource):
             return b""
 
 
-def vetted_file(node: Any) -> VettedFile | None:
-    """The file that an object is in; None where its bytes cannot be read without libhdf5."""
-    return _vetted_file(node, h5g.get_objinfo(node))
-
-
-def _vetted_file(node: Any, info: Any) -> VettedFile | None:
-    number = info.fileno  # HDF5 gives each file that it opens a new number
-    file = _OPEN_FILES.get(number)
+def open_file_of(node: Any, info: Any = None) -> OpenFile:
+    """The file that an object is in. info: its h5g info, where that is known."""
+    number = _number(node) if info is None else info.fileno
+    file = None if number is None else _OPEN_FILES.get(number)
     if file is None:
-        if len(_OPEN_FILES) >= _MOST_FILES:
-            _OPEN_FILES.clear()
-        file = _OPEN_FILES[number] = VettedFile(node)
+        file = OpenFile(node)
+        _RECENT.append(file)
+        if number is not None:
+            _OPEN_FILES[number] = file
+    return file
+
+
+def _number(node: Any) -> tuple[int, int] | None:
+    """libhdf5's number for the file of an object; None for a file whose root group is broken."""
+    try:
+        number: tuple[int, int] = h5g.get_objinfo(node).fileno
+    except hdf5_errors():
+        return None
+    return number
+
+
+def vetted_file(node: Any, info: Any = None) -> OpenFile | None:
+    """The file that an object is in; None where its bytes cannot be read without libhdf5."""
+    file = open_file_of(node, h5g.get_objinfo(node) if info is None else info)
     return file if file.is_readable else None
+
+
+def raw_bytes(node: Any) -> ByteSource | None:
+    """The bytes of the file that an object is in, as they are now; None if they can be read only through HDF5."""
+    file_id = h5i.get_file_id(node)
+    if file_id.get_intent() != h5f.ACC_RDONLY:
+        h5f.flush(file_id)
+    source = source_of(file_id)
+    return None if source is None else _WhileOpen(node, source)
+
+
+def source_of(file_id: Any) -> LocalBytes | JournaledBytes | None:
+    """The bytes of an open HDF5 file; None if they can be read only through HDF5."""
+    file = open_file_of(file_id)
+    if file.is_of_python:
+        return None if file.journaled is None else JournaledBytes(file.journaled, file.name)
+    descriptor = capi.descriptor_of(file_id)
+    return None if descriptor is None else LocalBytes(descriptor, file.name)
+
+
+class _WhileOpen(ByteSource):
+    """Bytes that are read while an object is open: the descriptor of a closed file may by now be another file's."""
+
+    def __init__(self, node: Any, source: ByteSource) -> None:
+        super().__init__(source.name, source.size)
+        self._node = node
+        self._source = source
+
+    def read_at(self, offset: int, n_bytes: int) -> bytes:
+        if not self._node.valid:
+            raise ConflictError(f"{self.name} was closed while it was read", path=self.name)
+        return self._source.read_at(offset, n_bytes)
 
 
 def address_of(node: Any) -> int:
@@ -294,7 +353,7 @@ def vet_links(group: Any) -> None:
     Not in a file that was changed since it was opened: its bytes may be older than what libhdf5 has in memory.
     """
     info = h5g.get_objinfo(group)
-    file = _vetted_file(group, info)
+    file = vetted_file(group, info)
     if file is not None:
         file.vet_group(address_in(info))
 
@@ -369,7 +428,7 @@ def vet_attribute(attribute: Any) -> None:
                 twin.read(np.zeros(twin.shape, dtype=twin.dtype))
 
 
-def _attribute_values(file: VettedFile, address: int, name: bytes) -> Iterator[bytes]:
+def _attribute_values(file: OpenFile, address: int, name: bytes) -> Iterator[bytes]:
     """The elements of the attributes of this name in an object header, if they have any."""
     for message in file.messages(address):
         if message.type == ATTRIBUTE and name in message.data:
@@ -379,7 +438,7 @@ def _attribute_values(file: VettedFile, address: int, name: bytes) -> Iterator[b
                     yield attribute.elements
 
 
-def _vet_attribute_lengths(file: VettedFile, data: bytes) -> None:
+def _vet_attribute_lengths(file: OpenFile, data: bytes) -> None:
     whole = data[: len(data) // REFERENCE_DTYPE.itemsize * REFERENCE_DTYPE.itemsize]
     if int(np.frombuffer(whole, REFERENCE_DTYPE)["length"].max(initial=0)) > max(file.size, SMALL_CLAIM):
         capi.refuse("read an attribute", "it claims more bytes than the file has")
@@ -391,7 +450,7 @@ def _vet_attribute_lengths(file: VettedFile, data: bytes) -> None:
 class _GuardedFile(io.RawIOBase):
     """The bytes of a file; reading a collection without an end is an OSError."""
 
-    def __init__(self, file: VettedFile) -> None:
+    def __init__(self, file: OpenFile) -> None:
         self._file = file
         self._at = 0
 

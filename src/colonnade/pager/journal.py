@@ -46,7 +46,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
-from weakref import WeakValueDictionary
 
 from colonnade.errors import ConflictError
 from colonnade.pager.checksum import crc32
@@ -66,8 +65,6 @@ CHECK = struct.Struct("<I")
 DIGEST = struct.Struct("<QI")
 MOST_HELD = 32 << 20  # bytes of pages kept in memory before they are journaled and written early
 MOST_COPIED_AT_ONCE = 256  # pages written with one call
-JOURNALED: WeakValueDictionary[tuple[int, int], JournaledFile] = WeakValueDictionary()
-"""Files that are open for changes here, by HDF5's number for them."""
 
 
 @lru_cache(maxsize=256)  # called before and after every read

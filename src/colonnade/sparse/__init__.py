@@ -20,8 +20,15 @@ from colonnade.sparse.array import (
     open_sparse,
     verify_sparse,
 )
-from colonnade.sparse.opened import OpenFile, OpenHandle
+from colonnade.sparse.opened import OpenHandle, OpenTarget
 
 __all__ = [
-    "Coo", "OpenFile", "OpenHandle", "SparseArray", "create_sparse", "find_sparse", "open_sparse", "verify_sparse",
+    "Coo",
+    "OpenHandle",
+    "OpenTarget",
+    "SparseArray",
+    "create_sparse",
+    "find_sparse",
+    "open_sparse",
+    "verify_sparse",
 ]  # fmt: skip

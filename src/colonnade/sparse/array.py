@@ -45,7 +45,7 @@ from colonnade.sparse.info import (
     walk_datasets,
 )
 from colonnade.sparse.measure import StoredSize, measure
-from colonnade.sparse.opened import AnyOpenFile, OpenHandle, SparseTarget, change_of, opened
+from colonnade.sparse.opened import OpenHandle, SparseFile, SparseTarget, change_of, opened
 from colonnade.sparse.row_cells import Ends, Minor, RowCells, join_rows, read_rows, suits_rows
 from colonnade.sparse.selections import Coordinates, coordinates, ordered
 from colonnade.sparse.verify import Advance, verify
@@ -157,7 +157,7 @@ class SparseArray(Sealed):
     array([0, 0, 6, 0], dtype=int32)
     """
 
-    def __init__(self, file: AnyOpenFile, name: str, n_threads: int) -> None:
+    def __init__(self, file: SparseFile, name: str, n_threads: int) -> None:
         self._file = file
         self._n_threads = n_threads
         self._state: _State | None = None

@@ -26,7 +26,7 @@ from colonnade.sparse.attributes import changed, encode_attributes
 from colonnade.sparse.chunk import Cells, PackedChunk, encode_cells, is_inside, read_cells
 from colonnade.sparse.edit import Editor, edit_file, put_chunks, put_messages
 from colonnade.sparse.info import SparseInfo, chunk_map_of, describe, is_edge
-from colonnade.sparse.opened import AnyOpenFile
+from colonnade.sparse.opened import SparseFile
 from colonnade.sparse.selections import Coordinates, Positions
 from colonnade.sparse.values import checked_values
 from colonnade.threads import in_order
@@ -35,12 +35,12 @@ ChunkChange = tuple[tuple[int, ...], Positions, DecodedValues | None]
 Merge = Callable[[Cells, Positions, DecodedValues | None], Cells]
 
 
-def write_cells(file: AnyOpenFile, name: str, coords: Any, values: Any, n_threads: int) -> None:
+def write_cells(file: SparseFile, name: str, coords: Any, values: Any, n_threads: int) -> None:
     """Define these elements, or replace the values of defined ones."""
     _change(file, name, coords, values, _overlay, n_threads)
 
 
-def erase_cells(file: AnyOpenFile, name: str, coords: Any, n_threads: int) -> None:
+def erase_cells(file: SparseFile, name: str, coords: Any, n_threads: int) -> None:
     """Make these elements undefined; elements that are undefined already are ignored."""
 
     def refuse(info: SparseInfo) -> None:
@@ -50,7 +50,7 @@ def erase_cells(file: AnyOpenFile, name: str, coords: Any, n_threads: int) -> No
     _change(file, name, coords, None, _without, n_threads, refuse)
 
 
-def resize_array(file: AnyOpenFile, name: str, shape: Any, n_threads: int) -> None:
+def resize_array(file: SparseFile, name: str, shape: Any, n_threads: int) -> None:
     """Change the shape of the array: elements outside are erased, new elements are undefined, empty chunks removed."""
 
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
@@ -75,7 +75,7 @@ def _overlay_or_erase(old: Cells, places: Positions, values: DecodedValues | Non
     return _without(old, places, values) if values is None else _overlay(old, places, values)
 
 
-def change_attributes(file: AnyOpenFile, name: str, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
+def change_attributes(file: SparseFile, name: str, new: Mapping[str, Any], without: tuple[str, ...]) -> None:
     """Set the attributes in `new`, and remove those in `without`."""
     messages = encode_attributes(new)
 
@@ -119,7 +119,7 @@ def _cut(
 
 
 def _change(
-    file: AnyOpenFile, name: str, coords: Any, values: Any, merge: Merge, n_threads: int,
+    file: SparseFile, name: str, coords: Any, values: Any, merge: Merge, n_threads: int,
     check: Callable[[SparseInfo], None] = lambda info: None,
 ) -> None:  # fmt: skip
     def work(editor: Editor, header: int, info: SparseInfo) -> None:
@@ -132,7 +132,7 @@ def _change(
 
 
 def _edit_array(
-    file: AnyOpenFile, name: str, work: Callable[[Editor, int, SparseInfo], None], with_elements: bool = True
+    file: SparseFile, name: str, work: Callable[[Editor, int, SparseInfo], None], with_elements: bool = True
 ) -> None:
     """Change an array in one commit."""
 

@@ -1,6 +1,6 @@
 """A file opened for reading without libhdf5, while others may commit to it, or one that a caller has open for changes.
 
-`OpenFile` follows the commits of others (`pager.readers`); `OpenHandle` belongs to a caller who is the only writer.
+`OpenTarget` follows the commits of others (`pager.readers`); `OpenHandle` belongs to a caller who is the only writer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FileChanger = Callable[[Callable[[FileHandle], None]], None]
 SparseTarget = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
 
 
-class OpenFile(CommittedFile):
+class OpenTarget(CommittedFile):
     """A path, a buffer or a binary file object to read from; the file at a path can be changed."""
 
     def __init__(self, target: SparseTarget, read_only: bool = False) -> None:
@@ -98,7 +98,7 @@ class OpenHandle:
             raise UsageError(f"{self.name} is closed")
 
 
-AnyOpenFile = OpenFile | OpenHandle
+SparseFile = OpenTarget | OpenHandle
 
 
 def change_path(path: Path, mode: Mode, work: Callable[[FileHandle], None]) -> None:
@@ -126,8 +126,8 @@ def _keep_receipts(path: Path, receipts: Receipts, status: os.stat_result) -> No
     save_receipts(path, receipts, file_state(status))
 
 
-def opened(target: SparseTarget | AnyOpenFile) -> AnyOpenFile:
-    return target if isinstance(target, (OpenFile, OpenHandle)) else OpenFile(target)
+def opened(target: SparseTarget | SparseFile) -> SparseFile:
+    return target if isinstance(target, (OpenTarget, OpenHandle)) else OpenTarget(target)
 
 
 def _check_path(path: Path) -> None:

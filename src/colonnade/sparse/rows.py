@@ -19,7 +19,7 @@ from colonnade.format.source import HDF5Source
 from colonnade.format.superblock import open_root
 from colonnade.format.values import DecodedValues
 from colonnade.h5.links import hard_address
-from colonnade.h5.raw_bytes import raw_bytes
+from colonnade.h5.vetting import raw_bytes
 from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.chunk import read_cells
 from colonnade.sparse.info import SparseInfo, chunk_map_of, describe, origin

@@ -12,7 +12,7 @@ import pyarrow as pa
 from colonnade.errors import UsageError
 from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.files import Target, open_file
-from colonnade.h5.outside import Links
+from colonnade.h5.vetting import Links
 from colonnade.layouts import located, new_directory
 from colonnade.model import ColumnOptions, Progress
 from colonnade.pager.receipts import Trust

@@ -10,7 +10,7 @@ from colonnade.checking import Check, Findings, Fixed, apply_repairs, layout_rul
 from colonnade.errors import FormatError, UsageError
 from colonnade.h5.files import Target
 from colonnade.h5.links import open_group
-from colonnade.h5.outside import Links
+from colonnade.h5.vetting import Links
 from colonnade.layouts import LAYOUTS, located
 from colonnade.model import Progress
 from colonnade.table.file import File, open

@@ -20,7 +20,7 @@ from colonnade.h5.datasets import is_touched, object_name
 from colonnade.h5.files import Care, FileHandle, HardLinks, Target, open_file
 from colonnade.h5.files import Mode as FileMode
 from colonnade.h5.links import join_path, link_names, open_dataset, open_group, unlink, walk_groups
-from colonnade.h5.outside import Links
+from colonnade.h5.vetting import Links
 from colonnade.layouts import Layout, follow_file, later_revision, layout_of, listed_columns, located
 from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.pager.interrupts import shielded
@@ -471,7 +471,7 @@ class File(Sealed):
         """
         from colonnade.edit.repack import NewStorage, repack
         from colonnade.edit.sparse_copy import MovingArrays
-        from colonnade.sparse.opened import OpenFile
+        from colonnade.sparse.opened import OpenTarget
 
         self._check_writable()
         if self._in_transaction:
@@ -479,7 +479,7 @@ class File(Sealed):
         storage = NewStorage(chunk_rows, filters)
         before = Path(self.name).stat().st_size
         receipts = dict(self._receipts_now())
-        reader = OpenFile(self.name)
+        reader = OpenTarget(self.name)
         arrays = MovingArrays(reader.refresh)
         places: dict[int, str] = {}
 

@@ -27,7 +27,7 @@ from colonnade.errors import ColonnadeError, ConflictError, UsageError
 from colonnade.h5.datasets import object_name
 from colonnade.h5.files import is_h5py, place_to_read
 from colonnade.h5.links import link_names
-from colonnade.sparse import OpenFile, OpenHandle, SparseArray
+from colonnade.sparse import OpenHandle, OpenTarget, SparseArray
 from colonnade.sparse.create import Filters, SparseOptions, WriteDialect
 from colonnade.sparse.opened import SparseTarget
 from colonnade.table.file import File
@@ -145,7 +145,7 @@ def sparse_paths(file: File) -> list[str]:
     try:
         return [path for path in sparse.find_sparse(target) if path.startswith(f"{begin}/")]
     finally:
-        if isinstance(target, OpenFile):
+        if isinstance(target, OpenTarget):
             target.close()
 
 
@@ -157,13 +157,13 @@ def opened(target: SparseTarget | File, name: str) -> tuple[Any, str]:
         if handle.is_journaled:
             return OpenHandle(handle, target._change), target._absolute(name)
         if handle.path is not None:
-            return OpenFile(handle.path, read_only=True), target._absolute(name)
+            return OpenTarget(handle.path, read_only=True), target._absolute(name)
         if handle.is_foreign_stream:
             raise UsageError(f"{handle.name} was opened from a file object or a URL: give that itself, or a path")
         target = handle.h5
     if is_h5py(target):
         path, group = place_to_read(target)
-        return OpenFile(path, read_only=True), name if name.startswith("/") else f"{group}/{name}"
+        return OpenTarget(path, read_only=True), name if name.startswith("/") else f"{group}/{name}"
     return target, name
 
 

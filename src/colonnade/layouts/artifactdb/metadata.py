@@ -23,7 +23,8 @@ from colonnade.errors import FormatError
 from colonnade.h5.datasets import claims_too_much
 from colonnade.h5.files import open_file
 from colonnade.h5.links import open_group
-from colonnade.h5.outside import file_place, is_within, links_of
+from colonnade.h5.outside import file_place, is_within
+from colonnade.h5.vetting import open_file_of
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.names import Generation
 
@@ -242,7 +243,7 @@ def resource_place(metadata: Metadata, resource: str, group: Any) -> Path:
 
 def allowed_place(project: Path, path: str, home: Path, group: Any) -> Path:
     """The path of a file that a document names. Raises a FormatError if it is missing, or links= forbids it."""
-    links = links_of(group)
+    links = open_file_of(group).links
     place = project / path
     if links == "none" or (links == "folder" and not is_within(place, home)):
         raise FormatError(
