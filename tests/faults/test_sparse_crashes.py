@@ -22,7 +22,6 @@ from colonnade.sparse import find_sparse, verify_sparse
 from tests.faults.changes import Act, Change
 from tests.faults.states import State, tables_state
 from tests.faults.test_crashes import (
-    FOLLOW_EVERY,
     SPILL,
     Trial,
     World,
@@ -204,8 +203,7 @@ def test_disk_error_at_every_call(world: SparseWorld, name: str) -> None:
         found = world.state()
         assert found in (trial.old, trial.new), f"error in call {k}"
         assert found == trial.old or k >= trial.moment, f"error in call {k}: there before it was committed"
-        if k % FOLLOW_EVERY == 0:
-            check_following_write(world, found)
+        check_following_write(world, found)
 
 
 def repack_act(path: Path) -> None:
