@@ -31,6 +31,7 @@ FLOORS: list[tuple[str, list[str]]] = [
             "sealed",
             "compute",
             "model",
+            "nodes",
             "stored_dtypes",
             "selection",
             "predicate",

@@ -25,6 +25,7 @@ from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata_differences import face_differences
 from colonnade.layouts.contract import RawTable, Rules
 from colonnade.model import Breach, ColumnInfo, Finding, Masked, Progress, Rule
+from colonnade.nodes import Dataset, Group
 from colonnade.pager.receipts import Receipts
 from colonnade.sparse import verify_sparse
 from colonnade.sparse.verify import SPARSE_RULES
@@ -138,7 +139,7 @@ class Check:
     _rows_done: int = 0
     _rows_in_all: int = 0
 
-    def file(self, root: Any) -> Findings:
+    def file(self, root: Group) -> Findings:
         """Check everything in and below this group."""
         try:
             for path, group in walk_groups(root):
@@ -147,7 +148,7 @@ class Check:
             self.tell("H1", Breach("error", "/", str(error)))
         return self._finish()
 
-    def table(self, group: Any, path: str) -> Findings:
+    def table(self, group: Group, path: str) -> Findings:
         """Check one table, or what was meant to be one."""
         self._group(path, group, alone=True)
         return self._finish()
@@ -168,7 +169,7 @@ class Check:
 
     # -- what headers and attributes show --
 
-    def _group(self, path: str, group: Any, alone: bool = False) -> None:
+    def _group(self, path: str, group: Group, alone: bool = False) -> None:
         """Check a group of the file: a table, or other objects (which are skipped when `alone`)."""
         layout = layout_of(group)
         if layout is not None and layout.rules is None:
@@ -191,7 +192,7 @@ class Check:
         if not alone:
             self._safely(path, lambda: self._beside(path, group))
 
-    def _elements(self, path: str, group: Any, layout: Layout | None = None) -> None:
+    def _elements(self, path: str, group: Group, layout: Layout | None = None) -> None:
         """Check objects that have rules and are not tables: in a group, or in the group of a table of this layout."""
         in_table = layout is not None or (path.rsplit("/", 1)[0] or "/") in self._tables
         for rules in layout_rules().values() if layout is None else (rules_of(layout),):
@@ -202,14 +203,14 @@ class Check:
                 for found in breaches:
                     self.tell(*found)
 
-    def _second_looks(self, path: str, group: Any, layout: Layout) -> None:
+    def _second_looks(self, path: str, group: Group, layout: Layout) -> None:
         """Check a table against the rules that other layouts have for it."""
         for name, rules in layout_rules().items():
             if name != layout.name:
                 for found in self._safely(path, partial(_listed, partial(rules.other_table, group, path))) or ():
                     self.tell(*found)
 
-    def _beside(self, path: str, group: Any) -> None:
+    def _beside(self, path: str, group: Group) -> None:
         """Check the objects in a group that is not a table."""
         for child in children(group):
             where = join_path(path, child.name)
@@ -226,7 +227,7 @@ class Check:
                     if claimed is not None:
                         self.tell(*claimed)
 
-    def _sparse_array(self, group: Any, name: str, path: str) -> bool:
+    def _sparse_array(self, group: Group, name: str, path: str) -> bool:
         """Check a dataset that HDF5 cannot open; False where HDF5 can, or where it is not a sparse array either."""
         if self.sparse is None or open_dataset(group, name) is not None:
             return False
@@ -246,7 +247,7 @@ class Check:
             self.tell("H1", Breach("error", path, f"this cannot be checked: {error}", str(error)))
             return None
 
-    def _table(self, layout: Layout, group: Any, path: str) -> None:
+    def _table(self, layout: Layout, group: Group, path: str) -> None:
         self.checked.tables += 1
         try:
             raw = rules_of(layout).inspect(group, path, self.values, self.variant)
@@ -303,7 +304,7 @@ class Check:
             if breach is not None:
                 self.tell("C6", breach)
 
-    def _claims_too_much(self, path: str, column: ColumnInfo, dataset: Any) -> bool:
+    def _claims_too_much(self, path: str, column: ColumnInfo, dataset: Dataset) -> bool:
         claimed, stored = column.n_rows * column.type.size, stored_bytes(dataset)
         self.checked.bytes_read += stored
         if not claims_too_much(claimed, stored):
@@ -324,7 +325,7 @@ class Check:
                 self.progress(min(self._rows_done + stop, self._rows_in_all), self._rows_in_all)
         return missing
 
-    def _read_categories(self, path: str, dataset: Any) -> None:
+    def _read_categories(self, path: str, dataset: Dataset) -> None:
         info = describe_dataset(dataset)
         n_rows = info.shape[0] if info.shape else 0
         plain = dataset_column(f"{path.rsplit('/', 1)[-1]} (categories)", info, n_rows)

@@ -20,6 +20,7 @@ from colonnade.layouts.anndata_differences import face_differences
 from colonnade.layouts.contract import RawTable
 from colonnade.layouts.index_home import IndexPlan
 from colonnade.model import Repair, shown_name
+from colonnade.nodes import Group
 from colonnade.pager.receipts import Receipts
 
 MOST_ROUNDS = 5
@@ -40,7 +41,7 @@ class Fixed:
     dry_run: bool = False
 
 
-def plan_repairs(root: Any, receipts: Receipts, sparse: Any = None) -> Fixed:
+def plan_repairs(root: Group, receipts: Receipts, sparse: Any = None) -> Fixed:
     """What can be repaired, and what cannot; nothing is changed."""
     check = Check(receipts, indexes=True, sparse=sparse)
     found = check.file(root)
@@ -50,7 +51,7 @@ def plan_repairs(root: Any, receipts: Receipts, sparse: Any = None) -> Fixed:
     return Fixed(repairs, left)
 
 
-def apply_repairs(root: Any, receipts: Receipts, sparse: Any = None) -> Fixed:
+def apply_repairs(root: Group, receipts: Receipts, sparse: Any = None) -> Fixed:
     """Repair what can be repaired, and report what is left. One round is usually enough; a later round repairs what the
     first one exposed."""
     done: list[Repair] = []

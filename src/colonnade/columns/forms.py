@@ -37,6 +37,7 @@ from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows, describe_dataset
 from colonnade.h5.row_sink import resize, write_rows
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name
+from colonnade.nodes import Dataset, Group
 from colonnade.stored_dtypes import memory_dtype
 
 MISSING_CODE = -1
@@ -447,7 +448,7 @@ def contains_nul(values: pa.Array) -> bool:
 
 
 def create_categories(
-    group: Any, name: str, values: pa.Array, column: str, even: bool = False
+    group: Group, name: str, values: pa.Array, column: str, even: bool = False
 ) -> tuple[Any, StoredType]:
     """Create a dataset of categories that can grow, and return it with its datatype; text with NUL is stored as bytes.
 
@@ -470,7 +471,7 @@ def _one_length(values: pa.Array) -> StoredType | None:
     return stored_string(width) if width <= float(lengths.mean()) + POINTER_COST else None
 
 
-def add_categories(dataset: Any, values: pa.Array, n_before: int, column: str) -> bool:
+def add_categories(dataset: Dataset, values: pa.Array, n_before: int, column: str) -> bool:
     """Append all but the first `n_before` values, which the dataset already holds; False if it cannot hold them."""
     new = values.slice(n_before)
     if dataset is None or not pa.types.is_string(new.type) or contains_nul(new):

@@ -24,6 +24,7 @@ from colonnade.errors import FormatError, UsageError
 from colonnade.h5.chunks import RowNumbers
 from colonnade.h5.datasets import dataset_column, describe_dataset
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
+from colonnade.nodes import Dataset, Group
 
 if TYPE_CHECKING:
     from colonnade.columns.read import ColumnReader
@@ -146,7 +147,7 @@ class ListsFetcher:
         return self._offsets.written_rows()
 
 
-def offsets_column(column: ColumnInfo, dataset: Any) -> ColumnInfo:
+def offsets_column(column: ColumnInfo, dataset: Dataset) -> ColumnInfo:
     """The offsets of a column of lists as a column."""
     info, name = describe_dataset(dataset), column.name
     n_offsets = info.shape[0] if info.shape is not None and len(info.shape) == 1 else -1
@@ -179,7 +180,7 @@ class ListsWriter:
         self._mask: ColumnWriter | None = None
         self._n_rows = self._n_values = 0
 
-    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+    def start(self, group: Group, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
         """Create the datasets. The parameters are those of ColumnWriter.start."""
         self._group, self._most_rows = group, most_rows
         encoded = encode_lists(plain_array(sample, self._kind), 0)

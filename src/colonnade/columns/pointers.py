@@ -34,6 +34,7 @@ from colonnade.h5.chunks import RowNumbers, new_array
 from colonnade.h5.datasets import Image, claims_too_much, dataset_column, describe_dataset, stored_bytes
 from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo
+from colonnade.nodes import Dataset
 
 PIECE_BYTES = 64 << 20  # bytes of text that are read together, unless one row has more
 SPAN = 16 << 20  # bytes of the heap that are read in one call
@@ -52,7 +53,7 @@ class HeapSpans(NamedTuple):
 class PointerHeap:
     """The bytes that the rows of a column point to."""
 
-    def __init__(self, column: ColumnInfo, dataset: Any) -> None:
+    def __init__(self, column: ColumnInfo, dataset: Dataset) -> None:
         self.column, self.dataset = column, dataset
         self._bytes: DatasetFetcher | None = None
 

@@ -23,6 +23,7 @@ from colonnade.h5.datasets import (
 )
 from colonnade.h5.heap import HeapSource, Strings, open_heap
 from colonnade.model import ColumnInfo, Plain, StoredType
+from colonnade.nodes import Dataset
 from colonnade.stored_dtypes import memory_dtype, raw_dtype
 
 PIECE_BYTES = 8 << 20
@@ -118,7 +119,7 @@ def fetched(fetcher: Fetcher, start: int, count: int, step: int = 1) -> Iterator
 class DatasetFetcher:
     """Rows of one dataset."""
 
-    def __init__(self, column: ColumnInfo, dataset: Any, n_threads: int = 1) -> None:
+    def __init__(self, column: ColumnInfo, dataset: Dataset, n_threads: int = 1) -> None:
         self.column = column
         self.dataset = dataset
         self.source: ChunkSource | HeapSource | None = None
@@ -240,7 +241,7 @@ def in_column(error: CorruptError, name: str, row_of: Callable[[int], int]) -> C
     return CorruptError(message, **facts)
 
 
-def read_stored(dataset: Any, start: int, count: int) -> np.ndarray[Any, Any]:
+def read_stored(dataset: Dataset, start: int, count: int) -> np.ndarray[Any, Any]:
     """Elements of a dataset as a NumPy array: codes, numbers, bytes. Nothing is decoded, so no value can be invalid."""
     info = describe_dataset(dataset)
     with reading(dataset, info, start, count) as image:

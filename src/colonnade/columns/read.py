@@ -34,6 +34,7 @@ from colonnade.h5.chunks import ChunkSource, RowNumbers
 from colonnade.h5.datasets import dataset_column, describe_dataset
 from colonnade.h5.references import follow_reference
 from colonnade.model import Coded, ColumnInfo, Form, Lists, Masked, Plain, Pointers, Sectioned
+from colonnade.nodes import Dataset
 from colonnade.predicate.bound import Domain, Key
 from colonnade.stored_dtypes import memory_dtype
 
@@ -69,7 +70,7 @@ class ColumnReader:
     may read at the same time; `n_threads` is the largest number that is useful.
     """
 
-    def __init__(self, column: ColumnInfo, dataset: Any, companion: Any = None, n_threads: int = 1) -> None:
+    def __init__(self, column: ColumnInfo, dataset: Dataset, companion: Any = None, n_threads: int = 1) -> None:
         self.column = column
         self.kind = arrow_type(column)
         self.key_type = key_type(column)

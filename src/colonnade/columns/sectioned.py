@@ -25,6 +25,7 @@ from colonnade.filters.names import PORTABLE
 from colonnade.format.values import stored_dtype
 from colonnade.h5.chunks import MOST_AT_ONCE, RowNumbers
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
+from colonnade.nodes import Group
 from colonnade.sparse.create import SparseOptions, plan
 from colonnade.sparse.draft import SparseDraft
 from colonnade.sparse.rows import SparseRows
@@ -110,7 +111,7 @@ class SparseColumnWriter:
         writer._draft = SparseDraft(rows.info, is_new=False)
         return writer
 
-    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+    def start(self, group: Group, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
         """Does nothing: a sparse column needs no decision from a sample."""
 
     def write(self, array: pa.Array) -> None:

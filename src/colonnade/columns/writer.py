@@ -58,6 +58,7 @@ from colonnade.h5.datasets import (
 from colonnade.h5.links import move, rename, unlink
 from colonnade.h5.row_sink import CannotSkipFilter, RowSink, can_column_grow, resize, write_rows
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions
+from colonnade.nodes import Dataset, Group
 from colonnade.stored_dtypes import memory_dtype
 from colonnade.threads import default_threads
 
@@ -74,7 +75,7 @@ class WrittenColumn:
     `link` is the path of the column below its group, if that is not its name."""
 
     name: str
-    dataset: Any
+    dataset: Any  # or a SparseDraft
     form: ElementForm
     options: ColumnOptions
     units: str | None
@@ -134,8 +135,8 @@ class ColumnWriter:
     def resume(
         cls,
         column: ColumnInfo,
-        group: Any,
-        dataset: Any,
+        group: Group,
+        dataset: Dataset,
         categories: pa.Array | None,
         link: str = "",
         marking: Marking = Marking(),  # noqa: B008 - frozen
@@ -206,7 +207,7 @@ class ColumnWriter:
 
     # -- the first rows --
 
-    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int, link: str = "") -> None:
+    def start(self, group: Group, sample: pa.Array, n_rows: int | None, most_rows: int, link: str = "") -> None:
         """Decide the form from a sample of the first rows, and create the dataset.
 
         `n_rows` is the table's length where it is known; `most_rows` bounds the chunk length; `link` names the dataset.
@@ -577,7 +578,7 @@ class ColumnWriter:
         self._given = kind
         self._copy_into(replace(form, fill=mark))
 
-    def move_to(self, group: Any, link: str) -> None:
+    def move_to(self, group: Group, link: str) -> None:
         """Move the dataset to another group and name; writing continues there."""
         move(self._group, self._link, group, link)
         self._group, self._link = group, link

@@ -134,7 +134,7 @@ def _is_matrix(group: Any) -> bool:
 
 def _open_matrix(handle: FileHandle, path: str) -> SparseMatrix:
     """The matrix at a path, found by hard links only."""
-    node = handle.h5
+    node: Any = handle.h5
     for name in path.split("/"):
         if name and node is not None:
             node = find_member(node, name) if kind_of(node) == "group" else None

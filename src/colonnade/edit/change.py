@@ -43,6 +43,7 @@ from colonnade.layouts import Layout, ResumedWriter
 from colonnade.layouts.anndata_view import Recipe, Touched, faced_options, follow_face, recipe_of
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import DEFAULT_CHUNK_ROWS, Coded, ColumnInfo, ColumnOptions, Progress, TableInfo
+from colonnade.nodes import Group
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection, row_numbers
 from colonnade.sparse.draft import SparseDraft, put_drafts, retire_arrays, set_texts_of
@@ -54,7 +55,7 @@ LONGEST_TABLE = 2**63 - 1
 class OpenTable:
     """A table in a file that is open for changes."""
 
-    group: Any
+    group: Group
     layout: Layout
     info: TableInfo
     receipts: Receipts = field(default_factory=dict)
@@ -598,7 +599,7 @@ def set_attributes(table: OpenTable, name: str | None, new: Mapping[str, Any], w
         write_values(column_node(table.group, column), new, without)
 
 
-def column_node(group: Any, column: ColumnInfo) -> Any:
+def column_node(group: Group, column: ColumnInfo) -> Any:
     """The dataset or group of a column, which holds its attributes."""
     link = column.link or column.name
     node = open_dataset(group, link) or open_group(group, link)

@@ -39,6 +39,7 @@ from colonnade.h5.links import (
 from colonnade.layouts import Create, Layout, NewWriter, layout_of, named_layout
 from colonnade.layouts.anndata_view import AnnDataOption, check_wish, faced_options, make_face
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnOptions, Progress, TableText
+from colonnade.nodes import Group
 from colonnade.sparse.draft import SparseDraft
 
 WriteMode = Literal["error", "replace"]
@@ -241,7 +242,7 @@ def _field_options(
     return options
 
 
-def check_place(root: Any, path: str, mode: WriteMode, draft: Draft) -> None:
+def check_place(root: Group, path: str, mode: WriteMode, draft: Draft) -> None:
     """Refuse a path that is taken, before anything is written."""
     TablePath(root, path, mode, draft)
 
@@ -274,7 +275,7 @@ def refuse_unknown(unknown: Mapping[str, object], where: str, takes: Callable[..
 
 
 def create(
-    root: Any, path: str, draft: Draft, mode: WriteMode = "error", progress: Progress | None = None
+    root: Group, path: str, draft: Draft, mode: WriteMode = "error", progress: Progress | None = None
 ) -> tuple[str, list[tuple[str, SparseDraft]]]:
     """Write the draft as the table at an absolute path; on any error nothing of it remains.
 
@@ -296,7 +297,7 @@ def create(
     return table, [(where, dataset) for where, dataset in drafts if isinstance(dataset, SparseDraft)]
 
 
-def _note_pandas(group: Any, draft: Draft, columns: Iterable[WrittenColumn]) -> None:
+def _note_pandas(group: Group, draft: Draft, columns: Iterable[WrittenColumn]) -> None:
     """Store what pandas knows about the columns and the frame, if the layout has a place for it."""
     if not draft.layout.keeps_pandas_notes:
         return
@@ -315,7 +316,7 @@ class TablePath:
     programs put into it.
     """
 
-    def __init__(self, root: Any, path: str, mode: WriteMode, draft: Draft) -> None:
+    def __init__(self, root: Group, path: str, mode: WriteMode, draft: Draft) -> None:
         if mode not in ("error", "replace"):
             raise UsageError(f"mode {mode!r} is not one of 'error', 'replace', 'append'")
         self._root = open_group(root, "/")
@@ -427,7 +428,7 @@ class TablePath:
             unlink(self._root, self._made)
 
 
-def exists_path(root: Any, path: str) -> bool:
+def exists_path(root: Group, path: str) -> bool:
     """Whether every link of an absolute path exists."""
     group = open_group(root, "/")
     parts = [part for part in path.split("/") if part]
@@ -439,7 +440,7 @@ def exists_path(root: Any, path: str) -> bool:
     return True
 
 
-def _fill(group: Any, draft: Draft, progress: Progress | None) -> tuple[list[WrittenColumn], list[WrittenColumn]]:
+def _fill(group: Group, draft: Draft, progress: Progress | None) -> tuple[list[WrittenColumn], list[WrittenColumn]]:
     """Write all rows, then the metadata that makes the datasets columns and labels."""
     first, rest = _first_rows(draft)
     seen = sum(batch.num_rows for batch in first)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Any
 
 from colonnade.columns.keys import Keys
 from colonnade.columns.read import ColumnReader
@@ -22,6 +21,7 @@ from colonnade.indexes.base import BAD_INDEX, Builder, Digests, Index, Options, 
 from colonnade.layouts import Layout, layout_of
 from colonnade.layouts.index_home import OpenIndex, PlacedIndex, discard_index, stored_bytes
 from colonnade.model import ColumnInfo, IndexInfo, Progress, TableInfo
+from colonnade.nodes import Group
 from colonnade.pager.receipts import Receipts
 from colonnade.selection import Selection
 
@@ -32,7 +32,7 @@ _BYTES_AT_ONCE = 1 << 20  # of a column
 class Indexes:
     """The search indexes of one table of an open file."""
 
-    group: Any
+    group: Group
     layout: Layout
     info: TableInfo
     receipts: Receipts
@@ -215,7 +215,7 @@ def _may_share(ours: set[int] | None, theirs: set[int] | None) -> bool:
     return ours is None or theirs is None or bool(ours & theirs)
 
 
-def _row_addresses(group: Any, path: str) -> set[int] | None:
+def _row_addresses(group: Group, path: str) -> set[int] | None:
     """The addresses of the rows of another table's columns; None where they cannot be determined."""
     other = open_group(group, path)
     layout = layout_of(other) if other is not None else None
@@ -227,7 +227,7 @@ def _row_addresses(group: Any, path: str) -> set[int] | None:
         return None
 
 
-def _addresses(group: Any, layout: Layout, columns: Sequence[ColumnInfo]) -> set[int] | None:
+def _addresses(group: Group, layout: Layout, columns: Sequence[ColumnInfo]) -> set[int] | None:
     """The addresses of the rows of these columns, and of their masks; None where they cannot be determined.
 
     A dataset's link count does not show sharing: the second hard link may be to its group, or to its table's group.

@@ -27,6 +27,7 @@ from colonnade.h5.row_sink import CannotSkipFilter, write_rows
 from colonnade.h5.vetting import has_lost_fill
 from colonnade.layouts import Layout, layout_of
 from colonnade.model import DEFAULT_CHUNK_ROWS, UNREADABLE, ColumnInfo, Progress, TableInfo
+from colonnade.nodes import Dataset, Group
 from colonnade.pager.receipts import Receipts
 
 AutoWord = Literal["auto"]
@@ -85,14 +86,14 @@ def repack(
     return placeholders
 
 
-def _tables(root: Any) -> Iterator[tuple[str, Any, Layout, TableInfo]]:
+def _tables(root: Group) -> Iterator[tuple[str, Any, Layout, TableInfo]]:
     for path, group in walk_groups(root):
         layout = layout_of(group)
         if layout is not None:
             yield path, group, layout, layout.describe(group, path)
 
 
-def _plan(column: ColumnInfo, dataset: Any, storage: NewStorage) -> DatasetPlan | None:
+def _plan(column: ColumnInfo, dataset: Dataset, storage: NewStorage) -> DatasetPlan | None:
     """How to store a column; None when it is stored that way already, or must stay as it is."""
     if column.problem is not None or column.storage in ("virtual", "external") or not is_plain_type(dataset):
         return None
@@ -118,7 +119,7 @@ class _Rewriting:
     choose: bool
     is_portable: bool
 
-    def __call__(self, dataset: Any, group: Any, name: str) -> None:
+    def __call__(self, dataset: Dataset, group: Group, name: str) -> None:
         plan, info = self.plan, describe_dataset(dataset)
         if self.choose:
             plan = self._with_filters(dataset)
@@ -128,13 +129,13 @@ class _Rewriting:
             unlink(group, name)
             self._copy(dataset, info, group, name, replace(plan, filters=without_scale_offset(plan.filters)))
 
-    def _copy(self, dataset: Any, info: DatasetInfo, group: Any, name: str, plan: DatasetPlan) -> None:
+    def _copy(self, dataset: Dataset, info: DatasetInfo, group: Group, name: str, plan: DatasetPlan) -> None:
         made = create_dataset(group, name, plan, self.column.n_rows)
         for start, stop in cut(0, self.column.n_rows, plan.chunk_rows or DEFAULT_CHUNK_ROWS, plan.type):
             with reading(dataset, info, start, stop - start) as image:
                 write_rows(made, plan.type, start, image, stop - start)
 
-    def _with_filters(self, dataset: Any) -> DatasetPlan:
+    def _with_filters(self, dataset: Dataset) -> DatasetPlan:
         """The plan with the filters that suit the first chunk."""
         count = min(self.column.n_rows, self.plan.chunk_rows or 0)
         with reading(dataset, describe_dataset(dataset), 0, count) as image:

@@ -26,6 +26,7 @@ from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datatypes import describe_type, make_type, memory_type, stored_type_of
 from colonnade.h5.vetting import vet_attribute
 from colonnade.model import Charset, StoredType, is_utf8
+from colonnade.nodes import Node
 from colonnade.stored_dtypes import memory_dtype
 
 LARGEST_IN_HEADER = 60_000
@@ -39,7 +40,7 @@ def _text_type(size: int, charset: Charset) -> Any:
     return make_type(StoredType("string", max(size, 1), charset=charset, padding="null"))
 
 
-def _replace(node: Any, name: str, type_id: Any, space: Any, value: np.ndarray[Any, Any]) -> None:
+def _replace(node: Node, name: str, type_id: Any, space: Any, value: np.ndarray[Any, Any]) -> None:
     key = name.encode()
     check_fits(node, name, value.nbytes)
     if h5a.exists(node, key):
@@ -47,7 +48,7 @@ def _replace(node: Any, name: str, type_id: Any, space: Any, value: np.ndarray[A
     h5a.create(node, key, type_id, space).write(value, mtype=type_id)
 
 
-def write_text(node: Any, name: str, text: str, charset: Charset = "utf-8") -> None:
+def write_text(node: Node, name: str, text: str, charset: Charset = "utf-8") -> None:
     """Write one scalar fixed-length string."""
     if "\0" in text:
         raise UsageError(f"the text for {name} holds NUL, which ends a text in HDF5: {text!r}", attribute=name)
@@ -56,19 +57,19 @@ def write_text(node: Any, name: str, text: str, charset: Charset = "utf-8") -> N
     _replace(node, name, type_id, h5s.create(h5s.SCALAR), np.array(data, dtype=f"S{max(len(data), 1)}"))
 
 
-def write_texts(node: Any, name: str, texts: Sequence[str]) -> None:
+def write_texts(node: Node, name: str, texts: Sequence[str]) -> None:
     """Write a 1-D array of fixed-length UTF-8 strings, as long as the longest."""
     write_byte_texts(node, name, [text.encode("utf-8") for text in texts])
 
 
-def write_byte_texts(node: Any, name: str, data: Sequence[bytes]) -> None:
+def write_byte_texts(node: Node, name: str, data: Sequence[bytes]) -> None:
     """Write a 1-D array of fixed-length strings given as bytes: names in a file may not be UTF-8."""
     width = max(map(len, data), default=1)
     value = np.array(data, dtype=f"S{max(width, 1)}")
     _replace(node, name, _text_type(width, "utf-8"), h5s.create_simple((len(data),)), value)
 
 
-def write_variable_text(node: Any, name: str, text: str) -> None:
+def write_variable_text(node: Node, name: str, text: str) -> None:
     """Write one scalar string of variable length, as AnnData does; one that is already there is not written again."""
     before = storage_of(node, name)
     if before is not None and before[0].kind == "text" and before[1] == () and read_text(node, name) == text:
@@ -76,7 +77,7 @@ def write_variable_text(node: Any, name: str, text: str) -> None:
     _write_variable(node, name, np.array(text, dtype=h5py.string_dtype()), h5s.create(h5s.SCALAR))
 
 
-def write_variable_texts(node: Any, name: str, texts: Sequence[str]) -> None:
+def write_variable_texts(node: Node, name: str, texts: Sequence[str]) -> None:
     """Write a 1-D array of strings of variable length; an empty one is of float64, as AnnData writes it."""
     before = storage_of(node, name)
     if texts and before is not None and before[0].kind == "text" and read_texts(node, name) == list(texts):
@@ -87,7 +88,7 @@ def write_variable_texts(node: Any, name: str, texts: Sequence[str]) -> None:
         _replace(node, name, h5t.IEEE_F64LE, h5s.create_simple((0,)), np.empty(0, dtype="<f8"))
 
 
-def _write_variable(node: Any, name: str, value: np.ndarray[Any, Any], space: Any) -> None:
+def _write_variable(node: Node, name: str, value: np.ndarray[Any, Any], space: Any) -> None:
     key = name.encode()
     check_fits(node, name, 16 * value.size)
     if h5a.exists(node, key):
@@ -96,62 +97,61 @@ def _write_variable(node: Any, name: str, value: np.ndarray[Any, Any], space: An
     made.write(value, mtype=h5t.py_create(h5py.string_dtype()))
 
 
-def write_flag(node: Any, name: str, flag: bool) -> None:
+def write_flag(node: Node, name: str, flag: bool) -> None:
     """Write one scalar boolean, as the FALSE/TRUE enum."""
     _replace(node, name, make_type(BOOLEAN_ENUM), h5s.create(h5s.SCALAR), np.array(flag, dtype="i1"))
 
 
-def write_number(node: Any, name: str, number: float) -> None:
+def write_number(node: Node, name: str, number: float) -> None:
     """Write one scalar float64."""
     _replace(node, name, h5t.IEEE_F64LE, h5s.create(h5s.SCALAR), np.array(number, dtype="<f8"))
 
 
-def write_integer(node: Any, name: str, number: int, dtype: str = "<u8") -> None:
+def write_integer(node: Node, name: str, number: int, dtype: str = "<u8") -> None:
     """Write one scalar integer of an exact type."""
     value = np.array(number, dtype=dtype)
     _replace(node, name, h5t.py_create(value.dtype), h5s.create(h5s.SCALAR), value)
 
 
-def write_integers(node: Any, name: str, numbers: Sequence[int], dtype: str = "<u8") -> None:
+def write_integers(node: Node, name: str, numbers: Sequence[int], dtype: str = "<u8") -> None:
     """Write a 1-D array of integers of an exact type."""
     value = np.array(numbers, dtype=dtype)
     _replace(node, name, h5t.py_create(value.dtype), h5s.create_simple((len(value),)), value)
 
 
-def write_reference(node: Any, name: str, target: Any) -> None:
+def write_reference(node: Node, name: str, target: Any) -> None:
     """Write one scalar object reference."""
     _write_references(node, name, [target], h5s.create(h5s.SCALAR))
 
 
-def write_references(node: Any, name: str, targets: Iterable[Any]) -> None:
+def write_references(node: Node, name: str, targets: Iterable[Any]) -> None:
     """Write a 1-D array of object references."""
     listed = list(targets)
     _write_references(node, name, listed, h5s.create_simple((len(listed),)))
 
 
-def add_reference(node: Any, name: str, target: Any) -> None:
+def add_reference(node: Node, name: str, target: Any) -> None:
     """Append an object reference to those of an attribute; the others are not followed."""
     listed = [*(read_references(node, name) or ()), h5r.create(target, b".", h5r.OBJECT)]
     _write_listed(node, name, listed, h5s.create_simple((len(listed),)))
 
 
-def remove_reference(node: Any, name: str, gone: int | None) -> None:
+def remove_reference(node: Node, name: str, gone: int | None) -> None:
     """Remove the references to the object at this address from an attribute; the others are not followed."""
     listed = zip(read_references(node, name) or (), read_addresses(node, name), strict=True)
     left = [reference for reference, where in listed if where != gone]
     _write_listed(node, name, left, h5s.create_simple((len(left),)))
 
 
-def _write_references(node: Any, name: str, targets: list[Any], space: Any) -> None:
+def _write_references(node: Node, name: str, targets: list[Any], space: Any) -> None:
     _write_listed(node, name, [h5r.create(target, b".", h5r.OBJECT) for target in targets], space)
 
 
-def _write_listed(node: Any, name: str, references: list[Any], space: Any) -> None:
-    value = np.empty(len(references), dtype=h5py.ref_dtype)
+def _write_listed(node: Node, name: str, references: list[Any], space: Any) -> None:
+    listed = np.empty(len(references), dtype=h5py.ref_dtype)
     for position, reference in enumerate(references):
-        value[position] = reference
-    if space.get_simple_extent_type() == h5s.SCALAR:
-        value = value.reshape(())
+        listed[position] = reference
+    value = listed.reshape(space.get_simple_extent_dims())
     key = name.encode()
     check_fits(node, name, 8 * value.size)
     if h5a.exists(node, key):
@@ -170,7 +170,7 @@ def copy_attributes(source: Any, target: Any, without: Collection[str] = ()) -> 
             write_elements(made, image)
 
 
-def open_attributes(node: Any) -> list[Any]:
+def open_attributes(node: Node) -> list[Any]:
     """All attributes, in the order they were made where the object keeps it, else by name."""
     try:
         found = _stored_names(node, h5.INDEX_CRT_ORDER)
@@ -179,7 +179,7 @@ def open_attributes(node: Any) -> list[Any]:
     return [h5a.open(node, name) for name in found]
 
 
-def _stored_names(node: Any, order: int) -> list[bytes]:
+def _stored_names(node: Node, order: int) -> list[bytes]:
     """The names of all attributes, in one pass: each look-up by its number would begin at the first."""
     found: list[bytes] = []
     h5a.iterate(node, found.append, index_type=order)
@@ -207,7 +207,7 @@ def elements(attribute: Any) -> Iterator[np.ndarray[Any, Any]]:
             capi.reclaim(in_memory, h5s.create_simple((n_elements,)), image.ctypes.data)
 
 
-def read_element(node: Any, name: str) -> bytes | None:
+def read_element(node: Node, name: str) -> bytes | None:
     """A scalar attribute as the bytes of one element in memory form; None when absent, unreadable, or with pointers."""
     try:
         attribute = h5a.open(node, name.encode())
@@ -219,7 +219,7 @@ def read_element(node: Any, name: str) -> bytes | None:
         return None
 
 
-def write_element(node: Any, name: str, stored: StoredType, element: bytes) -> None:
+def write_element(node: Node, name: str, stored: StoredType, element: bytes) -> None:
     """Write one scalar of an exact datatype, given as the bytes of one element in memory form."""
     type_id = make_type(stored)
     value = np.frombuffer(element, dtype=memory_dtype(stored)).reshape(())
@@ -241,13 +241,13 @@ def _is_null(attribute: Any) -> bool:
     return bool(attribute.get_space().get_simple_extent_type() == h5s.NULL)
 
 
-def delete(node: Any, name: str) -> None:
+def delete(node: Node, name: str) -> None:
     """Remove an attribute if it is there."""
     if h5a.exists(node, name.encode()):
         h5a.delete(node, name.encode())
 
 
-def names(node: Any) -> list[str]:
+def names(node: Node) -> list[str]:
     """The names of all attributes, in the order of their names."""
     try:
         found = _stored_names(node, h5.INDEX_NAME)
@@ -256,7 +256,7 @@ def names(node: Any) -> list[str]:
     return sorted(name.decode("utf-8", "replace") for name in found)
 
 
-def read(node: Any, name: str) -> object:
+def read(node: Node, name: str) -> object:
     """The attribute's value as h5py gives it (text decoded), or None when absent or unreadable."""
     try:
         key = name.encode()
@@ -296,7 +296,7 @@ def decode_texts(items: list[bytes], errors: Literal["replace", "surrogateescape
     return strings if len(strings) == len(items) else [item.decode("utf-8", errors) for item in items]
 
 
-def read_text(node: Any, name: str) -> str | None:
+def read_text(node: Node, name: str) -> str | None:
     """The attribute's string, whatever its storage; None when absent or not a scalar string.
 
     An array of one string counts as that string: several producers write it so.
@@ -307,7 +307,7 @@ def read_text(node: Any, name: str) -> str | None:
     return value.rstrip("\0") if isinstance(value, str) else None
 
 
-def read_texts(node: Any, name: str) -> list[str] | None:
+def read_texts(node: Node, name: str) -> list[str] | None:
     """The attribute's list of strings, or None when absent or something else."""
     value = read(node, name)
     if isinstance(value, list):
@@ -317,13 +317,13 @@ def read_texts(node: Any, name: str) -> list[str] | None:
     return [value] if isinstance(value, str) else None
 
 
-def read_flag(node: Any, name: str) -> bool | None:
+def read_flag(node: Node, name: str) -> bool | None:
     """The attribute as a boolean (any boolean or integer scalar), or None."""
     value = read(node, name)
     return bool(value) if isinstance(value, (bool, int, np.bool_, np.integer)) else None
 
 
-def read_integers(node: Any, name: str) -> list[int] | None:
+def read_integers(node: Node, name: str) -> list[int] | None:
     """The attribute's integers, a scalar as a list of one; None when absent or something else."""
     value = read(node, name)
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.ndim == 1:
@@ -331,7 +331,7 @@ def read_integers(node: Any, name: str) -> list[int] | None:
     return [int(value)] if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else None
 
 
-def read_references(node: Any, name: str) -> list[Any] | None:
+def read_references(node: Node, name: str) -> list[Any] | None:
     """The attribute's object references, in order; None when absent or of another type."""
     value = read(node, name)
     if isinstance(value, h5py.Reference):
@@ -341,7 +341,7 @@ def read_references(node: Any, name: str) -> list[Any] | None:
     return None
 
 
-def read_addresses(node: Any, name: str) -> list[int]:
+def read_addresses(node: Node, name: str) -> list[int]:
     """The addresses that the attribute's object references point to; none when it is absent or of another type.
 
     Objects are not opened: libhdf5 would keep what it takes for the header of an object that was removed.
@@ -357,7 +357,7 @@ def read_addresses(node: Any, name: str) -> list[int]:
     return [int(where) for where in found.reshape(-1)]
 
 
-def storage_of(node: Any, name: str) -> tuple[StoredType, tuple[int, ...]] | None:
+def storage_of(node: Node, name: str) -> tuple[StoredType, tuple[int, ...]] | None:
     """The attribute's datatype and shape, or None when absent or broken."""
     try:
         if not h5a.exists(node, name.encode()):
@@ -399,7 +399,7 @@ class Attribute:
         return [value.rstrip(blank).decode("utf-8", "surrogateescape") for value in self.values]
 
 
-def inspect(node: Any, name: str) -> Attribute | None:
+def inspect(node: Node, name: str) -> Attribute | None:
     """The attribute as it is stored; None when there is none of this name. Never an error."""
     try:
         if not h5a.exists(node, name.encode()):
@@ -423,7 +423,7 @@ def inspect(node: Any, name: str) -> Attribute | None:
         return Attribute(None, None, problem=f"it cannot be read: {error}")
 
 
-def can_hold(node: Any, n_bytes: int) -> bool:
+def can_hold(node: Node, n_bytes: int) -> bool:
     """Whether the object takes an attribute of `n_bytes` bytes: one that was made for small ones does not."""
     if n_bytes <= LARGEST_IN_HEADER:
         return True
@@ -436,7 +436,7 @@ def can_hold(node: Any, n_bytes: int) -> bool:
     return True
 
 
-def check_fits(node: Any, name: str, n_bytes: int) -> None:
+def check_fits(node: Node, name: str, n_bytes: int) -> None:
     """Refuse an attribute of more bytes than the object has room for, before anything is written."""
     if not can_hold(node, n_bytes):
         raise DataError(
@@ -516,7 +516,7 @@ class Attributes(MutableMapping[str, Any]):
         return repr(self._read())
 
 
-def read_values(node: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
+def read_values(node: Node, without: tuple[str, ...] = ()) -> dict[str, Any]:
     """The attributes of an object but those that are named."""
     listed = (name for name in names(node) if name not in without)
     return {name: shown_value(read(node, name)) for name in listed}
@@ -531,7 +531,7 @@ def shown_value(value: Any) -> Any:
     return value
 
 
-def write_values(node: Any, new: Mapping[str, Any], without: tuple[str, ...] = ()) -> None:
+def write_values(node: Node, new: Mapping[str, Any], without: tuple[str, ...] = ()) -> None:
     """Set attributes of an object, and remove those named. All values are checked before one is written."""
     encoded = {check_attribute_name(name): encode_value(name, value) for name, value in new.items()}
     for name, (_, _, data) in encoded.items():

@@ -22,6 +22,7 @@ from h5py import h5fd, h5i, h5s
 from h5py._objects import phil
 
 from colonnade.filters.codecs import Data
+from colonnade.nodes import Dataset, Node
 
 
 def _load_library() -> ctypes.CDLL:
@@ -122,14 +123,14 @@ def refuse(doing: str, reason: str) -> NoReturn:
     raise OSError(f"HDF5 cannot {doing}: {reason}")
 
 
-def read(dataset: Any, memory_type: Any, memory_space: Any, file_space: Any, address: int) -> None:
+def read(dataset: Dataset, memory_type: Any, memory_space: Any, file_space: Any, address: int) -> None:
     """Fill the memory at `address` with the selected elements, in the form of `memory_type`."""
     with phil:
         if _READ(dataset.id, memory_type.id, memory_space.id, file_space.id, 0, address) < 0:
             raise _failure("read")
 
 
-def write(dataset: Any, memory_type: Any, memory_space: Any, file_space: Any, address: int) -> None:
+def write(dataset: Dataset, memory_type: Any, memory_space: Any, file_space: Any, address: int) -> None:
     """Write the elements at `address`, which have the form `memory_type`, to the selected places."""
     with phil:
         if _WRITE(dataset.id, memory_type.id, memory_space.id, file_space.id, 0, address) < 0:
@@ -192,7 +193,7 @@ def open_at(file: Any, address: int) -> Any:
         return h5i.wrap_identifier(found)
 
 
-def open_region(node: Any, reference: bytes) -> tuple[Any, Any]:
+def open_region(node: Node, reference: bytes) -> tuple[Any, Any]:
     """The dataset that a region reference leads to, and the selection in it."""
     buffer = ctypes.create_string_buffer(reference, len(reference))
     with phil:
@@ -206,7 +207,7 @@ def open_region(node: Any, reference: bytes) -> tuple[Any, Any]:
         return dataset, h5s.SpaceID(region)
 
 
-def make_region(address: int, node: Any, path: bytes, region: Any) -> None:
+def make_region(address: int, node: Node, path: bytes, region: Any) -> None:
     """Put a reference to a region of the dataset at a path into the memory at `address`."""
     with phil:
         if _CREATE_REFERENCE(address, node.id, path, _REGION, region.id) < 0:
@@ -234,7 +235,7 @@ def skips_partial_chunks(creation: Any) -> bool:
         return _CHUNK_OPTIONS(creation.id, ctypes.byref(options)) < 0 or bool(options.value & 2)
 
 
-def chunk_size(dataset: Any, first: int) -> int:
+def chunk_size(dataset: Dataset, first: int) -> int:
     """Bytes that the chunk of a one-dimensional dataset that begins with this row has in the file; 0 if it has none."""
     size = ctypes.c_uint64(0)
     with phil:
@@ -242,14 +243,14 @@ def chunk_size(dataset: Any, first: int) -> int:
         return size.value if found >= 0 else 0
 
 
-def read_stored_chunk(dataset: Any, first: tuple[int, ...]) -> tuple[int, bytes]:
+def read_stored_chunk(dataset: Dataset, first: tuple[int, ...]) -> tuple[int, bytes]:
     """The filters that a chunk skipped, and its bytes as stored. h5py before 3.13 does this without its lock."""
     with phil:
         mask, data = dataset.read_direct_chunk(first)
         return int(mask), bytes(data)
 
 
-def write_stored_chunk(dataset: Any, first: tuple[int, ...], data: Data, mask: int = 0) -> None:
+def write_stored_chunk(dataset: Dataset, first: tuple[int, ...], data: Data, mask: int = 0) -> None:
     """Store the bytes of a chunk as they are. h5py before 3.13 does this without its lock."""
     with phil:
         dataset.write_direct_chunk(first, data, filter_mask=mask)

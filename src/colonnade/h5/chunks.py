@@ -26,6 +26,7 @@ from colonnade.h5 import capi
 from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.vetting import FARTHEST, creation_of, source_of
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo
+from colonnade.nodes import Dataset
 from colonnade.pager.sources import JournaledBytes, LocalBytes
 
 Image = np.ndarray[Any, np.dtype[Any]]
@@ -80,7 +81,7 @@ class ChunkSource:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Dataset,
         file: LocalBytes | JournaledBytes,
         dtype: np.dtype[Any],
         chunk_rows: int,
@@ -506,7 +507,7 @@ class RunSource(ChunkSource):
 
 
 def open_source(
-    dataset: Any, dtype: np.dtype[Any] | None, filters: Sequence[FilterInfo], look: bytes | None = None
+    dataset: Dataset, dtype: np.dtype[Any] | None, filters: Sequence[FilterInfo], look: bytes | None = None
 ) -> ChunkSource | None:
     """A way to the rows of a dataset, whose elements are such, past the library; None where there is none.
 
@@ -528,7 +529,7 @@ def open_source(
     return ChunkSource(dataset, file, dtype, chunk_rows, pipeline, file_id.get_intent() == h5f.ACC_RDONLY, look)
 
 
-def open_run(dataset: Any, dtype: np.dtype[Any], look: bytes | None = None) -> RunSource | None:
+def open_run(dataset: Dataset, dtype: np.dtype[Any], look: bytes | None = None) -> RunSource | None:
     """A way to all elements of a contiguous dataset, in their order, whatever its rank."""
     file_id = h5i.get_file_id(dataset)
     file = _file_of(file_id)

@@ -40,6 +40,7 @@ from colonnade.h5.links import (
 from colonnade.h5.references import NewPlaces, has_references
 from colonnade.h5.vetting import creation_of, has_lost_fill, vet_fill
 from colonnade.model import Progress, StoredType
+from colonnade.nodes import Dataset, Group, Node
 from colonnade.stored_dtypes import memory_dtype
 
 CopyDataset = Callable[[Any, Any, str], None]
@@ -133,7 +134,7 @@ class _Copy:
                 else:
                     self._copy_datatype(group, child)
 
-    def _is_left_to_caller(self, group: Any, child: Child, where: str) -> bool:
+    def _is_left_to_caller(self, group: Group, child: Child, where: str) -> bool:
         """Whether HDF5 cannot open this, and the caller can."""
         place = hard_address(group, child.name)
         if place is None or open_dataset(group, child.name) is not None or not self._is_unread(place, where):
@@ -141,7 +142,7 @@ class _Copy:
         self._unread.add(place)
         return True
 
-    def _look_at(self, where: str, node: Any) -> None:
+    def _look_at(self, where: str, node: Node) -> None:
         """Find out whether there are references, and refuse those that cannot be turned."""
         for holder in _holders(node):
             stored = describe_type(holder.get_type())
@@ -149,7 +150,7 @@ class _Copy:
                 raise _refusal(where, "it holds references in the form of HDF5 1.12")
             self._has_references = self._has_references or has_references(stored)
 
-    def _copy_datatype(self, group: Any, child: Child) -> None:
+    def _copy_datatype(self, group: Group, child: Child) -> None:
         if _TYPES.encode() not in self._target:
             h5g.create(self._target, _TYPES.encode())
         path = f"/{_TYPES}/{child.address}"
@@ -203,7 +204,7 @@ class _Copy:
         h5d.create(target, name, h5t.STD_I8LE, h5s.create(h5s.SCALAR), dcpl=creation_list(), lcpl=how)
         self._paths[place] = self.placeholders[place] = where
 
-    def _copy_dataset(self, where: str, node: Any, source: Any, target: Any, name: bytes, how: Any) -> None:
+    def _copy_dataset(self, where: str, node: Dataset, source: Any, target: Any, name: bytes, how: Any) -> None:
         other = self._otherwise.get(h5o.get_info(node).addr)
         if other is not None:
             other(node, target, decode_name(name))
@@ -219,12 +220,12 @@ class _Copy:
         if self._progress is not None:
             self._progress(self._done, self._bytes)
 
-    def _copy_by_elements(self, node: Any, target: Any, name: bytes, how: Any) -> None:
+    def _copy_by_elements(self, node: Dataset, target: Any, name: bytes, how: Any) -> None:
         """HDF5 copies the fill value of variable-length elements as an address in the old file."""
         kind, space = self._new_type(node.get_type()), node.get_space()
         _copy_elements(node, h5d.create(target, name, kind, space, dcpl=creation_of(node), lcpl=how))
 
-    def _copy_options(self, node: Any) -> Any:
+    def _copy_options(self, node: Node) -> Any:
         """How HDF5 copies a dataset: its committed datatypes are those of the new file.
 
         Each is named: HDF5 would search the whole new file for it, and crash on groups that hold each other.
@@ -266,12 +267,12 @@ class _Copy:
         return type_id.copy() if known is None else h5t.open(self._target, encode_name(known))
 
 
-def _holders(node: Any) -> list[Any]:
+def _holders(node: Node) -> list[Any]:
     """What holds values in an object: its attributes, and a dataset itself."""
     return [*open_attributes(node), *([node] if isinstance(node, h5d.DatasetID) else [])]
 
 
-def _open(group: Any, name: bytes, where: str) -> Any:
+def _open(group: Group, name: bytes, where: str) -> Any:
     try:
         return h5o.open(group, name)
     except hdf5_errors() as error:
@@ -292,7 +293,7 @@ def _refusal(where: str, why: str) -> UnsupportedError:
     )
 
 
-def _has_pointing_fill(dataset: Any) -> bool:
+def _has_pointing_fill(dataset: Dataset) -> bool:
     """Whether the dataset's fill value is kept elsewhere in the file than in its header."""
     if not describe_type(dataset.get_type()).has_pointers:
         return False
@@ -318,7 +319,7 @@ def _copy_elements(source: Any, target: Any, places: NewPlaces | None = None) ->
                 capi.reclaim(in_memory, space, image.ctypes.data)
 
 
-def _parts(dataset: Any, stored: StoredType) -> Iterator[Any]:
+def _parts(dataset: Dataset, stored: StoredType) -> Iterator[Any]:
     """Selections that cover all elements that were written."""
     space = dataset.get_space()
     shape = space.get_simple_extent_dims() if space.get_simple_extent_type() == h5s.SIMPLE else ()

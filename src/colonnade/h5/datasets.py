@@ -33,6 +33,7 @@ from colonnade.h5.outside import bytes_elsewhere, check_rows, mapped_elements
 from colonnade.h5.references import read_as_stored, size_as_stored
 from colonnade.h5.vetting import creation_of, guarded, has_lost_fill, vet_fill
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, FilterInfo, Form, Plain, Sectioned, Storage, StoredType
+from colonnade.nodes import Dataset, Group, Node
 from colonnade.stored_dtypes import LARGEST_ELEMENT, memory_dtype
 
 Image = np.ndarray[Any, np.dtype[Any]]
@@ -66,7 +67,7 @@ class DatasetInfo:
     has_lost_fill: bool = False  # one was set, and a copy of the file has lost it
 
 
-def describe_dataset(dataset: Any) -> DatasetInfo:
+def describe_dataset(dataset: Dataset) -> DatasetInfo:
     """The dataset's header as plain data; no element is read."""
     type_id = dataset.get_type()
     stored = describe_type(type_id)
@@ -97,13 +98,13 @@ def dataset_column(name: str, info: DatasetInfo, n_rows: int) -> ColumnInfo:
     return ColumnInfo(name, info.type, n_rows, info.storage, info.chunk_rows, info.filters, form=form)
 
 
-def stored_bytes(dataset: Any) -> int:
+def stored_bytes(dataset: Dataset) -> int:
     """Bytes that the elements take in the file; looks at every chunk."""
     size: int = dataset.get_storage_size()
     return size
 
 
-def written_rows(dataset: Any) -> int:
+def written_rows(dataset: Dataset) -> int:
     """Rows that have a place in the file, as far as that is known; looks at every chunk."""
     n_rows = int(dataset.shape[0])
     creation = creation_of(dataset)
@@ -114,7 +115,7 @@ def written_rows(dataset: Any) -> int:
     return min(n_rows, _most_bytes(dataset, creation) // max(int(dataset.get_type().get_size()), 1))
 
 
-def _most_bytes(dataset: Any, creation: Any) -> int:
+def _most_bytes(dataset: Dataset, creation: Any) -> int:
     """The largest number of bytes that elements which are not chunked can have, whatever they claim."""
     if creation.get_layout() == h5d.COMPACT:
         return MOST_COMPACT
@@ -176,7 +177,7 @@ def with_length(data: bytes) -> bytes:
     return len(data).to_bytes(8, "little") + data
 
 
-def is_plain_type(dataset: Any) -> bool:
+def is_plain_type(dataset: Dataset) -> bool:
     """Whether the dataset's datatype is one that can be made again from its description, and is not shared."""
     type_id = dataset.get_type()
     stored = describe_type(type_id)
@@ -203,7 +204,7 @@ class DatasetPlan:
     large_attributes: bool = False
 
 
-def create_dataset(group: Any, name: str, plan: DatasetPlan, n_rows: int = 0, type_id: Any = None) -> Any:
+def create_dataset(group: Group, name: str, plan: DatasetPlan, n_rows: int = 0, type_id: Any = None) -> Any:
     """A new one-dimensional dataset that can grow (chunked), or of fixed length (no chunk length).
 
     type_id: its HDF5 datatype, where that of another dataset is to be kept to the last bit.
@@ -254,7 +255,7 @@ def fill_element(stored: StoredType, fill: bytes) -> tuple[Image, list[Any]]:
 
 
 @contextmanager
-def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step: int = 1) -> Iterator[Image]:
+def reading(dataset: Dataset, info: DatasetInfo | Any, start: int, count: int, step: int = 1) -> Iterator[Image]:
     """The elements start, start+step, ... in memory form; pointers in them hold inside the `with` only.
 
     `info` is anything with `type`, `storage` and `filters`: a DatasetInfo or a ColumnInfo.
@@ -306,7 +307,7 @@ def reading(dataset: Any, info: DatasetInfo | Any, start: int, count: int, step:
             _reclaim_rows(in_memory, image, owned)
 
 
-def _check_sums(dataset: Any, filters: tuple[FilterInfo, ...], start: int, count: int) -> None:
+def _check_sums(dataset: Dataset, filters: tuple[FilterInfo, ...], start: int, count: int) -> None:
     """Refuse chunks too short for their checksum: HDF5 2.0 takes its four bytes off all the same, and crashes.
 
     In a damaged B-tree it finds, as it reads, also chunks that it reports as missing: then all must be long enough.
@@ -326,7 +327,7 @@ def _check_sums(dataset: Any, filters: tuple[FilterInfo, ...], start: int, count
         )
 
 
-def _load(dataset: Any, creation: Any, stored: StoredType, in_memory: Any, rows: range, image: Image) -> None:
+def _load(dataset: Dataset, creation: Any, stored: StoredType, in_memory: Any, rows: range, image: Image) -> None:
     """Read these rows, some chunks at a time: libhdf5 takes a few KiB for each, whether it was written or not."""
     most = len(rows)
     if creation.get_layout() == h5d.CHUNKED:
@@ -345,7 +346,7 @@ def _load(dataset: Any, creation: Any, stored: StoredType, in_memory: Any, rows:
 
 
 def unreadable_rows(
-    error: Exception, dataset: Any, filters: tuple[FilterInfo, ...], first: int, last: int
+    error: Exception, dataset: Dataset, filters: tuple[FilterInfo, ...], first: int, last: int
 ) -> CorruptError:
     path = object_name(dataset)
     raise_lack(error)
@@ -354,7 +355,7 @@ def unreadable_rows(
 
 
 def _read_written_chunks(
-    dataset: Any, info: Any, creation: Any, in_memory: Any, rows: range, image: Image
+    dataset: Dataset, info: Any, creation: Any, in_memory: Any, rows: range, image: Image
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Read the rows that have a chunk; the others are the fill. Says which rows were read.
 
@@ -401,7 +402,7 @@ def _scratch_file() -> Iterator[Any]:
         handle.close()
 
 
-def is_touched(dataset: Any, written: list[tuple[int, int]]) -> bool:
+def is_touched(dataset: Dataset, written: list[tuple[int, int]]) -> bool:
     """Whether rows of a dataset may lie in these ranges of bytes of the file.
 
     A chunk that was moved was written where it is now. Where it is not known (rows in the object's header, in other
@@ -415,7 +416,7 @@ def is_touched(dataset: Any, written: list[tuple[int, int]]) -> bool:
         starts, stops = np.array([begin or 0]), np.array([(begin or 0) + dataset.get_storage_size()])
     elif creation.get_layout() == h5d.CHUNKED:
         chunks: list[tuple[int, int]] = []
-        dataset.chunk_iter(lambda info: chunks.append((info.byte_offset, info.byte_offset + info.size)))
+        dataset.chunk_iter(lambda info: chunks.append((info.byte_offset or 0, (info.byte_offset or 0) + info.size)))
         rows, chunk = dataset.shape[0], creation.get_chunk()[0]
         if len(chunks) < -(-rows // chunk):  # cut off and grown again without a byte written
             return True
@@ -442,7 +443,7 @@ def reference_bytes(references: list[Any], kind: str) -> bytes:
             return image.tobytes()
 
 
-def leads_nowhere(dataset: Any, row: int) -> bool:
+def leads_nowhere(dataset: Dataset, row: int) -> bool:
     """Whether the object reference in this row is set, and leads to no object."""
     reference = h5py.Dataset(dataset)[row]
     if not reference:
@@ -453,7 +454,7 @@ def leads_nowhere(dataset: Any, row: int) -> bool:
         return True
 
 
-def object_name(node: Any) -> str:
+def object_name(node: Node) -> str:
     """The node's path in its file, for messages."""
     try:
         name = h5i.get_name(node)
@@ -469,7 +470,9 @@ _BYTE = StoredType("integer", 1, precision=8)
 MOST_BLOCK_BYTES = 1 << 30
 
 
-def create_matrix(group: Any, name: str, shape: tuple[int, int], chunk: tuple[int, int], filters: str = "none") -> Any:
+def create_matrix(
+    group: Group, name: str, shape: tuple[int, int], chunk: tuple[int, int], filters: str = "none"
+) -> Any:
     """A new dataset of bytes, all zero."""
     creation = creation_list()
     creation.set_chunk(tuple(max(1, n) for n in chunk))
@@ -478,7 +481,7 @@ def create_matrix(group: Any, name: str, shape: tuple[int, int], chunk: tuple[in
     return h5d.create(group, encode_name(name), h5t.STD_U8LE, space, dcpl=creation, lcpl=link_list(name))
 
 
-def matrix_shape(dataset: Any) -> tuple[int, int] | None:
+def matrix_shape(dataset: Dataset) -> tuple[int, int] | None:
     """Rows and columns; None when the dataset is not a matrix of bytes."""
     shape = dataset.shape
     kind = dataset.get_type()
@@ -487,7 +490,7 @@ def matrix_shape(dataset: Any) -> tuple[int, int] | None:
     return int(shape[0]), int(shape[1])
 
 
-def read_matrix(dataset: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Bytes:
+def read_matrix(dataset: Dataset, rows: tuple[int, int], columns: tuple[int, int]) -> Bytes:
     """The block of these rows and columns, each from the first up to but without the second."""
     shape = (rows[1] - rows[0], columns[1] - columns[0])
     if shape[0] * shape[1] > MOST_BLOCK_BYTES:
@@ -509,7 +512,7 @@ def read_matrix(dataset: Any, rows: tuple[int, int], columns: tuple[int, int]) -
     return block
 
 
-def write_matrix(dataset: Any, row: int, column: int, block: Bytes) -> None:
+def write_matrix(dataset: Dataset, row: int, column: int, block: Bytes) -> None:
     """Put a block at a place; the dataset is large enough."""
     if block.size:
         check_rows(dataset)
@@ -519,7 +522,7 @@ def write_matrix(dataset: Any, row: int, column: int, block: Bytes) -> None:
         capi.write(dataset, h5t.NATIVE_UINT8, space, _selected(dataset, rows, columns), _at(block))
 
 
-def write_lines(dataset: Any, rows: Sequence[int], column: int, block: Bytes, new: bool = False) -> None:
+def write_lines(dataset: Dataset, rows: Sequence[int], column: int, block: Bytes, new: bool = False) -> None:
     """Put the lines of a block into these rows; the dataset is large enough. `new`: nothing was written there before.
 
     Whole chunks that are not there yet are packed here, which takes less time than the library does. They never skip
@@ -539,7 +542,7 @@ def write_lines(dataset: Any, rows: Sequence[int], column: int, block: Bytes, ne
             write_matrix(dataset, row, column, line[None])
 
 
-def _stripe_to_pack(dataset: Any, column: int, width: int) -> int:
+def _stripe_to_pack(dataset: Dataset, column: int, width: int) -> int:
     """Bytes of a chunk, if the chunks are parts of one line, deflated, and these bytes are all that one has; else 0."""
     creation = dataset.get_create_plist()
     filters = describe_filters(creation)
@@ -556,7 +559,7 @@ def _deflated(line: Bytes, packed: Bytes) -> Any:
     return packed[:size] if size else zlib.compress(line.data, 0)
 
 
-def resize_matrix(dataset: Any, shape: tuple[int, int]) -> bool:
+def resize_matrix(dataset: Dataset, shape: tuple[int, int]) -> bool:
     """Set rows and columns; new bytes are zero. False when the dataset cannot have this shape, or not be changed."""
     if may_skip(describe_filters(dataset.get_create_plist())):
         return False  # the library might leave chunks that nobody can read (see `row_sink`)
@@ -571,7 +574,7 @@ def _at(block: Bytes) -> int:
     return int(block.ctypes.data)
 
 
-def _selected(dataset: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+def _selected(dataset: Dataset, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
     space = dataset.get_space()
     space.select_hyperslab((rows[0], columns[0]), (rows[1] - rows[0], columns[1] - columns[0]))
     return space

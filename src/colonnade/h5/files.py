@@ -83,7 +83,7 @@ class FileHandle:
 
     def __init__(
         self,
-        h5: h5py.File,
+        h5: Any,  # an h5py.File, or a Group that was given
         name: str,
         owned: bool = True,
         journaled: JournaledFile | None = None,

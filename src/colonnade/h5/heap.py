@@ -30,6 +30,7 @@ from colonnade.h5.chunks import ChunkSource, RowNumbers, new_array, open_run, op
 from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.vetting import FARTHEST, SMALL_CLAIM, address_of, creation_of, vet_elements, vetted_file
 from colonnade.model import FilterInfo, StoredType
+from colonnade.nodes import Dataset
 
 AS_BYTES = np.dtype((np.void, REFERENCE_DTYPE.itemsize))
 References = np.ndarray[Any, np.dtype[Any]]
@@ -49,12 +50,12 @@ _INT64, _INT32, _BYTE = np.dtype("i8"), np.dtype("i4"), np.dtype("u1")
 # -- vetting --
 
 
-def has_lengths(dataset: Any, stored: StoredType) -> bool:
+def has_lengths(dataset: Dataset, stored: StoredType) -> bool:
     """Whether the elements are references to the global heap, as they are known here."""
     return stored.kind in ("text", "binary", "sequence") and has_references_to_heap(dataset, stored)
 
 
-def has_references_to_heap(dataset: Any, stored: StoredType) -> bool:
+def has_references_to_heap(dataset: Dataset, stored: StoredType) -> bool:
     """Whether the elements hold references to the global heap anywhere, as they are known here."""
     return stored.has_pointers and bool(h5i.get_file_id(dataset).get_create_plist().get_sizes() == (8, 8))
 
@@ -67,7 +68,7 @@ def check_lengths(references: References, stored: StoredType, file_bytes: int, p
         raise CorruptError(f"{path}: an element claims {longest:,} bytes, more than the file has", path=path)
 
 
-def vet_rows(dataset: Any, stored: StoredType, filters: Sequence[FilterInfo], rows: range) -> bool:
+def vet_rows(dataset: Dataset, stored: StoredType, filters: Sequence[FilterInfo], rows: range) -> bool:
     """Refuse rows of a one-dimensional dataset that libhdf5 may not read; returns whether they could be vetted.
 
     Elements of variable length must claim no more bytes than the file has, and lead to collections that end. Filtered
@@ -82,7 +83,7 @@ def vet_rows(dataset: Any, stored: StoredType, filters: Sequence[FilterInfo], ro
     return True
 
 
-def _check_references(dataset: Any, stored: StoredType, filters: Sequence[FilterInfo], rows: range) -> bool:
+def _check_references(dataset: Dataset, stored: StoredType, filters: Sequence[FilterInfo], rows: range) -> bool:
     if not has_references_to_heap(dataset, stored):
         return False
     if creation_of(dataset).get_layout() == h5d.COMPACT:
@@ -98,7 +99,7 @@ def _check_references(dataset: Any, stored: StoredType, filters: Sequence[Filter
     return True
 
 
-def vet_stored_rows(dataset: Any, stored: StoredType, image: Any, path: str) -> None:
+def vet_stored_rows(dataset: Dataset, stored: StoredType, image: Any, path: str) -> None:
     """Refuse elements as they lie in the file; None are those that were never written."""
     if image is None:
         return
@@ -107,7 +108,7 @@ def vet_stored_rows(dataset: Any, stored: StoredType, image: Any, path: str) -> 
     vet_elements(dataset, stored, np.ascontiguousarray(image).view("u1").data)
 
 
-def _check_compact(dataset: Any, stored: StoredType) -> bool:
+def _check_compact(dataset: Dataset, stored: StoredType) -> bool:
     """Vet elements that are kept in the header of their dataset."""
     file = vetted_file(dataset)
     if file is None:
@@ -120,7 +121,7 @@ def _check_compact(dataset: Any, stored: StoredType) -> bool:
     return True
 
 
-def vet_run(dataset: Any, stored: StoredType) -> bool:
+def vet_run(dataset: Dataset, stored: StoredType) -> bool:
     """Vet all elements of a dataset of any rank that is not chunked; returns whether they could be vetted."""
     creation = creation_of(dataset)
     if not has_references_to_heap(dataset, stored):
@@ -138,7 +139,7 @@ def vet_run(dataset: Any, stored: StoredType) -> bool:
     return True
 
 
-def vet_chunk_sizes(dataset: Any, filters: Sequence[FilterInfo], path: str) -> None:
+def vet_chunk_sizes(dataset: Dataset, filters: Sequence[FilterInfo], path: str) -> None:
     """Refuse a dataset of which a chunk is shorter than its checksum: the library would read before its beginning.
 
     A damaged B-tree may hide the chunk from whoever asks for it by its place.
@@ -272,7 +273,7 @@ def _joined(parts: list[Strings]) -> Strings:
     return Strings(offsets, np.concatenate([part.data for part in parts]))
 
 
-def open_heap(dataset: Any, stored: StoredType, filters: Sequence[FilterInfo]) -> HeapSource | None:
+def open_heap(dataset: Dataset, stored: StoredType, filters: Sequence[FilterInfo]) -> HeapSource | None:
     """A way to strings or bytes of variable length past the library; None where there is none, or it would not pay."""
     if stored.kind not in ("text", "binary") or kernels.FORM != "c":
         return None

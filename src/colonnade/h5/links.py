@@ -30,9 +30,8 @@ from colonnade.h5.vetting import (
     vet_map,
     vet_object,
 )
+from colonnade.nodes import Dataset, Group, Node
 
-Group = h5g.GroupID
-Dataset = h5d.DatasetID
 NodeKind = Literal["group", "dataset", "datatype", "soft link", "external link", "broken"]
 _OBJECT_KINDS: dict[int, NodeKind] = {
     h5g.GROUP: "group",
@@ -59,17 +58,17 @@ def decode_name(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-def children(group: Any, without: Container[bytes] = ()) -> list[Child]:
+def children(group: Group, without: Container[bytes] = ()) -> list[Child]:
     """The links of a group in the order of their names; those that lead nowhere are `broken`."""
     return [_child(group, name) for name in _link_names(group) if name not in without]
 
 
-def link_names(group: Any) -> list[str]:
+def link_names(group: Group) -> list[str]:
     """The names of the links of a group, in their order; where they lead is not looked at."""
     return decode_texts(_link_names(group), "surrogateescape")
 
 
-def _link_names(group: Any) -> list[bytes]:
+def _link_names(group: Group) -> list[bytes]:
     try:
         return _listed(group)
     except hdf5_errors() as error:
@@ -77,12 +76,12 @@ def _link_names(group: Any) -> list[bytes]:
         raise CorruptError(f"the links of group {_name(group)} cannot be listed: {error}", path=_name(group)) from error
 
 
-def child_of(group: Any, name: str) -> Child:
+def child_of(group: Group, name: str) -> Child:
     """One link of a group, which is there."""
     return _child(group, encode_name(name))
 
 
-def names_in_order(group: Any) -> list[bytes]:
+def names_in_order(group: Group) -> list[bytes]:
     """The names of all links, in the order they were made where the group keeps it, else by name."""
     if not group.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED:
         return _listed(group)
@@ -92,7 +91,7 @@ def names_in_order(group: Any) -> list[bytes]:
     return [name for _, name in sorted(numbered)]
 
 
-def _listed(group: Any) -> list[bytes]:
+def _listed(group: Group) -> list[bytes]:
     """The names of all links, sorted here: asked for an order, HDF5 1.14 frees what it never allocated where the links
     of a large group are damaged, and the process crashes."""
     names: list[bytes] = []
@@ -101,14 +100,14 @@ def _listed(group: Any) -> list[bytes]:
     return sorted(names)
 
 
-def _name(group: Any) -> str:
+def _name(group: Group) -> str:
     try:
         return decode_name(h5i.get_name(group) or b"?")
     except hdf5_errors():
         return "?"
 
 
-def _child(group: Any, name: bytes) -> Child:
+def _child(group: Group, name: bytes) -> Child:
     shown = decode_name(name)
     try:
         link = group.links.get_info(name)
@@ -122,7 +121,7 @@ def _child(group: Any, name: bytes) -> Child:
     return Child(shown, _OBJECT_KINDS.get(found.type, "broken"), address_in(found))
 
 
-def hard_address(group: Any, name: str) -> int | None:
+def hard_address(group: Group, name: str) -> int | None:
     """Where the object header is that a hard link leads to, whether HDF5 can open it or not; None for other links."""
     try:
         vet_links(group)
@@ -132,7 +131,7 @@ def hard_address(group: Any, name: str) -> int | None:
     return int(link.u) if link.type == h5l.TYPE_HARD else None
 
 
-def hard_kind(group: Any, name: str) -> NodeKind | None:
+def hard_kind(group: Group, name: str) -> NodeKind | None:
     """What the link of this name leads to; None when there is none. Soft and external links are not followed."""
     try:
         vet_links(group)
@@ -143,7 +142,7 @@ def hard_kind(group: Any, name: str) -> NodeKind | None:
     return _child(group, encode_name(name)).kind
 
 
-def open_child(group: Any, name: str) -> tuple[Child, Any | None]:
+def open_child(group: Group, name: str) -> tuple[Child, Any | None]:
     """One link of a group, which is there, and the dataset that it leads to, if it is a hard link to one."""
     key = encode_name(name)
     try:
@@ -159,13 +158,13 @@ def open_child(group: Any, name: str) -> tuple[Child, Any | None]:
     return _child(group, key), None
 
 
-def open_dataset(group: Any, name: str) -> Any | None:
+def open_dataset(group: Group, name: str) -> Any:
     """The dataset child of this name, or None when it is something else or broken."""
     node = _open(group, name)
     return node if isinstance(node, h5d.DatasetID) else None
 
 
-def open_chunked(group: Any, name: str, in_place: bool) -> Any | None:
+def open_chunked(group: Group, name: str, in_place: bool) -> Any:
     """The dataset child of this name, which is stored in chunks by its description: opening it is safe (see `vetting`).
 
     in_place: rows of chunks without filters are read and written in place. HDF5's chunk cache moves whole chunks: an
@@ -184,7 +183,7 @@ def _without_cache() -> Any:
     return access
 
 
-def _open(group: Any, path: str) -> Any | None:
+def _open(group: Group, path: str) -> Any | None:
     """The object at a path, or None; one in another file only where links may lead."""
     REFUSED.clear()
     file = open_file_of(group)
@@ -214,7 +213,7 @@ def _inherit_links(file: OpenFile, target: OpenFile) -> None:
         file.led_to.append(target)
 
 
-def _check_path(group: Any, path: str) -> None:
+def _check_path(group: Group, path: str) -> None:
     """Vet every group of the path, and the object at its end."""
     above, slash, name = path.rstrip("/").rpartition("/")
     parent = _open(group, above or "/") if slash else group
@@ -224,13 +223,13 @@ def _check_path(group: Any, path: str) -> None:
             vet_object(parent, encode_name(name))
 
 
-def open_group(group: Any, path: str) -> Any | None:
+def open_group(group: Group, path: str) -> Any:
     """The group at a path below `group`, or None when it is something else or not there."""
     node = _open(group, path)
     return node if isinstance(node, h5g.GroupID) else None
 
 
-def exists(group: Any, name: str) -> bool:
+def exists(group: Group, name: str) -> bool:
     """Whether the group has a link of this name, wherever it leads."""
     vet_links(group)
     return bool(group.links.exists(encode_name(name), lapl=access_in(open_file_of(group))))
@@ -245,7 +244,7 @@ def link_list(path: str) -> Any:
     return links
 
 
-def create_group(group: Any, path: str, large_attributes: bool = False) -> Any:
+def create_group(group: Group, path: str, large_attributes: bool = False) -> Any:
     """A new group at a path below `group`, with the groups on the way to it.
 
     `large_attributes` lets attributes grow beyond 64 KiB, at the price of a newer file form.
@@ -256,32 +255,32 @@ def create_group(group: Any, path: str, large_attributes: bool = False) -> Any:
     return h5g.create(group, encode_name(path), lcpl=link_list(path), gcpl=creation)
 
 
-def unlink(group: Any, name: str) -> None:
+def unlink(group: Group, name: str) -> None:
     """Remove one link."""
     group.unlink(encode_name(name))
 
 
-def rename(group: Any, name: str, new_name: str) -> None:
+def rename(group: Group, name: str, new_name: str) -> None:
     """Give a link another name within its group."""
     group.links.move(encode_name(name), group, encode_name(new_name))
 
 
-def move(group: Any, name: str, target: Any, new_name: str | None = None) -> None:
+def move(group: Group, name: str, target: Any, new_name: str | None = None) -> None:
     """Move a link into another group, under the same name or another."""
     group.links.move(encode_name(name), target, encode_name(name if new_name is None else new_name))
 
 
-def link_again(group: Any, name: str, node: Any) -> None:
+def link_again(group: Group, name: str, node: Node) -> None:
     """Give an object of the file one more name."""
     h5o.link(node, group, encode_name(name), lcpl=link_list(name))
 
 
-def holds_large_attributes(group: Any) -> bool:
-    """Whether the group was made so that its attributes may exceed 64 KiB."""
-    return bool(creation_of(group).get_attr_creation_order())
+def holds_large_attributes(node: Group | Dataset) -> bool:
+    """Whether the object was made so that its attributes may exceed 64 KiB."""
+    return bool(creation_of(node).get_attr_creation_order())
 
 
-def with_large_attributes(group: Any, path: str) -> Any:
+def with_large_attributes(group: Group, path: str) -> Any:
     """Replace this group by one whose attributes may exceed 64 KiB, with all that it holds.
 
     Objects keep their addresses, so that references to them hold. The root cannot be replaced.
@@ -296,7 +295,7 @@ def with_large_attributes(group: Any, path: str) -> Any:
     return made
 
 
-def address(node: Any) -> int | None:
+def address(node: Node) -> int | None:
     """Where the object is kept: equal for two handles of one object; None when its header is broken."""
     try:
         return address_of(node)
@@ -304,7 +303,7 @@ def address(node: Any) -> int | None:
         return None
 
 
-def is_shared(node: Any) -> bool:
+def is_shared(node: Node) -> bool:
     """Whether the object has more than one name."""
     try:
         return bool(h5g.get_objinfo(node).nlink > 1)
@@ -312,7 +311,7 @@ def is_shared(node: Any) -> bool:
         return True
 
 
-def dereference(node: Any, reference: Any) -> Any | None:
+def dereference(node: Node, reference: Any) -> Any | None:
     """The object an object reference leads to, or None when it leads nowhere."""
     if isinstance(reference, h5r.RegionReference):
         return None
@@ -322,12 +321,12 @@ def dereference(node: Any, reference: Any) -> Any | None:
         return None
 
 
-def is_dataset(node: Any) -> bool:
+def is_dataset(node: Node) -> bool:
     return isinstance(node, h5d.DatasetID)
 
 
 def walk_groups(
-    group: Any, without: Callable[[Any], Container[bytes]] = lambda _group: ()
+    group: Group, without: Callable[[Any], Container[bytes]] = lambda _group: ()
 ) -> Iterator[tuple[str, Any]]:
     """Every group below (and with) this one, each once, as path and handle; parents first.
 
@@ -364,7 +363,7 @@ def join_path(path: str, name: str) -> str:
     return f"{path.rstrip('/')}/{name}"
 
 
-def make_placeholder(root: Any, path: str) -> int:
+def make_placeholder(root: Group, path: str) -> int:
     """A dataset without values at a path, groups on the way made; the address of its object header."""
     parts = [part for part in path.split("/") if part]
     if not parts:

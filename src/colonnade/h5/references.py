@@ -24,6 +24,7 @@ from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.outside import check_rows
 from colonnade.h5.vetting import vet_collections
 from colonnade.model import StoredType
+from colonnade.nodes import Dataset
 from colonnade.pager.sources import LocalBytes
 from colonnade.stored_dtypes import memory_dtype
 
@@ -93,7 +94,7 @@ class NewPlaces:
             self.turn(np.frombuffer(memory, dtype=base).reshape(length, *shape), item)
 
 
-def follow_reference(dataset: Any, row: int, column: str) -> Any | None:
+def follow_reference(dataset: Dataset, row: int, column: str) -> Any | None:
     """What the object or region reference in a row of a column leads to, as an array; None where it leads nowhere."""
     try:
         return _follow(h5py.Dataset(dataset), row, column)
@@ -104,7 +105,7 @@ def follow_reference(dataset: Any, row: int, column: str) -> Any | None:
         raise CorruptError(f"column {column!r}, row {row}: the reference leads nowhere: {error}", row=row) from error
 
 
-def _follow(dataset: Any, row: int, column: str) -> Any | None:
+def _follow(dataset: h5py.Dataset, row: int, column: str) -> Any | None:
     if h5py.check_ref_dtype(dataset.dtype) is None:
         raise UsageError(f"column {column!r} holds no references", column=column)
     check_rows(dataset.id)
@@ -124,7 +125,7 @@ def _follow(dataset: Any, row: int, column: str) -> Any | None:
     return target[()]
 
 
-def _check_region(dataset: Any, row: int) -> None:
+def _check_region(dataset: Dataset, row: int) -> None:
     """Refuse a region reference whose region is in a collection that never ends: its address comes first."""
     element = np.zeros(1, dtype="V12")
     space = dataset.get_space()
@@ -161,7 +162,7 @@ def _read_region(target: Any, region: Any) -> Any:
 USUAL_SIZE = 18  # bytes of a reference on disk where file addresses have 8 bytes
 
 
-def size_as_stored(dataset: Any, n_rows: int) -> int:
+def size_as_stored(dataset: Dataset, n_rows: int) -> int:
     """Bytes of one element in the file."""
     creation = dataset.get_create_plist()
     total = dataset.get_storage_size()
@@ -171,7 +172,7 @@ def size_as_stored(dataset: Any, n_rows: int) -> int:
     return int(total // n_rows) if n_rows and total else USUAL_SIZE
 
 
-def read_as_stored(dataset: Any, size: int, rows: range, path: str) -> np.ndarray[Any, Any]:
+def read_as_stored(dataset: Dataset, size: int, rows: range, path: str) -> np.ndarray[Any, Any]:
     """The bytes of these rows, `size` a row; zeros where nothing was written."""
     creation = dataset.get_create_plist()
     layout = creation.get_layout()
@@ -189,7 +190,7 @@ def read_as_stored(dataset: Any, size: int, rows: range, path: str) -> np.ndarra
     return image.reshape(-1).view(f"V{size}")
 
 
-def _read_chunks(dataset: Any, chunk_rows: int, size: int, rows: range, image: np.ndarray[Any, Any]) -> None:
+def _read_chunks(dataset: Dataset, chunk_rows: int, size: int, rows: range, image: np.ndarray[Any, Any]) -> None:
     numbers = np.arange(rows.start, rows.stop, rows.step)
     for chunk, begin, end in by_chunk(numbers, chunk_rows):
         start = chunk * chunk_rows
@@ -200,7 +201,7 @@ def _read_chunks(dataset: Any, chunk_rows: int, size: int, rows: range, image: n
         image[begin:end] = stored[numbers[begin:end] - start]
 
 
-def _read_contiguous(dataset: Any, size: int, rows: range, image: np.ndarray[Any, Any], path: str) -> None:
+def _read_contiguous(dataset: Dataset, size: int, rows: range, image: np.ndarray[Any, Any], path: str) -> None:
     offset = dataset.get_offset()
     if offset is None:
         return

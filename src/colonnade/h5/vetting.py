@@ -74,6 +74,7 @@ from colonnade.h5 import capi
 from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datatypes import describe_type
 from colonnade.model import StoredType
+from colonnade.nodes import Dataset, Group, Node
 from colonnade.pager.journal import JournaledFile
 from colonnade.pager.sources import BufferBytes, ByteSource, JournaledBytes, LocalBytes
 
@@ -99,7 +100,7 @@ _RECENT: deque[OpenFile] = deque(maxlen=100)  # of files that somebody else open
 class OpenFile:
     """A file that libhdf5 has open: its bytes, its journal, how far it may lead, and what has been vetted in it."""
 
-    def __init__(self, node: Any) -> None:
+    def __init__(self, node: Node) -> None:
         file_id = h5i.get_file_id(node)
         creation = file_id.get_create_plist()
         self.journaled: JournaledFile | None = None  # through which it is open for changes
@@ -243,7 +244,7 @@ class _BytesByPath(ByteSource):
             return b""
 
 
-def open_file_of(node: Any, info: Any = None) -> OpenFile:
+def open_file_of(node: Node, info: Any = None) -> OpenFile:
     """The file that an object is in. info: its h5g info, where that is known."""
     number = _number(node) if info is None else info.fileno
     file = None if number is None else _OPEN_FILES.get(number)
@@ -255,7 +256,7 @@ def open_file_of(node: Any, info: Any = None) -> OpenFile:
     return file
 
 
-def _number(node: Any) -> tuple[int, int] | None:
+def _number(node: Node) -> tuple[int, int] | None:
     """libhdf5's number for the file of an object; None for a file whose root group is broken."""
     try:
         number: tuple[int, int] = h5g.get_objinfo(node).fileno
@@ -264,13 +265,13 @@ def _number(node: Any) -> tuple[int, int] | None:
     return number
 
 
-def vetted_file(node: Any, info: Any = None) -> OpenFile | None:
+def vetted_file(node: Node, info: Any = None) -> OpenFile | None:
     """The file that an object is in; None where its bytes cannot be read without libhdf5."""
     file = open_file_of(node, h5g.get_objinfo(node) if info is None else info)
     return file if file.is_readable else None
 
 
-def raw_bytes(node: Any) -> ByteSource | None:
+def raw_bytes(node: Node) -> ByteSource | None:
     """The bytes of the file that an object is in, as they are now; None if they can be read only through HDF5."""
     file_id = h5i.get_file_id(node)
     if file_id.get_intent() != h5f.ACC_RDONLY:
@@ -291,7 +292,7 @@ def source_of(file_id: Any) -> LocalBytes | JournaledBytes | None:
 class _WhileOpen(ByteSource):
     """Bytes that are read while an object is open: the descriptor of a closed file may by now be another file's."""
 
-    def __init__(self, node: Any, source: ByteSource) -> None:
+    def __init__(self, node: Node, source: ByteSource) -> None:
         super().__init__(source.name, source.size)
         self._node = node
         self._source = source
@@ -302,7 +303,7 @@ class _WhileOpen(ByteSource):
         return self._source.read_at(offset, n_bytes)
 
 
-def address_of(node: Any) -> int:
+def address_of(node: Node) -> int:
     """The address of an object's header."""
     return address_in(h5g.get_objinfo(node))
 
@@ -347,7 +348,7 @@ def _is_endless(source: HDF5Source, heap_address: int | None) -> bool:
         return False
 
 
-def vet_links(group: Any) -> None:
+def vet_links(group: Group) -> None:
     """Refuse a group whose local heap libhdf5 would read for ever.
 
     Not in a file that was changed since it was opened: its bytes may be older than what libhdf5 has in memory.
@@ -358,21 +359,21 @@ def vet_links(group: Any) -> None:
         file.vet_group(address_in(info))
 
 
-def vet_object(group: Any, name: bytes) -> None:
+def vet_object(group: Group, name: bytes) -> None:
     """Refuse a virtual dataset whose map is in a collection without an end; soft links are not followed."""
     link = group.links.get_info(name)
     if link.type == h5l.TYPE_HARD:
         vet_map(group, int(link.u))
 
 
-def vet_map(group: Any, address: int) -> None:
+def vet_map(group: Group, address: int) -> None:
     """Refuse the same dataset by the address of its header, which is in the file of the group."""
     file = vetted_file(group)
     if file is not None:
         file.vet_map(address)
 
 
-def vet_collections(node: Any, addresses: Iterable[int]) -> None:
+def vet_collections(node: Node, addresses: Iterable[int]) -> None:
     """Refuse what refers to these collections of the global heap, if one of them has no end.
 
     libhdf5 walks a collection object by object, and does not move on over an object that claims no bytes.
@@ -383,14 +384,14 @@ def vet_collections(node: Any, addresses: Iterable[int]) -> None:
             file.vet_collection(address)
 
 
-def vet_elements(node: Any, stored: StoredType, data: bytes | memoryview) -> None:
+def vet_elements(node: Node, stored: StoredType, data: bytes | memoryview) -> None:
     """Refuse elements, given as they are stored, if they refer to a collection without an end, at any depth."""
     file = vetted_file(node) if stored.has_pointers else None
     if file is not None:
         file.vet_stored(stored, np.frombuffer(data, "u1"))
 
 
-def vet_fill(dataset: Any, stored: StoredType | None = None) -> None:
+def vet_fill(dataset: Dataset, stored: StoredType | None = None) -> None:
     """Refuse a dataset whose fill of variable length libhdf5 would read for ever.
 
     libhdf5 reads it when it is asked for the creation properties.
@@ -477,7 +478,7 @@ class _GuardedFile(io.RawIOBase):
 
 
 @contextmanager
-def guarded(node: Any) -> Iterator[Any | None]:
+def guarded(node: Node) -> Iterator[Any | None]:
     """The same object of its file opened a second time; None where that cannot be done, or the file may change.
 
     For what refers to collections that cannot be known beforehand: attributes that are not in the header of their
@@ -495,7 +496,7 @@ def guarded(node: Any) -> Iterator[Any | None]:
 # -- creation properties --
 
 
-def creation_of(dataset: Any) -> Any:
+def creation_of(dataset: Group | Dataset) -> Any:
     """The creation properties of a dataset; those in its header where its fill was lost in a copy.
 
     A fill of variable length is in the global heap. H5Ocopy (h5py's `copy`, h5repack; HDF5 1.8 to 2.0) copies the
@@ -511,7 +512,7 @@ def creation_of(dataset: Any) -> Any:
         return creation
 
 
-def has_lost_fill(dataset: Any) -> bool:
+def has_lost_fill(dataset: Dataset) -> bool:
     """Whether the fill of a dataset leads nowhere, so that libhdf5 does not list its properties."""
     try:
         dataset.get_create_plist()

@@ -71,7 +71,7 @@ class _Watched:
         return not self._watch.is_stale() and bool(self._id)
 
 
-class WatchedGroup(_Watched, h5py.Group):  # type: ignore[misc]
+class WatchedGroup(_Watched, h5py.Group):
     """A group of a reader."""
 
     def __getitem__(self, name: Any) -> Any:
@@ -83,14 +83,14 @@ class WatchedGroup(_Watched, h5py.Group):  # type: ignore[misc]
             return watched(super().get(*arguments, **options), self._watch)
 
 
-class WatchedFile(WatchedGroup, h5py.File):  # type: ignore[misc]
+class WatchedFile(WatchedGroup, h5py.File):
     """A file of a reader."""
 
     def close(self) -> None:
         h5py.File(self._id).close()
 
 
-class WatchedDataset(_Watched, h5py.Dataset):  # type: ignore[misc]
+class WatchedDataset(_Watched, h5py.Dataset):
     """A dataset of a reader."""
 
     @property
@@ -107,11 +107,11 @@ class WatchedDataset(_Watched, h5py.Dataset):  # type: ignore[misc]
             super().read_direct(*arguments, **options)
 
 
-class WatchedDatatype(_Watched, h5py.Datatype):  # type: ignore[misc]
+class WatchedDatatype(_Watched, h5py.Datatype):
     """A named datatype of a reader."""
 
 
-class WatchedAttributes(h5py.AttributeManager):  # type: ignore[misc]
+class WatchedAttributes(h5py.AttributeManager):
     """Attributes of an object of a reader."""
 
     def __init__(self, parent: _Watched) -> None:

@@ -35,6 +35,7 @@ from colonnade.h5.datasets import (
 )
 from colonnade.indexes.known import Known
 from colonnade.model import ChunkGrid, ColumnInfo
+from colonnade.nodes import Dataset
 from colonnade.predicate.bound import BoundLeaf, Key
 from colonnade.selection import Selection
 from colonnade.stored_dtypes import raw_dtype
@@ -127,7 +128,7 @@ def digest(data: bytes | Image) -> str:
 class Part:
     """A dataset of an index, read in blocks of rows."""
 
-    def __init__(self, dataset: Any, block_rows: int, digests: list[str] | None = None) -> None:
+    def __init__(self, dataset: Dataset, block_rows: int, digests: list[str] | None = None) -> None:
         self.dataset = dataset
         self._info = describe_dataset(dataset)
         self._block_rows = block_rows
@@ -190,7 +191,7 @@ class Part:
         return [digest(self._load(s, min(s + self._block_rows, self.n_rows)).tobytes()) for s in starts]
 
 
-def digest_pointing(dataset: Any) -> str:
+def digest_pointing(dataset: Dataset) -> str:
     """One digest of a whole dataset. Pointers of its elements are followed."""
     info = describe_dataset(dataset)
     with reading(dataset, info, 0, info.shape[0] if info.shape else 0) as image:
@@ -241,7 +242,7 @@ class Wrong:
 class Index(ABC):
     """An open index of a file."""
 
-    dataset: Any
+    dataset: Dataset
     column: ColumnInfo
     receipt: Digests | None = None
 

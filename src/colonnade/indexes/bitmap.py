@@ -53,6 +53,7 @@ from colonnade.indexes.base import (
 )  # fmt: skip
 from colonnade.indexes.known import Distinct, Known
 from colonnade.model import ColumnInfo
+from colonnade.nodes import Dataset, Group
 from colonnade.predicate.bound import BoundLeaf, Missing
 from colonnade.selection import Selection
 
@@ -151,7 +152,7 @@ def bits_of(codes: Numbers, n_values: int) -> Bytes:
 class BitmapBuilder(Builder):
     """Writes the bits of many rows at a time, and adds new values as they occur."""
 
-    def __init__(self, group: Any, name: str, column: ColumnInfo, options: Options) -> None:
+    def __init__(self, group: Group, name: str, column: ColumnInfo, options: Options) -> None:
         self._group, self._name, self._column, self._options = group, name, column, options
         self._values = IndexedValues()
         self._waiting: list[Keys] = []
@@ -202,7 +203,7 @@ class BitmapBuilder(Builder):
         return self._dataset
 
 
-def make_room(dataset: Any, values: IndexedValues, column: ColumnInfo, options: Options) -> None:
+def make_room(dataset: Dataset, values: IndexedValues, column: ColumnInfo, options: Options) -> None:
     """Resize the matrix to hold these values; UsageError if there are too many."""
     if len(values) > options.max_values:
         raise UsageError(
@@ -213,7 +214,7 @@ def make_room(dataset: Any, values: IndexedValues, column: ColumnInfo, options: 
     resize_matrix(dataset, (len(values), -(-column.n_rows // 8)))
 
 
-def write_values(group: Any, name: str, dataset: Any, values: IndexedValues, column: ColumnInfo) -> None:
+def write_values(group: Group, name: str, dataset: Dataset, values: IndexedValues, column: ColumnInfo) -> None:
     """Create the values dataset, and the attributes of the index that refer to it."""
     stored = key_type(column)
     made = create_dataset(group, name, DatasetPlan(stored, max(1, min(len(values), 4096))), len(values))
@@ -232,7 +233,7 @@ class BitmapIndex(Index):
         self._part: Part | None = None
         self._complete: bool | None = None
 
-    def values_dataset(self) -> Any | None:
+    def values_dataset(self) -> Any:
         """The dataset of the values, found by its object reference."""
         references = attributes.read_references(self.dataset, "_values")
         node = dereference(self.dataset, references[0]) if references else None

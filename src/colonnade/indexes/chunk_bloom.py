@@ -34,6 +34,7 @@ from colonnade.indexes.base import (
     digest,
 )  # fmt: skip
 from colonnade.model import ColumnInfo
+from colonnade.nodes import Group
 from colonnade.predicate.bound import BoundLeaf
 from colonnade.selection import Selection
 
@@ -100,7 +101,7 @@ def choose_size(n_keys: int, error_rate: float) -> tuple[int, int]:
 class BloomBuilder(Builder):
     """Writes the filters in the order of the chunks, a few MiB at a time."""
 
-    def __init__(self, group: Any, name: str, column: ColumnInfo, options: Options) -> None:
+    def __init__(self, group: Group, name: str, column: ColumnInfo, options: Options) -> None:
         self._column = column
         self._k, self._m_bits = choose_size(min(column.grid.chunk_rows, max(column.n_rows, 1)), options.error_rate)
         shape = (column.grid.n_chunks, self._m_bits // 8)

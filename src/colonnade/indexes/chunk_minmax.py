@@ -43,6 +43,7 @@ from colonnade.indexes.base import (
 )  # fmt: skip
 from colonnade.indexes.known import Known
 from colonnade.model import ColumnInfo, StoredField, StoredType
+from colonnade.nodes import Dataset, Group
 from colonnade.predicate.bound import Among, BoundLeaf, Interval, Missing, NotANumber
 from colonnade.selection import Selection
 from colonnade.stored_dtypes import memory_dtype
@@ -63,7 +64,7 @@ def entry_type(column: ColumnInfo) -> StoredType:
 class MinMaxBuilder(Builder):
     """Collects one entry per chunk and writes them at the end."""
 
-    def __init__(self, group: Any, name: str, column: ColumnInfo, _options: Options) -> None:
+    def __init__(self, group: Group, name: str, column: ColumnInfo, _options: Options) -> None:
         self._group, self._name, self._column = group, name, column
         self._entries = _Entries(column)
 
@@ -101,7 +102,7 @@ class _Entries:
             n_nan, n_missing = n_missing, 0
         self._counts.append((n_nan, n_missing, len(keys)))
 
-    def write(self, dataset: Any, first: int) -> None:
+    def write(self, dataset: Dataset, first: int) -> None:
         """Write all entries into the dataset, starting at entry `first`."""
         stored, value = entry_type(self._column), key_type(self._column)
         image = np.zeros(len(self), dtype=memory_dtype(stored))

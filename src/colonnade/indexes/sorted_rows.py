@@ -44,6 +44,7 @@ from colonnade.indexes.base import (
 from colonnade.indexes.known import Known
 from colonnade.indexes.order import SortOrder, sorter
 from colonnade.model import ColumnInfo, StoredType
+from colonnade.nodes import Dataset, Group
 from colonnade.predicate.bound import Among, BoundLeaf, Interval, Key, Missing, NotANumber
 from colonnade.selection import Selection
 from colonnade.threads import WORTH_THREADS, default_threads, in_order
@@ -73,7 +74,7 @@ def row_type(n_rows: int) -> StoredType:
 class SortedRowsBuilder(Builder):
     """Collects keys (in files if they do not fit into memory) and sorts them at the end."""
 
-    def __init__(self, group: Any, name: str, column: ColumnInfo, options: Options) -> None:
+    def __init__(self, group: Group, name: str, column: ColumnInfo, options: Options) -> None:
         self._group, self._name, self._column = group, name, column
         self._sorter = sorter(options.memory)
 
@@ -93,7 +94,7 @@ class SortedRowsBuilder(Builder):
         return dataset
 
 
-def write_order(dataset: Any, order: SortOrder, column: ColumnInfo) -> None:
+def write_order(dataset: Dataset, order: SortOrder, column: ColumnInfo) -> None:
     """Write all rows in their order, and the lengths of the tails."""
     info = describe_dataset(dataset)
     at = 0
@@ -104,7 +105,7 @@ def write_order(dataset: Any, order: SortOrder, column: ColumnInfo) -> None:
     write_tails(dataset, order.n_missing, order.n_nan, column)
 
 
-def write_tails(dataset: Any, n_missing: int, n_nan: int, column: ColumnInfo) -> None:
+def write_tails(dataset: Dataset, n_missing: int, n_nan: int, column: ColumnInfo) -> None:
     """Write the lengths of the tails."""
     if fill_is_nan(column):
         n_missing, n_nan = 0, n_missing

@@ -15,6 +15,7 @@ from colonnade.h5.attributes import read_text, read_texts, storage_of
 from colonnade.h5.links import encode_name
 from colonnade.layouts import anndata, artifactdb, hep001
 from colonnade.layouts.contract import Create, Layout, NewSidecars, NewWriter, ResumedWriter
+from colonnade.nodes import Group
 
 __all__ = [
     "LAYOUTS", "Create", "Layout", "NewSidecars", "NewWriter", "ResumedWriter", "check_lengths",
@@ -32,12 +33,12 @@ def named_layout(name: str) -> Layout:
     return LAYOUTS[name]
 
 
-def layout_of(group: Any) -> Layout | None:
+def layout_of(group: Group) -> Layout | None:
     """The layout of the table stored in this group, or None if it is not a table."""
     return next((layout for layout in LAYOUTS.values() if layout.is_table(group)), None)
 
 
-def listed_columns(group: Any) -> set[bytes]:
+def listed_columns(group: Group) -> set[bytes]:
     """The names of members listed as columns of a table, so not tables themselves; empty if there is no such list."""
     if layout_of(group) is None:
         return set()
@@ -45,7 +46,7 @@ def listed_columns(group: Any) -> set[bytes]:
     return set(encode_name("\0".join(names)).split(b"\0"))
 
 
-def later_revision(group: Any, path: str, file: str) -> UnsupportedError | None:
+def later_revision(group: Group, path: str, file: str) -> UnsupportedError | None:
     """The error for a table of a revision of HEP001 that is not supported yet; None if the group is something else."""
     if storage_of(group, "NROWS") is None or read_text(group, "CLASS") != "COLUMN_TABLE":
         return None
@@ -56,7 +57,7 @@ def later_revision(group: Any, path: str, file: str) -> UnsupportedError | None:
     )
 
 
-def check_lengths(root: Any, table: str) -> None:
+def check_lengths(root: Group, table: str) -> None:
     """Refuse a commit after which a table, and what shares its rows, differ in length."""
     for layout in LAYOUTS.values():
         layout.check_lengths(root, table)

@@ -20,6 +20,7 @@ from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits
 from colonnade.layouts.anndata_view import Beside, Others, TableRows, frame_around, may_miss, shown_columns
 from colonnade.model import Breach, ColumnInfo, TableInfo
+from colonnade.nodes import Dataset, Group
 
 OWN_DATA = (
     "The frame has its own data here, which is not removed. Write the table again from the frame (colonnade.write "
@@ -39,7 +40,7 @@ class FaceDifference:
     fixes: tuple[str, ...] = ("A16",)
 
 
-def face_differences(group: Any, layout: Layout, info: TableInfo) -> Iterator[FaceDifference]:
+def face_differences(group: Group, layout: Layout, info: TableInfo) -> Iterator[FaceDifference]:
     """Differences between a table and the frame around it (recipe R2); none for a table without a frame."""
     frame = frame_around(group, info.path) if layout.name == "hep001" else None
     if frame is not None:
@@ -178,10 +179,10 @@ class _Differences:
     def _show(self, column: ColumnInfo) -> bool:
         """Make the frame show a column as the table has it; the frame's own masks and copies are rewritten from the
         table."""
-        inner = open_group(self.beside.frame, column.name) if exists(self.beside.frame, column.name) else None
+        inner: Any = open_group(self.beside.frame, column.name) if exists(self.beside.frame, column.name) else None
         own = ("mask", "values") if column.type.kind == "boolean" else ("mask",)
         for name in own if inner is not None else ():
-            dataset = open_dataset(inner, name) if exists(inner, name) else None
+            dataset: Any = open_dataset(inner, name) if exists(inner, name) else None
             flags = _plain_reader(name, dataset) if dataset is not None else None
             usable = flags is not None and (self._fits(column, flags.column) or _is_growing(flags.column, dataset))
             if exists(inner, name) and not usable:
@@ -190,7 +191,7 @@ class _Differences:
         return True
 
 
-def _plain_reader(name: str, dataset: Any) -> ColumnReader | None:
+def _plain_reader(name: str, dataset: Dataset) -> ColumnReader | None:
     """A reader for a dataset of rank 1, as a column without missing rows; None where it has no rows that can be
     read."""
     info = describe_dataset(dataset)
@@ -202,5 +203,5 @@ def _plain_reader(name: str, dataset: Any) -> ColumnReader | None:
     return ColumnReader(dataset_column(name, info, n_rows), dataset)
 
 
-def _is_growing(flags: ColumnInfo, dataset: Any) -> bool:
+def _is_growing(flags: ColumnInfo, dataset: Dataset) -> bool:
     return flags.type.kind == "boolean" and can_column_grow(flags, dataset)

@@ -45,6 +45,7 @@ from colonnade.layouts import LAYOUTS, Layout, layout_of
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.write import check_order_fits, write_encoding
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, TableInfo
+from colonnade.nodes import Dataset, Group
 from colonnade.selection import Selection
 
 Recipe = Literal["R0", "R1", "R2"]
@@ -94,7 +95,7 @@ def _is_nan(fill: object) -> bool:
 # -- a new table --
 
 
-def make_face(group: Any, path: str, layout: Layout, wish: AnnDataOption) -> str:
+def make_face(group: Group, path: str, layout: Layout, wish: AnnDataOption) -> str:
     """Give a newly written table the view that suits it; returns the path of the table, which may have moved."""
     info = layout.describe(group, path)
     rows = TableRows(group, layout)
@@ -139,7 +140,7 @@ class Others:
 class TableRows:
     """The rows of a table's columns, for masks; holds at most one piece of them at a time."""
 
-    group: Any
+    group: Group
     layout: Layout
 
     def dataset(self, column: ColumnInfo) -> Any:
@@ -196,7 +197,7 @@ def _is_any(pieces: Pieces) -> bool:
 # -- R0 and R1: one group is both --
 
 
-def _face_plain(group: Any, info: TableInfo, version: str) -> None:
+def _face_plain(group: Group, info: TableInfo, version: str) -> None:
     """Make the group a frame too; its attributes have fixed length, as HEP001 requires."""
     for column in shown_columns(info):
         write_encoding(open_dataset(group, column.name), _encoding(column))
@@ -208,7 +209,7 @@ def _encoding(column: ColumnInfo) -> tuple[str, str]:
     return names.STRING_ENCODINGS if column.type.kind in ("text", "string") else names.ARRAY
 
 
-def _face_old(group: Any, info: TableInfo, rows: TableRows, others: Others) -> None:
+def _face_old(group: Group, info: TableInfo, rows: TableRows, others: Others) -> None:
     """R1: copy the labels of every categorical, because anndata does not read those that HEP001 marks."""
     for column in shown_columns(info):
         if column.categories is None and _needs_group(column, rows, others):
@@ -216,7 +217,9 @@ def _face_old(group: Any, info: TableInfo, rows: TableRows, others: Others) -> N
     coded = {column.name: column.categories for column in shown_columns(info) if column.categories is not None}
     if coded and not exists(group, names.LEGACY_CATEGORIES_GROUP):
         create_group(group, names.LEGACY_CATEGORIES_GROUP)
-    home = open_group(group, names.LEGACY_CATEGORIES_GROUP) if exists(group, names.LEGACY_CATEGORIES_GROUP) else None
+    home: Any = (
+        open_group(group, names.LEGACY_CATEGORIES_GROUP) if exists(group, names.LEGACY_CATEGORIES_GROUP) else None
+    )
     for child in children(home) if home is not None else ():
         if child.name not in coded:
             unlink(home, child.name)
@@ -243,7 +246,7 @@ def _copy_categories(home: Any, name: str, column: ColumnInfo, rows: TableRows, 
     return made
 
 
-def _rows_in(group: Any, name: str) -> Any | None:
+def _rows_in(group: Group, name: str) -> Any | None:
     """The dataset of this name if it has rank 1; another program may have put anything there."""
     found = open_dataset(group, name) if exists(group, name) else None
     return found if found is not None and len(found.shape or ()) == 1 else None
@@ -265,7 +268,7 @@ def _cannot_show(info: TableInfo, column: str, why: str) -> DataError:
 # -- R2: a frame around the table --
 
 
-def _move_inside(group: Any, layout: Layout) -> Any:
+def _move_inside(group: Group, layout: Layout) -> Any:
     """Make the table a member of its group. Object references still lead to its objects after the move."""
     own, of_others = layout.edit.own_objects(group), set(layout.reading.unread_attributes(group))
     inner = create_group(group, names.OTHER_FACE, holds_large_attributes(group))
@@ -282,7 +285,7 @@ class Beside:
     """A frame with links to the columns of the table inside it."""
 
     frame: Any
-    group: Any
+    group: Group
     layout: Layout
     info: TableInfo
 
@@ -314,7 +317,7 @@ class Beside:
             if names.is_link_name(name) and exists(self.frame, name):
                 unlink(self.frame, name)
 
-    def _link(self, group: Any, name: str, dataset: Any) -> None:
+    def _link(self, group: Group, name: str, dataset: Dataset) -> None:
         found = open_dataset(group, name) if exists(group, name) else None
         if found is not None and address(found) == address(dataset):
             return
@@ -333,14 +336,14 @@ class Beside:
         write_encoding(made, encoding)
         return made
 
-    def _show_categorical(self, column: ColumnInfo, dataset: Any, rows: TableRows, anew: bool) -> None:
+    def _show_categorical(self, column: ColumnInfo, dataset: Dataset, rows: TableRows, anew: bool) -> None:
         assert column.categories is not None  # checked by the caller
         group = self._member(column.name, names.CATEGORICAL)
         self._link(group, "codes", dataset)
         attributes.write_flag(group, names.ORDERED, column.categories.ordered)
         _copy_categories(group, "categories", column, rows, anew)
 
-    def _show_masked(self, column: ColumnInfo, dataset: Any, rows: TableRows, others: Selection) -> bool:
+    def _show_masked(self, column: ColumnInfo, dataset: Dataset, rows: TableRows, others: Selection) -> bool:
         """Show values and a mask; returns False and does nothing where no row is missing."""
         kind = column.type.kind
         encoding = {"boolean": names.NULLABLE_BOOLEANS, "integer": names.NULLABLE_INTEGERS}.get(
@@ -362,7 +365,7 @@ class Beside:
         return True
 
 
-def _put_flags(group: Any, name: str, pieces: Pieces, column: ColumnInfo) -> None:
+def _put_flags(group: Group, name: str, pieces: Pieces, column: ColumnInfo) -> None:
     """Write booleans at their rows; rows that were never written are FALSE."""
     stored: StoredType = BOOLEAN
     dataset = _rows_in(group, name)
@@ -383,7 +386,7 @@ def _put_flags(group: Any, name: str, pieces: Pieces, column: ColumnInfo) -> Non
 # -- a table that has a face already --
 
 
-def recipe_of(group: Any, layout: Layout, path: str) -> Recipe | None:
+def recipe_of(group: Group, layout: Layout, path: str) -> Recipe | None:
     """Which view a table has; None when it has none that this library made."""
     if layout.name != "hep001":
         return None
@@ -398,7 +401,7 @@ def recipe_of(group: Any, layout: Layout, path: str) -> Recipe | None:
     return "R1" if attributes.read_text(group, names.ENCODING_VERSION) == "0.1.0" else "R0"
 
 
-def frame_around(group: Any, path: str) -> Any | None:
+def frame_around(group: Group, path: str) -> Any | None:
     """The frame around a table, as its AnnData view; None when there is none."""
     above, _, last = path.rpartition("/")
     frame = open_group(group, above or "/") if last == names.OTHER_FACE else None
@@ -406,7 +409,7 @@ def frame_around(group: Any, path: str) -> Any | None:
     return frame if layout is not None and layout.name == "anndata" else None
 
 
-def follow_face(recipe: Recipe, group: Any, layout: Layout, before: TableInfo, touched: Touched) -> None:
+def follow_face(recipe: Recipe, group: Group, layout: Layout, before: TableInfo, touched: Touched) -> None:
     """Make the view of a table show the current table. `recipe` and `before` are from before the change.
 
     Rows after the last row of `before` are new.

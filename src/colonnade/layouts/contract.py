@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from colonnade.dataclass import dataclass
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.model import Breach, ColumnInfo, ColumnOptions, Repair, Rule, TableInfo, TableText
+from colonnade.nodes import Dataset, Group, Node
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,12 +42,12 @@ Broken = tuple[str, Breach]
 class Describe(Protocol):
     """Finds tables and describes them. Reads attributes and headers, but no rows."""
 
-    def is_table(self, group: Any, /) -> bool: ...
-    def describe(self, group: Any, path: str, /) -> TableInfo: ...
-    def open_column(self, group: Any, column: ColumnInfo, /) -> tuple[Any, Any]:
+    def is_table(self, group: Group, /) -> bool: ...
+    def describe(self, group: Group, path: str, /) -> TableInfo: ...
+    def open_column(self, group: Group, column: ColumnInfo, /) -> tuple[Any, Any]:
         """The dataset with the rows of a column, and its companion dataset (categories, mask or heap) or None."""
 
-    def unread_attributes(self, group: Any, /) -> dict[str, object]:
+    def unread_attributes(self, group: Group, /) -> dict[str, object]:
         """The attributes of the group that have no meaning in this layout."""
 
 
@@ -55,7 +56,7 @@ class NewWriter(Protocol):
 
     name: str
 
-    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None: ...
+    def start(self, group: Group, sample: pa.Array, n_rows: int | None, most_rows: int) -> None: ...
     def write(self, array: pa.Array) -> None: ...
     def finish(self) -> WrittenColumn: ...
 
@@ -86,52 +87,52 @@ class Create(Protocol):
     def check_name(self, name: str, allow_reserved: bool, /) -> None: ...
     def check_members(self, columns: Sequence[str], labels: Sequence[str], text: TableText, /) -> None: ...
     def needs_large_attributes(self, n_columns: int, longest_name: int, /) -> bool: ...
-    def make_group(self, root: Any, path: str, large_attributes: bool, /) -> Any: ...
+    def make_group(self, root: Group, path: str, large_attributes: bool, /) -> Any: ...
     def new_writer(
         self, name: str, kind: pa.DataType, options: ColumnOptions, large_attributes: bool, is_label: bool, /
     ) -> NewWriter: ...
     def complete_columns(
-        self, group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], /
+        self, group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], /
     ) -> None: ...
     def complete_group(
-        self, group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText, /
+        self, group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText, /
     ) -> None: ...
 
 
 class Edit(Protocol):
     """Changes existing tables. Each function makes one change; the caller commits it."""
 
-    def check_can_change(self, group: Any, info: TableInfo, /) -> None: ...
-    def resume_column(self, group: Any, column: ColumnInfo, /) -> ResumedWriter: ...
-    def extend(self, group: Any, info: TableInfo, written: Sequence[WrittenColumn], /) -> bool:
+    def check_can_change(self, group: Group, info: TableInfo, /) -> None: ...
+    def resume_column(self, group: Group, column: ColumnInfo, /) -> ResumedWriter: ...
+    def extend(self, group: Group, info: TableInfo, written: Sequence[WrittenColumn], /) -> bool:
         """After rows were added: returns whether `info` is still valid, apart from its length and its categories."""
 
-    def count_rows(self, group: Any, n_rows: int, /) -> None: ...
-    def attach_column(self, group: Any, info: TableInfo, column: WrittenColumn, /) -> None: ...
-    def detach_column(self, group: Any, info: TableInfo, name: str, /) -> None: ...
-    def rename_column(self, group: Any, info: TableInfo, name: str, new_name: str, /) -> None: ...
-    def replace_column(self, group: Any, info: TableInfo, column: WrittenColumn, old: Any, /) -> None: ...
+    def count_rows(self, group: Group, n_rows: int, /) -> None: ...
+    def attach_column(self, group: Group, info: TableInfo, column: WrittenColumn, /) -> None: ...
+    def detach_column(self, group: Group, info: TableInfo, name: str, /) -> None: ...
+    def rename_column(self, group: Group, info: TableInfo, name: str, new_name: str, /) -> None: ...
+    def replace_column(self, group: Group, info: TableInfo, column: WrittenColumn, old: Any, /) -> None: ...
     def set_texts(
-        self, group: Any, info: TableInfo, name: str | None, strings: Mapping[str, str | None], /
+        self, group: Group, info: TableInfo, name: str | None, strings: Mapping[str, str | None], /
     ) -> None: ...
     def sparse_attributes(self, column: ColumnInfo, strings: Mapping[str, str | None], /) -> dict[str, str | None]:
         """The attributes to set on a sparse column for these strings; None for those to remove."""
 
-    def note_pandas(self, node: Any, note: str | None, /) -> None:
+    def note_pandas(self, node: Node, note: str | None, /) -> None:
         """Store a note on a dataset or on the group; None removes it. Called only if the layout keeps such notes."""
 
-    def own_objects(self, group: Any, /) -> set[str]: ...
-    def clear(self, group: Any, /) -> None: ...
+    def own_objects(self, group: Group, /) -> set[str]: ...
+    def clear(self, group: Group, /) -> None: ...
 
 
 class IndexHome(Protocol):
     """Where the search indexes of a table are, and how they and their columns refer to each other."""
 
-    def search_indexes(self, group: Any, info: TableInfo, /) -> list[PlacedIndex]: ...
-    def place_index(self, group: Any, column: str, kind: str, /) -> tuple[Any, str]: ...
-    def attach_index(self, group: Any, column: str, kind_word: str, dataset: Any, /) -> None: ...
-    def detach_index(self, group: Any, index: PlacedIndex, /) -> None: ...
-    def rename_indexes(self, group: Any, info: TableInfo, column: str, new_name: str, /) -> None: ...
+    def search_indexes(self, group: Group, info: TableInfo, /) -> list[PlacedIndex]: ...
+    def place_index(self, group: Group, column: str, kind: str, /) -> tuple[Any, str]: ...
+    def attach_index(self, group: Group, column: str, kind_word: str, dataset: Dataset, /) -> None: ...
+    def detach_index(self, group: Group, index: PlacedIndex, /) -> None: ...
+    def rename_indexes(self, group: Group, info: TableInfo, column: str, new_name: str, /) -> None: ...
 
 
 class RawTable(Protocol):
@@ -140,7 +141,7 @@ class RawTable(Protocol):
     bytes_read: the stored size of the values that the rules themselves read.
     """
 
-    group: Any
+    group: Group
     path: str
     info: TableInfo
     bytes_read: int
@@ -176,13 +177,13 @@ class Rules(Protocol):
     def variant(self, text: str, /) -> object | None:
         """The variant of the rules that a user names; None if the layout has no variants."""
 
-    def inspect(self, group: Any, path: str, values: bool, variant: Any, /) -> RawTable:
+    def inspect(self, group: Group, path: str, values: bool, variant: Any, /) -> RawTable:
         """Read a table into the form that the rules check; `variant` replaces the one that the table declares."""
 
-    def claims(self, group: Any, path: str, values: bool, variant: Any, /) -> Iterable[Broken]:
+    def claims(self, group: Group, path: str, values: bool, variant: Any, /) -> Iterable[Broken]:
         """The rules broken by a group that is not a table but seems to be meant as one."""
 
-    def dataset_claim(self, group: Any, path: str, child: Child, /) -> Broken | None:
+    def dataset_claim(self, group: Group, path: str, child: Child, /) -> Broken | None:
         """The rule broken by a dataset that seems to be meant as a table."""
 
     def not_inspected(self, path: str, error: ColonnadeError, /) -> Broken:
@@ -202,14 +203,14 @@ class Rules(Protocol):
 
     def remove_indexes(self, raw: Any, plans: Sequence[IndexPlan], /) -> None: ...
     def other_objects(
-        self, group: Any, path: str, values: bool, in_table: bool, /
+        self, group: Group, path: str, values: bool, in_table: bool, /
     ) -> Iterator[tuple[RawObject, Sequence[Broken]]]:
         """Objects of a group that are not tables but have rules, with the rules they break.
 
         values: whether values are read. in_table: whether the group is in a table, whose rows are read anyway.
         """
 
-    def other_table(self, group: Any, path: str, /) -> Iterator[Broken]:
+    def other_table(self, group: Group, path: str, /) -> Iterator[Broken]:
         """What is wrong with a table of another layout that also declares itself a table of this one."""
 
 
@@ -248,7 +249,7 @@ class Sidecars(Protocol):
         """Update the sidecar files of a file that was changed and closed."""
 
 
-def _keep_lengths(_root: Any, _table: str) -> None:
+def _keep_lengths(_root: Group, _table: str) -> None:
     pass
 
 
@@ -279,13 +280,13 @@ class Layout:
     parts: tuple[str, ...] = ()  # members of a table's group that do not belong to a single column
     names_are_links: bool = True  # the name of a column is also its link name in the group
 
-    def is_table(self, group: Any) -> bool:
+    def is_table(self, group: Group) -> bool:
         return self.reading.is_table(group)
 
-    def describe(self, group: Any, path: str) -> TableInfo:
+    def describe(self, group: Group, path: str) -> TableInfo:
         return self.reading.describe(group, path)
 
-    def open_column(self, group: Any, column: ColumnInfo) -> tuple[Any, Any]:
+    def open_column(self, group: Group, column: ColumnInfo) -> tuple[Any, Any]:
         return self.reading.open_column(group, column)
 
     def create(self, version: object = None, directory: bool = False) -> Create:
@@ -307,7 +308,7 @@ class Layout:
             )
         return self.load_edit()
 
-    def own_objects(self, group: Any) -> set[str]:
+    def own_objects(self, group: Group) -> set[str]:
         """The names of the objects in a table's group that belong to the table."""
         if self.load_edit is not None:
             return self.edit.own_objects(group)

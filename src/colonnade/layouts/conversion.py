@@ -17,6 +17,7 @@ from colonnade.h5 import attributes
 from colonnade.h5.links import open_dataset, open_group
 from colonnade.h5.references import has_references
 from colonnade.model import ColumnInfo, ColumnOptions, TableInfo
+from colonnade.nodes import Group, Node
 
 # The marks of a column: its AnnData type. Those of a group: its column-order where the row labels are a column too, and
 # the name that was given to labels without a name; of a group that held frames, its encoding.
@@ -42,16 +43,16 @@ class SourceTable:
     path: str
     info: TableInfo
     schema: pa.Schema
-    group: Any
+    group: Group
     categories: Callable[[str], pa.Array | None]
 
-    def node(self, name: str) -> Any | None:
+    def node(self, name: str) -> Any:
         """The dataset or group of a column; None if it cannot be opened."""
         column = self.info.by_name[name]
         return open_node(self.group, column.link or name)
 
 
-def open_node(group: Any, link: str) -> Any | None:
+def open_node(group: Group, link: str) -> Any | None:
     """The dataset or group at a path below the group of a table; None if it cannot be opened."""
     return open_dataset(group, link) or open_group(group, link)
 
@@ -82,7 +83,7 @@ class Conversion:
         """The type of a column before it was converted into this layout, if recorded; otherwise `kind`."""
         return kind
 
-    def write_marks(self, table: SourceTable, names: Mapping[str, str], group: Any, nodes: Mapping[str, Any]) -> None:
+    def write_marks(self, table: SourceTable, names: Mapping[str, str], group: Group, nodes: Mapping[str, Any]) -> None:
         """Record in the new table what its layout cannot express. By default, marks of a former layout are copied.
 
         names: the new names of the columns. group, nodes: of the new table and its columns, by their new names.
@@ -95,7 +96,7 @@ class Conversion:
             if kind is not None:
                 attributes.write_text(nodes[names[column.name]], ANNDATA_TYPE, kind)
 
-    def is_copied(self, _root: Any, _path: str, _tables: Collection[str]) -> bool:
+    def is_copied(self, _root: Group, _path: str, _tables: Collection[str]) -> bool:
         """Whether a table is part of an object that is copied whole; `tables` are the paths of all tables."""
         return False
 
@@ -126,7 +127,7 @@ class Conversion:
     def row_check(self, _table: SourceTable) -> RowCheck:
         return accept_rows
 
-    def write_strings(self, node: Any, strings: Mapping[str, str]) -> None:
+    def write_strings(self, node: Node, strings: Mapping[str, str]) -> None:
         """Store the user's strings about a column, unless its options have done that."""
         for key, text in strings.items():
             attributes.write_text(node, key, text)
@@ -136,14 +137,14 @@ class Conversion:
         table: SourceTable,
         former: Conversion,
         names: Mapping[str, str],
-        group: Any,
+        group: Group,
         nodes: Mapping[str, Any],
         schemas: tuple[pa.Schema, pa.Schema],
     ) -> None:
         """After the rows were written: apply the marks, or write them. schemas: of the rows, and of the new table."""
         former.write_marks(table, names, group, nodes)
 
-    def mark_parent(self, _group: Any, _is_target: bool) -> None:
+    def mark_parent(self, _group: Group, _is_target: bool) -> None:
         """Change the group above tables that were converted, into this layout or another."""
 
 

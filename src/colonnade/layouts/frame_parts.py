@@ -13,6 +13,7 @@ from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import NodeKind, hard_kind, link_names, open_dataset
 from colonnade.layouts.wide import is_wide, problems_of
 from colonnade.model import UNREADABLE, ColumnInfo, Finding, Severity, TableInfo
+from colonnade.nodes import Dataset, Group
 
 
 class Unfit(Exception):
@@ -30,7 +31,7 @@ def not_a_column(kind: NodeKind | None) -> Unfit:
     return Unfit("it cannot be opened" if kind == "broken" else f"it is a {kind}")
 
 
-def member_of(group: Any, name: str) -> Any:
+def member_of(group: Group, name: str) -> Any:
     """The dataset of this name in the group of a column."""
     dataset = open_dataset(group, name) if hard_kind(group, name) == "dataset" else None
     if dataset is None:
@@ -38,7 +39,7 @@ def member_of(group: Any, name: str) -> Any:
     return dataset
 
 
-def header_of(dataset: Any, what: str) -> tuple[DatasetInfo, int]:
+def header_of(dataset: Dataset | None, what: str) -> tuple[DatasetInfo, int]:
     """The header of a dataset of rank 1, and its length."""
     if dataset is None:
         raise Unfit(f"{what} cannot be opened")
@@ -66,7 +67,7 @@ class FrameDescription:
 
     layout: str
 
-    def __init__(self, group: Any, path: str, lazy: bool = True) -> None:
+    def __init__(self, group: Group, path: str, lazy: bool = True) -> None:
         self.group = group
         self.path = path
         self.lazy = lazy
@@ -76,7 +77,7 @@ class FrameDescription:
         """The frame as plain data."""
         raise NotImplementedError
 
-    def links_if_wide(self, group: Any, n_columns: int) -> set[str] | None:
+    def links_if_wide(self, group: Group, n_columns: int) -> set[str] | None:
         """The names of the links of the group that holds the columns, if the frame is to be described lazily."""
         if not self.lazy or not is_wide(n_columns):
             return None

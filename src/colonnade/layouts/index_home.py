@@ -15,6 +15,7 @@ from colonnade.h5.links import address, children, create_group, dereference, exi
 from colonnade.h5.links import rename as rename_link
 from colonnade.indexes.base import Index
 from colonnade.model import IndexInfo, shown_name
+from colonnade.nodes import Dataset, Group
 
 HOME = "_search_indexes"
 KIND = "KIND"
@@ -28,7 +29,7 @@ class PlacedIndex:
     name: str
     kind: str
     column: str | None
-    dataset: Any
+    dataset: Dataset
     problem: str | None = None
 
 
@@ -64,12 +65,12 @@ class IndexPlan:
         return f"the index is rebuilt: {self.word} of {shown_name(self.column)!r}"
 
 
-def home_of(group: Any) -> Any | None:
+def home_of(group: Group) -> Any:
     """The group of a table's search indexes, if it has one."""
     return open_group(group, HOME) if exists(group, HOME) else None
 
 
-def index_datasets(group: Any) -> dict[str, Any]:
+def index_datasets(group: Group) -> dict[str, Any]:
     """The search index datasets by name, without the values datasets of bitmaps."""
     home = home_of(group)
     if home is None:
@@ -80,13 +81,13 @@ def index_datasets(group: Any) -> dict[str, Any]:
     return {name: node for name, node in opened.items() if address(node) not in values}
 
 
-def values_of(dataset: Any) -> list[Any]:
+def values_of(dataset: Dataset) -> list[Any]:
     """The values datasets of an index: one if it is a bitmap, otherwise none."""
     listed = attributes.read_references(dataset, "_values") or []
     return [node for reference in listed if (node := dereference(dataset, reference)) is not None]
 
 
-def place_index(group: Any, column: str, kind: str) -> tuple[Any, str]:
+def place_index(group: Group, column: str, kind: str) -> tuple[Any, str]:
     """The group for a new index of this kind, and an unused name in it."""
     home = home_of(group)
     if home is None and exists(group, HOME):
@@ -103,7 +104,7 @@ def place_index(group: Any, column: str, kind: str) -> tuple[Any, str]:
     return home, name
 
 
-def discard_index(group: Any, name: str) -> None:
+def discard_index(group: Group, name: str) -> None:
     """Remove the incomplete parts of an index that could not be built."""
     home = open_group(group, HOME)
     if home is None:
@@ -115,7 +116,7 @@ def discard_index(group: Any, name: str) -> None:
         unlink(group, HOME)
 
 
-def remove_index(group: Any, index: PlacedIndex) -> None:
+def remove_index(group: Group, index: PlacedIndex) -> None:
     """Remove a search index and its values. The layout removes the references to it."""
     home = open_group(group, HOME)
     targets = {address(node) for node in values_of(index.dataset)}
@@ -127,7 +128,7 @@ def remove_index(group: Any, index: PlacedIndex) -> None:
         unlink(group, HOME)
 
 
-def rename_placed(group: Any, index: PlacedIndex, column: str, new_name: str) -> None:
+def rename_placed(group: Group, index: PlacedIndex, column: str, new_name: str) -> None:
     """Rename an index to match the new name of its column, which is about to be renamed."""
     home = home_of(group)
     if not index.name.startswith(f"{column}__"):

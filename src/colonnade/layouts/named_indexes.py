@@ -25,18 +25,19 @@ from colonnade.layouts.index_home import (
     rename_placed,
 )
 from colonnade.model import Breach, TableInfo, shown_name
+from colonnade.nodes import Dataset, Group
 
 COLUMN = "column"
 RowsOf = Callable[[str], Any]
 
 
-def named_indexes(group: Any, info: TableInfo, rows_of: RowsOf) -> list[PlacedIndex]:
+def named_indexes(group: Group, info: TableInfo, rows_of: RowsOf) -> list[PlacedIndex]:
     """All search indexes of the table, sorted by name."""
     datasets = index_datasets(group)
     return [_placed(name, dataset, info, rows_of) for name, dataset in datasets.items()]
 
 
-def _placed(name: str, dataset: Any, info: TableInfo, rows_of: RowsOf) -> PlacedIndex:
+def _placed(name: str, dataset: Dataset, info: TableInfo, rows_of: RowsOf) -> PlacedIndex:
     kind = attributes.read_text(dataset, KIND) or ""
     named = attributes.read_text(dataset, COLUMN)
     column = named if named in info.by_name else None
@@ -52,7 +53,7 @@ def _placed(name: str, dataset: Any, info: TableInfo, rows_of: RowsOf) -> Placed
     return PlacedIndex(name, kind, column, dataset, problem)
 
 
-def name_index(column: str, kind_word: str, dataset: Any, rows: Any) -> None:
+def name_index(column: str, kind_word: str, dataset: Dataset, rows: Any) -> None:
     """Mark a newly built dataset as a search index of a column: KIND, the column name and a reference to its rows."""
     if rows is None:
         raise FormatError(f"column {column!r} is no longer in the file", column=column)
@@ -61,7 +62,7 @@ def name_index(column: str, kind_word: str, dataset: Any, rows: Any) -> None:
     attributes.write_references(dataset, INDEXED_COLUMNS, [rows])
 
 
-def rename_named(group: Any, indexes: list[PlacedIndex], column: str, new_name: str) -> None:
+def rename_named(group: Group, indexes: list[PlacedIndex], column: str, new_name: str) -> None:
     """Rename the indexes of a column to match its new name, before the column is renamed."""
     for index in indexes:
         if index.column == column:
@@ -122,7 +123,7 @@ def index_plans(
     return found
 
 
-def remove_planned(group: Any, indexes: Sequence[PlacedIndex], gone: Sequence[IndexPlan]) -> None:
+def remove_planned(group: Group, indexes: Sequence[PlacedIndex], gone: Sequence[IndexPlan]) -> None:
     """Remove indexes and their values."""
     lost = {plan.address for plan in gone}
     for index in indexes:

@@ -16,6 +16,7 @@ from colonnade.h5.attributes import Attribute
 from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
 from colonnade.h5.links import Child, children, hard_kind, join_path, open_dataset, open_group
+from colonnade.nodes import Group
 
 ObjectKind = Literal["group", "dataset"]
 
@@ -88,7 +89,7 @@ def is_link_name(name: str) -> bool:
     return name not in ("", ".") and "/" not in name and "\0" not in name
 
 
-def open_member(group: Any, name: str, kind: str | None = None) -> tuple[Any, ObjectKind] | None:
+def open_member(group: Group, name: str, kind: str | None = None) -> tuple[Any, ObjectKind] | None:
     """The group or dataset that a hard link of this name leads to, or None. `kind`: the link's kind, if known."""
     kind = hard_kind(group, name) if kind is None else kind
     node = open_dataset(group, name) if kind == "dataset" else open_group(group, name) if kind == "group" else None

@@ -20,6 +20,7 @@ from colonnade.format.superblock import open_root
 from colonnade.format.values import DecodedValues
 from colonnade.h5.links import hard_address
 from colonnade.h5.vetting import raw_bytes
+from colonnade.nodes import Group
 from colonnade.sparse.attributes import read_attributes
 from colonnade.sparse.chunk import read_cells
 from colonnade.sparse.info import SparseInfo, chunk_map_of, describe, origin
@@ -118,7 +119,7 @@ class SparseRows:
         return sum(min(size, n_rows - record.grid[0] * size) for record in self._records())
 
 
-def open_rows(group: Any, name: str) -> SparseRows | None:
+def open_rows(group: Group, name: str) -> SparseRows | None:
     """The sectioned dataset that a link of an open group points to; None if it is another object or cannot be read.
 
     Raises a FormatError or an UnsupportedError for an invalid sectioned dataset.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from colonnade.layouts.anndata import describe, names
 from colonnade.layouts.contract import Create, Edit, IndexHome, Layout, Rules, refuse_version
+from colonnade.nodes import Group
 
 if TYPE_CHECKING:
     from colonnade.layouts.conversion import Conversion
@@ -38,7 +39,7 @@ def _rules() -> Rules:
     return rules
 
 
-def _check_lengths(root: Any, table: str) -> None:
+def _check_lengths(root: Group, table: str) -> None:
     from colonnade.layouts.anndata.axes import check_axes
 
     check_axes(root, table)

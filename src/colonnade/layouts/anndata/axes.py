@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from colonnade.errors import UsageError
 from colonnade.h5.links import open_group
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.raw import RawElement, is_old_anndata
 from colonnade.layouts.anndata.rules_elements import disagreeing, frame_length
+from colonnade.nodes import Group
 
 AXIS_FRAMES = ("obs", "var")
 
 
-def check_axes(root: Any, table: str) -> None:
+def check_axes(root: Group, table: str) -> None:
     """Refuse a commit that leaves obs or var of an AnnData object longer or shorter than X and the other elements."""
     parts = [part for part in table.split("/") if part and part != names.OTHER_FACE]
     if not parts or parts[-1] not in AXIS_FRAMES:

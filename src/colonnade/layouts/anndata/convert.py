@@ -27,6 +27,7 @@ from colonnade.layouts.conversion import (
     SourceTable,
 )
 from colonnade.model import ColumnInfo, ColumnOptions
+from colonnade.nodes import Group, Node
 from colonnade.stored_dtypes import memory_dtype
 
 MAPPING = "dict"
@@ -41,7 +42,7 @@ class AnnDataConversion(Conversion):
 
     # -- as the layout that a table comes from --
 
-    def write_marks(self, table: SourceTable, new: Mapping[str, str], group: Any, nodes: Mapping[str, Any]) -> None:
+    def write_marks(self, table: SourceTable, new: Mapping[str, str], group: Group, nodes: Mapping[str, Any]) -> None:
         if any(column.is_label for column in table.info.columns):
             attributes.write_texts(group, ANNDATA_ORDER, [column.name for column in table.info.columns])
         if UNNAMED_LABEL in new:
@@ -50,7 +51,7 @@ class AnnDataConversion(Conversion):
             if column.is_masked:
                 attributes.write_text(nodes[new[column.name]], ANNDATA_TYPE, _nullable_type(table.node(column.name)))
 
-    def is_copied(self, root: Any, path: str, tables: Collection[str]) -> bool:
+    def is_copied(self, root: Group, path: str, tables: Collection[str]) -> bool:
         """Whether a frame is in a mapping (obsm, uns), which before 0.8 does not declare that it is one."""
         above = path.rstrip("/").rsplit("/", 1)[0]
         while above:
@@ -104,7 +105,7 @@ class AnnDataConversion(Conversion):
         table: SourceTable,
         _former: Conversion,
         new: Mapping[str, str],
-        group: Any,
+        group: Group,
         nodes: Mapping[str, Any],
         _schemas: tuple[pa.Schema, pa.Schema],
     ) -> None:
@@ -115,7 +116,7 @@ class AnnDataConversion(Conversion):
         for old, name in new.items():
             _write_na_value(nodes[name], _former_type(table, old))
 
-    def mark_parent(self, group: Any, is_target: bool) -> None:
+    def mark_parent(self, group: Group, is_target: bool) -> None:
         """An object whose frames get another layout is not an AnnData object any more; converted back, it is again."""
         encoding = (names.ENCODING_TYPE, names.ENCODING_VERSION)
         kind, version = (attributes.read_text(group, name) for name in encoding)
@@ -130,7 +131,7 @@ class AnnDataConversion(Conversion):
             attributes.delete(group, CONVERTED_FROM)
 
 
-def _nullable_type(node: Any) -> str:
+def _nullable_type(node: Node) -> str:
     kind, meaning = str(attributes.read_text(node, names.ENCODING_TYPE)), attributes.read_text(node, "na-value")
     return f"{kind} {meaning}" if meaning in ("NA", "NaN") else kind
 
@@ -160,7 +161,7 @@ def _is_coded(kind: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(kind))
 
 
-def _write_na_value(node: Any, former: str) -> None:
+def _write_na_value(node: Node, former: str) -> None:
     """Record what a missing string means, if the column holds nullable strings now and before."""
     kind, _, meaning = former.partition(" ")
     stored = attributes.read_text(node, names.ENCODING_TYPE)

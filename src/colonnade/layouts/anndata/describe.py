@@ -26,6 +26,7 @@ from colonnade.layouts.frame_parts import (
 )
 from colonnade.layouts.wide import sample
 from colonnade.model import CategoriesInfo, Coded, ColumnInfo, LazyColumns, Masked, TableInfo, unreadable_column
+from colonnade.nodes import Group, Node
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,12 @@ class _Parts:
     pandas: str | None = None
 
 
-def is_table(group: Any) -> bool:
+def is_table(group: Group) -> bool:
     """Whether the group declares itself a data frame, of any version."""
     return attributes.read_text(group, names.ENCODING_TYPE) == names.DATAFRAME
 
 
-def describe(group: Any, path: str) -> TableInfo:
+def describe(group: Group, path: str) -> TableInfo:
     """The frame as plain data. Raises UnsupportedError for an unknown version."""
     return _Description(group, path).table()
 
@@ -122,15 +123,16 @@ class _Description(FrameDescription):
             return None if isinstance(error, Absent) else unreadable_column(name, str(error))
 
 
-def _parts(group: Any, name: str) -> _Parts:
+def _parts(group: Group, name: str) -> _Parts:
     """The datasets that a column is made of."""
     if not names.is_link_name(name):
         raise Absent(f"{name!r} cannot be the name of a member of the frame")
     *folders, last = name.split("/")
     for folder in folders:
-        group = open_group(group, folder) if hard_kind(group, folder) == "group" else None
-        if group is None:
+        inner = open_group(group, folder) if hard_kind(group, folder) == "group" else None
+        if inner is None:
             raise not_a_column(None)
+        group = inner
     kind = hard_kind(group, last)
     if kind == "dataset":
         return _dataset_parts(group, last)
@@ -139,7 +141,7 @@ def _parts(group: Any, name: str) -> _Parts:
     return _group_parts(open_group(group, last), last)
 
 
-def _dataset_parts(group: Any, name: str) -> _Parts:
+def _dataset_parts(group: Group, name: str) -> _Parts:
     rows = open_dataset(group, name)
     if rows is None:
         raise Unfit("the dataset cannot be opened")
@@ -153,7 +155,7 @@ def _dataset_parts(group: Any, name: str) -> _Parts:
     return _Parts(rows, categories, f"__categories/{name}", ordered=ordered)
 
 
-def _group_parts(group: Any, name: str) -> _Parts:
+def _group_parts(group: Group, name: str) -> _Parts:
     if group is None:
         raise Unfit("the group cannot be opened")
     kind = encoding(group)
@@ -172,12 +174,12 @@ def _group_parts(group: Any, name: str) -> _Parts:
     raise Unfit(f"a group of encoding-type {kind[0]!r}, version {kind[1]!r}")
 
 
-def encoding(node: Any) -> tuple[str | None, str | None]:
+def encoding(node: Node) -> tuple[str | None, str | None]:
     """The encoding-type and encoding-version of an object."""
     return attributes.read_text(node, names.ENCODING_TYPE), attributes.read_text(node, names.ENCODING_VERSION)
 
 
-def open_categories(group: Any) -> Any | None:
+def open_categories(group: Group) -> Any:
     """The categories dataset of a categorical; for nullable strings their values, because no category is missing."""
     kind = hard_kind(group, "categories")
     if kind == "dataset":
@@ -212,7 +214,7 @@ def _is_masked(parts: _Parts, n_rows: int) -> bool:
     return True
 
 
-def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
+def open_column(group: Group, column: ColumnInfo) -> tuple[Any, Any]:
     """The datasets of a column: its rows, and its categories or its mask, or None."""
     try:
         parts = _parts(group, column.name)
@@ -223,7 +225,7 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
     return (open_chunked(group, column.name, in_place=True) or parts.rows if plain else parts.rows), companion
 
 
-def rows_of(group: Any, name: str) -> Any | None:
+def rows_of(group: Group, name: str) -> Any | None:
     """The dataset that holds the rows of a column: itself, its codes, or its values."""
     try:
         return _parts(group, name).rows
@@ -231,7 +233,7 @@ def rows_of(group: Any, name: str) -> Any | None:
         return None
 
 
-def unread_attributes(group: Any) -> dict[str, object]:
+def unread_attributes(group: Group) -> dict[str, object]:
     """The user's own attributes of the group: those that AnnData does not define."""
     return {
         name: attributes.read(group, name) for name in attributes.names(group) if name not in names.GROUP_ATTRIBUTES

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 from functools import cached_property
-from typing import Any
 
 from colonnade.dataclass import dataclass
 from colonnade.h5.links import join_path
@@ -18,6 +17,7 @@ from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import describe
 from colonnade.layouts.raw_node import RawNode, is_link_name, open_member
 from colonnade.model import TableInfo
+from colonnade.nodes import Group
 
 
 @dataclass
@@ -74,7 +74,7 @@ class RawElement(RawNode):
 class RawFrame(RawElement):
     """A data frame, and the description that readers get."""
 
-    def __init__(self, group: Any, path: str, info: TableInfo) -> None:
+    def __init__(self, group: Group, path: str, info: TableInfo) -> None:
         super().__init__(group, path, "group")
         self.group = group
         self.info = info
@@ -92,12 +92,12 @@ class RawFrame(RawElement):
         return {column.name for column in self.info.members}
 
 
-def inspect(group: Any, path: str) -> RawFrame:
+def inspect(group: Group, path: str) -> RawFrame:
     """The frame as its rules check it. Raises what `describe` raises."""
     return RawFrame(group, path, describe(group, path))
 
 
-def elements(group: Any, path: str, deep: bool, rows_read: bool) -> Iterator[RawElement]:
+def elements(group: Group, path: str, deep: bool, rows_read: bool) -> Iterator[RawElement]:
     """This group if it is an element or looks like an old one, and the datasets in it that are elements.
 
     rows_read: whether the group is a frame or a member of one. A frame itself is not included: it is a table.
@@ -128,6 +128,6 @@ def _has_old_categories(one: RawElement) -> bool:
     return held is not None and held.is_references
 
 
-def _opened(group: Any, path: str, name: str, kind: str | None, deep: bool, rows_read: bool) -> RawElement | None:
+def _opened(group: Group, path: str, name: str, kind: str | None, deep: bool, rows_read: bool) -> RawElement | None:
     found = open_member(group, name, kind)
     return None if found is None else RawElement(found[0], join_path(path, name), found[1], deep, rows_read)

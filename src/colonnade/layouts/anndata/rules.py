@@ -7,7 +7,6 @@ and yields nothing for those it does not apply to. To add a rule, add a function
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 
 from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5.damage import hdf5_errors
@@ -24,6 +23,7 @@ from colonnade.layouts.anndata.search import search_indexes
 from colonnade.layouts.index_home import IndexPlan
 from colonnade.layouts.named_indexes import index_breaches, index_plans, remove_planned
 from colonnade.model import Breach, ColumnInfo, Repair, Rule
+from colonnade.nodes import Group
 
 
 def indexes_suit(one: RawElement) -> Iterator[Breach]:
@@ -166,17 +166,17 @@ def variant(_text: str) -> None:
     """AnnData has one set of rules."""
 
 
-def inspect(group: Any, path: str, _values: bool, _variant: object) -> RawFrame:
+def inspect(group: Group, path: str, _values: bool, _variant: object) -> RawFrame:
     """The frame as its rules check it."""
     return raw.inspect(group, path)
 
 
-def claims(_group: Any, _path: str, _values: bool, _variant: object) -> list[tuple[str, Breach]]:
+def claims(_group: Group, _path: str, _values: bool, _variant: object) -> list[tuple[str, Breach]]:
     """An object without the encoding of a frame is not meant as one."""
     return []
 
 
-def dataset_claim(_group: Any, _path: str, _child: Child) -> None:
+def dataset_claim(_group: Group, _path: str, _child: Child) -> None:
     """A dataset is never meant as a frame."""
 
 
@@ -206,7 +206,7 @@ def breaches(one: RawElement) -> Iterator[tuple[str, Breach]]:
 
 
 def other_objects(
-    group: Any, path: str, deep: bool, rows_read: bool
+    group: Group, path: str, deep: bool, rows_read: bool
 ) -> Iterator[tuple[RawElement, list[tuple[str, Breach]]]]:
     """Yield every element of a group except frames, with its breaches."""
     for one in elements(group, path, deep, rows_read):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5 import attributes
@@ -12,6 +11,7 @@ from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.raw import RawElement, RawFrame
 from colonnade.layouts.raw_node import stored_as
 from colonnade.model import UNREADABLE, Breach
+from colonnade.nodes import Group
 
 HEP001_CATEGORIES = "_categories"  # the attribute by which HEP001 codes refer to their categories
 
@@ -81,7 +81,7 @@ def not_inspected(path: str, error: ColonnadeError) -> tuple[str, Breach]:
     return "H1", Breach("error", path, f"this frame cannot be described: {error}", str(error), "a frame")
 
 
-def as_seen_by_anndata(group: Any, path: str) -> Iterator[tuple[str, Breach]]:
+def as_seen_by_anndata(group: Group, path: str) -> Iterator[tuple[str, Breach]]:
     """A14, for a table of another layout that is also marked as a data frame: anndata must see labels, not codes."""
     if attributes.read_text(group, names.ENCODING_TYPE) != names.DATAFRAME:
         return

@@ -14,26 +14,27 @@ from colonnade.layouts.index_home import PlacedIndex, remove_index
 from colonnade.layouts.index_home import place_index as place_in_home
 from colonnade.layouts.named_indexes import name_index, named_indexes, rename_named
 from colonnade.model import TableInfo
+from colonnade.nodes import Dataset, Group
 
 detach_index = remove_index
 
 
-def search_indexes(group: Any, info: TableInfo) -> list[PlacedIndex]:
+def search_indexes(group: Group, info: TableInfo) -> list[PlacedIndex]:
     """All search indexes of the frame, sorted by name."""
     return named_indexes(group, info, lambda name: rows_of(group, name))
 
 
-def place_index(group: Any, column: str, kind: str) -> tuple[Any, str]:
+def place_index(group: Group, column: str, kind: str) -> tuple[Any, str]:
     """The group for a new index of this kind, and an unused name in it."""
     check_has_one_face(group, "it")
     return place_in_home(group, column.replace("/", "_"), kind)
 
 
-def attach_index(group: Any, column: str, kind_word: str, dataset: Any) -> None:
+def attach_index(group: Group, column: str, kind_word: str, dataset: Dataset) -> None:
     """Mark a newly built dataset as a search index of a column."""
     name_index(column, kind_word, dataset, rows_of(group, column))
 
 
-def rename_indexes(group: Any, info: TableInfo, column: str, new_name: str) -> None:
+def rename_indexes(group: Group, info: TableInfo, column: str, new_name: str) -> None:
     """Rename the indexes of a column to match its new name, before the column is renamed."""
     rename_named(group, search_indexes(group, info), column, new_name)

@@ -22,6 +22,7 @@ from colonnade.h5.links import create_group, exists, open_group, rename, unlink
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import describe, open_categories
 from colonnade.model import ColumnInfo, ColumnOptions, TableInfo, TableText
+from colonnade.nodes import Group, Node
 
 if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn
@@ -38,12 +39,12 @@ def needs_large_attributes(n_columns: int, _longest_name: int) -> bool:
     return n_columns * TEXT_DESCRIPTOR > LARGEST_IN_HEADER
 
 
-def make_group(root: Any, path: str, large_attributes: bool) -> Any:
+def make_group(root: Group, path: str, large_attributes: bool) -> Any:
     """A new group for a frame."""
     return create_group(root, path, large_attributes)
 
 
-def check_can_change(group: Any, info: TableInfo) -> None:
+def check_can_change(group: Group, info: TableInfo) -> None:
     """Refuse frames that can only be read: those of version 0.1.0, and views of a HEP001 table."""
     if info.version != names.VERSIONS[0]:
         raise UnsupportedError(
@@ -58,7 +59,7 @@ def check_can_change(group: Any, info: TableInfo) -> None:
         raise FormatError(f"cannot change {info.path}: {wrong.path}: {wrong.message}", path=wrong.path)
 
 
-def check_has_one_face(group: Any, path: str) -> None:
+def check_has_one_face(group: Group, path: str) -> None:
     """Refuse a frame that is a view of a HEP001 table inside it: that table is the one to change."""
     if exists(group, names.OTHER_FACE):
         raise UsageError(
@@ -82,21 +83,21 @@ def new_writer(
     return FrameWriter(name, kind, options)
 
 
-def resume_column(group: Any, column: ColumnInfo) -> FrameWriter:
+def resume_column(group: Group, column: ColumnInfo) -> FrameWriter:
     """A writer that appends to an existing column."""
     from colonnade.layouts.anndata.writer import FrameWriter
 
     return FrameWriter.resume(column, group)
 
 
-def complete_columns(group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
+def complete_columns(group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
     """Step 3: write everything that makes the members of a group columns and labels."""
     for column in (*columns, *labels):
         _complete_column(group, column)
 
 
 def complete_group(
-    group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], _text: TableText
+    group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], _text: TableText
 ) -> None:
     """Step 4: write everything that makes the group a frame."""
     _write_order(group, [column.name for column in columns])
@@ -104,13 +105,13 @@ def complete_group(
     write_encoding(group, (names.DATAFRAME, names.VERSIONS[0]))
 
 
-def write_encoding(node: Any, encoding: tuple[str, str]) -> None:
+def write_encoding(node: Node, encoding: tuple[str, str]) -> None:
     """Write the encoding attributes of an object, as anndata does."""
     attributes.write_variable_text(node, names.ENCODING_VERSION, encoding[1])
     attributes.write_variable_text(node, names.ENCODING_TYPE, encoding[0])
 
 
-def _complete_column(group: Any, column: WrittenColumn) -> None:
+def _complete_column(group: Group, column: WrittenColumn) -> None:
     """Write the encoding of a column's datasets, and of its group if it is one; write its categories."""
     write_encoding(column.dataset, _dataset_encoding(column))
     if column.mask is not None:
@@ -132,13 +133,13 @@ def _nullable_encoding(column: WrittenColumn) -> tuple[str, str]:
     return kinds.get(column.form.stored.kind, names.NULLABLE_STRINGS)
 
 
-def _write_categories(group: Any, column: WrittenColumn) -> None:
+def _write_categories(group: Group, column: WrittenColumn) -> None:
     assert column.categories is not None  # checked by the caller
     dataset, stored = create_categories(group, "categories", column.categories, column.name)
     write_encoding(dataset, names.STRING_ENCODINGS if stored.kind == "text" else names.ARRAY)
 
 
-def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
+def extend(group: Group, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
     """Update categories and encodings after rows were added to columns.
 
     Returns whether `info` is still valid, apart from its length and the number of categories.
@@ -154,7 +155,7 @@ def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> boo
     return holds and not any(column.replaced for column in written)
 
 
-def _extend_categories(group: Any, column: WrittenColumn, before: ColumnInfo) -> bool:
+def _extend_categories(group: Group, column: WrittenColumn, before: ColumnInfo) -> bool:
     """Append new categories to the existing ones. If that is impossible, write all of them again and return False."""
     assert column.categories is not None and before.categories is not None
     n_before = before.categories.n_categories
@@ -167,13 +168,13 @@ def _extend_categories(group: Any, column: WrittenColumn, before: ColumnInfo) ->
     return False
 
 
-def attach_column(group: Any, info: TableInfo, column: WrittenColumn) -> None:
+def attach_column(group: Group, info: TableInfo, column: WrittenColumn) -> None:
     """Make a newly written member the last column."""
     _complete_column(group, column)
     _write_order(group, [*(c.name for c in info.columns), column.name])
 
 
-def detach_column(group: Any, info: TableInfo, name: str) -> None:
+def detach_column(group: Group, info: TableInfo, name: str) -> None:
     """Remove a column. Row labels stay: a frame must have them."""
     is_label = any(label.name == name for label in info.labels)
     order = [column.name for column in info.columns]
@@ -187,7 +188,7 @@ def detach_column(group: Any, info: TableInfo, name: str) -> None:
     _write_order(group, [one for one in order if one != name])
 
 
-def rename_column(group: Any, info: TableInfo, name: str, new_name: str) -> None:
+def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> None:
     """Rename a column or the row labels."""
     if new_name == names.UNNAMED and any(column.name == name for column in info.columns):
         raise UsageError(f"a column cannot be named {new_name!r}, which is the name of row labels", column=name)
@@ -198,17 +199,17 @@ def rename_column(group: Any, info: TableInfo, name: str, new_name: str) -> None
         attributes.write_variable_text(group, names.INDEX, new_name)
 
 
-def replace_column(group: Any, _info: TableInfo, column: WrittenColumn, _old: Any) -> None:
+def replace_column(group: Group, _info: TableInfo, column: WrittenColumn, _old: Any) -> None:
     """Make a newly written member the column of its name."""
     _complete_column(group, column)
 
 
-def _write_order(group: Any, order: Sequence[str]) -> None:
+def _write_order(group: Group, order: Sequence[str]) -> None:
     check_order_fits(group, order)
     attributes.write_variable_texts(group, names.COLUMN_ORDER, order)
 
 
-def check_order_fits(group: Any, order: Sequence[str]) -> None:
+def check_order_fits(group: Group, order: Sequence[str]) -> None:
     """Refuse more column names than the attribute of this group can hold."""
     if not attributes.can_hold(group, len(order) * TEXT_DESCRIPTOR):
         raise UsageError(
@@ -217,7 +218,7 @@ def check_order_fits(group: Any, order: Sequence[str]) -> None:
         )
 
 
-def set_texts(_group: Any, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
+def set_texts(_group: Group, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
     """Refuse: a frame cannot store units, titles or descriptions."""
     where = info.path if name is None else f"column {name!r} of {info.path}"
     raise UnsupportedError(
@@ -230,22 +231,22 @@ def sparse_attributes(_column: ColumnInfo, _strings: Mapping[str, str | None]) -
     return {}
 
 
-def note_pandas(_node: Any, _note: str | None) -> None:
+def note_pandas(_node: Node, _note: str | None) -> None:
     """A frame keeps no notes about pandas types."""
 
 
-def count_rows(_group: Any, _n_rows: int) -> None:
+def count_rows(_group: Group, _n_rows: int) -> None:
     """The number of rows is the length of the columns; it is not stored."""
 
 
-def own_objects(group: Any) -> set[str]:
+def own_objects(group: Group) -> set[str]:
     """The names of the frame's own objects in its group: columns, labels, search indexes, HEP001 table."""
     info = describe(group, "/")
     own = {column.name.split("/")[0] for column in info.members}
     return {name for name in own | set(names.NO_COLUMNS) if exists(group, name)}
 
 
-def clear(group: Any) -> None:
+def clear(group: Group) -> None:
     """Remove the frame's own objects and attributes from its group. Everything else stays."""
     for name in sorted(own_objects(group)):
         unlink(group, name)

@@ -27,6 +27,7 @@ from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import open_column
 from colonnade.layouts.frame_options import check_column_texts
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
+from colonnade.nodes import Group
 from colonnade.stored_dtypes import memory_dtype
 
 CODES, VALUES, MASK = "codes", "values", "mask"
@@ -69,7 +70,7 @@ class FrameWriter:
         return ColumnWriter(self.name, self._kind, options)
 
     @classmethod
-    def resume(cls, column: ColumnInfo, group: Any) -> FrameWriter:
+    def resume(cls, column: ColumnInfo, group: Group) -> FrameWriter:
         """A writer that appends to an existing column."""
         dataset, companion = open_column(group, column)
         reader = ColumnReader(column, dataset, companion)
@@ -89,7 +90,7 @@ class FrameWriter:
             writer._rows = ColumnWriter.resume(column, group, dataset, None)
         return writer
 
-    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+    def start(self, group: Group, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
         """Create the datasets. The parameters are those of ColumnWriter.start."""
         self._group = group
         home = create_group(group, self.name) if self._is_coded else group

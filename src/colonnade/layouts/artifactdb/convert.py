@@ -17,6 +17,7 @@ from colonnade.h5 import attributes
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.conversion import Conversion, SourceTable
 from colonnade.model import ColumnInfo
+from colonnade.nodes import Group
 
 
 class ArtifactConversion(Conversion):
@@ -33,7 +34,7 @@ class ArtifactConversion(Conversion):
         table: SourceTable,
         former: Conversion,
         names_of_columns: Mapping[str, str],
-        group: Any,
+        group: Group,
         nodes: Mapping[str, Any],
         schemas: tuple[pa.Schema, pa.Schema],
     ) -> None:

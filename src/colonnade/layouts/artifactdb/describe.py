@@ -52,6 +52,7 @@ from colonnade.model import (
     TableInfo,
     unreadable_column,
 )
+from colonnade.nodes import Group
 from colonnade.stored_dtypes import memory_dtype
 
 VARIABLE_STRING = StoredType("text", 8)
@@ -71,7 +72,7 @@ class _Parts:
     levels: str | None = None  # the resource with the levels, if they are not in the file
 
 
-def is_table(group: Any) -> bool:
+def is_table(group: Group) -> bool:
     """Whether the group is a data frame: it has the members of one, and its attributes or a sidecar file declare it."""
     if hard_kind(group, names.COLUMN_NAMES) != "dataset" or hard_kind(group, names.DATA) != "group":
         return False
@@ -80,7 +81,7 @@ def is_table(group: Any) -> bool:
     return metadata_of(group, object_name(group)) is not None or directory_of(group) is not None
 
 
-def generation_of(group: Any, metadata: Metadata | None) -> Generation:
+def generation_of(group: Group, metadata: Metadata | None) -> Generation:
     """Which rules the frame follows. A directory around the file, or a version on the group, outranks the metadata."""
     folder = directory_of(group)
     if folder is not None:
@@ -95,7 +96,7 @@ def generation_of(group: Any, metadata: Metadata | None) -> Generation:
     return Generation("versioned", version or "1.0")
 
 
-def describe(group: Any, path: str) -> TableInfo:
+def describe(group: Group, path: str) -> TableInfo:
     """The frame as plain data. Raises an UnsupportedError for an unknown version."""
     return _Description(group, path).table()
 
@@ -105,7 +106,7 @@ class _Description(FrameDescription):
 
     layout = "artifactdb"
 
-    def __init__(self, group: Any, path: str, lazy: bool = True) -> None:
+    def __init__(self, group: Group, path: str, lazy: bool = True) -> None:
         super().__init__(group, path, lazy)
         self.metadata = metadata_of(group, path)
         self.generation = generation_of(group, self.metadata)
@@ -284,7 +285,7 @@ class _Description(FrameDescription):
         return min(max(claimed or 0, 0), LONGEST_FRAME)
 
 
-def _has_link(group: Any, name: str) -> bool:
+def _has_link(group: Group, name: str) -> bool:
     return hard_kind(group, name) is not None
 
 
@@ -329,7 +330,7 @@ def _dataset_parts(rows: Any, generation: Generation, claim: ColumnClaim) -> _Pa
     return _Parts(rows, None, said, text_format, ordered, levels)
 
 
-def _group_parts(group: Any) -> _Parts:
+def _group_parts(group: Group) -> _Parts:
     if group is None:
         raise Unfit("the group cannot be opened")
     said = attributes.read_text(group, names.TYPE)
@@ -384,11 +385,13 @@ def _text_mark(rows: Any, column: ColumnInfo) -> tuple[bytes | None, str | None]
     return (text.ljust(column.type.size, b"\0") if len(text) <= column.type.size else None), None
 
 
-def read_texts(group: Any, name: str) -> list[str] | None:
+def read_texts(group: Group, name: str) -> list[str] | None:
     """All strings of a dataset of rank 1; None if it is not one, or claims far more than is stored."""
     from colonnade.columns.read import ColumnReader
 
-    dataset = open_dataset(group, name) if hard_kind(group, name) == "dataset" else None
+    if hard_kind(group, name) != "dataset":
+        return None
+    dataset = open_dataset(group, name)
     try:
         info, n_texts = header_of(dataset, "it")
         if info.type.kind not in ("string", "text") or n_texts > written_rows(dataset) + names.MOST_UNWRITTEN_NAMES:
@@ -402,7 +405,7 @@ def read_texts(group: Any, name: str) -> list[str] | None:
     return texts
 
 
-def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
+def open_column(group: Group, column: ColumnInfo) -> tuple[Any, Any]:
     """A column's rows, and its levels or heap, or None. Levels in another file are returned as an Arrow array."""
     path = object_name(group)
     if column.link == names.ROW_NAMES:
@@ -430,7 +433,7 @@ def position_of(column: ColumnInfo) -> int:
     return int((column.link or "").rsplit("/", 1)[-1])
 
 
-def rows_of(group: Any, column: ColumnInfo) -> Any | None:
+def rows_of(group: Group, column: ColumnInfo) -> Any:
     """The dataset with the rows of a column: itself, its codes, or its pointers."""
     link = column.link or ""
     if hard_kind_at(group, link) == "dataset":
@@ -440,15 +443,18 @@ def rows_of(group: Any, column: ColumnInfo) -> Any | None:
     return next((open_dataset(inner, name) for name in (names.CODES, names.POINTERS) if name in names_in), None)
 
 
-def hard_kind_at(group: Any, link: str) -> str | None:
+def hard_kind_at(group: Group, link: str) -> str | None:
     """The kind of object at the end of a path of hard links below a group; None if there is none."""
     *folders, last = link.split("/")
     for folder in folders:
-        group = open_group(group, folder) if group is not None and hard_kind(group, folder) == "group" else None
-    return None if group is None else hard_kind(group, last)
+        inner = open_group(group, folder) if hard_kind(group, folder) == "group" else None
+        if inner is None:
+            return None
+        group = inner
+    return hard_kind(group, last)
 
 
-def unread_attributes(group: Any) -> dict[str, object]:
+def unread_attributes(group: Group) -> dict[str, object]:
     """The user's own attributes of the group: those that ArtifactDB does not define."""
     return {
         name: attributes.read(group, name) for name in attributes.names(group) if name not in names.GROUP_ATTRIBUTES

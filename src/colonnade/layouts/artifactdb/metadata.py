@@ -27,6 +27,7 @@ from colonnade.h5.outside import file_place, is_within
 from colonnade.h5.vetting import open_file_of
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.names import Generation
+from colonnade.nodes import Group
 
 LARGEST_DOCUMENT = 64 << 20
 LARGEST_MEMORY = 128 << 20  # of a parsed document: about 200,000 columns
@@ -221,7 +222,7 @@ def _read_once(place: Path, *_stamp: int) -> Metadata:
     return read_metadata(place)
 
 
-def metadata_of(group: Any, path: str) -> Metadata | None:
+def metadata_of(group: Group, path: str) -> Metadata | None:
     """The metadata of a group's file, if they describe the group."""
     file = file_place(group)
     if file is None:
@@ -235,13 +236,13 @@ def metadata_of(group: Any, path: str) -> Metadata | None:
 # -- files that a document names --
 
 
-def resource_place(metadata: Metadata, resource: str, group: Any) -> Path:
+def resource_place(metadata: Metadata, resource: str, group: Group) -> Path:
     """The path of a resource's metadata. Raises a FormatError if it is missing, or the link policy forbids it."""
     wanted = resource if resource.endswith(".json") else f"{resource}.json"
     return allowed_place(metadata.project, wanted, metadata.place.parent, group)
 
 
-def allowed_place(project: Path, path: str, home: Path, group: Any) -> Path:
+def allowed_place(project: Path, path: str, home: Path, group: Group) -> Path:
     """The path of a file that a document names. Raises a FormatError if it is missing, or links= forbids it."""
     links = open_file_of(group).links
     place = project / path
@@ -288,7 +289,7 @@ def read_object_file(folder: Path) -> ObjectFile | None:
     )
 
 
-def directory_of(group: Any) -> Path | None:
+def directory_of(group: Group) -> Path | None:
     """The ArtifactDB directory that a group's file is in; None if it is not in one."""
     file = file_place(group)
     if file is None or file.name != names.BASIC_COLUMNS or not (file.parent / names.OBJECT_FILE).is_file():
@@ -313,7 +314,7 @@ def file_of(metadata: Metadata) -> Path:
 # -- levels of a factor in another file (legacy): a vector, or the first column of a frame --
 
 
-def count_levels(metadata: Metadata, resource: str, group: Any) -> int:
+def count_levels(metadata: Metadata, resource: str, group: Group) -> int:
     """The number of levels in a resource, according to its metadata."""
     place = resource_place(metadata, resource, group)
     return _count(read_document(place), place)
@@ -331,7 +332,7 @@ def _count(document: dict[str, Any], place: Path) -> int:
     return count
 
 
-def read_levels(metadata: Metadata, resource: str, group: Any) -> pa.Array:
+def read_levels(metadata: Metadata, resource: str, group: Group) -> pa.Array:
     """The levels in a resource, as an Arrow array of strings."""
     place = resource_place(metadata, resource, group)
     document = read_document(place)
@@ -366,7 +367,7 @@ def _of_frame(place: Path, metadata: Metadata) -> pa.Array:
         return ColumnReader(column, *open_column(group, column)).read(0, column.n_rows)
 
 
-def _data_place(metadata: Metadata, place: Path, path: str, group: Any) -> Path:
+def _data_place(metadata: Metadata, place: Path, path: str, group: Group) -> Path:
     """The file that a resource's metadata describe: next to them, or at their `path` relative to the project."""
     beside = place.parent / Path(path).name
     if beside.is_file():

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, UnsupportedError
@@ -34,6 +33,7 @@ from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.rules_values import TextFacts, all_texts, check_strings
 from colonnade.layouts.raw_node import RawNode, raw_member
 from colonnade.model import StoredType, TableInfo
+from colonnade.nodes import Group
 
 FLAT_TEXTS = "a 1-D dataset of strings"
 VERSION_PATTERN = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)")
@@ -47,7 +47,7 @@ class RawFrame:
     deep: whether rules may read values. bytes_read: how many stored bytes of values they have read.
     """
 
-    group: Any
+    group: Group
     path: str
     info: TableInfo
     node: RawNode | None
@@ -235,7 +235,7 @@ def is_text(one: RawNode) -> bool:
 # -- frames, and groups that are declared to be frames --
 
 
-def inspect(group: Any, path: str, deep: bool, asked: Generation | None) -> RawFrame:
+def inspect(group: Group, path: str, deep: bool, asked: Generation | None) -> RawFrame:
     """The frame for its rules. Raises the errors of `describe`."""
     frame = _inspect(group, path, deep, asked, RawNode(group, path, "group"))
     try:
@@ -246,7 +246,7 @@ def inspect(group: Any, path: str, deep: bool, asked: Generation | None) -> RawF
     return frame
 
 
-def _inspect(group: Any, path: str, deep: bool, asked: Generation | None, node: RawNode | None) -> RawFrame:
+def _inspect(group: Group, path: str, deep: bool, asked: Generation | None, node: RawNode | None) -> RawFrame:
     metadata = metadata_of(group, path)
     made = asked if asked is not None else generation_of(group, metadata)
     file = file_place(group)
@@ -266,7 +266,7 @@ def _inspect(group: Any, path: str, deep: bool, asked: Generation | None, node: 
     return frame
 
 
-def claimed(group: Any, path: str, deep: bool, asked: Generation | None) -> RawFrame | None:
+def claimed(group: Group, path: str, deep: bool, asked: Generation | None) -> RawFrame | None:
     """A group that is not a frame but is declared to be one, by a sidecar file or by its own attributes; else None.
 
     A declared frame that does not exist, or has none of the members of a frame, is reported for the root group.
@@ -287,14 +287,14 @@ def claimed(group: Any, path: str, deep: bool, asked: Generation | None) -> RawF
     return None
 
 
-def _has_hints(group: Any) -> bool:
+def _has_hints(group: Group) -> bool:
     """Whether a group has any member or attribute of a frame."""
     if any(hard_kind(group, name) is not None for name in (names.COLUMN_NAMES, names.DATA)):
         return True
     return any(attributes.storage_of(group, name) is not None for name in names.GROUP_ATTRIBUTES)
 
 
-def _said_path(group: Any, asked: Generation | None) -> str | None:
+def _said_path(group: Group, asked: Generation | None) -> str | None:
     """The path of this file's frame according to its directory or its metadata."""
     file = file_place(group)
     metadata = metadata_of_file(file) if file is not None else None

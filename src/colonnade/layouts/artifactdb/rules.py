@@ -29,6 +29,7 @@ from colonnade.layouts.artifactdb.search import search_indexes
 from colonnade.layouts.index_home import IndexPlan
 from colonnade.layouts.named_indexes import index_plans, remove_planned
 from colonnade.model import Breach, ColumnInfo, Repair, Rule
+from colonnade.nodes import Group
 
 _ANEW = "Write the frame again."
 _COLUMN = "Write the column again."
@@ -204,7 +205,7 @@ def missing_is_described(_frame: RawFrame, _column: ColumnInfo) -> None:
     """None: missing rows need no description."""
 
 
-def dataset_claim(_group: Any, _path: str, _child: Child) -> None:
+def dataset_claim(_group: Group, _path: str, _child: Child) -> None:
     """None: a dataset is never meant to be a frame."""
 
 
@@ -213,12 +214,12 @@ def other_objects(*_where: object) -> Iterator[tuple[RawFrame, list[tuple[str, B
     return iter(())
 
 
-def other_table(_group: Any, _path: str) -> Iterator[tuple[str, Breach]]:
+def other_table(_group: Group, _path: str) -> Iterator[tuple[str, Breach]]:
     """Nothing: a table of another layout is not checked as a frame."""
     return iter(())
 
 
-def claims(group: Any, path: str, deep: bool, asked: Generation | None) -> Iterator[tuple[str, Breach]]:
+def claims(group: Group, path: str, deep: bool, asked: Generation | None) -> Iterator[tuple[str, Breach]]:
     """The breaches of a group that is declared to be a frame but is not, each with its rule."""
     frame = claimed(group, path, deep, asked)
     for rule in RULES if frame is not None else ():

@@ -21,6 +21,7 @@ from colonnade.h5.datasets import dataset_column, describe_dataset, reading
 from colonnade.h5.links import create_group, open_group
 from colonnade.layouts.artifactdb import names
 from colonnade.model import ColumnInfo, ColumnOptions, Plain
+from colonnade.nodes import Group
 
 POINTER = pa.struct([pa.field("offset", pa.uint64()), pa.field("length", pa.uint64())])
 HEAP_CHUNK = 1 << 18
@@ -50,7 +51,7 @@ class VlsWriter:
         self._before: Any = None  # the pointers of an existing column
 
     @classmethod
-    def resume(cls, column: ColumnInfo, group: Any, pointers: Any, heap: Any) -> VlsWriter:
+    def resume(cls, column: ColumnInfo, group: Group, pointers: Any, heap: Any) -> VlsWriter:
         """A writer that continues after the rows of an existing column."""
         writer = cls(column.name, ColumnOptions())
         inner = open_group(group, column.link or "")

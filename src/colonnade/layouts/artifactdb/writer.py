@@ -39,6 +39,7 @@ from colonnade.layouts.artifactdb.names import Generation
 from colonnade.layouts.artifactdb.vls_writer import VlsWriter, wastes_space
 from colonnade.layouts.frame_options import check_column_texts
 from colonnade.model import ColumnInfo, ColumnOptions, Plain, Pointers, StoredType
+from colonnade.nodes import Group
 from colonnade.stored_dtypes import memory_dtype
 
 _SMALL = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
@@ -163,7 +164,7 @@ class ArtifactWriter:
         return pa.string()
 
     @classmethod
-    def resume(cls, column: ColumnInfo, group: Any, generation: Generation) -> ArtifactWriter:
+    def resume(cls, column: ColumnInfo, group: Group, generation: Generation) -> ArtifactWriter:
         """A writer that continues after the rows of an existing column."""
         dataset, companion = open_column(group, column)
         reader = ColumnReader(column, dataset, companion)
@@ -192,7 +193,7 @@ class ArtifactWriter:
         writer._rows, writer._kind = rows, rows.kind
         return writer
 
-    def start(self, group: Any, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
+    def start(self, group: Group, sample: pa.Array, n_rows: int | None, most_rows: int) -> None:
         """Create the datasets, as ColumnWriter.start does. A new column comes after the others."""
         self._suit_home(group)
         values = self._values(sample, 0)
@@ -211,7 +212,7 @@ class ArtifactWriter:
         else:
             self._rows.start(data, values, n_rows, most_rows, place)
 
-    def _suit_home(self, group: Any) -> None:
+    def _suit_home(self, group: Group) -> None:
         """Use the generation of directories for a column that is added to a frame in one."""
         found = generation_of(group, None)
         if found.family == "directory" and self.generation.family == "versioned":
@@ -316,7 +317,7 @@ def _stamps(array: pa.Array) -> pa.Array:
     return pa.array(images.astype(object), pa.binary(), mask=missing).cast(pa.string())
 
 
-def _next_position(group: Any, data: Any) -> int:
+def _next_position(group: Group, data: Any) -> int:
     """The position of a new column: after the named columns or, while a frame is created, after those started."""
     if exists(group, names.COLUMN_NAMES):
         return len(read_texts(group, names.COLUMN_NAMES) or [])

@@ -7,11 +7,11 @@ the row labels are also a column) is kept in marks, so that converting back is e
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from colonnade.layouts.conversion import STRING_ATTRIBUTES, Conversion, SourceTable
 from colonnade.layouts.hep001 import names
 from colonnade.model import ColumnInfo, ColumnOptions
+from colonnade.nodes import Node
 
 
 class Hep001Conversion(Conversion):
@@ -27,7 +27,7 @@ class Hep001Conversion(Conversion):
         units, vocabulary, description = (strings.get(key) for key in STRING_ATTRIBUTES)
         return ColumnOptions(units=units, units_vocabulary=vocabulary, description=description)
 
-    def write_strings(self, _node: Any, _strings: Mapping[str, str]) -> None:
+    def write_strings(self, _node: Node, _strings: Mapping[str, str]) -> None:
         """The options of the column have stored them."""
 
 

@@ -47,6 +47,7 @@ from colonnade.model import (
     shown_name,
     unreadable_column,
 )
+from colonnade.nodes import Dataset, Group
 
 if TYPE_CHECKING:
     from colonnade.sparse.rows import SparseRows
@@ -71,14 +72,14 @@ class _Member:
         return attributes.read_text(self.dataset, name) if name in self.attributes else None
 
 
-def is_table(group: Any) -> bool:
+def is_table(group: Group) -> bool:
     """Whether the group is a table of this revision. Only CLASS decides, however it is stored (T1)."""
     if attributes.read_text(group, names.CLASS) != names.CLASS_VALUE:
         return False
     return attributes.storage_of(group, names.LATER_REVISION) is None
 
 
-def describe(group: Any, path: str) -> TableInfo:
+def describe(group: Group, path: str) -> TableInfo:
     """The table as plain data. Raises UnsupportedError for a newer MAJOR version."""
     found = _Description(group, path)
     if not is_wide(len(found.order or ())):
@@ -199,7 +200,7 @@ class _WideDescription:
 class _Description:
     """One pass over a table group, which collects the problems it finds."""
 
-    def __init__(self, group: Any, path: str) -> None:
+    def __init__(self, group: Group, path: str) -> None:
         self.group = group
         self.path = path
         self.problems: list[Finding] = []
@@ -297,7 +298,7 @@ class _Description:
         info = DatasetInfo(rows.info.type, (n_rows,), "sectioned", chunk_rows, filters, None)
         return _Member(child.name, hard_address(self.group, child.name) or -1, rows, info, n_rows, frozenset(), texts)
 
-    def _member(self, child: Child, dataset: Any | None) -> _Member | None:
+    def _member(self, child: Child, dataset: Dataset | None) -> _Member | None:
         """A child as a member; `dataset` is None where HDF5 cannot open it."""
         if dataset is None:
             return self._sparse_member(child)
@@ -506,7 +507,7 @@ def _described(target: Any) -> DatasetInfo | None:
         return None
 
 
-def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
+def open_column(group: Group, column: ColumnInfo) -> tuple[Any, Any]:
     """The datasets of a column: its rows, and its categories or None."""
     if column.storage == "sectioned":
         from colonnade.sparse.rows import open_rows  # late: few tables have such a column
@@ -528,7 +529,7 @@ def open_column(group: Any, column: ColumnInfo) -> tuple[Any, Any]:
     return dataset, dereference(dataset, references[0]) if references else None
 
 
-def unread_attributes(group: Any) -> dict[str, object]:
+def unread_attributes(group: Group) -> dict[str, object]:
     """The user's own attributes of the table group: those that HEP001 does not define."""
     return {
         name: attributes.read(group, name) for name in attributes.names(group) if name not in names.GROUP_ATTRIBUTES

@@ -29,6 +29,7 @@ from colonnade.layouts.hep001.rules_tables import (
 )
 from colonnade.layouts.index_home import KIND, IndexPlan
 from colonnade.model import Breach, Charset, Repair, shown_name
+from colonnade.nodes import Group, Node
 
 
 def repairs(table: RawHep001Table, lost: Collection[int]) -> list[Repair]:
@@ -46,7 +47,7 @@ def _fixes(rule: str, breaches: Iterable[Breach]) -> tuple[tuple[str, str], ...]
 
 
 def _rewritten_text(
-    rule: str, path: str, node: Any, name: str, held: Attribute | None, charset: Charset = "utf-8"
+    rule: str, path: str, node: Node, name: str, held: Attribute | None, charset: Charset = "utf-8"
 ) -> Iterator[Repair]:
     """Store a string attribute again whose value is right but whose storage is wrong."""
     breaches = list(text_breaches(path, name, held, charset))
@@ -59,7 +60,7 @@ def _rewritten_text(
     yield Repair(path, said, _fixes(rule, breaches), partial(_write_text, node, name, text, charset))
 
 
-def _write_text(node: Any, name: str, text: str, charset: Charset) -> bool:
+def _write_text(node: Node, name: str, text: str, charset: Charset) -> bool:
     if not attributes.can_hold(node, len(text.encode())):
         return False
     attributes.write_text(node, name, text.split("\0", 1)[0], charset)
@@ -117,7 +118,7 @@ def _order(table: RawHep001Table) -> Iterator[Repair]:
     yield Repair(table.path, f"column-order is rewritten: {shown}", _fixes("T4", breaches), do)
 
 
-def _write_order(group: Any, order: Sequence[str]) -> bool:
+def _write_order(group: Group, order: Sequence[str]) -> bool:
     if not order:
         attributes.delete(group, names.COLUMN_ORDER)
         return True
@@ -143,7 +144,7 @@ def _index_name(table: RawHep001Table) -> Iterator[Repair]:
     yield Repair(table.path, said, _fixes("T5", breaches), do)
 
 
-def _delete(node: Any, name: str) -> bool:
+def _delete(node: Node, name: str) -> bool:
     attributes.delete(node, name)
     return True
 
@@ -179,12 +180,12 @@ def _marks_of_categories(one: RawDataset) -> Iterator[Repair]:
         yield Repair(one.path, said, fixes, partial(_write_flag, one.dataset, flag))
 
 
-def _write_flag(node: Any, flag: bool) -> bool:
+def _write_flag(node: Node, flag: bool) -> bool:
     attributes.write_flag(node, names.ORDERED, flag)
     return True
 
 
-def _write_reference(node: Any, name: str, reference: Any) -> bool:
+def _write_reference(node: Node, name: str, reference: Any) -> bool:
     target = dereference(node, reference)
     if target is None:
         return False
@@ -254,7 +255,7 @@ def _rewritten_references(
     yield Repair(one.path, said, fixes, do)
 
 
-def _write_references(node: Any, name: str, targets: Sequence[Any]) -> bool:
+def _write_references(node: Node, name: str, targets: Sequence[Any]) -> bool:
     if not attributes.can_hold(node, 8 * len(targets)):
         return False
     if targets or name == names.COLUMNS_LIST:

@@ -22,6 +22,7 @@ from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe
 from colonnade.layouts.index_home import KIND
 from colonnade.model import ColumnInfo, TableInfo
+from colonnade.nodes import Group
 from colonnade.sparse.rows import open_rows
 
 COLUMN_TEXTS = (names.UNITS, names.UNITS_VOCABULARY, names.DESCRIPTION)
@@ -76,7 +77,7 @@ class RawHep001Table:
     without the misplaced indexes.
     """
 
-    group: Any
+    group: Group
     path: str
     info: TableInfo
     attributes: dict[str, Attribute]
@@ -136,7 +137,7 @@ def is_misplaced_index(one: RawDataset) -> bool:
     return KIND in one.attributes and names.COLUMNS_LIST in one.attributes
 
 
-def inspect(group: Any, path: str) -> RawHep001Table:
+def inspect(group: Group, path: str) -> RawHep001Table:
     """The table as its rules check it. Raises what `describe` raises: a later version, links that cannot be listed."""
     info = describe(group, path)
     listed = children(group)
@@ -163,7 +164,7 @@ def _index_attributes() -> tuple[str, ...]:
     return tuple(dict.fromkeys((KIND, names.COLUMNS_LIST, *own)))
 
 
-def _raw(group: Any, path: str, child: Child, wanted: tuple[str, ...]) -> RawDataset | None:
+def _raw(group: Group, path: str, child: Child, wanted: tuple[str, ...]) -> RawDataset | None:
     """The dataset that a link leads to; None if it leads to something else."""
     if child.kind not in ("dataset", "broken"):
         return None
@@ -183,7 +184,7 @@ def _raw(group: Any, path: str, child: Child, wanted: tuple[str, ...]) -> RawDat
     return RawDataset(child.name, where, child.address, dataset, info, problem, held)
 
 
-def _raw_sparse(group: Any, child: Child, where: str) -> RawDataset | None:
+def _raw_sparse(group: Group, child: Child, where: str) -> RawDataset | None:
     """A dataset in sectioned chunks, which HDF5 cannot open. Its attributes are checked together with its chunks."""
     try:
         rows = open_rows(group, child.name)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from colonnade.indexes import KINDS
 from colonnade.layouts.hep001 import fix, names, raw, rules_values
@@ -20,6 +19,7 @@ from colonnade.layouts.hep001 import rules_labels as labels
 from colonnade.layouts.hep001 import rules_tables as tables
 from colonnade.layouts.hep001.raw import RawHep001Table
 from colonnade.model import Breach, Rule
+from colonnade.nodes import Group
 
 _MEND = "`colonnade fix` repairs it."
 _REBUILD = "`colonnade fix` rebuilds or drops the index. No data is lost: an index holds none."
@@ -208,12 +208,12 @@ def variant(_text: str) -> None:
     """HEP001 has one set of rules."""
 
 
-def inspect(group: Any, path: str, _values: bool, _variant: object) -> RawHep001Table:
+def inspect(group: Group, path: str, _values: bool, _variant: object) -> RawHep001Table:
     """The table as its rules check it."""
     return raw.inspect(group, path)
 
 
-def claims(group: Any, path: str, _values: bool, _variant: object) -> list[tuple[str, Breach]]:
+def claims(group: Group, path: str, _values: bool, _variant: object) -> list[tuple[str, Breach]]:
     """The rule broken by a group that is not a table but seems to be meant as one."""
     found = tables.claim(group, path)
     return [] if found is None else [found]
@@ -224,6 +224,6 @@ def other_objects(*_where: object) -> Iterator[tuple[RawHep001Table, list[tuple[
     return iter(())
 
 
-def other_table(_group: Any, _path: str) -> Iterator[tuple[str, Breach]]:
+def other_table(_group: Group, _path: str) -> Iterator[tuple[str, Breach]]:
     """A table of another layout is not checked as a HEP001 table."""
     return iter(())

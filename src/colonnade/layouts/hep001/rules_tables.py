@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from colonnade.errors import ColonnadeError, UnsupportedError
 from colonnade.h5 import attributes
@@ -14,6 +13,7 @@ from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.raw import RawHep001Table
 from colonnade.layouts.hep001.rules_attributes import stored_as, text_breaches, text_of
 from colonnade.model import Breach, shown_name
+from colonnade.nodes import Group
 
 _WRITE_CLASS = "If it is meant as a table, write CLASS as the scalar ASCII string COLUMN_TABLE."
 _NEWER = "Check it with a newer version of colonnade."
@@ -169,7 +169,7 @@ def everything_can_be_read(table: RawHep001Table) -> Iterator[Breach]:
 # -- objects that claim to be a table but are not --
 
 
-def claim(group: Any, path: str) -> tuple[str, Breach] | None:
+def claim(group: Group, path: str) -> tuple[str, Breach] | None:
     """For a group that is not a table: the rule it breaks if it was meant to be one, and how; otherwise None."""
     held = attributes.inspect(group, names.CLASS)
     if held is None or not held.is_text:
@@ -185,14 +185,14 @@ def claim(group: Any, path: str) -> tuple[str, Breach] | None:
     return None
 
 
-def _claim_by_parts(group: Any, path: str, found: str) -> tuple[str, Breach] | None:
+def _claim_by_parts(group: Group, path: str, found: str) -> tuple[str, Breach] | None:
     if not _looks_like_a_table(group):
         return None
     message = "this group is laid out as a table, but has no CLASS that declares it"
     return "T1", Breach("error", path, message, found, f"'{names.CLASS_VALUE}'", _WRITE_CLASS)
 
 
-def _looks_like_a_table(group: Any) -> bool:
+def _looks_like_a_table(group: Group) -> bool:
     """Whether there are VERSION and column-order, or a group of search indexes. Only HEP001 tables have these."""
     if (
         attributes.inspect(group, names.VERSION) is not None
@@ -202,7 +202,7 @@ def _looks_like_a_table(group: Any) -> bool:
     return any(child.name == names.SEARCH_INDEXES and child.kind == "group" for child in children(group))
 
 
-def dataset_claim(group: Any, path: str, child: Child) -> tuple[str, Breach] | None:
+def dataset_claim(group: Group, path: str, child: Child) -> tuple[str, Breach] | None:
     """For a dataset that claims to be a table, which must be a group: the rule it breaks, and how; otherwise None."""
     dataset = open_dataset(group, child.name)
     text = attributes.read_text(dataset, names.CLASS) if dataset is not None else None

@@ -15,11 +15,12 @@ from colonnade.layouts import index_home
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.index_home import KIND, PlacedIndex, index_datasets, remove_index, rename_placed
 from colonnade.model import TableInfo
+from colonnade.nodes import Dataset, Group
 
 place_index = index_home.place_index
 
 
-def search_indexes(group: Any, info: TableInfo) -> list[PlacedIndex]:
+def search_indexes(group: Group, info: TableInfo) -> list[PlacedIndex]:
     """All search indexes of the table, sorted by name."""
     datasets = index_datasets(group)
     if not datasets:
@@ -37,14 +38,14 @@ def _named_after(index: str, info: TableInfo) -> str | None:
     return column if column in info.by_name else None
 
 
-def _listed(dataset: Any) -> list[int]:
+def _listed(dataset: Dataset) -> list[int]:
     return attributes.read_addresses(dataset, names.COLUMNS_LIST)
 
 
 class _Columns:
     """The columns of a table by address, and the indexes that each refers to."""
 
-    def __init__(self, group: Any, columns: Sequence[str]) -> None:
+    def __init__(self, group: Group, columns: Sequence[str]) -> None:
         nodes = {name: open_dataset(group, name) for name in columns}
         self.by_address = {address(node): name for name, node in nodes.items() if node is not None}
         self.referring: dict[int | None, list[str]] = {}
@@ -53,7 +54,7 @@ class _Columns:
                 self.referring.setdefault(address(index), []).append(name)
 
 
-def _placed(name: str, dataset: Any, columns: _Columns) -> PlacedIndex:
+def _placed(name: str, dataset: Dataset, columns: _Columns) -> PlacedIndex:
     kind = attributes.read_text(dataset, KIND) or ""
     listed = _listed(dataset)
     targets = [columns.by_address.get(where) for where in listed]
@@ -76,7 +77,7 @@ def _references(column: Any) -> list[Any]:
     return [node for node in nodes if node is not None and is_dataset(node)]
 
 
-def attach_index(group: Any, column: str, kind_word: str, dataset: Any) -> None:
+def attach_index(group: Group, column: str, kind_word: str, dataset: Dataset) -> None:
     """Mark a newly built dataset as a search index of a column: KIND, and references in both directions."""
     attributes.write_text(dataset, KIND, kind_word, "ascii")
     source = open_dataset(group, column)
@@ -85,7 +86,7 @@ def attach_index(group: Any, column: str, kind_word: str, dataset: Any) -> None:
     attributes.write_references(source, names.SEARCH_INDEXES, [*known, dataset])
 
 
-def detach_index(group: Any, index: PlacedIndex) -> None:
+def detach_index(group: Group, index: PlacedIndex) -> None:
     """Remove a search index, its values, and the references to it."""
     gone = address(index.dataset)
     remove_index(group, index)
@@ -98,7 +99,7 @@ def detach_index(group: Any, index: PlacedIndex) -> None:
             attributes.delete(source, names.SEARCH_INDEXES)
 
 
-def rename_indexes(group: Any, info: TableInfo, column: str, new_name: str) -> None:
+def rename_indexes(group: Group, info: TableInfo, column: str, new_name: str) -> None:
     """Rename the indexes of a column to match its new name, before the column is renamed."""
     for index in search_indexes(group, info):
         if index.column == column:

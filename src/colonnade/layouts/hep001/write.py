@@ -26,6 +26,7 @@ from colonnade.h5.links import create_group, exists, hard_address, open_dataset,
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe, open_column
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, TableInfo, TableText
+from colonnade.nodes import Dataset, Group
 
 if TYPE_CHECKING:
     from colonnade.columns.sectioned import SparseColumnWriter
@@ -42,11 +43,11 @@ def check_members(_columns: Sequence[str], _labels: Sequence[str], _text: TableT
     """Every table can be stored."""
 
 
-def check_can_change(_group: Any, _info: TableInfo) -> None:
+def check_can_change(_group: Group, _info: TableInfo) -> None:
     """Every table can be changed."""
 
 
-def count_rows(_group: Any, _n_rows: int) -> None:
+def count_rows(_group: Group, _n_rows: int) -> None:
     """The number of rows is the length of the columns; it is not stored."""
 
 
@@ -55,7 +56,7 @@ def needs_large_attributes(n_columns: int, longest_name: int) -> bool:
     return n_columns * max(longest_name, 8) > LARGEST_IN_HEADER
 
 
-def make_group(root: Any, path: str, large_attributes: bool) -> Any:
+def make_group(root: Group, path: str, large_attributes: bool) -> Any:
     """A new group for a table."""
     return create_group(root, path, large_attributes)
 
@@ -83,7 +84,7 @@ def new_writer(
     return ColumnWriter(name, kind, options, large_attributes)
 
 
-def resume_column(group: Any, column: ColumnInfo) -> ColumnWriter | SparseColumnWriter:
+def resume_column(group: Group, column: ColumnInfo) -> ColumnWriter | SparseColumnWriter:
     """A writer that appends to an existing column."""
     from colonnade.columns.forms import missing_code
     from colonnade.columns.sectioned import SparseColumnWriter
@@ -100,7 +101,7 @@ def resume_column(group: Any, column: ColumnInfo) -> ColumnWriter | SparseColumn
     return ColumnWriter.resume(column, group, dataset, categories)
 
 
-def complete_columns(group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
+def complete_columns(group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn]) -> None:
     """Step 3: write everything that makes the datasets of a group columns and labels."""
     for column in (*columns, *labels):
         _write_column_attributes(group, column)
@@ -113,7 +114,7 @@ def complete_columns(group: Any, columns: Sequence[WrittenColumn], labels: Seque
 
 
 def complete_group(
-    group: Any, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
+    group: Group, columns: Sequence[WrittenColumn], labels: Sequence[WrittenColumn], text: TableText
 ) -> None:
     """Step 4: write everything that makes the group a table."""
     attributes.write_text(group, names.VERSION, names.VERSION_VALUE, "ascii")
@@ -141,7 +142,7 @@ def note_pandas(node: Any, note: str | None) -> None:
         _set(node, names.PANDAS, note)
 
 
-def _write_column_attributes(group: Any, column: WrittenColumn) -> None:
+def _write_column_attributes(group: Group, column: WrittenColumn) -> None:
     description = _description(column)
     for name, value in (
         (names.UNITS, column.units),
@@ -158,14 +159,14 @@ def _write_column_attributes(group: Any, column: WrittenColumn) -> None:
         attributes.write_reference(column.dataset, names.CATEGORIES, target)
 
 
-def _is_draft(dataset: Any) -> TypeGuard[SparseDraft]:
+def _is_draft(dataset: Dataset) -> TypeGuard[SparseDraft]:
     """Whether this is a sparse column that is not in the file yet."""
     from colonnade.sparse.draft import SparseDraft  # late: readers do not need it
 
     return isinstance(dataset, SparseDraft)
 
 
-def _set(dataset: Any, name: str, value: str | float) -> None:
+def _set(dataset: Dataset, name: str, value: str | float) -> None:
     """Write an attribute. That of a sparse column is stored in the draft until the column is put into the file."""
     if _is_draft(dataset):
         dataset.attributes[name] = value
@@ -185,7 +186,7 @@ def _description(column: WrittenColumn) -> str | None:
     return f"{text}\n{line}" if text else line
 
 
-def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
+def extend(group: Group, info: TableInfo, written: Sequence[WrittenColumn]) -> bool:
     """Update categories, descriptions and references after rows were added to columns.
 
     Returns whether `info` is still valid, apart from its length and the number of categories.
@@ -210,7 +211,7 @@ def extend(group: Any, info: TableInfo, written: Sequence[WrittenColumn]) -> boo
     return holds
 
 
-def _names_fill(dataset: Any, before: ColumnInfo) -> bool:
+def _names_fill(dataset: Dataset, before: ColumnInfo) -> bool:
     """Whether the description of a column ends with the line that names its previous fill."""
     if before.fill is None:
         return False
@@ -218,14 +219,14 @@ def _names_fill(dataset: Any, before: ColumnInfo) -> bool:
     return text is not None and text.endswith(missing_line(before.type, before.fill))
 
 
-def _extend_categories(group: Any, column: WrittenColumn, info: TableInfo) -> bool:
+def _extend_categories(group: Group, column: WrittenColumn, info: TableInfo) -> bool:
     """Append new categories to the existing ones. If that is impossible, write all of them again and return False."""
     before = info.by_name[column.name]
     assert column.categories is not None and before.categories is not None
     n_before = before.categories.n_categories
     if len(column.categories) == n_before:
         return True
-    dataset = open_dataset(group, before.categories.name) if before.categories.name else None
+    dataset: Any = open_dataset(group, before.categories.name) if before.categories.name else None
     if add_categories(dataset, column.categories, n_before, column.name):
         return True
     _unlink_categories(group, info, column.name)
@@ -233,7 +234,7 @@ def _extend_categories(group: Any, column: WrittenColumn, info: TableInfo) -> bo
     return False
 
 
-def link_labels(group: Any, info: TableInfo) -> None:
+def link_labels(group: Group, info: TableInfo) -> None:
     """Write the references between columns and labels in both directions, as `info` has them (I2)."""
     opened = {member.name: open_dataset(group, member.name) for member in info.members}
     labelled: dict[str, list[Any]] = {label.name: [] for label in info.labels}
@@ -248,7 +249,7 @@ def link_labels(group: Any, info: TableInfo) -> None:
         attributes.write_references(opened[name], names.COLUMNS_LIST, targets)
 
 
-def attach_column(group: Any, info: TableInfo, column: WrittenColumn) -> None:
+def attach_column(group: Group, info: TableInfo, column: WrittenColumn) -> None:
     """Make a newly written dataset the last column of the table, with the same labels as the others."""
     _write_column_attributes(group, column)
     labels = [open_dataset(group, name) for name in info.label_names]
@@ -259,7 +260,7 @@ def attach_column(group: Any, info: TableInfo, column: WrittenColumn) -> None:
     attributes.write_texts(group, names.COLUMN_ORDER, [*info.column_names, column.name])
 
 
-def detach_column(group: Any, info: TableInfo, name: str) -> None:
+def detach_column(group: Group, info: TableInfo, name: str) -> None:
     """Remove a column or label, its categories, and every reference to it."""
     gone = hard_address(group, name)
     for label in info.by_name[name].labels:
@@ -274,7 +275,7 @@ def detach_column(group: Any, info: TableInfo, name: str) -> None:
         _write_index(group, labels[0] if labels else None)
 
 
-def _unlabel(group: Any, info: TableInfo, name: str) -> None:
+def _unlabel(group: Group, info: TableInfo, name: str) -> None:
     """Remove a deleted label from the references of its columns."""
     columns = tuple(replace(c, labels=tuple(n for n in c.labels if n != name)) for c in info.columns if c.name != name)
     for column in columns:
@@ -283,7 +284,7 @@ def _unlabel(group: Any, info: TableInfo, name: str) -> None:
     link_labels(group, replace(info, columns=columns, labels=[label for label in info.labels if label.name != name]))
 
 
-def rename_column(group: Any, info: TableInfo, name: str, new_name: str) -> None:
+def rename_column(group: Group, info: TableInfo, name: str, new_name: str) -> None:
     """Rename a column or label. References refer to the object, so they stay valid."""
     rename(group, name, new_name)
     column = info.by_name[name].categories
@@ -294,7 +295,7 @@ def rename_column(group: Any, info: TableInfo, name: str, new_name: str) -> None
         _write_index(group, new_name)
 
 
-def replace_column(group: Any, info: TableInfo, column: WrittenColumn, old: Any) -> None:
+def replace_column(group: Group, info: TableInfo, column: WrittenColumn, old: Any) -> None:
     """Make a newly written dataset the column of its name, instead of the old dataset.
 
     Attributes of other programs, and the units vocabulary, are copied from the old dataset.
@@ -307,7 +308,7 @@ def replace_column(group: Any, info: TableInfo, column: WrittenColumn, old: Any)
     link_labels(group, info)
 
 
-def _unlink_categories(group: Any, info: TableInfo, name: str) -> None:
+def _unlink_categories(group: Group, info: TableInfo, name: str) -> None:
     """Remove the categories of a column, unless other columns use them too."""
     gone = info.by_name[name].categories
     if gone is None or not gone.name or not exists(group, gone.name):
@@ -316,23 +317,23 @@ def _unlink_categories(group: Any, info: TableInfo, name: str) -> None:
         unlink(group, gone.name)
 
 
-def _write_order(group: Any, columns: Sequence[str]) -> None:
+def _write_order(group: Group, columns: Sequence[str]) -> None:
     if columns:
         attributes.write_texts(group, names.COLUMN_ORDER, columns)
     else:
         attributes.delete(group, names.COLUMN_ORDER)
 
 
-def _write_index(group: Any, name: str | None) -> None:
+def _write_index(group: Group, name: str | None) -> None:
     if name is None:
         attributes.delete(group, names.INDEX)
     else:
         attributes.write_text(group, names.INDEX, name)
 
 
-def set_texts(group: Any, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
+def set_texts(group: Group, info: TableInfo, name: str | None, texts: Mapping[str, str | None]) -> None:
     """Set (or remove, with None) title, description, units and vocabulary of the table or of one column."""
-    node = group if name is None else open_dataset(group, name)
+    node: Any = group if name is None else open_dataset(group, name)
     for key, text in texts.items():
         attribute = names.TITLE if key == "title" else key
         if key == "units" and name is not None:
@@ -353,7 +354,7 @@ def sparse_attributes(column: ColumnInfo, texts: Mapping[str, str | None]) -> di
     return made
 
 
-def _keep_type(dataset: Any, column: ColumnInfo, units: str | None) -> None:
+def _keep_type(dataset: Dataset, column: ColumnInfo, units: str | None) -> None:
     named = _type_name(column, units)
     if named is None:
         attributes.delete(dataset, names.ARROW_TYPE)
@@ -382,7 +383,7 @@ def _with_missing_line(text: str | None, before: str | None, column: ColumnInfo)
     return f"{text}\n{line}" if text else line
 
 
-def _write_categories(group: Any, column: WrittenColumn) -> Any:
+def _write_categories(group: Group, column: WrittenColumn) -> Any:
     """Write the categories dataset, in the same group as its column (C9)."""
     values = column.categories
     assert values is not None  # checked by the caller
@@ -403,7 +404,7 @@ def _write_categories(group: Any, column: WrittenColumn) -> Any:
     return dataset
 
 
-def own_objects(group: Any) -> set[str]:
+def own_objects(group: Group) -> set[str]:
     """The names of the table's own objects in its group: columns, labels, categories, search indexes."""
     info = describe(group, "/")
     own = {column.name for column in info.members}
@@ -414,7 +415,7 @@ def own_objects(group: Any) -> set[str]:
     return {name for name in own if name and exists(group, name)}
 
 
-def clear(group: Any) -> None:
+def clear(group: Group) -> None:
     """Remove the table's own objects and attributes from its group. Everything else stays."""
     for name in sorted(own_objects(group)):
         unlink(group, name)

@@ -1,0 +1,4 @@
+INDEX_NAME: int
+INDEX_CRT_ORDER: int
+ITER_NATIVE: int
+ITER_INC: int

@@ -1,0 +1,4 @@
+LOG: int
+SEC2: int
+STDIO: int
+fileobj_driver: int

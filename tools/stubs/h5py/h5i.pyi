@@ -1,0 +1,9 @@
+from typing import Any
+
+from ._objects import Located
+from .h5f import FileID
+
+def get_file_id(obj: Located) -> FileID: ...
+def get_name(obj: Located) -> bytes | None: ...
+def get_ref(obj: Located) -> int: ...
+def wrap_identifier(id: int) -> Any: ...  # a handle of the class that the library says it is

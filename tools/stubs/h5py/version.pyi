@@ -1,0 +1,2 @@
+hdf5_version: str
+version: str
