@@ -6,7 +6,7 @@ A fixed array is the map of a dataset that cannot grow (format specification III
 | --- | --- | --- | --- | --- |
 | `FAHD` | 4 | | `FADB` | 4 |
 | version 0 (1 in prototype files) | 1 | | version | 1 |
-| client: 2 sectioned chunks, 3 with filters | 1 | | client | 1 |
+| client: 0 chunks, 1 with filters; 2 sectioned, 3 with filters | 1 | | client | 1 |
 | bytes of an element | 1 | | header address | O |
 | page bits | 1 | | paged: bitmap of pages, the first is the highest bit | ceil(pages / 8) |
 | number of elements | L | | not paged: elements | |
@@ -21,7 +21,7 @@ An extensible array is the map of a dataset with one unlimited dimension (format
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 | `EAHD` | 4 | | `EAIB` | 4 | | `EASB` | 4 | | `EADB` | 4 |
 | version 0 (1 in prototype files) | 1 | | version | 1 | | version | 1 | | version | 1 |
-| client: 2, 3 with filters | 1 | | client | 1 | | client | 1 | | client | 1 |
+| client: as above | 1 | | client | 1 | | client | 1 | | client | 1 |
 | bytes of an element | 1 | | header | O | | header | O | | header | O |
 | max bits | 1 | | first elements | | | block offset | B | | block offset | B |
 | elements in the index block | 1 | | data blocks | O each | | bitmap of pages | | | elements, if no pages | |
@@ -223,6 +223,7 @@ class _ExtensibleArray:
     def __init__(self, source: HDF5Source, address: int, header: ExtensibleArrayHeader) -> None:
         self._source = source
         self._address = address
+        self._work = source.most_work
         self.header = header
 
     def read(self, wanted: range) -> Iterator[tuple[int, bytes]]:
@@ -284,13 +285,20 @@ class _ExtensibleArray:
             begin = first + page * count
             there = bitmap[(bit + page) // 8] << (bit + page) % 8 & 0x80
             if there and _overlaps(range(begin, begin + count), wanted):
-                found = self._source.summed(
-                    at + page * (n_bytes + CHECKSUM), n_bytes + CHECKSUM, "extensible array page"
-                )
+                place = at + page * (n_bytes + CHECKSUM)
+                self._spend(n_bytes, place)
+                found = self._source.summed(place, n_bytes + CHECKSUM, "extensible array page")
                 yield begin, bytes(found.rest())
+
+    def _spend(self, n_bytes: int, place: int) -> None:
+        """Blocks do not overlap, and are read once."""
+        self._work -= n_bytes
+        if self._work < 0:
+            raise self._source.wrong("extensible array block", place, "overlaps others")
 
     def _open(self, place: int, size: int, signature: bytes, what: str, offset_bytes: int) -> Fields:
         """A block whose prefix was checked, except for its block offset: libhdf5 itself writes wrong ones."""
+        self._spend(size, place)
         fields = self._source.summed(place, size, what)
         fields.expect(signature, "the signature")
         fields.version(0, 1)

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from colonnade.errors import DataError, UnsupportedError
-from colonnade.format.dataspace import decode_extent, encode_extent
+from colonnade.format.dataspace import decode_dataspace, encode_extent
 from colonnade.format.datatype import decode_datatype, encode_datatype
-from colonnade.format.fractal_heap import NamedForm, read_named
+from colonnade.format.fractal_heap import NamedForm, NamedHeap
 from colonnade.format.global_heap import GlobalHeap
 from colonnade.format.headers import ATTRIBUTE, ATTRIBUTE_INFO, SHARED, Message, follow_shared
 from colonnade.format.source import Fields, HDF5Source
@@ -31,7 +30,7 @@ from colonnade.model import StoredType
 
 LARGEST = 65_000  # the largest message, in bytes, that a header holds
 # A record: heap id, flags (1), order (4), hash (4).
-_FORM = NamedForm("attribute", order_bytes=2, tree=8, before=0, behind=9)
+_FORM = NamedForm("attribute", order_bytes=2, tree=8, before=0, behind=9, hash_at=-4)
 
 
 class AttributeMessage(NamedTuple):
@@ -50,7 +49,7 @@ def iter_attributes(source: HDF5Source, messages: list[Message]) -> Iterator[tup
         if message.type == ATTRIBUTE:
             yield message.data, message.flags
         elif message.type == ATTRIBUTE_INFO:
-            for data, tail in read_named(source, message, _FORM):
+            for data, tail in NamedHeap(source, message, _FORM).read():
                 yield data, tail[0]
 
 
@@ -112,9 +111,9 @@ def parse_attribute(source: HDF5Source, data: bytes, flags: int) -> StoredAttrib
     name = attribute_name(message)
     kind = _type_bytes(source, message.datatype, message.is_type_shared)
     stored = decode_datatype(source.as_fields(kind, f"attribute {name!r}"))
-    shape = decode_extent(source.as_fields(message.dataspace, f"attribute {name!r}"), source.length_size)
+    space = decode_dataspace(source.as_fields(message.dataspace, f"attribute {name!r}"), source.length_size)
+    shape, count = None if space.is_null else space.shape, space.n_elements
     elements = source.as_fields(message.elements, f"attribute {name!r}")
-    count = 0 if shape is None else prod(shape)
     if count > elements.left:  # checked before the count is multiplied or trusted
         raise elements.wrong(f"claims {count} elements in {elements.left} bytes")
     whole = message._replace(is_type_shared=False, datatype=kind, elements=elements.take(count * stored.size))

@@ -118,15 +118,16 @@ def read_records(source: HDF5Source, address: int, keep: KeepNode | None = None)
     if header.root is None:
         return
     seen: set[int] = set()
-    n_found = 0
+    n_found, work = 0, source.most_work
     nodes: list[tuple[int, int, int, RecordBound, RecordBound]] = [
         (header.root, header.n_root, header.depth, None, None)
     ]
     while nodes:
         place, count, depth, low, high = nodes.pop()
         fields = _open_node(source, header, levels[depth], place, count, depth)
-        if place in seen:
-            raise fields.wrong("is reached twice")
+        work -= 1 + fields.left
+        if place in seen or work < 0:
+            raise fields.wrong("is reached twice, or overlaps others")
         seen.add(place)
         data = fields.take(count * header.record_size)
         if depth:
@@ -138,15 +139,14 @@ def read_records(source: HDF5Source, address: int, keep: KeepNode | None = None)
         n_found += count
         yield TreeNode(header, data, low, high)
     if keep is None and n_found != header.n_records:
-        what = source.as_fields(b"", f"B-tree at byte {address}")
-        raise what.wrong(f"has {n_found} records, but its header gives {header.n_records}")
+        raise source.wrong("B-tree", address, f"has {n_found} records, but its header gives {header.n_records}")
 
 
 def _open_node(source: HDF5Source, header: TreeHeader, level: _Level, place: int, count: int, depth: int) -> Fields:
     pointer = source.offset_size + level.count_bytes + level.total_bytes
     size = _LEAD + count * header.record_size + ((count + 1) * pointer if depth else 0) + CHECKSUM
     if count > level.most:
-        raise source.as_fields(b"", f"B-tree node at byte {place}").wrong(f"cannot have {count} records")
+        raise source.wrong("B-tree node", place, f"cannot have {count} records")
     fields = source.summed(place, size, "B-tree node")
     fields.expect(b"BTIN" if depth else b"BTLF", "the signature")
     fields.version(0, 1)

@@ -1,11 +1,22 @@
-"""Which chunks of a dataset are stored, and where: the four kinds of chunk map (facts 4).
+"""Which chunks of a dataset are stored, and where: the kinds of chunk map (facts 4).
 
 | kind | used by libhdf5 when | which chunk |
 | --- | --- | --- |
 | single | the chunk is the whole dataset, permanently | the only one |
+| implicit | no dimension is unlimited, space was allocated early, no filters | row by row, as in a fixed array |
 | fixed array | no dimension is unlimited | row by row in the grid of the maximum shape |
 | extensible array | one dimension is unlimited | row by row, with that dimension first |
 | B-tree | several dimensions are unlimited | the record contains it |
+| version 1 B-tree | the file is to be read by HDF5 before 1.10 | the key contains it |
+
+The last kind and implicit maps are of ordinary chunks only. Records of ordinary chunks:
+
+| element of an array | bytes | | record of a B-tree | bytes |
+| --- | --- | --- | --- | --- |
+| address | O | | address | O |
+| with filters: bytes of the stored chunk | W | | with filters: bytes of the stored chunk | W |
+| with filters: those it has skipped, one bit each | 4 | | with filters: those it has skipped, one bit each | 4 |
+| | | | position in the grid of chunks | 8 per dimension |
 
 In: a window of the grid of chunks.  Out: records of stored chunks in that window, in batches.
 """
@@ -15,19 +26,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from colonnade.dataclass import dataclass
 from colonnade.format import arrays
-from colonnade.format.btree2 import RecordBound, read_records, read_tree_header
+from colonnade.format.btree1 import CHUNKS, TreeLeaf, read_leaves
+from colonnade.format.btree2 import RecordBound, TreeNode, read_records, read_tree_header
 from colonnade.format.dataspace import Dataspace
-from colonnade.format.layout import StorageLayout, size_bytes
-from colonnade.format.records import NOWHERE, Grid, RecordForm, Records, decode_records, form_of
+from colonnade.format.layout import SKIP_EDGES, OrdinaryStorage, StorageLayout, record_tail, size_bytes
+from colonnade.format.records import NOWHERE, Grid, RecordForm, RecordNumbers, Records, decode_records, form_of
 from colonnade.format.source import HDF5Source
 
+GridWindow = tuple[tuple[int, ...], tuple[int, ...]]
+"""The first position in a grid of chunks, and the position after the last, in each dimension."""
 _PLAIN, _FILTERED = 2, 3  # clients of arrays
 _TREE_PLAIN, _TREE_FILTERED = 12, 13  # types of B-trees
+_ORDINARY_TREES = {False: 10, True: 11}  # types of B-trees of chunks with and without filters
 _MOST_SLOTS = 1 << 62
 
 
@@ -77,8 +93,7 @@ class ChunkMap:
         layout = self.layout
         width = size_bytes(layout.chunk_elements * layout.element_size, layout.n_sections)
         form = RecordForm(self.source.offset_size, width, 0, layout.n_sections, self.filtered)
-        assert layout.address is not None  # checked by read
-        data = layout.address.to_bytes(self.source.offset_size, "little") + layout.single
+        data = self._address.to_bytes(self.source.offset_size, "little") + layout.single
         if len(data) != form.length:
             text = "contradicts the filter message about whether the chunk is filtered"
             raise self.source.as_fields(b"", "the layout message").wrong(text)
@@ -86,50 +101,31 @@ class ChunkMap:
         yield _placed(found, np.zeros((1, len(layout.chunk)), dtype=np.int64))
 
     def _read_fixed(self, low: tuple[int, ...], high: tuple[int, ...]) -> Iterator[Records]:
-        address = self.layout.address
-        assert address is not None
-        counts = self._slot_shape(tuple(range(len(low))))
-        header = arrays.read_fixed_header(self.source, address)
-        what = f"fixed array header at byte {address}"
-        if header.n_elements != prod(counts):
-            text = f"has {header.n_elements} elements for a grid of {counts} chunks"
-            raise self.source.as_fields(b"", what).wrong(text)
-        form = self._array_form(header.client, header.element_size, what)
-        for first, data in arrays.read_fixed_elements(self.source, address, _slots(low, high, counts)):
-            found = decode_records(data, form)
-            yield _placed(found, _grid_of(first, len(found), counts))
+        for elements in _fixed_elements(self.source, self._address, self._grid, (low, high)):
+            yield _placed(decode_records(elements.data, self._array_form(elements)), elements.grid)
 
     def _read_extensible(self, low: tuple[int, ...], high: tuple[int, ...]) -> Iterator[Records]:
-        address = self.layout.address
-        assert address is not None
-        order = self._unlimited_first()
-        counts = self._slot_shape(order)
-        header = arrays.read_extensible_header(self.source, address)
-        form = self._array_form(header.client, header.element_size, f"extensible array header at byte {address}")
-        wanted = _slots(tuple(low[axis] for axis in order), tuple(high[axis] for axis in order), counts)
-        back = np.argsort(order)
-        for first, data in arrays.read_extensible_elements(self.source, address, wanted):
-            found = decode_records(data, form)
-            yield _placed(found, _grid_of(first, len(found), counts)[:, back])
+        for elements in _extensible_elements(self.source, self._address, self._grid, (low, high)):
+            yield _placed(decode_records(elements.data, self._array_form(elements)), elements.grid)
 
     def _read_tree(self, low: tuple[int, ...], high: tuple[int, ...]) -> Iterator[Records]:
-        address = self.layout.address
-        assert address is not None
-        header = read_tree_header(self.source, address)
-        what = f"B-tree header at byte {address}"
-        if header.type != (_TREE_FILTERED if self.filtered else _TREE_PLAIN):
-            raise self.source.as_fields(b"", what).wrong(f"has records of type {header.type}, contrary to the filters")
-        form = form_of(self.source, header.record_size, len(low), self.layout.n_sections, self.filtered, what)
-        at = form.offset_size + form.size_bytes
-
-        def keep(left: RecordBound, right: RecordBound) -> bool:
-            """Whether a node can hold records of the window: records are sorted by their first coordinate first."""
-            after = left is None or int.from_bytes(left[at : at + 8], "little") < high[0]
-            return after and (right is None or int.from_bytes(right[at : at + 8], "little") >= low[0])
-
-        whole = not any(low) and all(stop >= size for stop, size in zip(high, self.grid_shape, strict=True))
-        for node in read_records(self.source, address, None if whole else keep):
+        kind = _TREE_FILTERED if self.filtered else _TREE_PLAIN
+        what = f"B-tree at byte {self._address}"
+        tail = record_tail(self.layout.n_sections, self.filtered)
+        for node in _tree_nodes(self.source, self._address, kind, self._grid, (low, high), tail):
+            form = form_of(self.source, node.header.record_size, len(low), self.layout.n_sections, self.filtered, what)
             yield decode_records(node.data, form)
+
+    @property
+    def _address(self) -> int:
+        address = self.layout.address
+        if address is None:
+            raise self.source.as_fields(b"", "the chunk map").wrong("was never written")
+        return address
+
+    @property
+    def _grid(self) -> ChunkGridShape:
+        return ChunkGridShape(self.space, self.layout.chunk)
 
     def check_order(self) -> None:
         """Raise if the records of a B-tree are not sorted by position: searching relies on that."""
@@ -145,29 +141,11 @@ class ChunkMap:
             if any(first >= second for first, second in pairwise(places)):
                 raise self.source.as_fields(b"", f"B-tree at byte {address}").wrong("has records out of order")
 
-    def _array_form(self, client: int, element_size: int, what: str) -> RecordForm:
-        if client != (_FILTERED if self.filtered else _PLAIN):
-            raise self.source.as_fields(b"", what).wrong(f"is for client {client}, contrary to the filters")
-        return form_of(self.source, element_size, 0, self.layout.n_sections, self.filtered, what)
-
-    def _unlimited_first(self) -> tuple[int, ...]:
-        """The dimensions, the unlimited one first."""
-        free = [axis for axis, size in enumerate(self.space.max_shape) if size is None]
-        if len(free) != 1:
-            text = f"is an extensible array for a dataset with {len(free)} unlimited dimensions"
-            raise self.source.as_fields(b"", "the chunk map").wrong(text)
-        return (free[0], *(axis for axis in range(len(self.space.shape)) if axis != free[0]))
-
-    def _slot_shape(self, order: tuple[int, ...]) -> tuple[int, ...]:
-        """The grid of all possible chunks, in this order of dimensions; 0 for the unlimited one."""
-        limits = [self.space.max_shape[axis] for axis in order]
-        counts = tuple(
-            -(-limit // self.layout.chunk[axis]) if limit is not None else 0
-            for axis, limit in zip(order, limits, strict=True)
-        )
-        if prod(counts[1:]) > _MOST_SLOTS or (self.layout.map == "fixed array" and None in limits):
-            raise self.source.as_fields(b"", "the chunk map").wrong(f"is for a grid of {counts} chunks")
-        return counts
+    def _array_form(self, elements: _Elements) -> RecordForm:
+        what = f"array at byte {self._address}"
+        if elements.client != (_FILTERED if self.filtered else _PLAIN):
+            raise self.source.as_fields(b"", what).wrong(f"is for client {elements.client}, contrary to the filters")
+        return form_of(self.source, elements.size, 0, self.layout.n_sections, self.filtered, what)
 
 
 _READ = {
@@ -176,6 +154,228 @@ _READ = {
     "extensible array": ChunkMap._read_extensible,
     "b-tree": ChunkMap._read_tree,
 }
+
+
+# -- ordinary chunks --
+
+
+class StoredChunks(NamedTuple):
+    """Stored chunks: position in the grid, one row each; address, bytes, and filters that each has skipped."""
+
+    grid: Grid
+    address: RecordNumbers
+    size: RecordNumbers
+    mask: RecordNumbers
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinaryChunkMap:
+    """The chunk map of a dataset in ordinary chunks. `filtered`: whether it has filters."""
+
+    source: HDF5Source
+    storage: OrdinaryStorage
+    space: Dataspace
+    filtered: bool
+
+    @property
+    def chunk_bytes(self) -> int:
+        """The bytes of a chunk without filters."""
+        return prod(self.storage.chunk) * self.storage.element_size
+
+    @property
+    def grid_shape(self) -> tuple[int, ...]:
+        """The number of chunks of the dataset in its current shape, by dimension."""
+        return tuple(-(-size // chunk) for size, chunk in zip(self.space.shape, self.storage.chunk, strict=True))
+
+    def read(self, low: tuple[int, ...] | None = None, high: tuple[int, ...] | None = None) -> Iterator[StoredChunks]:
+        """The stored chunks from `low` to below `high` in the grid; by default all of the dataset's shape."""
+        shape = self.grid_shape
+        low = low or (0,) * len(shape)
+        high = shape if high is None else tuple(min(stop, size) for stop, size in zip(high, shape, strict=True))
+        if self.storage.address is None or any(start >= stop for start, stop in zip(low, high, strict=True)):
+            return
+        for chunks in self._read((low, high), self.storage.address):
+            inside = ((chunks.grid >= low) & (chunks.grid < high)).all(axis=1) & (chunks.address != NOWHERE)
+            if inside.any():
+                yield self._with_edges(StoredChunks(*(part[inside] for part in chunks)))
+
+    def _with_edges(self, chunks: StoredChunks) -> StoredChunks:
+        """Chunks that extend beyond the dataset have skipped all filters, where the dataset says so."""
+        if not self.filtered or not self.storage.flags & SKIP_EDGES:
+            return chunks
+        edge = ((chunks.grid + 1) * np.array(self.storage.chunk) > np.array(self.space.shape)).any(axis=1)
+        return chunks._replace(mask=np.where(edge, np.uint64(0xFFFFFFFF), chunks.mask))
+
+    def _read(self, window: GridWindow, address: int) -> Iterator[StoredChunks]:
+        grid, kind = ChunkGridShape(self.space, self.storage.chunk), self.storage.map
+        if kind == "version 1 b-tree":
+            yield from self._read_old_tree(window, address)
+        elif kind == "single":
+            size, mask = self.storage.single or (self.chunk_bytes, 0)
+            yield _chunks(np.zeros((1, len(grid.chunk)), dtype=np.int64), [address], [size], [mask])
+        elif kind == "implicit":
+            yield self._implied(grid, window, address)
+        elif kind == "b-tree":
+            for node in _tree_nodes(self.source, address, _ORDINARY_TREES[self.filtered], grid, window, 0):
+                yield self._decode(node.data, node.header.record_size, None)
+        else:
+            elements_of = _fixed_elements if kind == "fixed array" else _extensible_elements
+            for elements in elements_of(self.source, address, grid, window):
+                if elements.client != int(self.filtered):
+                    raise self._wrong(address, f"is for client {elements.client}, contrary to the filters")
+                yield self._decode(elements.data, elements.size, elements.grid)
+
+    def _decode(self, data: bytes, size: int, grid: Grid | None) -> StoredChunks:
+        """Records of this size, with their positions in them if they are not given."""
+        rank, offset_size = len(self.storage.chunk) if grid is None else 0, self.source.offset_size
+        width = size - offset_size - 8 * rank - (4 if self.filtered else 0)
+        if not (1 <= width <= 8 if self.filtered else width == 0):
+            raise self._wrong(self.storage.address or 0, f"has records of {size} bytes")
+        rows = np.frombuffer(data, dtype=np.uint8).reshape(-1, size)
+        address = _numbers(rows[:, :offset_size])
+        address[address == (1 << 8 * offset_size) - 1] = NOWHERE
+        sizes, masks = np.full(len(rows), self.chunk_bytes, dtype=np.uint64), np.zeros(len(rows), dtype=np.uint64)
+        if self.filtered:
+            sizes = _numbers(rows[:, offset_size : offset_size + width])
+            masks = _numbers(rows[:, offset_size + width : offset_size + width + 4])
+        return StoredChunks(_positions(rows[:, size - 8 * rank :]) if grid is None else grid, address, sizes, masks)
+
+    def _implied(self, grid: ChunkGridShape, window: GridWindow, address: int) -> StoredChunks:
+        counts = grid.slots(self.source, address)
+        slots = _slots(*window, counts)
+        if address + slots.stop * self.chunk_bytes > self.source.fits:
+            raise self._wrong(
+                address, f"claims {slots.stop} chunks of {self.chunk_bytes} bytes, more than the file has"
+            )
+        numbers = np.arange(slots.start, slots.stop)
+        sizes, masks = np.full(len(numbers), self.chunk_bytes), np.zeros(len(numbers))
+        return _chunks(_grid_of(slots.start, len(slots), counts), address + numbers * self.chunk_bytes, sizes, masks)
+
+    def _read_old_tree(self, window: GridWindow, address: int) -> Iterator[StoredChunks]:
+        rank = len(self.storage.chunk)
+        key_size = 16 + 8 * rank
+        first, last = window[0][0] * self.storage.chunk[0], window[1][0] * self.storage.chunk[0]
+
+        def keep(low: bytes, high: bytes) -> bool:
+            return int.from_bytes(low[8:16], "little") < last and int.from_bytes(high[8:16], "little") >= first
+
+        for leaf in read_leaves(self.source, address, CHUNKS, key_size, keep):
+            if leaf.n_children:
+                yield self._decode_leaf(leaf, key_size)
+
+    def _decode_leaf(self, leaf: TreeLeaf, key_size: int) -> StoredChunks:
+        step = key_size + self.source.offset_size
+        rows = np.frombuffer(leaf.data, dtype=np.uint8, count=leaf.n_children * step).reshape(-1, step)
+        grid, rest = np.divmod(_positions(rows[:, 8 : key_size - 8]), np.array(self.storage.chunk, dtype=np.int64))
+        if rest.any():
+            raise self.source.wrong("version 1 B-tree node", leaf.address, "has a chunk that is not in the grid")
+        sizes = _numbers(rows[:, :4])
+        if not self.filtered and (sizes != self.chunk_bytes).any():
+            text = f"has a chunk of {int(sizes.max())} bytes, expected {self.chunk_bytes}"
+            raise self.source.wrong("version 1 B-tree node", leaf.address, text)
+        return StoredChunks(grid, _numbers(rows[:, key_size:]), sizes, _numbers(rows[:, 4:8]))
+
+    def _wrong(self, address: int, text: str) -> Exception:
+        return self.source.wrong(f"{self.storage.map}", address, text)
+
+
+def _chunks(grid: Grid, address: Any, size: Any, mask: Any) -> StoredChunks:
+    return StoredChunks(grid, *(np.asarray(part, dtype=np.uint64) for part in (address, size, mask)))
+
+
+def _numbers(rows: np.ndarray[Any, np.dtype[np.uint8]]) -> RecordNumbers:
+    """One little-endian number per row."""
+    wide = np.zeros((len(rows), 8), dtype=np.uint8)
+    wide[:, : rows.shape[1]] = rows
+    return wide.view("<u8")[:, 0].astype(np.uint64)
+
+
+def _positions(rows: np.ndarray[Any, np.dtype[np.uint8]]) -> Grid:
+    """Several numbers of 8 bytes per row; those that are too large for any file are made smaller, but stay large."""
+    found: RecordNumbers = np.ascontiguousarray(rows).view("<u8").reshape(len(rows), rows.shape[1] // 8)
+    return np.minimum(found, 1 << 62).astype(np.int64)
+
+
+# -- elements of maps --
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkGridShape:
+    """The grid of all chunks that a dataset can have."""
+
+    space: Dataspace
+    chunk: tuple[int, ...]
+
+    def slots(self, source: HDF5Source, address: int, order: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        """The number of possible chunks, in this order of dimensions; 0 for an unlimited one, which is the first."""
+        axes = tuple(range(len(self.chunk))) if order is None else order
+        limits = [self.space.max_shape[axis] for axis in axes]
+        counts = tuple(
+            -(-limit // self.chunk[axis]) if limit is not None else 0 for axis, limit in zip(axes, limits, strict=True)
+        )
+        if prod(counts[1:]) > _MOST_SLOTS or (order is None and (None in limits or prod(counts) > _MOST_SLOTS)):
+            raise source.wrong("chunk map", address, f"is for a grid of {counts} chunks")
+        return counts
+
+    def unlimited_first(self, source: HDF5Source, address: int) -> tuple[int, ...]:
+        """The dimensions, the unlimited one first."""
+        free = [axis for axis, size in enumerate(self.space.max_shape) if size is None]
+        if len(free) != 1:
+            text = f"is the chunk map of a dataset with {len(free)} unlimited dimensions"
+            raise source.wrong("extensible array header", address, text)
+        return (free[0], *(axis for axis in range(len(self.chunk)) if axis != free[0]))
+
+
+class _Elements(NamedTuple):
+    """Elements of an array: where in the grid each is, their concatenated bytes, the bytes of one, and their client."""
+
+    grid: Grid
+    data: bytes
+    size: int
+    client: int
+
+
+def _fixed_elements(source: HDF5Source, address: int, grid: ChunkGridShape, window: GridWindow) -> Iterator[_Elements]:
+    counts = grid.slots(source, address)
+    header = arrays.read_fixed_header(source, address)
+    if header.n_elements != prod(counts):
+        text = f"has {header.n_elements} elements for a grid of {counts} chunks"
+        raise source.wrong("fixed array header", address, text)
+    for first, data in arrays.read_fixed_elements(source, address, _slots(*window, counts)):
+        placed = _grid_of(first, len(data) // header.element_size, counts)
+        yield _Elements(placed, data, header.element_size, header.client)
+
+
+def _extensible_elements(source: HDF5Source, address: int, grid: ChunkGridShape, window: GridWindow) -> Iterator[_Elements]:
+    order = grid.unlimited_first(source, address)
+    counts = grid.slots(source, address, order)
+    header = arrays.read_extensible_header(source, address)
+    low, high = (tuple(corner[axis] for axis in order) for corner in window)
+    back = np.argsort(order)
+    for first, data in arrays.read_extensible_elements(source, address, _slots(low, high, counts)):
+        placed = _grid_of(first, len(data) // header.element_size, counts)[:, back]
+        yield _Elements(placed, data, header.element_size, header.client)
+
+
+def _tree_nodes(
+    source: HDF5Source, address: int, kind: int, grid: ChunkGridShape, window: GridWindow, tail: int
+) -> Iterator[TreeNode]:
+    """The nodes with records of a window; in a record, `tail` bytes are after the position in the grid."""
+    header = read_tree_header(source, address)
+    low, high = window
+    at = header.record_size - tail - 8 * len(low)
+    if header.type != kind or at < source.offset_size:
+        text = f"has records of type {header.type} and {header.record_size} bytes, contrary to the filters"
+        raise source.wrong("B-tree header", address, text)
+
+    def keep(left: RecordBound, right: RecordBound) -> bool:
+        """Whether a node can hold records of the window: records are sorted by their first coordinate first."""
+        after = left is None or int.from_bytes(left[at : at + 8], "little") < high[0]
+        return after and (right is None or int.from_bytes(right[at : at + 8], "little") >= low[0])
+
+    shape = [-(-size // chunk) for size, chunk in zip(grid.space.shape, grid.chunk, strict=True)]
+    whole = not any(low) and all(stop >= size for stop, size in zip(high, shape, strict=True))
+    yield from read_records(source, address, None if whole else keep)
 
 
 def _slots(low: tuple[int, ...], high: tuple[int, ...], counts: tuple[int, ...]) -> range:

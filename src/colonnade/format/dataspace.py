@@ -1,4 +1,4 @@
-"""Dataspace messages: the shape of a dataset, and the extent inside section 0 (format specification IV.A.2.b).
+"""Dataspace messages: the shape of a dataset or attribute, and the extent inside section 0 (specification IV.A.2.b).
 
 | version 1 | bytes | | version 2 | bytes |
 | --- | --- | --- | --- | --- |
@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import struct
+from math import prod
 
 from colonnade.dataclass import dataclass
 from colonnade.format.source import Fields
@@ -23,7 +24,7 @@ _SCALAR, _SIMPLE, _NULL = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Dataspace:
-    """Dimensions, and their maxima (None: unlimited).
+    """Dimensions, and their maxima (None: unlimited). A scalar has none; neither does a null dataspace: no elements.
 
     >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
     >>> s.write([(0, 1), (50, 2)], [5, 6])
@@ -33,34 +34,26 @@ class Dataspace:
 
     shape: tuple[int, ...]
     max_shape: tuple[int | None, ...]
+    is_null: bool = False
+
+    @property
+    def n_elements(self) -> int:
+        """The number of elements."""
+        return 0 if self.is_null else prod(self.shape)
 
 
 def decode_dataspace(fields: Fields, length_size: int) -> Dataspace:
-    """See the table at the top of this file."""
+    """See the table at the top of this file. In version 1, a dataspace without dimensions is a scalar."""
     version = fields.version(1, 2)
     rank, flags = fields.number(1), fields.number(1)
-    if version == 1:
-        fields.take(5)
-    elif fields.number(1) != _SIMPLE:
-        raise fields.wrong("has no dimensions")
-    if not 1 <= rank <= _MOST_DIMENSIONS:
-        raise fields.wrong(f"has {rank} dimensions")
+    kind = fields.number(1) if version == 2 else _SIMPLE if rank else _SCALAR
+    fields.take(5 if version == 1 else 0)
+    if rank > _MOST_DIMENSIONS or kind > _NULL or (rank and kind != _SIMPLE):
+        raise fields.wrong(f"has {rank} dimensions and type {kind}")
     shape = fields.numbers(rank, length_size)
     none = (1 << 8 * length_size) - 1
     found = fields.numbers(rank, length_size) if flags & 1 else shape
-    return Dataspace(shape, tuple(None if size == none else size for size in found))
-
-
-def decode_extent(fields: Fields, length_size: int) -> tuple[int, ...] | None:
-    """Decode the shape of an attribute: () for a scalar, None if it has no elements."""
-    version = fields.version(1, 2)
-    rank = fields.number(1)
-    fields.take(6 if version == 1 else 1)
-    if version == 2 and fields.number(1) == _NULL:
-        return None
-    if rank > _MOST_DIMENSIONS:
-        raise fields.wrong(f"has {rank} dimensions")
-    return fields.numbers(rank, length_size)
+    return Dataspace(shape, tuple(None if size == none else size for size in found), kind == _NULL)
 
 
 def encode_extent(shape: tuple[int, ...]) -> bytes:

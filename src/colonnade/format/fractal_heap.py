@@ -7,15 +7,19 @@ the space.
 
 | id of a managed object | bytes | | direct block | bytes | | indirect block | bytes |
 | --- | --- | --- | --- | --- | --- | --- | --- |
-| 0 (version, kind) | 1 | | `FHDB` | 4 | | `FHIB` | 4 |
+| bits 4-5: 0 managed, 1 huge, 2 tiny | 1 | | `FHDB` | 4 | | `FHIB` | 4 |
 | offset in the space | ceil(bits / 8) | | version 0 | 1 | | version 0 | 1 |
 | length | | | heap header | O | | heap header | O |
 | | | | offset in the space | ceil(bits / 8) | | offset in the space | ceil(bits / 8) |
 | | | | checksum, if header flags bit 1 | 4 | | addresses, row by row | O each |
 | | | | objects (offsets include the fields above) | | | checksum | 4 |
 
-Links and attributes in a heap are found by a B-tree of their names. An info message points to both: version 0, flags,
-the largest creation order if flags bit 0, heap, B-tree by name.
+A tiny object is in its id, after the first byte, whose bits 0-3 are its length minus one (in ids of more than 18 bytes:
+12 bits, with the next byte). A huge object is anywhere in the file: its id has its address and length, or, if they do
+not fit, a number to be looked up in a B-tree of records (address O, length L, number L).
+
+Links and attributes in a heap are found by a B-tree of the hashes of their names. An info message points to both:
+version 0, flags, the largest creation order if flags bit 0, heap, B-tree by name, B-tree by order if flags bit 1.
 """
 
 from __future__ import annotations
@@ -24,18 +28,19 @@ from collections.abc import Iterator
 
 from colonnade import kernels
 from colonnade.dataclass import dataclass
-from colonnade.errors import UnsupportedError
-from colonnade.format.btree2 import read_records
+from colonnade.format.btree2 import RecordBound, read_records
 from colonnade.format.headers import Message
 from colonnade.format.source import CHECKSUM, Fields, HDF5Source
 
 _SUMMED = 2
-_KIND = 0x30  # bits of an id's first byte: 0 managed, else huge or tiny
+_MANAGED, _HUGE, _TINY = 0, 1, 2
+_HUGE_RECORDS = 1  # type of the B-tree of huge objects that are not filtered
+_LONG_ID = 18  # bytes; in longer ids, tiny objects have a length of 12 bits
 
 
 @dataclass(frozen=True, slots=True)
 class HeapHeader:
-    """The fields of a heap's header that are needed to find managed objects."""
+    """The fields of a heap's header that are needed to find objects."""
 
     id_size: int
     flags: int
@@ -46,6 +51,7 @@ class HeapHeader:
     space_bits: int
     root: int | None
     root_rows: int
+    huge_tree: int | None = None
 
     @property
     def place_bytes(self) -> int:
@@ -67,10 +73,10 @@ def decode_heap_header(fields: Fields) -> HeapHeader:
     fields.version(0)
     id_size, filter_bytes, flags = fields.number(2), fields.number(2), fields.number(1)
     if filter_bytes:
-        raise UnsupportedError(f"{fields.name}: {fields.what} has filters, which is not supported", path=fields.name)
+        raise fields.unknown("filters")
     greatest = fields.number(4)
     fields.length()
-    fields.address()
+    huge_tree = fields.address()
     fields.length()
     fields.address()
     for _ in range(8):
@@ -79,9 +85,9 @@ def decode_heap_header(fields: Fields) -> HeapHeader:
     fields.number(2)
     root, rows = fields.address(), fields.number(2)
     sound = 0 < width < 1 << 15 and _is_power(start) and _is_power(direct) and start <= direct and bits <= 64
-    if not sound or rows > 64 or direct > 1 << 32:
+    if not sound or not id_size or rows > 64 or direct > 1 << 32:
         raise fields.wrong("has a table of blocks that makes no sense")
-    return HeapHeader(id_size, flags, greatest, width, start, direct, bits, root, rows)
+    return HeapHeader(id_size, flags, greatest, width, start, direct, bits, root, rows, huge_tree)
 
 
 def _is_power(number: int) -> bool:
@@ -99,6 +105,7 @@ class FractalHeap:
         self._header = decode_heap_header(source.summed(address, size, "fractal heap header"))
         self._blocks: dict[int, bytes] = {}
         self._tables: dict[int, list[int | None]] = {}
+        self._work = source.most_work
 
     @property
     def id_size(self) -> int:
@@ -106,18 +113,52 @@ class FractalHeap:
 
     def read(self, identity: bytes) -> bytes:
         """The object of an id."""
-        fields = self._source.as_fields(identity, f"an id of the fractal heap at byte {self._address}")
-        if fields.number(1) & _KIND:
-            raise UnsupportedError(
-                f"{self._source.name}: the heap at byte {self._address} has a very long link, which is not supported",
-                path=self._source.name,
-            )
+        fields = self._source.as_fields(identity, f"fractal heap id {identity.hex()}, in the heap", self._address)
+        first = fields.number(1)
+        kind = first >> 4 & 3
+        if first >> 6 or kind > _TINY:
+            raise fields.unknown(f"an id of version {first >> 6} and kind {kind}")
+        if kind == _TINY:
+            return fields.take(first % 16 * 256 + fields.number(1) + 1 if self.id_size > _LONG_ID else first % 16 + 1)
+        return self._read_huge(fields) if kind == _HUGE else self._read_managed(fields)
+
+    def _read_managed(self, fields: Fields) -> bytes:
         place, length = fields.number(self._header.place_bytes), fields.number(self._header.length_bytes)
         start, block = self._find(place, fields)
         inside = place - start
         if inside < self._lead or length < 1 or inside + length > len(block):
             raise fields.wrong("points outside its block")
         return block[inside : inside + length]
+
+    def _read_huge(self, fields: Fields) -> bytes:
+        if self._source.offset_size + self._source.length_size < self.id_size:
+            address, length = fields.address(), fields.length()
+        else:
+            address, length = self._find_huge(fields)
+        if address is None:
+            raise fields.wrong("points nowhere")
+        return self._source.read(address, length, "fractal heap object")
+
+    def _find_huge(self, fields: Fields) -> tuple[int | None, int]:
+        number = fields.number(min(self.id_size - 1, 8))
+        if self._header.huge_tree is None:
+            raise fields.wrong("is the id of a huge object, of which the heap has none")
+        size = self._source.length_size
+
+        def keep(left: RecordBound, right: RecordBound) -> bool:
+            after = left is None or int.from_bytes(left[-size:], "little") <= number
+            return after and (right is None or int.from_bytes(right[-size:], "little") >= number)
+
+        for node in read_records(self._source, self._header.huge_tree, keep):
+            step = node.header.record_size
+            if node.header.type != _HUGE_RECORDS or step != self._source.offset_size + 2 * size:
+                raise fields.wrong(f"leads to a B-tree of type {node.header.type} with records of {step} bytes")
+            for at in range(0, len(node.data), step):
+                record = self._source.as_fields(node.data[at : at + step], "fractal heap record of a huge object")
+                address, length = record.address(), record.length()
+                if record.length() == number:
+                    return address, length
+        raise fields.wrong("is the id of a huge object that does not exist")
 
     @property
     def _lead(self) -> int:
@@ -143,13 +184,20 @@ class FractalHeap:
         if address is None:
             raise fields.wrong("points to a block that does not exist")
         if address not in self._blocks:
+            self._spend(size, fields)
             data = self._source.read(address, size, "fractal heap block")
             self._check_block(data, address, b"FHDB", start)
             self._blocks[address] = data
         return self._blocks[address]
 
+    def _spend(self, n_bytes: int, fields: Fields) -> None:
+        """Blocks are read once and kept, and do not overlap."""
+        self._work -= n_bytes
+        if self._work < 0:
+            raise fields.wrong("leads to blocks that overlap")
+
     def _check_block(self, data: bytes, address: int, signature: bytes, start: int) -> None:
-        fields = self._source.as_fields(data, f"fractal heap block at byte {address}")
+        fields = self._source.as_fields(data, "fractal heap block", address)
         fields.expect(signature, "the signature")
         fields.version(0)
         owner, place = fields.address(), fields.number(self._header.place_bytes)
@@ -168,9 +216,11 @@ class FractalHeap:
             lead = 5 + self._source.offset_size + self._header.place_bytes
             n_children = rows * self._header.width
             size = lead + n_children * self._source.offset_size + CHECKSUM
-            data = self._source.verified(self._source.read(address, size, "heap table"), address, "fractal heap table")
+            self._spend(size, fields)
+            what = "fractal heap table"
+            data = self._source.verified(self._source.read(address, size, what), address, what)
             self._check_block(data, address, b"FHIB", start)
-            pointers = self._source.as_fields(data[lead:], f"fractal heap table at byte {address}")
+            pointers = self._source.as_fields(data[lead:], what, address)
             self._tables[address] = [pointers.address() for _ in range(n_children)]
         found = self._tables[address]
         if len(found) != rows * self._header.width:
@@ -189,28 +239,66 @@ def _entry(header: HeapHeader, place: int) -> tuple[int, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class NamedForm:
-    """How one kind is stored: bytes of its largest order, type of its B-tree, bytes before and after an id there."""
+    """How one kind is stored: bytes of its largest order, type of its B-tree, bytes before and after an id there.
+
+    hash_at: where the hash of the name is in a record.
+    """
 
     title: str
     order_bytes: int
     tree: int
     before: int
     behind: int
+    hash_at: int
 
 
-def read_named(source: HDF5Source, message: Message, form: NamedForm) -> Iterator[tuple[bytes, bytes]]:
-    """The bytes of each object in the heap, and the bytes after the id in its record."""
-    fields = source.as_fields(message.data, f"{form.title} info message at byte {message.at}")
-    fields.version(0)
-    flags = fields.number(1)
-    fields.take(form.order_bytes if flags & 1 else 0)
-    heap_address, tree_address = fields.address(), fields.address()
-    if heap_address is None or tree_address is None:
-        return
-    heap = FractalHeap(source, heap_address)
-    for node in read_records(source, tree_address):
-        header, data = node.header, node.data
-        if header.type != form.tree or header.record_size != form.before + heap.id_size + form.behind:
-            raise fields.wrong("points to a B-tree that is not a B-tree of names")
-        for at in range(form.before, len(data), header.record_size):
-            yield heap.read(data[at : at + heap.id_size]), data[at + heap.id_size : at + heap.id_size + form.behind]
+class NamedHeap:
+    """Links or attributes in a heap: all of them, or those of a name."""
+
+    def __init__(self, source: HDF5Source, message: Message, form: NamedForm) -> None:
+        fields = source.as_fields(message.data, f"{form.title} info message", message.at)
+        fields.version(0)
+        flags = fields.number(1)
+        fields.take(form.order_bytes if flags & 1 else 0)
+        self.has_order = bool(flags & 1)
+        self._heap_address, self._tree = fields.address(), fields.address()
+        self._source, self._form, self._fields = source, form, fields
+        self._heap: FractalHeap | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is in the heap: the links or attributes are in the header, if there are any."""
+        return self._heap_address is None or self._tree is None
+
+    def read(self) -> Iterator[tuple[bytes, bytes]]:
+        """The bytes of each object, and the bytes after the id in its record."""
+        return self._read(None)
+
+    def find(self, name: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The objects whose names have the hash of this one: nearly always one, or none."""
+        return self._read(int(kernels.lookup3(name)))
+
+    def _read(self, wanted: int | None) -> Iterator[tuple[bytes, bytes]]:
+        if self._heap_address is None or self._tree is None:
+            return
+        if self._heap is None:
+            self._heap = FractalHeap(self._source, self._heap_address)
+        heap, form = self._heap, self._form
+
+        def keep(left: RecordBound, right: RecordBound) -> bool:
+            after = left is None or self._hash(left) <= (wanted or 0)
+            return after and (right is None or self._hash(right) >= (wanted or 0))
+
+        for node in read_records(self._source, self._tree, None if wanted is None else keep):
+            header, data = node.header, node.data
+            if header.type != form.tree or header.record_size != form.before + heap.id_size + form.behind:
+                raise self._fields.wrong("points to a B-tree that is not a B-tree of names")
+            for at in range(0, len(data), header.record_size):
+                record = data[at : at + header.record_size]
+                if wanted is None or self._hash(record) == wanted:
+                    end = form.before + heap.id_size
+                    yield heap.read(record[form.before : end]), record[end:]
+
+    def _hash(self, record: bytes) -> int:
+        at = self._form.hash_at % len(record)
+        return int.from_bytes(record[at : at + 4], "little")

@@ -11,8 +11,8 @@
 | | | | messages, gap, checksum | ... 4 |
 
 A message: type (2, or 1 in version 2), bytes (2), flags (1), 3 zero bytes (version 1) or a creation order (2; version
-2 with header flags bit 2), data. Message 0x10 points to more: address, length; in version 2 these begin with `OCHK`
-and end with a checksum.
+2 with header flags bit 2: the order of attributes is tracked), data. Message 0x10 points to more: address, length; in
+version 2 these begin with `OCHK` and end with a checksum.
 """
 
 from __future__ import annotations
@@ -29,17 +29,20 @@ LAYOUT, PIPELINE, ATTRIBUTE, COMMENT, CONTINUATION, SYMBOL_TABLE = 0x08, 0x0B, 0
 MODIFIED, ATTRIBUTE_INFO, SECTION_PIPELINE = 0x12, 0x15, 0x19
 SHARED = 0x02  # flag of a message that only points to the actual message
 _IN_HEADER = 2  # the shared message is in another object's header, as the message of the same type
+_FAIL_IF_UNKNOWN = 0x80  # flag of a message without which the object makes no sense
 _USUAL_BYTES = 512  # most headers have fewer bytes, and are read at once
-_PREFIX_1, _PREFIX_2, _PREFIX_2_ORDERED = struct.Struct("<HHB3x"), struct.Struct("<BHB"), struct.Struct("<BHB2x")
+_MOST_MESSAGES = 1 << 17  # of one header; a header of version 1 counts up to half as many
+_PREFIX_1, _PREFIX_2, _PREFIX_2_ORDERED = struct.Struct("<HHB3x"), struct.Struct("<BHB"), struct.Struct("<BHBH")
 
 
 class Message(NamedTuple):
-    """One message of an object header. `at` is the address of its data."""
+    """One message of an object header. `at` is the address of its data; `order` its creation order, where tracked."""
 
     type: int
     flags: int
     data: bytes
     at: int
+    order: int | None = None
 
 
 class _Block(NamedTuple):
@@ -54,6 +57,14 @@ class _Block(NamedTuple):
 def read_messages(source: HDF5Source, address: int) -> list[Message]:
     """All messages of the object header at an address; shared messages are resolved."""
     return [_resolve(source, message, address) for message in iter_messages(source, address)]
+
+
+def fields_of(source: HDF5Source, message: Message, what: str) -> Fields:
+    """The fields of a message that is where it says it is, and not in the file's table of shared messages."""
+    fields = source.as_fields(message.data, what, message.at)
+    if message.flags & SHARED:
+        raise fields.unknown("a table of shared messages")
+    return fields
 
 
 def find(messages: list[Message], kind: int) -> Message | None:
@@ -71,31 +82,34 @@ def iter_messages(source: HDF5Source, address: int, most_bytes: int | None = Non
     blocks: deque[tuple[int, int]] = deque()
     seen: set[int] = set()
     budget = source.fits if most_bytes is None else most_bytes
+    n_messages = 0
     while True:
         for message in _decode_block(source, block):
             if message.type == CONTINUATION:
-                more = source.as_fields(message.data, f"continuation message at byte {message.at}")
+                more = source.as_fields(message.data, "continuation message", message.at)
                 blocks.append((more.address() or 0, more.length()))
+            elif message.type > SECTION_PIPELINE and message.flags & _FAIL_IF_UNKNOWN:
+                raise source.as_fields(b"", "object header", address).unknown(f"messages of type {message.type}")
             elif message.type != NIL:
                 yield message
+            n_messages += 1
+            if n_messages > _MOST_MESSAGES:
+                raise source.wrong("object header", address, f"has more than {_MOST_MESSAGES} messages")
         if not blocks:
             return
         begin, length = blocks.popleft()
         budget -= max(length, 1)
         if budget < 0 or begin in seen:
-            raise _wrong(source, block, "is continued in more bytes than the file has, or in the same bytes again")
+            text = "is continued in more bytes than the file has, or in the same bytes again"
+            raise source.wrong("object header", block.address, text)
         seen.add(begin)
         block = _open_block(source, block.prefix, begin, length)
 
 
-def _wrong(source: HDF5Source, block: _Block, text: str) -> Exception:
-    return source.as_fields(b"", f"object header at byte {block.address}").wrong(text)
-
-
 def _open(source: HDF5Source, address: int) -> _Block:
     """The first messages of a header."""
-    head = source.read(address, min(_USUAL_BYTES, max(source.fits - address, 0)), "object header")
-    fields = source.as_fields(head, f"object header at byte {address}")
+    head = source.read_up_to(address, _USUAL_BYTES, "object header")
+    fields = source.as_fields(head, "object header", address)
     if head[:1] == b"\x01":
         fields.take(8)
         return _Block(_up_to(source, head, address, 16 + fields.number(4)), address, 16, _PREFIX_1)
@@ -121,18 +135,19 @@ def _open_block(source: HDF5Source, prefix: struct.Struct, address: int, length:
     if prefix is _PREFIX_1:
         return _Block(data, address, 0, prefix)
     data = source.verified(data, address, what)
-    source.as_fields(data, f"{what} at byte {address}").expect(b"OCHK", "the signature")
+    source.as_fields(data, what, address).expect(b"OCHK", "the signature")
     return _Block(data, address, 4, prefix)
 
 
 def _decode_block(source: HDF5Source, block: _Block) -> Iterator[Message]:
     data, at, lead = block.data, block.first, block.prefix.size
     while at + lead <= len(data):
-        kind, size, flags = block.prefix.unpack_from(data, at)
+        kind, size, flags, *order = block.prefix.unpack_from(data, at)
         at += lead
         if at + size > len(data):
-            raise _wrong(source, block, f"ends inside the message at byte {block.address + at}, of {size} bytes")
-        yield Message(kind, flags, data[at : at + size], block.address + at)
+            text = f"ends inside the message at byte {block.address + at}, of {size} bytes"
+            raise source.wrong("object header", block.address, text)
+        yield Message(kind, flags, data[at : at + size], block.address + at, *order)
         at += size
 
 
@@ -140,7 +155,7 @@ def _resolve(source: HDF5Source, message: Message, address: int) -> Message:
     """The actual message of a shared one, which is in another object's header: a committed datatype."""
     if not message.flags & SHARED or message.type != DATATYPE:
         return message
-    return follow_shared(source, source.as_fields(message.data, f"shared message at byte {message.at}"), address)
+    return follow_shared(source, source.as_fields(message.data, "datatype message", message.at), address)
 
 
 def follow_shared(source: HDF5Source, fields: Fields, address: int | None = None) -> Message:
@@ -148,7 +163,7 @@ def follow_shared(source: HDF5Source, fields: Fields, address: int | None = None
     version = fields.version(1, 2, 3)
     where = fields.number(1)
     if version == 3 and where != _IN_HEADER:
-        raise fields.wrong("is in the file's heap of shared messages, which is not supported here")
+        raise fields.unknown("a table of shared messages")
     if version == 1:
         fields.take(6)
     target = fields.address()

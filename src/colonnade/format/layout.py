@@ -1,12 +1,20 @@
 """Data layout messages: how ordinary storage is laid out (format specification IV.A.2.i), and sectioned chunks.
 
-| ordinary, version 3 | bytes | | version 4 | bytes |
+| ordinary, version 3 | bytes | | version 4 (5: chunks of 4 GiB and more) | bytes |
 | --- | --- | --- | --- | --- |
 | version 3, class | 1 + 1 | | version 4, class | 1 + 1 |
 | compact (0): size, elements | 2, ... | | compact, contiguous: as version 3 | |
 | contiguous (1): address, size | O, L | | chunked: flags, D, E | 1 + 1 + 1 |
-| chunked (2): D, address | 1, O | | D dimensions; chunk map | E each, ... |
-| D dimensions, the last one the bytes of an element | 4 each | | virtual (3): map, in the global heap | O |
+| chunked (2): D, address of a version 1 B-tree | 1, O | | D dimensions; chunk map, as below | E each, ... |
+| D dimensions, the last one the bytes of an element | 4 each | | address of the chunk map | O |
+| | | | virtual (3): map, in the global heap | O |
+
+Versions 1 and 2: version, D, class (1 each), 5 zero bytes, address (O, unless compact), D dimensions (4 each; of chunks
+the last is the bytes of an element), compact: size (4), elements.
+
+flags: bit 0: chunks that extend beyond the dataset are not filtered; bit 1: a single chunk is filtered.
+Chunk maps of version 4: as below, but 1 single chunk: if flags bit 1, its bytes (L) and the filters it has skipped (4);
+2 implicit: nothing; the chunks follow each other at the address.
 
 Sectioned chunks have version 5, class 4, in four dialects. All begin `05 04`, property version 0 (1), type (2). Then,
 in this order:
@@ -44,9 +52,11 @@ from typing import Literal
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError
 from colonnade.format.source import Fields, HDF5Source
+from colonnade.model import Storage
 
 Dialect = Literal["sectioned", "structured", "structured, short", "prototype"]
 MapKind = Literal["single", "fixed array", "extensible array", "b-tree"]
+OrdinaryMapKind = MapKind | Literal["implicit", "version 1 b-tree"]
 MAP_NUMBERS: dict[MapKind, tuple[int, ...]] = {
     "single": (),
     "fixed array": (10,),
@@ -56,10 +66,12 @@ MAP_NUMBERS: dict[MapKind, tuple[int, ...]] = {
 SPARSE, VARIABLE = 1, 2  # bits of the type
 SKIP_EDGES, FILTERED_SINGLE = 1, 2  # bits of the flags
 _COMPACT, _CONTIGUOUS, _CHUNKED, _VIRTUAL, _CLASS = 0, 1, 2, 3, 4
+_OLD, _NEWEST = 3, 5  # versions of ordinary storage: those before have one form, those after it one for each class
 _VERSION = 5
 _OFFSET_SIZE = 8
 _MOST_DIMENSIONS = 33
 LARGEST_HDF5_CHUNK = 1 << 62  # bytes, if all elements were defined
+_IMPLICIT = 2  # type of a chunk map
 _MAPS: dict[int, tuple[MapKind, tuple[int, ...]]] = {  # and the byte widths of the numbers that follow
     1: ("single", ()),
     3: ("fixed array", (1,)),
@@ -119,39 +131,92 @@ class StorageLayout:
 class OrdinaryStorage:
     """How a dataset that is not sectioned is stored.
 
-    chunk: lengths of a chunk, if it is chunked. has_options: its chunks have flags set, such as that those at the edge
-    skip filters. elements: their bytes, if they are in the header. map_address: of the map of a virtual dataset.
+    chunk, element_size: lengths of a chunk, and the bytes of an element, if it is chunked; flags: see the table.
+    elements: their bytes, if they are in the header. address: of the elements, of the chunk map, of the only chunk, or
+    of the map of a virtual dataset; None if nothing was written. size: the bytes of contiguous elements, if given.
+    single: bytes and filter mask of a chunk that is the only one and filtered.
     """
 
     version: int
-    storage: Literal["compact", "contiguous", "chunked", "virtual"]
+    storage: Storage
     chunk: tuple[int, ...] = ()
-    has_options: bool = False
+    element_size: int = 0
+    flags: int = 0
     elements: bytes = b""
-    map_address: int | None = None
+    address: int | None = None
+    size: int | None = None
+    map: OrdinaryMapKind | None = None
+    single: tuple[int, int] | None = None
+
+    @property
+    def has_options(self) -> bool:
+        """Whether its chunks have flags set, such as that those at the edge skip filters."""
+        return bool(self.flags)
 
 
 def decode_storage(fields: Fields) -> OrdinaryStorage:
-    """See the table at the top of this file. A map of virtual storage is found in versions after 4 too."""
+    """See the table at the top of this file. A map of virtual storage is found in versions after 5 too."""
     version, kind = fields.number(1), fields.number(1)
-    if kind == _VIRTUAL and version >= 4:
-        return OrdinaryStorage(version, "virtual", map_address=fields.address())
-    if version not in (3, 4):
-        raise fields.wrong(f"has version {version}; known: 3, 4")
+    if kind == _VIRTUAL and version > _OLD:
+        return OrdinaryStorage(version, "virtual", address=fields.address())
+    if not 1 <= version <= _NEWEST:
+        raise fields.unknown(f"version {version} of this message")
+    if version < _OLD:
+        return _decode_old_storage(fields, version, kind)
     if kind == _COMPACT:
         return OrdinaryStorage(version, "compact", elements=fields.take(fields.number(2)))
     if kind == _CONTIGUOUS:
-        return OrdinaryStorage(version, "contiguous")
+        return OrdinaryStorage(version, "contiguous", address=fields.address(), size=fields.length())
+    if kind == _CLASS and version == _VERSION:
+        return OrdinaryStorage(version, "sectioned")
     if kind != _CHUNKED:
         raise fields.wrong(f"has class {kind}")
-    options = fields.number(1) if version == 4 else 0
-    n_sizes = fields.number(1)
-    width = fields.number(1) if version == 4 else 4
-    if version == 3:
-        fields.address()
+    if version == _OLD:
+        n_sizes, address = fields.number(1), fields.address()
+        chunk, element_size = _decode_chunk(fields, n_sizes, 4)
+        return OrdinaryStorage(version, "chunked", chunk, element_size, address=address, map="version 1 b-tree")
+    return _decode_chunked(fields, version)
+
+
+def _decode_old_storage(fields: Fields, version: int, n_sizes: int) -> OrdinaryStorage:
+    kind = fields.number(1)
+    fields.take(5)
+    address = fields.address() if kind != _COMPACT else None
+    if kind == _CHUNKED:
+        chunk, element_size = _decode_chunk(fields, n_sizes, 4)
+        return OrdinaryStorage(version, "chunked", chunk, element_size, address=address, map="version 1 b-tree")
+    fields.numbers(n_sizes, 4)
+    if kind == _COMPACT:
+        return OrdinaryStorage(version, "compact", elements=fields.take(fields.number(4)))
+    if kind != _CONTIGUOUS:
+        raise fields.wrong(f"has class {kind}")
+    return OrdinaryStorage(version, "contiguous", address=address)
+
+
+def _decode_chunked(fields: Fields, version: int) -> OrdinaryStorage:
+    flags, n_sizes, width = fields.number(1), fields.number(1), fields.number(1)
+    chunk, element_size = _decode_chunk(fields, n_sizes, width)
+    number, single = fields.number(1), None
+    if number not in (*_MAPS, _IMPLICIT):
+        raise fields.unknown(f"a chunk map of type {number}")
+    kind: OrdinaryMapKind = "implicit" if number == _IMPLICIT else _MAPS[number][0]
+    for width in () if number == _IMPLICIT else _MAPS[number][1]:
+        fields.number(width)
+    if kind == "single" and flags & FILTERED_SINGLE:
+        single = fields.length(), fields.number(4)
+    return OrdinaryStorage(
+        version, "chunked", chunk, element_size, flags, address=fields.address(), map=kind, single=single
+    )
+
+
+def _decode_chunk(fields: Fields, n_sizes: int, width: int) -> tuple[tuple[int, ...], int]:
+    """The lengths of a chunk, and the bytes of an element."""
     if not 2 <= n_sizes <= _MOST_DIMENSIONS or not 1 <= width <= 8:
         raise fields.wrong(f"has {n_sizes} dimensions in {width} bytes each")
-    return OrdinaryStorage(version, "chunked", fields.numbers(n_sizes, width)[:-1], bool(options))
+    sizes = fields.numbers(n_sizes, width)
+    if not all(sizes) or prod(sizes) > LARGEST_HDF5_CHUNK:
+        raise fields.wrong(f"has chunks of {sizes}")
+    return sizes[:-1], sizes[-1]
 
 
 def is_virtual(data: bytes) -> bool:

@@ -11,62 +11,107 @@
 | name | | | | |
 | hard: address O; others: length 2, value | | | | |
 
-Old groups have a symbol table (message 0x11: address of a version 1 B-tree, address of a local heap): the B-tree leads
-to symbol tables, whose names are in the heap (format specification III.A.1, III.B, III.D).
+The value of a soft link is a path; of an external link a byte 0, the name of a file, NUL, a path, NUL.
 
-| B-tree node | bytes | | symbol table node | bytes | | local heap | bytes |
-| --- | --- | --- | --- | --- | --- | --- | --- |
-| `TREE` | 4 | | `SNOD` | 4 | | `HEAP` | 4 |
-| type 0 | 1 | | version 1, 0 | 1 + 1 | | version 0, 0 | 1 + 3 |
-| level (0: children are symbol tables) | 1 | | entries | 2 | | bytes of data | L |
-| entries | 2 | | each: name's place in the heap | O | | free list | L |
-| left and right sibling | 2 O | | address of the header | O | | address of data | O |
-| key L, child O, key L, ... | | | kind (2: soft link), 0 | 4 + 4 | | | |
-| | | | scratch (soft: value's place 4) | 16 | | | |
+Old groups have a symbol table (message 0x11: address of a version 1 B-tree, address of a local heap): the B-tree (see
+`btree1`) leads to symbol tables, whose names are in the heap (format specification III.B, III.D).
+
+| symbol table node | bytes | | local heap | bytes |
+| --- | --- | --- | --- | --- |
+| `SNOD` | 4 | | `HEAP` | 4 |
+| version 1, 0 | 1 + 1 | | version 0, 0 | 1 + 3 |
+| entries | 2 | | bytes of data | L |
+| each: name's place in the heap | O | | free list | L |
+| address of the header | O | | address of data | O |
+| kind (2: soft link), 0 | 4 + 4 | | | |
+| scratch (soft: value's place 4) | 16 | | | |
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import FormatError, UnsupportedError, UsageError, nearest_names
-from colonnade.format.fractal_heap import NamedForm, read_named
+from colonnade.format.btree1 import GROUPS, iter_children, read_leaves
+from colonnade.format.fractal_heap import NamedForm, NamedHeap
 from colonnade.format.headers import LINK, LINK_INFO, SYMBOL_TABLE, Message, find, read_messages
 from colonnade.format.source import Fields, HDF5Source
 
-_HARD, _SOFT = 0, 1
+LinkKind = Literal["hard", "soft", "external", "user-defined"]
+_HARD, _SOFT, _EXTERNAL = 0, 1, 64
 _SOFT_ENTRY = 2  # kind of an entry of a symbol table
 _LAST_FREE = 1  # after the last free block of a local heap
 _MOST_SOFT_LINKS = 32
-_FORM = NamedForm("link", order_bytes=8, tree=5, before=4, behind=0)  # a record: hash (4), heap id
+_FORM = NamedForm("link", order_bytes=8, tree=5, before=4, behind=0, hash_at=0)  # a record: hash (4), heap id
+_USUAL_SYMBOLS = 8  # entries of a symbol table, unless the file was made with other numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A name in a group, with the address of its object, or the path of a soft link; external links have neither."""
+    """A name in a group.
+
+    address: of the object of a hard link. target: the path of a soft or external link. file: that an external link
+    leads to. order: when it was made among the links of the group, if that is tracked.
+    """
 
     name: str
     address: int | None = None
     target: str | None = None
+    kind: LinkKind = "hard"
+    file: str | None = None
+    order: int | None = None
 
 
 def is_group(messages: list[Message]) -> bool:
     return any(message.type in (LINK, LINK_INFO, SYMBOL_TABLE) for message in messages)
 
 
+class GroupLinks:
+    """The links of one group, in whichever way it stores them."""
+
+    def __init__(self, source: HDF5Source, messages: list[Message]) -> None:
+        info, table = find(messages, LINK_INFO), find(messages, SYMBOL_TABLE)
+        self._source = source
+        self._inside = [message for message in messages if message.type == LINK]
+        self._dense = None if info is None else NamedHeap(source, info, _FORM)
+        self._symbols = None if table is None else SymbolTables(source, *read_symbol_table(source, table))
+
+    @property
+    def has_order(self) -> bool:
+        """Whether the order in which links were made is tracked."""
+        return self._dense is not None and self._dense.has_order
+
+    def read(self) -> Iterator[Link]:
+        """All links; those of the header and of symbol tables in the order in which they are stored."""
+        for message in self._inside:
+            yield decode_link(self._source.as_fields(message.data, "link message", message.at))
+        if self._dense is not None:
+            for data, _ in self._dense.read():
+                yield decode_link(self._source.as_fields(data, "link message in the heap of a group"))
+        if self._symbols is not None:
+            yield from self._symbols.read()
+
+    def find(self, name: str) -> Link | None:
+        """The link of this name, found without reading all others where they are sorted."""
+        key = name.encode("utf-8", "surrogateescape")
+        for message in self._inside:
+            if key in message.data:
+                link = decode_link(self._source.as_fields(message.data, "link message", message.at))
+                if link.name == name:
+                    return link
+        if self._dense is not None:
+            for data, _ in self._dense.find(key):
+                link = decode_link(self._source.as_fields(data, "link message in the heap of a group"))
+                if link.name == name:
+                    return link
+        return None if self._symbols is None else self._symbols.find(key)
+
+
 def read_links(source: HDF5Source, messages: list[Message]) -> Iterator[Link]:
     """All links of a group, given the messages of its header."""
-    for message in messages:
-        if message.type == LINK:
-            yield decode_link(source.as_fields(message.data, f"link message at byte {message.at}"))
-        elif message.type == LINK_INFO:
-            for data, _ in read_named(source, message, _FORM):
-                yield decode_link(source.as_fields(data, "a link in the heap of a group"))
-    table = find(messages, SYMBOL_TABLE)
-    if table is not None:
-        for name, address, target in _read_entries(source, *read_symbol_table(source, table)):
-            yield Link(_text(name), address if target is None else None, None if target is None else _text(target))
+    return GroupLinks(source, messages).read()
 
 
 def decode_link(fields: Fields) -> Link:
@@ -74,23 +119,90 @@ def decode_link(fields: Fields) -> Link:
     fields.version(1)
     flags = fields.number(1)
     kind = fields.number(1) if flags & 8 else _HARD
-    fields.take((8 if flags & 4 else 0) + (1 if flags & 16 else 0))
+    order = int.from_bytes(fields.take(8), "little", signed=True) if flags & 4 else None
+    fields.take(1 if flags & 16 else 0)
     name = _text(fields.take(fields.number(1 << (flags & 3))))
     if kind == _HARD:
-        return Link(name, fields.address())
+        return Link(name, fields.address(), order=order)
     value = fields.take(fields.number(2))
-    return Link(name, target=_text(value)) if kind == _SOFT else Link(name)
+    if kind == _SOFT:
+        return Link(name, target=_text(value), kind="soft", order=order)
+    if kind != _EXTERNAL:
+        return Link(name, kind="user-defined", order=order)
+    file, _, path = value[1:].partition(b"\0")
+    target = path.split(b"\0")[0]
+    return Link(name, target=_text(target), kind="external", file=_text(file), order=order)
 
 
 def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-def _read_entries(source: HDF5Source, tree: int, heap: int) -> Iterator[tuple[bytes, int | None, bytes | None]]:
-    """Name, address of the object, and for soft links the target path."""
-    names = read_local_heap(source, heap).data
-    for table in _tables(source, tree):
-        yield from _read_table(source, table, names)
+class SymbolTables:
+    """The links of an old group, sorted by the bytes of their names."""
+
+    def __init__(self, source: HDF5Source, tree: int, heap: int) -> None:
+        self._source = source
+        self._tree = tree
+        self._heap = heap
+        self._names: bytes | None = None
+
+    def read(self) -> Iterator[Link]:
+        """All links, sorted by name."""
+        work = self._source.most_work
+        for leaf in read_leaves(self._source, self._tree, GROUPS, self._source.length_size):
+            for _, address, _ in iter_children(leaf, self._source.length_size):
+                links = self._read_table(address)
+                work -= 8 + len(links) * (2 * self._source.offset_size + 24)
+                if work < 0:
+                    raise self._source.wrong("symbol table", address, "overlaps others")
+                yield from links
+
+    def find(self, name: bytes) -> Link | None:
+        """The link of this name: names of a table are after the key before it, up to the key after it."""
+
+        def keep(low: bytes, high: bytes) -> bool:
+            return self._key(low) < name <= self._key(high)
+
+        key_size = self._source.length_size
+        for leaf in read_leaves(self._source, self._tree, GROUPS, key_size, keep):
+            tables = [child for low, child, high in iter_children(leaf, key_size) if keep(low, high)]
+            for link in (link for address in tables for link in self._read_table(address)):
+                if link.name == _text(name):
+                    return link
+        return None
+
+    def _key(self, key: bytes) -> bytes:
+        return self._name_at(int.from_bytes(key, "little"), self._tree)
+
+    def _read_table(self, address: int) -> list[Link]:
+        size = 2 * self._source.offset_size + 24
+        data = self._source.read_up_to(address, 8 + _USUAL_SYMBOLS * size, "symbol table")
+        head = self._source.as_fields(data, "symbol table", address)
+        head.expect(b"SNOD\1", "the signature")
+        head.take(1)
+        count = head.number(2)
+        if 8 + count * size > len(data):
+            data = self._source.read(address, 8 + count * size, "symbol table")
+        fields = self._source.as_fields(data[8:], "symbol table", address)
+        return [self._read_symbol(fields, address) for _ in range(count)]
+
+    def _read_symbol(self, fields: Fields, address: int) -> Link:
+        place, target, kind = fields.number(self._source.offset_size), fields.address(), fields.number(4)
+        fields.take(4)
+        value = int.from_bytes(fields.take(16)[:4], "little")
+        name = _text(self._name_at(place, address))
+        if kind == _SOFT_ENTRY:
+            return Link(name, target=_text(self._name_at(value, address)), kind="soft")
+        return Link(name, target)
+
+    def _name_at(self, place: int, address: int) -> bytes:
+        if self._names is None:
+            self._names = read_local_heap(self._source, self._heap).data
+        end = self._names.find(b"\0", place)
+        if place >= len(self._names) or end < 0:
+            raise self._source.wrong("symbol table", address, "has a name outside its heap")
+        return self._names[place:end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,61 +237,11 @@ def read_local_heap(source: HDF5Source, address: int, most_bytes: int | None = N
 
 def read_symbol_table(source: HDF5Source, message: Message) -> tuple[int, int]:
     """The addresses of the B-tree and of the local heap of an old group."""
-    fields = source.as_fields(message.data, f"symbol table message at byte {message.at}")
+    fields = source.as_fields(message.data, "symbol table message", message.at)
     tree, heap = fields.address(), fields.address()
     if tree is None or heap is None:
         raise fields.wrong("leads nowhere")
     return tree, heap
-
-
-def _tables(source: HDF5Source, root: int) -> Iterator[int]:
-    """Addresses of the symbol tables below a node; each node is visited once."""
-    seen: set[int] = set()
-    nodes: list[tuple[int, int | None]] = [(root, None)]
-    while nodes:
-        address, level = nodes.pop()
-        lead = 8 + 2 * source.offset_size
-        fields = source.fields(address, lead, "group B-tree node")
-        fields.expect(b"TREE\0", "the signature")
-        own, count = fields.number(1), fields.number(2)
-        if address in seen or (level is not None and own != level):
-            raise fields.wrong("is reached twice, or from a wrong level")
-        seen.add(address)
-        size = count * (source.length_size + source.offset_size)
-        entries = source.fields(address + lead, size, "group B-tree node")
-        children = []
-        for _ in range(count):
-            entries.length()
-            child = entries.address()
-            if child is None:
-                raise fields.wrong("has a child with an undefined address")
-            children.append(child)
-        if own:
-            nodes.extend((child, own - 1) for child in reversed(children))
-        else:
-            yield from children
-
-
-def _read_table(source: HDF5Source, address: int, names: bytes) -> Iterator[tuple[bytes, int | None, bytes | None]]:
-    head = source.fields(address, 8, "symbol table")
-    head.expect(b"SNOD\1", "the signature")
-    head.take(1)
-    count = head.number(2)
-    fields = source.fields(address + 8, count * (2 * source.offset_size + 24), "symbol table")
-    for _ in range(count):
-        place, target = fields.number(source.offset_size), fields.address()
-        kind = fields.number(4)
-        fields.take(4)
-        scratch = fields.take(16)
-        value = _name_in(names, int.from_bytes(scratch[:4], "little"), source, address) if kind == _SOFT_ENTRY else None
-        yield _name_in(names, place, source, address), target, value
-
-
-def _name_in(names: bytes, place: int, source: HDF5Source, address: int) -> bytes:
-    end = names.find(b"\0", place)
-    if place >= len(names) or end < 0:
-        raise source.as_fields(b"", f"symbol table at byte {address}").wrong("has a name outside its heap")
-    return names[place:end]
 
 
 # -- objects by path --
@@ -197,11 +259,12 @@ def find_address(source: HDF5Source, root: int, path: str) -> int:
     n_soft = 0
     while parts:
         name = parts.pop(0)
-        links = {link.name: link for link in read_links(source, messages)} if is_group(messages) else {}
-        link = links.get(name)
+        links = GroupLinks(source, messages) if is_group(messages) else None
+        link = None if links is None else links.find(name)
         if link is None:
-            raise _not_found(source, path, name, done, list(links))
-        if link.target is not None:
+            known = [] if links is None else [other.name for other in links.read()]
+            raise _not_found(source, path, name, done, known)
+        if link.kind == "soft" and link.target is not None:
             n_soft += 1
             if n_soft > _MOST_SOFT_LINKS:
                 raise FormatError(f"{source.name}: {path} leads through a cycle of soft links", path=source.name)

@@ -1,6 +1,7 @@
 """Bytes of an HDF5 file by their address, and fields in them, with every length checked.
 
-In: an address as the file gives it, and how many bytes. Out: exactly those bytes, or a CorruptError.
+In: an address as the file gives it, and how many bytes. Out: exactly those bytes, or a CorruptError that names the
+structure, its offset in the file, and the heading of the format specification that describes it.
 """
 
 from __future__ import annotations
@@ -9,10 +10,38 @@ from collections.abc import Iterable
 
 from colonnade import kernels
 from colonnade.dataclass import dataclass
-from colonnade.errors import CorruptError
+from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.pager.sources import ByteSource
 
 CHECKSUM = 4  # bytes of a checksum
+_SLACK = 1 << 16
+_HEADINGS = {  # of the HDF5 file format specification, by the first words of a structure's name
+    "the superblock": "II.A Format Signature and Superblock",
+    "version 1 B-tree": "III.A.1 Version 1 B-trees",
+    "B-tree": "III.A.2 Version 2 B-trees",
+    "symbol table message": "IV.A.2.r The Symbol Table Message",
+    "symbol table": "III.B Group Symbol Table Nodes",
+    "local heap": "III.D Local Heaps",
+    "global heap": "III.E Global Heap",
+    "fractal heap": "III.G Fractal Heap",
+    "object header": "IV.A.1 Data Object Header Prefix",
+    "dataspace": "IV.A.2.b The Dataspace Message",
+    "link info": "IV.A.2.c The Link Info Message",
+    "datatype": "IV.A.2.d The Datatype Message",
+    "fill value": "IV.A.2.f The Data Storage - Fill Value Message",
+    "link": "IV.A.2.g The Link Message",
+    "layout": "IV.A.2.i The Data Layout Message",
+    "filter": "IV.A.2.l The Data Storage - Filter Pipeline Message",
+    "attribute info": "IV.A.2.v The Attribute Info Message",
+    "attribute": "IV.A.2.m The Attribute Message",
+    "continuation": "IV.A.2.q The Object Header Continuation Message",
+    "fixed array": "Appendix C: Types of Indexes for Dataset Chunks",
+    "extensible array": "Appendix C: Types of Indexes for Dataset Chunks",
+}
+
+
+class UnknownToReader(UnsupportedError):
+    """The file uses a feature of HDF5 that this reader does not know, and libhdf5 may know."""
 
 
 def with_checksum(data: bytes) -> bytes:
@@ -21,15 +50,27 @@ def with_checksum(data: bytes) -> bytes:
 
 
 class Fields:
-    """Numbers and bytes read one after another, never beyond the end. Numbers are little-endian and unsigned."""
+    """Numbers and bytes read one after another, never beyond the end. Numbers are little-endian and unsigned.
 
-    def __init__(self, data: bytes | memoryview, what: str, name: str = "", offset_size: int = 8, length_size: int = 8):
+    what: the structure, as errors name it. offset: of its first byte in the file, if known.
+    """
+
+    def __init__(
+        self,
+        data: bytes | memoryview,
+        what: str,
+        name: str = "",
+        offset_size: int = 8,
+        length_size: int = 8,
+        offset: int | None = None,
+    ):
         self._data = memoryview(data)
         self.what = what
         self.name = name
         self.at = 0
         self._offset_size = offset_size
         self._length_size = length_size
+        self._offset = offset
 
     @property
     def left(self) -> int:
@@ -63,6 +104,8 @@ class Fields:
 
     def version(self, *allowed: int) -> int:
         found = self.number(1)
+        if found > max(allowed):
+            raise self.unknown(f"version {found} of this structure")
         if found not in allowed:
             known = ", ".join(str(one) for one in allowed)
             raise self.wrong(f"has version {found}; known: {known}")
@@ -75,8 +118,26 @@ class Fields:
 
     def wrong(self, text: str, **facts: object) -> CorruptError:
         """An error about this structure, to be raised."""
+        return _corrupt(self.name, self.what, self._offset, text, facts)
+
+    def unknown(self, feature: str) -> UnknownToReader:
+        """An error about a feature of this structure that this reader does not know, to be raised."""
         lead = f"{self.name}: " if self.name else ""
-        return CorruptError(f"{lead}{self.what} {text}", path=self.name, **facts)
+        text = f"{lead}{_placed(self.what, self._offset)} uses {feature}, which colonnade's own reader does not know"
+        return UnknownToReader(text, feature=feature, path=self.name)
+
+
+def _corrupt(name: str, what: str, offset: int | None, text: str, facts: dict[str, object]) -> CorruptError:
+    lead = f"{name}: " if name else ""
+    heading = next((heading for start, heading in _HEADINGS.items() if what.startswith(start)), None)
+    tail = f" (HDF5 file format specification, {heading})" if heading else ""
+    if offset is not None:
+        facts = {"offset": offset, **facts}
+    return CorruptError(f"{lead}{_placed(what, offset)} {text}{tail}", path=name, **facts)
+
+
+def _placed(what: str, offset: int | None) -> str:
+    return what if offset is None else f"{what} at byte {offset}"
 
 
 @dataclass(frozen=True)
@@ -100,9 +161,22 @@ class HDF5Source:
         """The number of bytes after the base address."""
         return self.file.size - self.base
 
+    @property
+    def most_work(self) -> int:
+        """More bytes than the nodes of one tree can have: they do not overlap, and are read once."""
+        return 2 * self.fits + _SLACK
+
     def read(self, address: int, n_bytes: int, what: str) -> bytes:
         """Read exactly `n_bytes` bytes."""
+        if address < 0 or address + n_bytes > self.fits:
+            raise self.wrong(what, address, f"has {n_bytes} bytes, but the file has {self.file.size}")
         return self.file.read(self.base + address, n_bytes, what)
+
+    def read_up_to(self, address: int, n_bytes: int, what: str) -> bytes:
+        """Read `n_bytes` bytes, or all that are left in the file; at least one."""
+        if not 0 <= address < self.fits:
+            raise self.wrong(what, address, f"starts after the end of the file, which has {self.file.size} bytes")
+        return self.read(address, min(n_bytes, self.fits - address), what)
 
     def read_many(self, ranges: Iterable[tuple[int, int]], what: str) -> list[bytes]:
         """Read exactly the bytes of each range (address, bytes), in the order of the ranges."""
@@ -110,30 +184,28 @@ class HDF5Source:
 
     def fields(self, address: int, n_bytes: int, what: str) -> Fields:
         """Read these bytes as fields."""
-        return self.as_fields(self.read(address, n_bytes, what), f"{what} at byte {self.base + address}")
+        return self.as_fields(self.read(address, n_bytes, what), what, address)
 
     def summed(self, address: int, n_bytes: int, what: str) -> Fields:
         """Read bytes that end with a checksum as fields. The checksum is verified and left out."""
-        return self.as_fields(
-            self.verified(self.read(address, n_bytes, what), address, what), f"{what} at byte {self.base + address}"
-        )
+        return self.as_fields(self.verified(self.read(address, n_bytes, what), address, what), what, address)
 
     def verified(self, data: bytes, address: int, what: str) -> bytes:
         """The bytes without the checksum at their end, which is verified."""
         if len(data) < CHECKSUM:
-            raise CorruptError(f"{self.name}: {what} is shorter than its checksum", path=self.name, offset=address)
+            raise self.wrong(what, address, "is shorter than its checksum")
         kept, expected = data[:-CHECKSUM], int.from_bytes(data[-CHECKSUM:], "little")
         found = kernels.lookup3(kept)
         if found != expected:
-            raise CorruptError(
-                f"{self.name}: {what} at byte {self.base + address} does not match its checksum "
-                f"({found:08x}, stored {expected:08x})",
-                path=self.name,
-                offset=self.base + address,
-                expected=expected,
-                found=found,
-            )
+            text = f"does not match its checksum ({found:08x}, stored {expected:08x})"
+            raise self.wrong(what, address, text, expected=expected, found=found)
         return kept
 
-    def as_fields(self, data: bytes | memoryview, what: str) -> Fields:
-        return Fields(data, what, self.name, self.offset_size, self.length_size)
+    def as_fields(self, data: bytes | memoryview, what: str, address: int | None = None) -> Fields:
+        """Bytes as fields, which were read from this address if it is known."""
+        offset = None if address is None else self.base + address
+        return Fields(data, what, self.name, self.offset_size, self.length_size, offset)
+
+    def wrong(self, what: str, address: int, text: str, **facts: object) -> CorruptError:
+        """An error about the structure at an address, to be raised."""
+        return _corrupt(self.name, what, self.base + address, text, facts)

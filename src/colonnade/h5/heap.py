@@ -25,7 +25,7 @@ from colonnade.filters.codecs import ByteBuffer
 from colonnade.format.global_heap import REFERENCE_DTYPE, stored_size
 from colonnade.format.headers import LAYOUT
 from colonnade.format.layout import decode_storage
-from colonnade.format.source import Fields
+from colonnade.format.source import Fields, UnknownToReader
 from colonnade.h5.chunks import ChunkSource, RowNumbers, new_array, open_run, open_source
 from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.vetting import FARTHEST, SMALL_CLAIM, address_of, creation_of, vet_elements, vetted_file
@@ -115,7 +115,7 @@ def _check_compact(dataset: Dataset, stored: StoredType) -> bool:
         return False
     for message in file.messages(address_of(dataset)):
         if message.type == LAYOUT:
-            with suppress(CorruptError):
+            with suppress(CorruptError, UnknownToReader):
                 elements = decode_storage(Fields(message.data, "layout message")).elements
                 vet_elements(dataset, stored, elements)
     return True

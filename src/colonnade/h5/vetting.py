@@ -67,7 +67,7 @@ from colonnade.format.headers import (
 from colonnade.format.layout import decode_storage, is_virtual
 from colonnade.format.links import read_local_heap, read_symbol_table
 from colonnade.format.pipelines import decode_pipeline
-from colonnade.format.source import Fields, HDF5Source
+from colonnade.format.source import Fields, HDF5Source, UnknownToReader
 from colonnade.format.superblock import read_superblock
 from colonnade.format.values import decode_fill, decode_old_fill
 from colonnade.h5 import capi
@@ -156,7 +156,7 @@ class OpenFile:
 
     def messages(self, address: int) -> Iterator[Message]:
         """The messages of an object header, up to the first that makes no sense."""
-        with suppress(CorruptError):
+        with suppress(CorruptError, UnknownToReader):
             yield from iter_messages(self.source(), address, _MOST_HEADER)
 
     # -- groups and objects --
@@ -175,8 +175,8 @@ class OpenFile:
             return
         for message in self.messages(address):
             if message.type == LAYOUT and is_virtual(message.data):
-                with suppress(CorruptError):
-                    self.vet_collection(decode_storage(_fields(message)).map_address or 0)
+                with suppress(CorruptError, UnknownToReader):
+                    self.vet_collection(decode_storage(_fields(message)).address or 0)
         if self.is_frozen:
             self._objects.add(address)
 
@@ -325,7 +325,7 @@ def vet_root(file: JournaledFile) -> None:
     """Refuse a file whose root group libhdf5 would never finish reading when it opens the file for changes."""
     try:
         block, source = read_superblock(JournaledBytes(file, ""))
-    except FormatError:
+    except (FormatError, UnknownToReader):
         return
     messages = iter_messages(source, block.root, _MOST_HEADER)
     if _is_endless(source, block.root_heap) or has_endless_names(source, messages):
@@ -334,7 +334,7 @@ def vet_root(file: JournaledFile) -> None:
 
 def has_endless_names(source: HDF5Source, messages: Iterable[Message]) -> bool:
     """Whether the list of free places in a local heap of this group has no end."""
-    with suppress(CorruptError):
+    with suppress(CorruptError, UnknownToReader):
         for message in messages:
             if message.type == SYMBOL_TABLE and _is_endless(source, read_symbol_table(source, message)[1]):
                 return True
@@ -344,7 +344,7 @@ def has_endless_names(source: HDF5Source, messages: Iterable[Message]) -> bool:
 def _is_endless(source: HDF5Source, heap_address: int | None) -> bool:
     try:
         return heap_address is not None and read_local_heap(source, heap_address, _LONGEST_HEAP).is_endless
-    except CorruptError:
+    except (CorruptError, UnknownToReader):
         return False
 
 
@@ -433,7 +433,7 @@ def _attribute_values(file: OpenFile, address: int, name: bytes) -> Iterator[byt
     """The elements of the attributes of this name in an object header, if they have any."""
     for message in file.messages(address):
         if message.type == ATTRIBUTE and name in message.data:
-            with suppress(CorruptError):
+            with suppress(CorruptError, UnknownToReader):
                 attribute = decode_attribute(_fields(message))
                 if attribute.name == name and attribute.elements:
                     yield attribute.elements
@@ -542,7 +542,7 @@ def _creation_in_header(dataset: Any) -> Any | None:
             creation.set_layout(h5d.COMPACT if storage.storage == "compact" else h5d.CONTIGUOUS)
         for step in filters:
             creation.set_filter(step.id, int(step.optional), step.options)
-    except hdf5_errors(CorruptError):
+    except hdf5_errors(CorruptError, UnknownToReader):
         return None
     return creation
 
@@ -551,5 +551,5 @@ def _fill_value(message: Message) -> bytes:
     """The value in a fill message; no bytes if there is none, or it makes no sense."""
     try:
         return (decode_fill if message.type == FILL else decode_old_fill)(_fields(message)) or b""
-    except CorruptError:
+    except (CorruptError, UnknownToReader):
         return b""
