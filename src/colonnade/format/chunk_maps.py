@@ -346,7 +346,9 @@ def _fixed_elements(source: HDF5Source, address: int, grid: ChunkGridShape, wind
         yield _Elements(placed, data, header.element_size, header.client)
 
 
-def _extensible_elements(source: HDF5Source, address: int, grid: ChunkGridShape, window: GridWindow) -> Iterator[_Elements]:
+def _extensible_elements(
+    source: HDF5Source, address: int, grid: ChunkGridShape, window: GridWindow
+) -> Iterator[_Elements]:
     order = grid.unlimited_first(source, address)
     counts = grid.slots(source, address, order)
     header = arrays.read_extensible_header(source, address)
