@@ -10,6 +10,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -39,19 +40,17 @@ def in_order(work: Callable[[Item], T], items: Iterable[Item], n_threads: int) -
     A call from inside such work runs in the same thread, so that pool threads never wait for each other.
     """
     if n_threads < 2 or getattr(_HERE, "works", False):
-        yield from map(work, items)
-        return
-    waiting: deque[Future[T]] = deque()
-    items = iter(items)
-    first = next(items, None)
-    second = next(items, None)
-    if second is None:
-        if first is not None:
-            yield work(first)
+        return map(work, items)
+    return _in_pool(work, iter(items), n_threads)
+
+
+def _in_pool(work: Callable[[Item], T], items: Iterator[Item], n_threads: int) -> Iterator[T]:
+    first_two = list(islice(items, 2))
+    if len(first_two) < 2:
+        yield from map(work, first_two)
         return
     pool = _pool(n_threads)
-    assert first is not None  # there is a second item, so there is a first
-    waiting.extend((pool.submit(work, first), pool.submit(work, second)))
+    waiting = deque(pool.submit(work, item) for item in first_two)
     try:
         for item in items:
             waiting.append(pool.submit(work, item))

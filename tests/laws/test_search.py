@@ -80,7 +80,7 @@ def small_limits(wanted: bool, search_chunks: int) -> Iterator[None]:
             put(bitmap, "WINDOW", 16)
             put(bitmap, "STRIPE", 1)
             put(sorted_rows, "BLOCK", 5)
-            put(sorted_rows, "MOST_POINTS", 3)
+            put(sorted_rows, "MOST_LOOKUPS", 3)
             put(chunk_bloom, "MOST_POINTS", 4)
             put(chunk_bloom, "FLUSH_BYTES", 8)
             put(order, "SAMPLES", 3)

@@ -114,7 +114,7 @@ def test_keys(path: Path, column: EncodedColumn) -> None:
         distinct = {"nan" if is_nan(v) else v for v in column.values if v is not None}
         assert len(known) == len(distinct)
         for row in np.flatnonzero(keys.present).tolist():
-            assert reader.key(row) == keys.key(row)
+            assert reader.keys_at(np.array([row])) == [keys.key(row)]
 
 
 def test_numbers(path: Path, column: EncodedColumn) -> None:

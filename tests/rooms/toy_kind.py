@@ -64,7 +64,7 @@ class MissingCountsIndex(Index):
     def cost(self, leaf: BoundLeaf) -> Cost:
         return Cost(8 * self._grid.n_chunks)
 
-    def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
+    def find(self, leaf: BoundLeaf, scope: Selection, by_row: bool) -> Found | None:
         if not isinstance(leaf.test, Missing):
             return None
         counts, grid = self._counts(), self._grid
@@ -75,7 +75,7 @@ class MissingCountsIndex(Index):
         )
         return Found(sure, may)
 
-    def count(self, leaf: BoundLeaf, source: KeySource) -> int | None:
+    def count(self, leaf: BoundLeaf, by_row: bool) -> int | None:
         if not isinstance(leaf.test, Missing):
             return None
         n_missing = int(self._counts().sum())

@@ -38,6 +38,7 @@ from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_row
 from colonnade.h5.row_sink import resize, write_rows
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, StoredType, shown_name
 from colonnade.nodes import Dataset, Group
+from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import memory_dtype
 
 MISSING_CODE = -1
@@ -304,7 +305,6 @@ def names_and_numbers(column: ColumnInfo) -> tuple[pa.Array, pa.Array | None]:
 
 
 Codes = np.ndarray[Any, np.dtype[np.int32]]
-Rows = np.ndarray[Any, np.dtype[np.int64]]
 Slots = np.ndarray[Any, np.dtype[np.uint64]]
 
 
@@ -350,7 +350,7 @@ class CategoryCoder:
             self._n_slotted += len(fresh)
         return pa.array(codes.astype(np.int64), mask=codes < 0 if array.null_count else None)
 
-    def _code(self, known: pa.Array, array: pa.Array) -> tuple[Codes, Rows]:
+    def _code(self, known: pa.Array, array: pa.Array) -> tuple[Codes, RowNumbers]:
         """The code of each string, known or new, and the first row of each new string."""
         codes, fresh = np.empty(len(array), dtype=np.int32), np.empty(len(array), dtype=np.int64)
         missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None

@@ -25,14 +25,13 @@ import pyarrow as pa
 from colonnade import compute as pc
 from colonnade import kernels
 from colonnade.columns.missing import Mask
-from colonnade.columns.strings import equal_to
+from colonnade.columns.strings import Places, equal_to
 from colonnade.h5.datasets import Image
 from colonnade.model import StoredType
 from colonnade.predicate.bound import Among, BoundLeaf, Domain, Interval, Key, Missing, NotANumber, Pattern, Test
 from colonnade.stored_dtypes import memory_dtype
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
-Places = np.ndarray[Any, np.dtype[np.int64]]
 _EXACT = Context(prec=200)  # the default context rounds to 28 digits
 
 
@@ -406,6 +405,13 @@ def keys_to_image(keys: Keys, stored: StoredType) -> tuple[Image, list[Any]]:
     else:
         image["length"], image["pointer"] = [len(text) for text in texts], pointers
     return image, kept
+
+
+def stored_keys(keys: Sequence[Key], stored: StoredType) -> Keys:
+    """Keys of a column whose keys have this datatype."""
+    if domain_of(stored) == "bytes":
+        return ByteKeys(pa.array(keys, pa.binary()))
+    return NumberKeys(np.array(keys, dtype=memory_dtype(stored)), np.zeros(len(keys), dtype=bool))
 
 
 def image_to_keys(image: Image, stored: StoredType) -> Keys:

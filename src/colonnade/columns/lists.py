@@ -21,10 +21,10 @@ from colonnade.columns.missing import Mask
 from colonnade.columns.raw import PIECE_BYTES, cut, refuse_unreadable, runs
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import FormatError, UsageError
-from colonnade.h5.chunks import RowNumbers
 from colonnade.h5.datasets import dataset_column, describe_dataset
 from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.nodes import Dataset, Group
+from colonnade.selection import RowNumbers
 
 if TYPE_CHECKING:
     from colonnade.columns.read import ColumnReader

@@ -28,10 +28,10 @@ from colonnade.columns.raw import (
     in_column,
 )
 from colonnade.errors import CorruptError, FormatError
-from colonnade.h5.chunks import RowNumbers
 from colonnade.h5.datasets import dataset_column, describe_dataset
 from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo
+from colonnade.selection import RowNumbers
 
 
 class MaskedDecoder:

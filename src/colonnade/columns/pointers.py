@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.columns.decode import corrupt_row, decode_numbers, strings_array
-from colonnade.columns.keys import ByteKeys, Keys, Numbers, Places
+from colonnade.columns.keys import ByteKeys, Keys, Numbers
 from colonnade.columns.missing import Mask
 from colonnade.columns.plain import Texts, equal_texts
 from colonnade.columns.raw import (
@@ -28,13 +28,14 @@ from colonnade.columns.raw import (
     parts_of,
     runs,
 )
-from colonnade.columns.strings import Bytes
+from colonnade.columns.strings import Bytes, Places
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
-from colonnade.h5.chunks import RowNumbers, new_array
+from colonnade.h5.chunks import new_array
 from colonnade.h5.datasets import Image, claims_too_much, dataset_column, describe_dataset, stored_bytes
 from colonnade.h5.heap import Strings
 from colonnade.model import ColumnInfo
 from colonnade.nodes import Dataset
+from colonnade.selection import RowNumbers
 
 PIECE_BYTES = 64 << 20  # bytes of text that are read together, unless one row has more
 SPAN = 16 << 20  # bytes of the heap that are read in one call

@@ -12,7 +12,7 @@ import pyarrow as pa
 from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.missing import Mask, bits_of_fill
 from colonnade.errors import CorruptError, FormatError
-from colonnade.h5.chunks import ChunkSource, RowNumbers, by_chunk, open_source
+from colonnade.h5.chunks import ChunkSource, by_chunk, open_source
 from colonnade.h5.datasets import (
     Image,
     describe_dataset,
@@ -24,6 +24,7 @@ from colonnade.h5.datasets import (
 from colonnade.h5.heap import HeapSource, Strings, open_heap
 from colonnade.model import ColumnInfo, Plain, StoredType
 from colonnade.nodes import Dataset
+from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import memory_dtype, raw_dtype
 
 PIECE_BYTES = 8 << 20

@@ -30,12 +30,13 @@ from colonnade.columns.raw import (
 )
 from colonnade.columns.strings import Places
 from colonnade.errors import CorruptError
-from colonnade.h5.chunks import ChunkSource, RowNumbers
+from colonnade.h5.chunks import ChunkSource
 from colonnade.h5.datasets import dataset_column, describe_dataset
 from colonnade.h5.references import follow_reference
 from colonnade.model import Coded, ColumnInfo, Form, Lists, Masked, Plain, Pointers, Sectioned
 from colonnade.nodes import Dataset
 from colonnade.predicate.bound import Domain, Key
+from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import memory_dtype
 
 T = TypeVar("T")
@@ -151,23 +152,22 @@ class ColumnReader:
         """The keys of these rows; only for columns that have a `domain`."""
         return self._read_as(self._decoder.keys, start, count)
 
-    def key(self, row: int) -> Key:
-        """The key of one row, which must be neither missing nor NaN."""
+    def keys_at(self, rows: RowNumbers) -> list[Key]:
+        """The keys of these few rows, in any order; none may be missing or NaN."""
+        image = None
         if self._numbers is not None:
-            image = self._numbers.take(np.array([row], dtype=np.int64))
-            if image is not None:
-                number: Key = image[0].item()
-                return number
-        return self.keys(row, 1).key(0)
+            image = self._numbers.take(rows) if len(rows) == 1 else self._numbers.take_few(rows)
+        if image is not None:
+            keys: list[Key] = image.tolist()
+            return keys
+        if len(rows) == 1:
+            return [self.keys(int(rows[0]), 1).key(0)]
+        return [key for at in range(len(rows)) for key in self.keys_at(rows[at : at + 1])]
 
     @property
     def is_open_to_rows(self) -> bool:
         """Whether the key of a row can be read without the rest of its chunk."""
         return self._numbers is not None and self._numbers.is_open_to_rows
-
-    def keys_of_few(self, rows: RowNumbers) -> Numbers | None:
-        """The keys of these rows, in any order and none missing; None if they cannot be read one by one."""
-        return self._numbers.take_few(rows) if self._numbers is not None and self._numbers.is_open_to_rows else None
 
     def take_keys(self, rows: RowNumbers) -> Keys:
         """The keys of these rows, given increasing and distinct."""

@@ -23,9 +23,10 @@ from colonnade.columns.writer import WrittenColumn
 from colonnade.errors import DataError, UsageError, rows_as
 from colonnade.filters.names import PORTABLE
 from colonnade.format.values import stored_dtype
-from colonnade.h5.chunks import MOST_AT_ONCE, RowNumbers
+from colonnade.h5.chunks import MOST_AT_ONCE
 from colonnade.model import AUTO, DEFAULT_CHUNK_ROWS, ColumnInfo, ColumnOptions
 from colonnade.nodes import Group
+from colonnade.selection import RowNumbers
 from colonnade.sparse.create import SparseOptions, plan
 from colonnade.sparse.draft import SparseDraft
 from colonnade.sparse.rows import SparseRows

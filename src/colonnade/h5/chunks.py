@@ -28,9 +28,9 @@ from colonnade.h5.vetting import FARTHEST, creation_of, source_of
 from colonnade.model import DEFAULT_CHUNK_ROWS, FilterInfo
 from colonnade.nodes import Dataset
 from colonnade.pager.sources import JournaledBytes, LocalBytes
+from colonnade.selection import RowNumbers
 
 Image = np.ndarray[Any, np.dtype[Any]]
-RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 Laid = tuple[RowNumbers, RowNumbers]  # addresses of chunks, and their bytes
 MOST_AT_ONCE = 2 << 30  # bytes of rows that are read in one go; more are refused
 _SLACK = 1 << 16  # bytes by which filters may make a chunk longer

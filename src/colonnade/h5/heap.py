@@ -31,6 +31,7 @@ from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.vetting import FARTHEST, SMALL_CLAIM, address_of, creation_of, vet_elements, vetted_file
 from colonnade.model import FilterInfo, StoredType
 from colonnade.nodes import Dataset
+from colonnade.selection import RowNumbers
 
 AS_BYTES = np.dtype((np.void, REFERENCE_DTYPE.itemsize))
 References = np.ndarray[Any, np.dtype[Any]]

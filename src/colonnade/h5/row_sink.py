@@ -30,7 +30,7 @@ from colonnade.filters.codecs import Data
 from colonnade.filters.undo import Pipeline
 from colonnade.format.global_heap import REFERENCE_DTYPE
 from colonnade.h5 import capi
-from colonnade.h5.chunks import ChunkSource, RowNumbers, by_chunk, open_source
+from colonnade.h5.chunks import ChunkSource, by_chunk, open_source
 from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import Image, describe_dataset, read_fill, reading, unreadable_rows
 from colonnade.h5.datatypes import describe_type, memory_type
@@ -39,6 +39,7 @@ from colonnade.h5.outside import check_rows
 from colonnade.h5.vetting import creation_of, has_lost_fill
 from colonnade.model import ColumnInfo, StoredType
 from colonnade.nodes import Dataset
+from colonnade.selection import RowNumbers
 from colonnade.stored_dtypes import raw_dtype
 from colonnade.threads import begin
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from colonnade.columns.keys import Keys, Numbers, Places
+from colonnade.columns.keys import Keys
+from colonnade.columns.strings import Places
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError
 from colonnade.h5 import attributes
@@ -42,6 +43,10 @@ from colonnade.stored_dtypes import raw_dtype
 
 Digests = dict[str, list[str]]
 """The digests of the blocks of each part of an index ("attributes", "", "values")."""
+
+T = TypeVar("T")
+Asking = Generator[Places, list[Key], T]
+"""An answer in steps: it yields rows of the column, in any order, is sent their keys, and returns the answer."""
 
 
 MOST_BLOCKS = 256  # cached per part
@@ -93,10 +98,14 @@ class KeySource(Protocol):
     def column(self) -> ColumnInfo: ...
     def keys(self, start: int, count: int) -> Keys: ...
     def take_keys(self, rows: Places) -> Keys: ...
-    def key(self, row: int) -> Key: ...
-    def keys_of_few(self, rows: Places) -> Numbers | None: ...
-    @property
-    def is_open_to_rows(self) -> bool: ...
+    def keys_at(self, rows: Places) -> list[Key]: ...
+
+
+def asked(answer: T | Asking[T]) -> Asking[T]:
+    """An answer in steps, which may be none."""
+    if isinstance(answer, Generator):
+        return (yield from answer)
+    return answer
 
 
 def chunk_keys(source: KeySource, grid: ChunkGrid, chunks: Iterator[int] | range) -> Iterator[tuple[int, Keys]]:
@@ -275,14 +284,18 @@ class Index(ABC):
         return Cost()
 
     @abstractmethod
-    def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
-        """The rows of a leaf within `scope`; None when this index cannot answer the leaf."""
+    def find(self, leaf: BoundLeaf, scope: Selection, by_row: bool) -> Found | Asking[Found | None] | None:
+        """The rows of a leaf within `scope`; None when this index cannot answer the leaf.
 
-    def count(self, leaf: BoundLeaf, source: KeySource) -> int | None:
+        by_row: whether a row of the column can be read without the rest of its chunk. An index never reads its
+        column to answer: if it needs keys of it, its answer is in steps.
+        """
+
+    def count(self, leaf: BoundLeaf, by_row: bool) -> int | Asking[int | None] | None:
         """The number of rows for which the leaf is true; None if that requires listing them."""
         return None
 
-    def known(self, source: KeySource) -> Known | None:
+    def known(self) -> Known | Asking[Known | None] | None:
         """Statistics of the whole column; None if the index does not know them for less than reading the column."""
         return None
 

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from colonnade import kernels
-from colonnade.columns.keys import Keys, NumberKeys, Numbers, Places, image_to_keys, join, keys_to_image
+from colonnade.columns.keys import Keys, NumberKeys, Numbers, image_to_keys, join, keys_to_image
 from colonnade.columns.mapping import key_type
 from colonnade.columns.missing import Mask
+from colonnade.columns.strings import Places
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import (
@@ -304,18 +305,18 @@ class BitmapIndex(Index):
     def cost(self, leaf: BoundLeaf) -> Cost:
         return Cost(int(self.values().truth(leaf).sum()) * -(-self.column.n_rows // 8))
 
-    def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
+    def find(self, leaf: BoundLeaf, scope: Selection, by_row: bool) -> Found | None:
         if isinstance(leaf.test, Missing):
             return None
         rows = _rows_of(self._mask(self.values().truth(leaf)), self.column.n_rows)
         return Found(rows, rows if self.is_complete() else Selection.of(0, self.column.n_rows))
 
-    def count(self, leaf: BoundLeaf, source: KeySource) -> int | None:
+    def count(self, leaf: BoundLeaf, by_row: bool) -> int | None:
         if isinstance(leaf.test, Missing) or not self.is_complete():
             return None
         return _popcount(self._mask(self.values().truth(leaf)))
 
-    def known(self, source: KeySource) -> Known | None:
+    def known(self) -> Known | None:
         """The values whose bits are set for some row; None if reading the column is cheaper."""
         values, numbers = self.values(), np.arange(len(self.values()))
         if len(values) > 8 * max(self.column.type.size, 1) or not self.is_complete():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from colonnade import kernels
-from colonnade.columns.keys import Keys, NumberKeys, make_keys
+from colonnade.columns.keys import Keys, NumberKeys, make_keys, stored_keys
 from colonnade.columns.mapping import key_type
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import create_matrix, matrix_shape, resize_matrix, write_matrix
@@ -170,7 +170,7 @@ class BloomIndex(Index):
     def digests(self) -> Digests:
         return {"attributes": [self._attributes_digest()], "": Part(self.dataset, 1).digests()}
 
-    def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
+    def find(self, leaf: BoundLeaf, scope: Selection, by_row: bool) -> Found | None:
         points = leaf.points
         if points is None or len(points) > MOST_POINTS:
             return None
@@ -178,7 +178,7 @@ class BloomIndex(Index):
         may = np.zeros(grid.n_chunks, dtype=bool)
         if points:
             k, m_bits = self._sizes
-            bits = bit_places(make_column_keys(points, self.column, source), key_type(self.column).size, k, m_bits)
+            bits = bit_places(make_column_keys(points, self.column), key_type(self.column).size, k, m_bits)
             for chunk in scope.chunks(grid.chunk_rows).tolist():
                 filter_ = self._filters().read(chunk, chunk + 1)[0]
                 may[chunk] = bool(((filter_[bits // 8] >> (bits % 8)) & 1).all(axis=1).any())
@@ -213,9 +213,9 @@ class BloomIndex(Index):
                 yield Wrong(f"chunk {chunk}, byte {byte}", int(found[byte]), int(truth[byte]))
 
 
-def make_column_keys(points: tuple[Any, ...], column: ColumnInfo, source: KeySource) -> Keys:
+def make_column_keys(points: tuple[Any, ...], column: ColumnInfo) -> Keys:
     """The points of a leaf as keys of the column's width. A float that the width cannot represent is in no chunk."""
-    like = source.keys(0, 0)
+    like = stored_keys((), key_type(column))
     if isinstance(like, NumberKeys) and like.values.dtype.kind == "f":
         with np.errstate(over="ignore"):  # a value too large for the width becomes infinite, and so differs
             points = tuple(p for p in points if float(like.values.dtype.type(p)) == p)

@@ -177,7 +177,7 @@ class MinMaxIndex(Index):
         if odd.any():
             raise ChangedError("its counts do not add up to the rows of its chunks")
 
-    def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
+    def find(self, leaf: BoundLeaf, scope: Selection, by_row: bool) -> Found | None:
         low, high, counts = self.bounds()
         n, nan, missing = counts["n"], counts["nan_count"], counts["fill_count"]
         values = n - nan - missing
@@ -211,7 +211,7 @@ class MinMaxIndex(Index):
     def _rows(self, chosen: Mask) -> Selection:
         return Selection.from_chunks(chosen, self._grid.chunk_rows, self.column.n_rows)
 
-    def known(self, source: KeySource) -> Known:
+    def known(self) -> Known:
         low, high, counts = self.bounds()
         some = np.flatnonzero(counts["n"] > counts["nan_count"] + counts["fill_count"])
         known = Known(int(counts["fill_count"].sum()), int(counts["nan_count"].sum()))

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from colonnade.columns.keys import Keys, Places, join, keys_of
+from colonnade.columns.keys import Keys, join, keys_of
+from colonnade.columns.strings import Places
 
 if TYPE_CHECKING:
     import tempfile

@@ -3,9 +3,9 @@
 First the rows with a value, in increasing order of value, then of row number; then the missing rows, then the NaN
 rows, each in order of row number. With a NaN fill the missing rows are the NaN tail.
 
-The index holds no values, so every step of a search reads a value of the column. To keep the steps few, a search
+The index holds no values, so every step of a search asks for keys of the column. To keep the steps few, a search
 interpolates between the values at both ends (and bisects where that does not help); where a row can be read without
-the rest of its chunk, one step reads several positions around the guess.
+the rest of its chunk, one step asks for several positions around the guess.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ import numpy as np
 
 from colonnade import kernels
 from colonnade.columns.decode import fill_is_nan
-from colonnade.columns.keys import Keys, NumberKeys, Numbers, Places
+from colonnade.columns.keys import Keys, NumberKeys, Numbers, stored_keys
+from colonnade.columns.mapping import key_type
+from colonnade.columns.strings import Places
 from colonnade.h5 import attributes
 from colonnade.h5.chunks import new_array
 from colonnade.h5.datasets import DatasetPlan, Image, create_dataset, describe_dataset
 from colonnade.h5.row_sink import resize, write_rows
 from colonnade.indexes.base import (
+    Asking,
     Builder,
     ChangedError,
     Cost,
@@ -38,6 +41,7 @@ from colonnade.indexes.base import (
     Options,
     Part,
     Wrong,
+    asked,
     chunk_keys,
     digest,
 )  # fmt: skip
@@ -61,7 +65,7 @@ MOST_KNOWN = 4096
 MOST_PROBES = 16  # rows read in one step
 NEAR = (0, 1, 3, 7, 15, 31, 63, 255)
 GUESSES = 3  # in a row, before bisecting once
-Way = Callable[[int, int], Sequence[int]]
+Way = Callable[[int, int], Sequence[int] | Asking[Sequence[int]]]
 """Chooses the positions to read next, given the first candidate position and the one after the last."""
 
 
@@ -188,7 +192,7 @@ class SortedRowsIndex(Index):
 
     # -- answers --
 
-    def spans(self, leaf: BoundLeaf, source: KeySource) -> list[tuple[int, int]] | None:
+    def spans(self, leaf: BoundLeaf, by_row: bool) -> Asking[list[tuple[int, int]] | None]:
         """The ranges of positions that hold exactly the rows for which the leaf is true."""
         self._check_attributes(self._attributes_digest())  # the answer may depend on the tail lengths alone
         n, (n_missing, n_nan) = self.n_values, self._tails
@@ -199,34 +203,40 @@ class SortedRowsIndex(Index):
         if isinstance(test, NotANumber):
             return [(0, n)] if leaf.negated else [nan]
         if isinstance(test, Interval):
-            inside = [self._span(test, source)]
+            tests = [test]
         elif isinstance(test, Among) and len(test.keys) <= MOST_LOOKUPS:
-            inside = [self._span(Interval(key, key), source) for key in test.keys]
+            tests = [Interval(key, key) for key in test.keys]
         else:
             return None
-        inside = [(a, b) for a, b in inside if a < b]
+        inside = []
+        for interval in tests:
+            start, stop = yield from self._span(interval, by_row)
+            if start < stop:
+                inside.append((start, stop))
         if not leaf.negated:
             return inside
         edges = [0, *(edge for span in inside for edge in span), n]
         outside = list(zip(edges[0::2], edges[1::2], strict=True))
         return [(a, b) for a, b in [*outside, nan] if a < b]
 
-    def _span(self, test: Interval, source: KeySource) -> tuple[int, int]:
-        search = _Search(self, source)
-        start = 0 if test.low is None else search.place(test.low, after=test.low_open)
-        near = None if test.low is None else start
-        stop = self.n_values if test.high is None else search.place(test.high, after=not test.high_open, least=near)
+    def _span(self, test: Interval, by_row: bool) -> Asking[tuple[int, int]]:
+        search = _Search(self, by_row)
+        start, stop, near = 0, self.n_values, None
+        if test.low is not None:
+            start = near = yield from search.place(test.low, after=test.low_open)
+        if test.high is not None:
+            stop = yield from search.place(test.high, after=not test.high_open, least=near)
         return start, max(start, stop)
 
-    def count(self, leaf: BoundLeaf, source: KeySource) -> int | None:
-        spans = self.spans(leaf, source)
+    def count(self, leaf: BoundLeaf, by_row: bool) -> Asking[int | None]:
+        spans = yield from self.spans(leaf, by_row)
         return None if spans is None else sum(b - a for a, b in spans)
 
     def cost(self, leaf: BoundLeaf) -> Cost:
         return Cost(probes=not isinstance(leaf.test, Missing))
 
-    def find(self, leaf: BoundLeaf, scope: Selection, source: KeySource) -> Found | None:
-        spans = self.spans(leaf, source)
+    def find(self, leaf: BoundLeaf, scope: Selection, by_row: bool) -> Asking[Found | None]:
+        spans = yield from self.spans(leaf, by_row)
         if spans is None:
             return None
         rows_for_one = TEXTS_FOR_ONE if self._is_text else ROWS_FOR_ONE
@@ -239,11 +249,12 @@ class SortedRowsIndex(Index):
         found = Selection.from_rows(rows)
         return Found(found, found)
 
-    def known(self, source: KeySource) -> Known:
+    def known(self) -> Asking[Known]:
         self._check_attributes(self._attributes_digest())
         known = Known(*self._tails)
-        for position in (0, self.n_values - 1) if self.n_values else ():
-            known.widen(source.keys(self.row(position), 1))
+        if self.n_values:
+            ends = yield np.array([self.row(0), self.row(self.n_values - 1)], dtype=np.int64)
+            known.widen(stored_keys(ends, key_type(self.column)))
         return known
 
     # -- changes --
@@ -296,7 +307,7 @@ class SortedRowsIndex(Index):
         """A position before which all keys are at most `key`. Searched from the end, where new keys often belong."""
         back = 1
         while key is not None and back <= n_values:
-            if source.key(self.row(n_values - back)) <= key:  # type: ignore[operator]
+            if source.keys_at(_one(self.row(n_values - back)))[0] <= key:  # type: ignore[operator]
                 return n_values - back + 1
             back *= 16
         return n_values if key is None else 0
@@ -410,25 +421,29 @@ class _Merged:
         yield from self._parts
 
 
-class _Search:
-    """Finds positions in the order, and reads the column only where it must.
+def _one(row: int) -> Places:
+    return np.array([row], dtype=np.int64)
 
-    Where single rows can be read, one step reads several of them, which costs little more than reading one.
+
+class _Search:
+    """Finds positions in the order, and asks for keys of the column only where it must.
+
+    Where single rows can be read (`by_row`), one step asks for several, which costs little more than one.
     """
 
-    def __init__(self, index: SortedRowsIndex, source: KeySource) -> None:
-        self._index, self._source = index, source
+    def __init__(self, index: SortedRowsIndex, by_row: bool) -> None:
+        self._index, self._by_row = index, by_row
         self._known = index.keys_read
 
-    def place(self, key: Key, after: bool, least: int | None = None) -> int:
+    def place(self, key: Key, after: bool, least: int | None = None) -> Asking[int]:
         """The first position whose key is not below `key` (with `after`: is above it). `least` is a lower bound."""
         bisect = bisect_right if after else bisect_left
         low, high = least or 0, self._index.n_values
-        takes_many = not isinstance(key, bytes) and self._source.is_open_to_rows
+        takes_many = not isinstance(key, bytes) and self._by_row
         ways = self._ways_to_many(key, least) if takes_many else self._ways_to_one(key, least)
         while low < high:
-            places = next(ways)(low, high)
-            keys = self._keys(places)
+            places = yield from asked(next(ways)(low, high))
+            keys = yield from self._keys(places)
             n_below = bisect(keys, key)
             if n_below:
                 low = places[n_below - 1] + 1
@@ -438,23 +453,23 @@ class _Search:
                 self._note(high, keys[n_below])
         return low
 
-    def _keys(self, places: Sequence[int]) -> list[Key]:
+    def _keys(self, places: Sequence[int]) -> Asking[list[Key]]:
         """The keys of the rows at these increasing positions of the order."""
-        found = None
-        if len(places) > 1 and not all(place in self._known for place in places):
-            found = self._source.keys_of_few(self._index.rows_at(places))
-        if found is None:
-            return [self._at(place) for place in places]
-        keys: list[Key] = found.tolist()
+        if len(places) == 1:
+            return [(yield from self._at(places[0]))]
+        if all(place in self._known for place in places):
+            return [self._known[place] for place in places]
+        keys = yield self._index.rows_at(places)
         if isinstance(places, range):  # the last step of a search: often includes the range's other end
             for place, key in zip(places, keys, strict=True):
                 self._note(place, key)
         return keys
 
-    def _at(self, place: int) -> Key:
+    def _at(self, place: int) -> Asking[Key]:
         """The key of the row at a position of the order."""
         if place not in self._known:
-            self._note(place, self._source.key(self._index.row(place)))
+            keys = yield _one(self._index.row(place))
+            self._note(place, keys[0])
         return self._known[place]
 
     def _note(self, place: int, key: Key) -> None:
@@ -467,12 +482,12 @@ class _Search:
     def _ways_to_many(self, key: Key, least: int | None) -> Iterator[Way]:
         is_met = False
 
-        def next_places(low: int, high: int) -> Sequence[int]:
+        def next_places(low: int, high: int) -> Asking[Sequence[int]]:
             nonlocal is_met
             if high - low <= MOST_PROBES:
                 return range(low, high)
             if key not in (self._known.get(low - 1), self._known.get(high)):
-                return self._about(low, high, self._guess(low, high, key))
+                return self._about(low, high, (yield from self._guess(low, high, key)))
             was_met, is_met = is_met, True
             if not was_met:
                 return self._before(low, high) if key == self._known.get(high) else self._behind(low, high)
@@ -508,10 +523,13 @@ class _Search:
             last = place
             return (place,)
 
+        def guessed(low: int, high: int) -> Asking[Sequence[int]]:
+            return noted((yield from self._guess(low, high, key)))
+
         for step in () if least is None else (1, 4, 16, 64):
             yield lambda low, high, step=step: noted(min(low + step, high) - 1)  # type: ignore[misc]
         while True:
-            yield lambda low, high: noted(self._guess(low, high, key))
+            yield guessed
             yield lambda low, high: noted(self._beyond(low, high, key, last))
             yield lambda low, high: noted((low + high) // 2)
 
@@ -528,13 +546,13 @@ class _Search:
         begin, stop = _block_of((low + high) // 2, low, high)
         return [*range(begin, stop, -(-(stop - begin) // MOST_PROBES)), *((stop - 1,) if stop - begin > 1 else ())]
 
-    def _guess(self, low: int, high: int, key: Key) -> int:
+    def _guess(self, low: int, high: int, key: Key) -> Asking[int]:
         """The position of the key by linear interpolation between known keys, or else between the outermost keys."""
         if high - low < EVEN_FROM or isinstance(key, bytes):
             return (low + high) // 2
         first = low - 1 if low - 1 in self._known else low
         end = high if high in self._known else high - 1
-        a, b, wanted = float(self._at(first)), float(self._at(end)), float(key)
+        a, b, wanted = float((yield from self._at(first))), float((yield from self._at(end))), float(key)
         if not a < b or not math.isfinite(b - a):
             return (low + high) // 2
         share = min(max((wanted - a) / (b - a), 0.0), 1.0)

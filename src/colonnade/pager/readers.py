@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from colonnade.errors import ConflictError, UsageError
 from colonnade.pager.disk import Disk
@@ -44,21 +44,60 @@ class Committed(Protocol):
         """The request to writers to wait, for a reader that they disturb."""
 
 
+class Attempts:
+    """Attempts to read one state of a file, until nobody has committed meanwhile.
+
+    with Attempts(file) as attempts:
+        while attempts.again():
+            with attempts.one():
+                result = ...
+    """
+
+    def __init__(self, file: Committed) -> None:
+        self._file = file
+        self._request = file.wait_request()
+        self._n_begun = 0
+        self._succeeded = False
+
+    def __enter__(self) -> Attempts:
+        self._request.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._request.__exit__(*error)
+
+    def again(self) -> bool:
+        """Whether the file must be read, for the first time or again. Sees the last commit."""
+        if self._succeeded:
+            return False
+        if self._n_begun:
+            self._request.disturbed()
+        if self._n_begun == _MOST_READS:
+            name = self._file.name
+            raise ConflictError(f"cannot read {name}: it was changed repeatedly while it was read", path=name)
+        self._n_begun += 1
+        self._file.refresh()
+        return True
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """One attempt. An error in it is raised only if nobody has committed meanwhile."""
+        try:
+            yield
+        except Exception:
+            if self._file.is_current():
+                raise
+        else:
+            self._succeeded = self._file.is_current()
+
+
 def read_between_commits(file: Committed, read: Callable[[], T]) -> T:
     """The result of `read` on one state of a file: it is called again if a writer has committed meanwhile."""
-    with file.wait_request() as request:
-        for _ in range(_MOST_READS):
-            file.refresh()
-            try:
+    with Attempts(file) as attempts:
+        while attempts.again():
+            with attempts.one():
                 result = read()
-            except Exception:
-                if file.is_current():
-                    raise
-            else:
-                if file.is_current():
-                    return result
-            request.disturbed()
-    raise ConflictError(f"cannot read {file.name}: it was changed repeatedly while it was read", path=file.name)
+    return result
 
 
 class CommittedFile:

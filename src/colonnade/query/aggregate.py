@@ -18,7 +18,7 @@ Missing values are skipped. Aggregates over no values are missing; counts are 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.indexes.known import Known
 from colonnade.model import shown_name
+from colonnade.query.bind import Readers
 from colonnade.query.groups import groups_of, same_groups
 from colonnade.query.plan import may_miss
 from colonnade.query.scan import Rows
@@ -42,9 +43,6 @@ from colonnade.threads import in_order
 
 FUNCTIONS = ("count", "min", "max", "sum", "mean")
 MOST_WAITING = 1 << 16  # groups of windows that are not merged yet
-Readers = Callable[[str], ColumnReader]
-FromIndex = Callable[[ColumnReader], Known | None]
-"""What a trusted index knows about a whole column."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ class Aggregation:
 
     def __init__(self, wanted: Sequence[Wanted], by: Sequence[str], readers: Readers) -> None:
         self._wanted = wanted
-        self._by = [readers(name) for name in by]
+        self._by = [readers[name] for name in by]
         self._readers: dict[str, ColumnReader] = {}
         self._needs: dict[str, Needs] = {}
         _check_names(wanted, by)
@@ -128,7 +126,7 @@ class Aggregation:
                 raise _unsuited("by", reader, "its values cannot be compared")
         for one in wanted:
             if one.column is not None:
-                self._need(readers(one.column), one.function)
+                self._need(readers[one.column], one.function)
 
     def _need(self, reader: ColumnReader, function: str) -> None:
         reader = reader.by_value() if function in ("min", "max") else self._readers.get(reader.column.name, reader)
@@ -142,12 +140,22 @@ class Aggregation:
         self._readers[name] = reader
         self._needs[name] = Needs(before.sums or function in ("sum", "mean"), before.ends or function in ("min", "max"))
 
-    def result(self, rows: Rows | Search, from_index: FromIndex) -> dict[str, Any] | pa.Table:
-        """The requested values over these rows."""
+    def known_to_some_index(self, rows: Rows | Search) -> list[ColumnReader]:
+        """The columns whose totals over these rows an index may know: over all rows of the table, without a sum."""
+        if self._by or not isinstance(rows, range):
+            return []
+        return [
+            reader
+            for name, reader in self._readers.items()
+            if rows == range(reader.column.n_rows) and not self._needs[name].sums and reader.domain is not None
+        ]
+
+    def result(self, rows: Rows | Search, from_indexes: Mapping[str, Known]) -> dict[str, Any] | pa.Table:
+        """The requested values over these rows. from_indexes: what is known about whole columns without reading."""
         if self._by:
             part, names = self._sorted(self._read(rows, list(self._readers))), list(self._readers)
             return self._table(part, dict(zip(names, part.totals, strict=True)))
-        known = self._known(rows, from_index)
+        known = {name: _totals_of_known(self._readers[name], found) for name, found in from_indexes.items()}
         names = [name for name in self._readers if name not in known]
         if names:
             part = self._read(rows, names)
@@ -156,16 +164,6 @@ class Aggregation:
         return self._dict(part.rows, {**known, **dict(zip(names, part.totals, strict=True))})
 
     # -- totals --
-
-    def _known(self, rows: Rows | Search, from_index: FromIndex) -> dict[str, Totals]:
-        """The totals that indexes know. They apply only when all rows of the table are requested."""
-        found = {}
-        for name, reader in self._readers.items():
-            whole = isinstance(rows, range) and rows == range(reader.column.n_rows)
-            known = from_index(reader) if whole and not self._needs[name].sums and reader.domain is not None else None
-            if known is not None:
-                found[name] = _totals_of_known(reader, known)
-        return found
 
     def _read(self, rows: Rows | Search, names: Sequence[str]) -> _Part:
         """The totals of these columns, read window by window."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -253,20 +253,31 @@ def _offset(zone: str) -> int:
     return (int(digits[:2]) * 3600 + int(digits[2:]) * 60) * (-1 if zone[0] == "-" else 1)
 
 
-Readers = Callable[[str], ColumnReader]
+Readers = Mapping[str, ColumnReader]
 MOST_LOOKED_UP = 64  # strings; with more, all categories are compared in one pass
+_TOO_DEEP = "the predicate is nested too deeply"
 
 
-def bind(predicate: Predicate, columns: Iterable[str], readers: Readers, where: str) -> Bound:
-    """Express the predicate in terms of the columns' keys."""
+def columns_named(predicate: Predicate, columns: Iterable[str], where: str) -> list[str]:
+    """The columns that a predicate tests. One that is not among `columns` is refused; `where` is for the message."""
     known = dict.fromkeys(columns)  # a dict: fast to look up, and in column order for messages
+    named: dict[str, None] = {}
     try:
         for leaf in predicate.leaves():
             if leaf.column not in known:
                 raise ColumnNotFound(leaf.column, where, known)
+            named[leaf.column] = None
+    except RecursionError:
+        raise PredicateError(_TOO_DEEP) from None
+    return list(named)
+
+
+def bind(predicate: Predicate, readers: Readers) -> Bound:
+    """Express the predicate in terms of the columns' keys."""
+    try:
         return fuse(_bound(predicate, False, readers))
     except RecursionError:
-        raise PredicateError("the predicate is nested too deeply") from None
+        raise PredicateError(_TOO_DEEP) from None
 
 
 def _bound(predicate: Predicate, negated: bool, readers: Readers) -> Bound:
@@ -282,7 +293,7 @@ def _bound(predicate: Predicate, negated: bool, readers: Readers) -> Bound:
         return BoundLeaf(predicate.column, Missing(), negated, said)
     if isinstance(predicate, Compare) and predicate.operator == "!=":
         predicate, negated = Compare(predicate.column, "==", predicate.value), not negated
-    return _LeafBinder(readers(predicate.column), predicate).bind(negated, said)
+    return _LeafBinder(readers[predicate.column], predicate).bind(negated, said)
 
 
 class _LeafBinder:

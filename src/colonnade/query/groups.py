@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import kernels
-from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, Numbers, Places, keys_of
+from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, Numbers, keys_of
 from colonnade.columns.missing import Mask
 from colonnade.columns.read import ColumnReader
+from colonnade.columns.strings import Places
 from colonnade.dataclass import dataclass
 from colonnade.query.window import Window
 

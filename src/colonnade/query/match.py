@@ -6,7 +6,7 @@ the keys of one window of one column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -15,11 +15,10 @@ from colonnade.columns.read import ColumnReader
 from colonnade.indexes.base import Found
 from colonnade.model import ColumnInfo
 from colonnade.predicate.bound import AllOf, Bound, BoundLeaf, Missing
-from colonnade.query.bind import columns_of
+from colonnade.query.bind import Readers, columns_of
 from colonnade.selection import Selection
 from colonnade.threads import WORTH_THREADS, in_order
 
-Readers = Callable[[str], ColumnReader]
 FEWEST_MATCHED_ROWS = 65_536
 MOST_ROWS = 1 << 20
 MOST_ROWS_OF_SEVERAL = 1 << 18  # smaller: after the first test every thread holds its rows as row numbers
@@ -28,7 +27,7 @@ WINDOW_BYTES = 16 << 20
 
 def matches(tree: Bound, found: Found, readers: Readers) -> Iterator[Selection]:
     """The rows that match, a window at a time; windows without a match are left out."""
-    tested = [readers(name) for name in columns_of(tree)]
+    tested = [readers[name] for name in columns_of(tree)]
     unsure = found.may - found.sure
 
     def match(window: tuple[int, int]) -> Selection:
@@ -56,7 +55,7 @@ def window_rows(columns: Sequence[ColumnInfo], most: int = MOST_ROWS) -> int:
 def true_rows(tree: Bound, rows: Selection, readers: Readers) -> Selection:
     """Those of `rows` for which the predicate is true."""
     if isinstance(tree, BoundLeaf):
-        return _test(tree, rows, readers(tree.column))
+        return _test(tree, rows, readers[tree.column])
     if isinstance(tree, AllOf):
         for part in tree.parts:
             if not rows:

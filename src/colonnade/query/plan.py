@@ -8,24 +8,24 @@ predicate is tested on every row that is not sure, so an index can only save rea
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
+from typing import TypeVar
 
 import numpy as np
 
-from colonnade.columns.keys import Keys, Numbers, Places
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.indexes import KINDS
-from colonnade.indexes.base import BAD_INDEX, Costly, Found, Index
+from colonnade.indexes.base import BAD_INDEX, Asking, Costly, Found, Index, asked
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import ColumnInfo
 from colonnade.pager.receipts import Trust
-from colonnade.predicate.bound import AllOf, AnyOf, Bound, BoundLeaf, Key, Missing
-from colonnade.query.bind import columns_of
+from colonnade.predicate.bound import AllOf, AnyOf, Bound, BoundLeaf, Missing
+from colonnade.query.bind import Readers, columns_of
 from colonnade.selection import Selection
 
-Readers = Callable[[str], ColumnReader]
+T = TypeVar("T")
 ALWAYS = AllOf()
 SEARCH_CHUNKS = 8  # with fewer chunks to read, asking an index may cost more
 
@@ -202,7 +202,7 @@ class Planner:
         return 0 if isinstance(part, BoundLeaf) and part.column in self._by_column else 1
 
     def _ask(self, leaf: BoundLeaf, scope: Selection) -> Found:
-        reader = self._readers(leaf.column)
+        reader = self._readers[leaf.column]
         found = _known(leaf, reader.column, scope)
         for one in self._by_column.get(leaf.column, []):
             left = found.may - found.sure
@@ -214,7 +214,8 @@ class Planner:
             answer = None
             if why is None:
                 try:
-                    answer = one.index.find(leaf, left, _Noting(reader, self.probed))
+                    steps = one.index.find(leaf, left, reader.is_open_to_rows)
+                    answer = answered(steps, reader, self.probed.setdefault(leaf.column, set()))
                     why = "this index kind does not support this predicate" if answer is None else None
                 except Costly:
                     why = "too many rows match: reading those that are left is cheaper"
@@ -231,11 +232,11 @@ class Planner:
 
     def count(self, leaf: BoundLeaf) -> int | None:
         """The number of rows for which a leaf is true, where an index knows it without listing them."""
-        reader = self._readers(leaf.column)
+        reader = self._readers[leaf.column]
         for one in self._by_column.get(leaf.column, []):
             assert one.index is not None  # checked by _why_not
             try:
-                found = one.index.count(leaf, reader)
+                found = answered(one.index.count(leaf, reader.is_open_to_rows), reader, set())
             except BAD_INDEX as error:
                 self._skip(one, str(error))
                 continue
@@ -245,39 +246,17 @@ class Planner:
         return None
 
 
-class _Noting:
-    """A column reader that records which of its chunks an index reads."""
-
-    def __init__(self, reader: ColumnReader, probed: dict[str, set[int]]) -> None:
-        self._reader = reader
-        self._chunks = probed.setdefault(reader.column.name, set())
-
-    @property
-    def column(self) -> ColumnInfo:
-        return self._reader.column
-
-    def keys(self, start: int, count: int) -> Keys:
-        rows = self.column.grid.chunk_rows
-        self._chunks.update(range(start // rows, -(-(start + count) // rows)))
-        return self._reader.keys(start, count)
-
-    def key(self, row: int) -> Key:
-        self._chunks.add(row // self.column.grid.chunk_rows)
-        return self._reader.key(row)
-
-    @property
-    def is_open_to_rows(self) -> bool:
-        return self._reader.is_open_to_rows
-
-    def take_keys(self, rows: Places) -> Keys:
-        self._chunks.update((rows // self.column.grid.chunk_rows).tolist())
-        return self._reader.take_keys(rows)
-
-    def keys_of_few(self, rows: Places) -> Numbers | None:
-        found = self._reader.keys_of_few(rows)
-        if found is not None:
-            self._chunks.update((rows // self.column.grid.chunk_rows).tolist())
-        return found
+def answered(answer: T | Asking[T], reader: ColumnReader, probed: set[int]) -> T:
+    """What an index answers, after it was sent the keys that it asks for; their chunks are added to `probed`."""
+    steps, chunk_rows = asked(answer), reader.column.grid.chunk_rows
+    try:
+        rows = next(steps)
+        while True:
+            probed.update((rows // chunk_rows).tolist())
+            rows = steps.send(reader.keys_at(rows))
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
 
 
 def _both(found: Found, answer: Found, scope: Selection) -> Found:
@@ -337,7 +316,7 @@ def describe_reads(
     found: Found,
     wanted: Sequence[str],
     probed: dict[str, set[int]],
-    columns: Callable[[str], ColumnInfo],
+    columns: Mapping[str, ColumnInfo],
 ) -> list[ColumnRead]:
     """The chunks of every column that are read: by an index search, for the test, and for the result."""
     tested = columns_of(residual)
@@ -346,7 +325,7 @@ def describe_reads(
     test = found.may - found.sure
     reads = []
     for name in names:
-        grid = columns(name).grid
+        grid = columns[name].grid
         rows = Selection.none()
         if name in tested:
             rows = rows | test

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +17,9 @@ from colonnade.columns.raw import PIECE_BYTES
 from colonnade.columns.read import ColumnReader
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
+from colonnade.selection import RowNumbers
 from colonnade.threads import WORTH_THREADS, in_order
 
-RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 Rows = range | RowNumbers
 LONG_RUN = 4096  # rows without a gap that are worth reading as a range
 SHARE = 1 << 14  # scattered rows that are worth a thread of their own

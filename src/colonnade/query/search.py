@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from colonnade.columns.read import ColumnReader
 from colonnade.indexes.base import Found
 from colonnade.layouts.index_home import OpenIndex
+from colonnade.model import ColumnInfo
 from colonnade.pager.receipts import Trust
 from colonnade.predicate import Predicate
 from colonnade.predicate.bound import Bound, BoundLeaf
+from colonnade.query.bind import Readers
 from colonnade.query.match import MOST_ROWS, matches
 from colonnade.query.plan import ALWAYS, Plan, Planner, describe_reads
-from colonnade.query.scan import RowNumbers, Rows
-from colonnade.selection import Selection
+from colonnade.query.scan import Rows
+from colonnade.selection import RowNumbers, Selection
 
 
 class Search:
@@ -28,7 +29,7 @@ class Search:
         limit: int | None,
         indexes: Sequence[OpenIndex],
         trust: Trust,
-        readers: Callable[[str], ColumnReader],
+        readers: Readers,
         predicate: Predicate | None,
     ) -> None:
         self._tree, self._rows, self._limit = tree, rows, limit
@@ -36,17 +37,18 @@ class Search:
         self._planner = Planner(indexes, trust, readers)
         self._scope = _as_selection(rows)
 
-    def plan(self, wanted: Sequence[str]) -> Plan:
+    def plan(self, wanted: Sequence[ColumnInfo]) -> Plan:
         """What is read, for the requested columns."""
         found, residual = self._find()
-        probed, columns = self._planner.probed, lambda name: self._readers(name).column
+        names = [column.name for column in wanted]
+        columns = {column.name: column for column in (*(reader.column for reader in self._readers.values()), *wanted)}
         return Plan(
             predicate=str(self._predicate) if self._predicate is not None else "all rows",
             n_rows=len(self._rows),
             found=found,
             indexes_used=self._planner.used,
             indexes_skipped=list(self._planner.skipped.values()),
-            columns=describe_reads(residual, found, wanted, probed, columns),
+            columns=describe_reads(residual, found, names, self._planner.probed, columns),
         )
 
     def _find(self) -> tuple[Found, Bound]:
@@ -81,7 +83,7 @@ class Search:
 
     def _covers(self, leaf: BoundLeaf) -> bool:
         """Whether all rows of the table are requested."""
-        return self._readers(leaf.column).column.n_rows == len(self._rows)
+        return self._readers[leaf.column].column.n_rows == len(self._rows)
 
     def rows(self) -> Rows:
         """The rows that match, in the requested order."""

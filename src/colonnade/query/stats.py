@@ -24,6 +24,7 @@ from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import ColumnInfo, IndexInfo
 from colonnade.pager.receipts import Trust
 from colonnade.query.match import window_rows
+from colonnade.query.plan import answered
 
 MOST_DISTINCT = 100_000
 MOST_BYTES = 64 << 20  # of distinct values held in memory
@@ -78,7 +79,7 @@ def known_to_indexes(reader: ColumnReader, indexes: Sequence[OpenIndex], trust: 
     """What a trusted index knows about a column, and the kind of that index; None when no index knows."""
     for info, index in _trusted(reader, indexes, trust):
         with suppress(*_INVALID):
-            known = index.known(reader)
+            known = answered(index.known(), reader, set())
             if known is not None:
                 return known, info.kind
     return None

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from colonnade import kernels
-from colonnade.columns.keys import Keys, NumberKeys, Numbers, Places, join
+from colonnade.columns.keys import Keys, NumberKeys, Numbers, join
 from colonnade.columns.missing import Mask
 from colonnade.columns.read import ColumnReader
+from colonnade.columns.strings import Places
 from colonnade.dataclass import dataclass
 from colonnade.query.groups import Groups, take_or_miss
 from colonnade.query.window import Window

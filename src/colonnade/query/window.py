@@ -9,15 +9,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from colonnade.columns.keys import Keys, Numbers, Places
+from colonnade.columns.keys import Keys, Numbers
 from colonnade.columns.missing import Mask
 from colonnade.columns.read import ColumnReader
+from colonnade.columns.strings import Places
 from colonnade.dataclass import dataclass
 from colonnade.model import ColumnInfo
 from colonnade.query.match import window_rows
 from colonnade.query.scan import Rows
 
-MOST_ROWS = 1 << 19  # per window: small enough that columns stay in the CPU cache, large enough to need few calls
+AGGREGATED_ROWS = 1 << 19  # per window: small enough that columns stay in the CPU cache, large enough to need few calls
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Window:
 
 def windows_of(rows: Rows, columns: Sequence[ColumnInfo]) -> Iterator[Rows]:
     """Split these rows into windows that suit the chunks of the columns, in increasing order."""
-    step = window_rows(columns, MOST_ROWS)
+    step = window_rows(columns, AGGREGATED_ROWS)
     if isinstance(rows, range) and rows.step == 1:
         start = rows.start
         while start < rows.stop:

@@ -26,7 +26,7 @@ from colonnade.model import ColumnOptions, Progress, TableInfo
 from colonnade.pager.interrupts import shielded
 from colonnade.pager.journal import Durability
 from colonnade.pager.locks import Locking
-from colonnade.pager.readers import read_between_commits
+from colonnade.pager.readers import Attempts
 from colonnade.pager.receipts import Receipts, Trust, file_state, load_receipts, save_receipts
 from colonnade.sealed import Sealed
 from colonnade.table.attributes import ROOT_ATTRIBUTES, check_names
@@ -210,7 +210,11 @@ class File(Sealed):
         self._check_open()
         if self._handle.held:
             return read()
-        return read_between_commits(self._handle, partial(self._read_held, read))
+        with Attempts(self._handle) as attempts:
+            while attempts.again():
+                with attempts.one():
+                    result = self._read_held(read)
+        return result
 
     def _read_held(self, read: Callable[[], T]) -> T:
         """The result of `read`, without looking for commits by others meanwhile; HDF5's errors as errors of ours."""

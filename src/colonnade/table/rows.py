@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from colonnade.columns.read import ColumnReader
     from colonnade.exchange.numpy_out import StringsAs
-    from colonnade.indexes.known import Known
     from colonnade.predicate import Predicate
     from colonnade.predicate.bound import Bound
     from colonnade.query.plan import Plan
@@ -264,15 +262,13 @@ class ReadableRows(Sealed):
         def read() -> Any:
             query = self._query()
             table = query._table
-            asked = Aggregation(wanted, groups, table._reader)
+            names = [*groups, *(one.column for one in wanted if one.column is not None)]
+            asked = Aggregation(wanted, groups, {name: table._reader(name) for name in names})
             rows = query._known_rows() if query._predicate is None else query._search()
-            indexes = cache(table._search_indexes)
-
-            def from_index(reader: ColumnReader) -> Known | None:
-                found = known_to_indexes(reader, indexes(), table._file._trust)
-                return None if found is None else found[0]
-
-            return asked.result(rows, from_index)
+            asking = asked.known_to_some_index(rows)
+            indexes = table._search_indexes() if asking else []
+            found = {reader.column.name: known_to_indexes(reader, indexes, table._file._trust) for reader in asking}
+            return asked.result(rows, {name: known[0] for name, known in found.items() if known is not None})
 
         return self._file._consistent(read)
 
@@ -396,7 +392,7 @@ class Query(ReadableRows):
           read      energy  1 of 1 chunks, for the test and result
           read      ts      1 of 1 chunks, for the result
         """
-        return self._table._file._consistent(lambda: self._search().plan(self._names))
+        return self._table._file._consistent(lambda: self._search().plan([reader.column for reader in self._readers()]))
 
     def dereference(self, column: str) -> Iterator[Any]:
         """For each row the array, or the part of it, that its reference points to; None where it points nowhere.
@@ -465,24 +461,26 @@ class Query(ReadableRows):
 
     def _tree(self) -> Bound:
         """The predicate bound to the columns of the current file."""
-        from colonnade.query.bind import bind
+        from colonnade.query.bind import bind, columns_named
 
         table, generation = self._table, self._table._file._handle.generation
         assert self._predicate is not None  # checked by the caller
         if self._bound is None or self._bound[0] != generation or table._file._handle.writable:
-            tree = bind(self._predicate, table.info.by_name, table._reader, f"table {table.path}")
+            names = columns_named(self._predicate, table.info.by_name, f"table {table.path}")
+            tree = bind(self._predicate, {name: table._reader(name) for name in names})
             self._bound = table._file._handle.generation, tree
         return self._bound[1]
 
     def _search(self) -> Search:
         """The search for the rows that match, in the current file."""
+        from colonnade.query.bind import columns_of
         from colonnade.query.search import Search
 
         table = self._table
         tree = None if self._predicate is None else self._tree()
         indexes = table._search_indexes() if tree is not None else []
-        trust = table._file._trust
-        return Search(tree, self._known_rows(), self._limit, indexes, trust, table._reader, self._predicate)
+        readers = {} if tree is None else {name: table._reader(name) for name in columns_of(tree)}
+        return Search(tree, self._known_rows(), self._limit, indexes, table._file._trust, readers, self._predicate)
 
     def _found_rows(self) -> Rows:
         return self._known_rows() if self._predicate is None else self._search().rows()
