@@ -26,7 +26,7 @@ from colonnade.format.global_heap import REFERENCE_DTYPE, stored_size
 from colonnade.format.headers import LAYOUT
 from colonnade.format.layout import decode_storage
 from colonnade.format.source import Fields, UnknownToReader
-from colonnade.h5.chunks import ChunkSource, RowNumbers, new_array, open_run, open_source
+from colonnade.h5.chunks import ChunkSource, new_array, open_run, open_source
 from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.vetting import FARTHEST, SMALL_CLAIM, address_of, creation_of, vet_elements, vetted_file
 from colonnade.model import FilterInfo, StoredType
