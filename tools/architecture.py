@@ -25,6 +25,7 @@ FLOORS: list[tuple[str, list[str]]] = [
         "ground",
         [
             "errors",
+            "arrays",
             "kernels",
             "threads",
             "dataclass",

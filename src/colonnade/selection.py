@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from colonnade import kernels
+from colonnade.arrays import Booleans, Int64s
 from colonnade.errors import UsageError
 
-RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
+RowNumbers = Int64s
 _FARTHEST = 1 << 62  # row numbers up to here plus one chunk do not overflow
 
 
@@ -26,7 +27,7 @@ def row_numbers(rows: Any, n_rows: int) -> RowNumbers:
     return np.where(numbers < 0, numbers + n_rows, numbers).astype(np.int64)
 
 
-def integers(given: Any) -> np.ndarray[Any, Any]:
+def integers(given: Any) -> np.ndarray:
     """A 1-D array of integers that can be compared and cast safely: a cast of 2**64 - 1 to int64 would make it -1.
 
     Its dtype is int64, or object (Python integers) where one does not fit: those cannot be rows of a table.
@@ -91,14 +92,14 @@ class Selection:
         return cls(starts.astype(np.int64), stops.astype(np.int64))
 
     @classmethod
-    def from_mask(cls, mask: np.ndarray[Any, np.dtype[np.bool_]], first: int = 0) -> Selection:
+    def from_mask(cls, mask: Booleans, first: int = 0) -> Selection:
         """The rows where the mask is true; its first element is row `first`."""
         edges = np.empty(len(mask) + 1, dtype=np.int64)
         edges = edges[: kernels.mask_edges(np.ascontiguousarray(mask), first, edges)]
         return cls(edges[0::2].copy(), edges[1::2].copy())
 
     @classmethod
-    def from_chunks(cls, chosen: np.ndarray[Any, np.dtype[np.bool_]], chunk_rows: int, n_rows: int) -> Selection:
+    def from_chunks(cls, chosen: Booleans, chunk_rows: int, n_rows: int) -> Selection:
         """All rows of the chosen chunks."""
         whole = cls.from_mask(chosen)
         return cls(whole.starts * chunk_rows, np.minimum(whole.stops * chunk_rows, n_rows))

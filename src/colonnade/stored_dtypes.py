@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ def float_bytes(stored: StoredType) -> int:
 
 
 @lru_cache(maxsize=4096)
-def memory_dtype(stored: StoredType) -> np.dtype[Any]:
+def memory_dtype(stored: StoredType) -> np.dtype:
     """The NumPy dtype of one element in memory; see the table at the head of `h5/datatypes.py`."""
     kind = stored.kind
     if kind in ("integer", "bitfield", "boolean", "enum"):
@@ -60,7 +59,7 @@ def integer_bounds(stored: StoredType) -> tuple[int, int]:
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if stored.signed else (0, (1 << bits) - 1)
 
 
-def raw_dtype(stored: StoredType) -> np.dtype[Any] | None:
+def raw_dtype(stored: StoredType) -> np.dtype | None:
     """The dtype of elements as stored in the file, if they differ from memory at most in byte order; else None.
 
     None for bitfields: they may use only some of their bits, and their description does not state which.

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade.anndata.values import AwkwardBuffers, Categorical, NaValue, Nullable
+from colonnade.arrays import Booleans
 from colonnade.errors import DataError, FormatError
 from colonnade.exchange.pandas_arrays import FrameParts, with_categories
 from colonnade.h5.attributes import read_text
@@ -202,6 +203,6 @@ def _categorical(array: pa.Array, where: str) -> Categorical:
     return Categorical(codes, categories, bool(array.type.ordered))
 
 
-def _missing(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    mask: np.ndarray[Any, np.dtype[np.bool_]] = array.is_null().to_numpy(zero_copy_only=False)
+def _missing(array: pa.Array) -> Booleans:
+    mask: Booleans = array.is_null().to_numpy(zero_copy_only=False)
     return mask

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.arrays import Int64s
 from colonnade.h5.nodes import Array, check_readable, dtype_of, read_as, read_checked, shape_of
 
-RowIndices = np.ndarray[Any, np.dtype[np.int64]]
+RowIndices = Int64s
 READ_BLOCK_BYTES = 8 << 20  # read at once
 PAGE_BYTES = 32 << 10  # the assumed chunk of a contiguous dataset
 

@@ -190,7 +190,7 @@ def _plan_masked(value: Any, where: str, depth: int) -> Planned:
     return _planned_nullable(Nullable(np.asarray(value.data), mask), where)
 
 
-def _check_plain(dtype: np.dtype[Any], where: str) -> None:
+def _check_plain(dtype: np.dtype, where: str) -> None:
     if dtype.kind not in "biufcS" or dtype.itemsize == 0:
         raise DataError(f"{where}: AnnData cannot store arrays of {dtype}. Cast them first.", where=where)
 
@@ -307,7 +307,7 @@ def _planned_categorical(parts: Categorical | CategoricalParts, where: str, dept
     return PlannedGroup(members, _marks("categorical", "0.2.0", ordered=bool(parts.ordered)))
 
 
-def _code_type(n_categories: int) -> np.dtype[Any]:
+def _code_type(n_categories: int) -> np.dtype:
     """The narrowest signed integer type for the codes of `n_categories` categories, as pandas chooses it."""
     return np.dtype(next(kind for kind in ("i1", "i2", "i4", "i8") if n_categories < np.iinfo(kind).max))
 

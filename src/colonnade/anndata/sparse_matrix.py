@@ -45,7 +45,7 @@ class SparseMatrix:
         self._starts: Array | None = None
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype:
         """The dtype of the stored elements."""
         return dtype_of(self._data)
 

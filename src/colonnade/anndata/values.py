@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from colonnade.arrays import Booleans
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UsageError
 from colonnade.exchange import pandas_arrays
@@ -65,7 +66,7 @@ class Nullable:
     """
 
     values: Array
-    mask: np.ndarray[Any, np.dtype[np.bool_]]
+    mask: Booleans
     na_value: NaValue = "NA"
 
     def __len__(self) -> int:

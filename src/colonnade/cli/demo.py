@@ -148,12 +148,12 @@ def make_events(start: int, count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _timestamps(rows: np.ndarray[Any, Any], random: np.random.Generator) -> pa.Array:
+def _timestamps(rows: np.ndarray, random: np.random.Generator) -> pa.Array:
     late = random.exponential(_JITTER, len(rows)).astype("i8")
     return pa.array(_START + rows * _GAP + late).cast(pa.timestamp("us"))
 
 
-def _event_names(rows: np.ndarray[Any, Any]) -> pa.Array:
+def _event_names(rows: np.ndarray) -> pa.Array:
     """The names "R042-" and twelve digits, built as bytes for all rows at once."""
     text = np.tile(np.frombuffer(_NAME, dtype="u1"), (len(rows), 1))
     powers = 10 ** np.arange(_DIGITS - 1, -1, -1)
@@ -162,7 +162,7 @@ def _event_names(rows: np.ndarray[Any, Any]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
 
 
-def make_cube() -> np.ndarray[Any, np.dtype[np.float32]]:
+def make_cube() -> np.ndarray:
     """Camera frames: one spot that moves over a noisy background; reproducible."""
     frames, height, width = CUBE_SHAPE
     turn = np.linspace(0, 2 * np.pi, frames)[:, None, None]

@@ -172,7 +172,7 @@ def _json_cells(array: SparseArray, box: BoxKey) -> Iterator[list[Any]]:
         ]
 
 
-def _plain(values: np.ndarray[Any, Any]) -> list[Any]:
+def _plain(values: np.ndarray) -> list[Any]:
     if values.dtype.names:
         names = values.dtype.names
         return [dict(zip(names, _python(row), strict=True)) for row in values]

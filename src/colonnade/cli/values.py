@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
+from colonnade.arrays import Booleans
 from colonnade.columns.keys import number_dtype
 
 
@@ -56,7 +57,7 @@ def _float_word(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _is_there(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _is_there(array: pa.Array) -> Booleans:
     """Which values are not missing, from Arrow's bitmap: Arrow's own function would load `pyarrow.compute`."""
     bits = array.buffers()[0]
     if bits is None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 import pyarrow as pa
 
+from colonnade.arrays import Int64s
 from colonnade.cli.answer import FINDINGS, FINE, Facts, json_line, print_json, printable, stream_json
 from colonnade.cli.choose import asked_columns, asked_matches, file_facts, matching, read_columns
 from colonnade.cli.progress import counting_rows, waiting
@@ -138,7 +138,7 @@ def print_row_numbers(question: Question, as_json: bool) -> int:
     return FINE if len(numbers) else FINDINGS
 
 
-def _lists(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[list[int]]:
+def _lists(numbers: Int64s) -> Iterator[list[int]]:
     return (numbers[first : first + PART].tolist() for first in range(0, len(numbers), PART))
 
 

@@ -68,10 +68,10 @@ class ComplexType(pa.ExtensionType):
 class ComplexForPandas:
     """The dtype with which pyarrow's `to_pandas` converts complex numbers."""
 
-    def __init__(self, dtype: np.dtype[Any]) -> None:
+    def __init__(self, dtype: np.dtype) -> None:
         self.dtype = dtype
 
-    def __from_arrow__(self, column: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    def __from_arrow__(self, column: pa.Array | pa.ChunkedArray) -> np.ndarray:
         """The numbers, NaN if missing: one-dimensional for a Series, a two-dimensional block for a frame."""
         values = complex_column(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
         is_block = sys._getframe(1).f_code.co_name == "_reconstruct_block"  # pyarrow calls this the same way for both
@@ -124,7 +124,7 @@ for _type in (COMPLEX64, COMPLEX128, OBJECT_REFERENCE, REGION_REFERENCE, RawType
         pa.register_extension_type(_type)
 
 
-def complex_array(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any] | None = None) -> pa.Array:
+def complex_array(values: np.ndarray, missing: np.ndarray | None = None) -> pa.Array:
     """NumPy complex numbers as an Arrow array of ComplexType."""
     kind = COMPLEX64 if values.dtype.itemsize == 8 else COMPLEX128
     fields = list(kind.storage_type)
@@ -134,7 +134,7 @@ def complex_array(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any] | 
     return pa.ExtensionArray.from_storage(kind, storage)
 
 
-def complex_values(array: pa.Array) -> np.ndarray[Any, Any]:
+def complex_values(array: pa.Array) -> np.ndarray:
     """An Arrow array of ComplexType as NumPy complex numbers; the values of missing rows are undefined."""
     storage = array.storage
     out = np.empty(len(array), dtype=f"c{storage.type.field(0).type.bit_width // 4}")
@@ -143,7 +143,7 @@ def complex_values(array: pa.Array) -> np.ndarray[Any, Any]:
     return out
 
 
-def complex_column(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+def complex_column(column: pa.ChunkedArray) -> np.ndarray:
     """A column of ComplexType as NumPy complex numbers; missing ones are NaN."""
     values = np.concatenate(
         [complex_values(chunk) for chunk in column.chunks]
@@ -334,7 +334,7 @@ def plain_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
 def _validity(array: pa.Array) -> pa.Buffer | None:
     if array.null_count == 0:
         return None
-    valid: np.ndarray[Any, Any] = array.is_valid().to_numpy(zero_copy_only=False)
+    valid: np.ndarray = array.is_valid().to_numpy(zero_copy_only=False)
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 

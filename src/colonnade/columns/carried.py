@@ -6,11 +6,10 @@ the identical datatype. Rows without a given value hold the column's fill, or ze
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
+from colonnade.arrays import Int64s
 from colonnade.columns.encode import ElementForm
 from colonnade.columns.mapping import arrow_type
 from colonnade.columns.raw import cut
@@ -89,7 +88,7 @@ class CarriedWriter:
             write_rows(self._dataset, self._column.type, self._n_rows, image, len(array))
         self._n_rows += len(array)
 
-    def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
+    def overwrite(self, rows: Int64s, array: pa.Array) -> None:
         """Overwrite existing rows, given in increasing order, with raw elements."""
         if array.null_count and (self._column.fill is None or self._column.type.has_pointers):
             raise DataError(f"cannot make a row of column {self.name!r} missing: no value marks it", column=self.name)

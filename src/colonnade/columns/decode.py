@@ -245,7 +245,7 @@ def _decode_text(image: Image, missing: Mask | None) -> pa.Array:
     return as_text(pa.array(data, pa.binary(), mask=missing))
 
 
-def _gather(image: Image, width: int, missing: Mask | None) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _gather(image: Image, width: int, missing: Mask | None) -> tuple[np.ndarray, np.ndarray]:
     """The bytes that sequences point to, concatenated, and the offset of each row; missing rows are empty."""
     lengths = image["length"].astype("i8")
     if missing is not None:
@@ -281,7 +281,7 @@ def _decode_sequence(image: Image, stored: StoredType, kind: pa.DataType, missin
     return pa.Array.from_buffers(pa.list_(values.type), len(image), buffers, children=[values])
 
 
-def _as_elements(data: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Image:
+def _as_elements(data: np.ndarray, dtype: np.dtype) -> Image:
     """Bytes as elements; a subarray dtype adds its dimensions after the first."""
     if dtype.subdtype is None:
         return data.view(dtype)

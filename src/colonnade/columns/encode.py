@@ -144,7 +144,7 @@ def _encode_enum(array: pa.Array, stored: StoredType, name: str) -> Encoded:
     return Encoded(numbers[places.fill_null(0).to_numpy()])
 
 
-def boolean_image(array: pa.Array, dtype: np.dtype[Any]) -> Image:
+def boolean_image(array: pa.Array, dtype: np.dtype) -> Image:
     """Arrow's bits as elements of 0 and 1; the elements of missing rows are undefined."""
     buffer = array.buffers()[1]
     if buffer is None or len(array) == 0:
@@ -154,7 +154,7 @@ def boolean_image(array: pa.Array, dtype: np.dtype[Any]) -> Image:
     return np.unpackbits(packed, count=skipped + len(array), bitorder="little")[skipped:].astype(dtype)
 
 
-def fixed_image(array: pa.Array, dtype: np.dtype[Any]) -> Image:
+def fixed_image(array: pa.Array, dtype: np.dtype) -> Image:
     """The array's buffer as elements, without a copy; the elements of missing rows are undefined."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -184,7 +184,7 @@ def _encode_string(array: pa.Array, stored: StoredType, name: str) -> Encoded:
     return Encoded(padded_image(text, memory_dtype(stored)))
 
 
-def padded_image(text: pa.Array, dtype: np.dtype[Any]) -> Image:
+def padded_image(text: pa.Array, dtype: np.dtype) -> Image:
     """Strings as fixed-length elements, padded with NUL; no string may be longer than the width."""
     padded = pc.ascii_rpad(text, dtype.itemsize, padding="\0")
     buffer = padded.buffers()[2]
@@ -362,7 +362,7 @@ def _fast_encoder(form: ElementForm) -> FastEncode:
     return suiting
 
 
-def _is_number(form: ElementForm, dtype: np.dtype[Any]) -> bool:
+def _is_number(form: ElementForm, dtype: np.dtype) -> bool:
     """Whether Arrow holds these values as exactly the numbers that are stored, and the datatype holds all of them."""
     kind = form.kind
     if form.stored.kind == "integer" and form.stored.precision < 8 * dtype.itemsize:
@@ -374,7 +374,7 @@ def _is_number(form: ElementForm, dtype: np.dtype[Any]) -> bool:
     return bool(kind == pa.from_numpy_dtype(dtype))
 
 
-def _strings(dtype: np.dtype[Any], fill: bytes | None) -> FastEncode | None:
+def _strings(dtype: np.dtype, fill: bytes | None) -> FastEncode | None:
     if fill is not None and fill.strip(b"\0"):
         return None  # a fill that is not empty must be compared with every string
     width = dtype.itemsize
@@ -394,14 +394,14 @@ def _strings(dtype: np.dtype[Any], fill: bytes | None) -> FastEncode | None:
     return encode
 
 
-def _booleans(dtype: np.dtype[Any]) -> FastEncode:
+def _booleans(dtype: np.dtype) -> FastEncode:
     def encode(values: pa.Array) -> Image | None:
         return boolean_image(values, dtype)
 
     return encode
 
 
-def _numbers(dtype: np.dtype[Any], fill: bytes | None) -> FastEncode | None:
+def _numbers(dtype: np.dtype, fill: bytes | None) -> FastEncode | None:
     missing = None if fill is None else np.frombuffer(fill, dtype=dtype)[0]
     if missing is not None and np.isnan(missing):
         return None

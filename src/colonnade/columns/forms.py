@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from colonnade import compute as pc
 from colonnade import kernels
+from colonnade.arrays import Int32s, UInt64s
 from colonnade.columns.arrow_types import plain_array, python_values
 from colonnade.columns.encode import ElementForm, encode, encode_one
 from colonnade.columns.mapping import (
@@ -166,14 +167,14 @@ def _refuse_nul(values: pa.Array, options: ColumnOptions, name: str) -> None:
     )
 
 
-def occurs(fill: bytes, values: pa.Array, form: ElementForm, name: str) -> np.ndarray[Any, Any]:
+def occurs(fill: bytes, values: pa.Array, form: ElementForm, name: str) -> np.ndarray:
     """A mask of the values that equal the fill; none of `values` may be missing."""
     if pa.types.is_string(form.kind):
         text = fill.rstrip(b"\0").decode("utf-8", "replace")
         if not text:
             return np.asarray(byte_lengths(values) == 0)
         wanted = pa.scalar(text)
-        found: np.ndarray[Any, Any] = pc.equal(values, wanted).to_numpy(zero_copy_only=False)
+        found: np.ndarray = pc.equal(values, wanted).to_numpy(zero_copy_only=False)
         return found
     encoded = encode(values, form.stored, None, name)
     return find_missing(encoded.image, form.values_type, fill)
@@ -304,8 +305,8 @@ def names_and_numbers(column: ColumnInfo) -> tuple[pa.Array, pa.Array | None]:
 # -- Categories that grow as batches arrive, the codes of each batch, and the dataset that holds the categories --
 
 
-Codes = np.ndarray[Any, np.dtype[np.int32]]
-Slots = np.ndarray[Any, np.dtype[np.uint64]]
+Codes = Int32s
+Slots = UInt64s
 
 
 class CategoryCoder:

@@ -31,7 +31,7 @@ from colonnade.model import StoredType
 from colonnade.predicate.bound import Among, BoundLeaf, Domain, Interval, Key, Missing, NotANumber, Pattern, Test
 from colonnade.stored_dtypes import memory_dtype
 
-Numbers = np.ndarray[Any, np.dtype[Any]]
+Numbers = np.ndarray
 _EXACT = Context(prec=200)  # the default context rounds to 28 digits
 
 
@@ -123,7 +123,7 @@ def keys_of(array: pa.Array) -> Keys:
     return NumberKeys(data[array.offset : array.offset + len(array)], missing)
 
 
-def number_dtype(kind: pa.DataType) -> np.dtype[Any]:
+def number_dtype(kind: pa.DataType) -> np.dtype:
     """The NumPy dtype of an Arrow type of integers or floats. (Arrow's own `to_pandas_dtype` may import pandas.)"""
     letter = "f" if pa.types.is_floating(kind) else "i" if pa.types.is_signed_integer(kind) else "u"
     return np.dtype(f"{letter}{kind.bit_width // 8}")
@@ -166,7 +166,7 @@ def passing_numbers(values: Numbers, missing: Mask | None, leaf: BoundLeaf) -> M
     return found
 
 
-def _held(keys: Sequence[Key], dtype: np.dtype[Any]) -> Numbers:
+def _held(keys: Sequence[Key], dtype: np.dtype) -> Numbers:
     """The integers that fit the type: a file may have more categories than its codes can number."""
     if dtype.kind not in "iu":
         return np.array(keys, dtype=dtype)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from colonnade.arrays import Int64s
 from colonnade.columns.arrow_types import plain_array
 from colonnade.columns.decode import corrupt_row
 from colonnade.columns.keys import Keys, Numbers
@@ -29,7 +30,7 @@ from colonnade.selection import RowNumbers
 if TYPE_CHECKING:
     from colonnade.columns.read import ColumnReader
 
-ListOffsets = np.ndarray[Any, np.dtype[np.int64]]
+ListOffsets = Int64s
 _MOST = 2**31 - 1  # the largest offset in an Arrow list array
 
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
 from colonnade import kernels
+from colonnade.arrays import Booleans
 from colonnade.h5.datasets import Image, follow_pointers, with_length
 from colonnade.h5.heap import Strings
 from colonnade.model import StoredType
 from colonnade.stored_dtypes import integer_bounds, memory_dtype
 
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
+Mask = Booleans
 RECOMMENDED_FLOAT = 9.9692099683868690e36
 
 
@@ -55,7 +55,7 @@ def has_none_missing(image: Image, stored: StoredType, fill: bytes) -> bool:
     return value == value and not kernels.range_count(image, value, value, False, False)  # noqa: PLR0124 - not NaN
 
 
-def bits_of_fill(stored: StoredType, fill: bytes, as_stored: np.dtype[Any] | None) -> bytes | None:
+def bits_of_fill(stored: StoredType, fill: bytes, as_stored: np.dtype | None) -> bytes | None:
     """The stored bytes of a numeric fill, if only elements with exactly these bits equal it; otherwise None."""
     if as_stored is None or stored.kind not in ("integer", "float") or as_stored.kind not in "iuf":
         return None

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from colonnade.arrays import Int64s
 from colonnade.columns.decode import (
     boolean_array,
     corrupt_row,
@@ -101,7 +102,7 @@ def spread(keys: Keys, array_of: Callable[[Keys], pa.Array]) -> pa.Array:
     array = array_of(keys.take(places))
     if len(places) == len(keys):
         return array
-    positions: np.ndarray[Any, np.dtype[np.int64]] = np.zeros(len(keys), dtype=np.int64)
+    positions: Int64s = np.zeros(len(keys), dtype=np.int64)
     positions[places] = np.arange(len(places))
     return array.take(pa.array(positions, mask=keys.missing))
 
@@ -109,8 +110,8 @@ def spread(keys: Keys, array_of: Callable[[Keys], pa.Array]) -> pa.Array:
 # -- Convert RFC 3339 dates and times, stored as strings, to integers and back, vectorized --
 
 
-Integers = np.ndarray[Any, np.dtype[np.int64]]
-Images = np.ndarray[Any, np.dtype[np.bytes_]]
+Integers = Int64s
+Images = np.ndarray  # of bytes
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _DATE = 10  # length of a date in bytes

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from colonnade.arrays import UInt64s
 from colonnade.columns.decode import corrupt_row, decode_numbers, strings_array
 from colonnade.columns.keys import ByteKeys, Keys, Numbers
 from colonnade.columns.missing import Mask
@@ -80,7 +81,7 @@ class PointerHeap:
             feature = "strings that share the bytes of the heap too often"
             raise UnsupportedError(message, feature=feature, column=name, found=total, expected=stored)
 
-    def lengths(self, image: Image) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    def lengths(self, image: Image) -> UInt64s:
         """The lengths of the strings, unchecked."""
         names = image.dtype.names or ()
         if len(names) < 2 or any(image.dtype[name].kind != "u" for name in names[:2]):

@@ -196,7 +196,7 @@ def cut(start: int, stop: int, chunk_rows: int, stored: StoredType) -> Iterator[
         start = edge
 
 
-def runs(sizes: np.ndarray[Any, Any], most: int) -> Iterator[tuple[int, int]]:
+def runs(sizes: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
     """Ranges of rows that are read together: of at most `most` bytes, or of one row."""
     ends = np.cumsum(sizes.astype(np.float64))  # float: the sum may overflow 64 bits
     at = 0
@@ -242,14 +242,14 @@ def in_column(error: CorruptError, name: str, row_of: Callable[[int], int]) -> C
     return CorruptError(message, **facts)
 
 
-def read_stored(dataset: Dataset, start: int, count: int) -> np.ndarray[Any, Any]:
+def read_stored(dataset: Dataset, start: int, count: int) -> np.ndarray:
     """Elements of a dataset as a NumPy array: codes, numbers, bytes. Nothing is decoded, so no value can be invalid."""
     info = describe_dataset(dataset)
     with reading(dataset, info, start, count) as image:
         return _elements(image, info.type)
 
 
-def _elements(image: Image, stored: StoredType) -> np.ndarray[Any, Any]:
+def _elements(image: Image, stored: StoredType) -> np.ndarray:
     if not stored.has_pointers:
         return image.copy()
     values = np.empty(len(image), dtype=object)

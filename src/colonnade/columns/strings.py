@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import kernels
+from colonnade.arrays import Booleans, Int32s, Int64s, Octets, UInt64s
 from colonnade.h5.chunks import new_array
 from colonnade.threads import in_order
 
-Lengths = np.ndarray[Any, np.dtype[np.int32]]
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Lengths = Int32s
+Bytes = Octets
 
 
 def string_buffers(values: pa.Array) -> tuple[Lengths, Bytes]:
@@ -43,7 +44,7 @@ def holds_nul(values: pa.Array) -> bool:
     return bool(np.frombuffer(data, dtype="u1")[first:last].min(initial=1) == 0)
 
 
-def equal_to(values: pa.Array, text: bytes) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def equal_to(values: pa.Array, text: bytes) -> Booleans:
     """The rows that equal `text`; undefined for missing rows. Few rows are left after the first bytes are compared."""
     found = np.zeros(len(values), dtype=bool)
     rows = np.flatnonzero(byte_lengths(values) == len(text))
@@ -62,7 +63,7 @@ def equal_to(values: pa.Array, text: bytes) -> np.ndarray[Any, np.dtype[np.bool_
 
 # -- strings found in an array: by a linear scan the first time, by sorted hashes from then on --
 
-Places = np.ndarray[Any, np.dtype[np.int64]]
+Places = Int64s
 WORTH_HASHING = 4096  # arrays of at least this many strings get a table of hashes, 16 bytes per string
 
 
@@ -74,7 +75,7 @@ class TextLookup:
         self._n_asked = 0
         self._order: Places | None = None
         self._buffers = string_buffers(strings.slice(0, 0))
-        self._hashes: np.ndarray[Any, np.dtype[np.uint64]] = np.empty(0, dtype=np.uint64)
+        self._hashes: UInt64s = np.empty(0, dtype=np.uint64)
 
     def places(self, text: bytes) -> Places:
         """The positions of the strings equal to this one, in increasing order."""
@@ -98,7 +99,7 @@ class TextLookup:
         return np.array(sorted(found), dtype=np.int64)
 
 
-def _hashes(offsets: Any, data: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def _hashes(offsets: Any, data: Any) -> UInt64s:
     low, high = np.empty(len(offsets) - 1, dtype=np.uint64), np.empty(len(offsets) - 1, dtype=np.uint64)
     kernels.hash_strings(offsets, data, 0, low, high)
     return low

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
+from colonnade.arrays import Int64s
 from colonnade.columns.arrow_types import plain_array
 from colonnade.columns.decode import decode
 from colonnade.columns.encode import ElementForm, Encoded, FastEncode, encode, fast_encoder
@@ -281,7 +282,7 @@ class ColumnWriter:
             self._named = (self._form, named_type(self._form.stored, self._units, self._given))
         return self._named[1]
 
-    def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
+    def overwrite(self, rows: Int64s, array: pa.Array) -> None:
         """Overwrite existing rows, given in increasing order. Row numbers in errors are positions in `array`."""
         values = self._as_values(array, 0)
         self._make_fit(values, 0)
@@ -294,7 +295,7 @@ class ColumnWriter:
                 self._write_at(rows, encoded.image)
         self._has_missing = self._has_missing or self._holds_missing(values)
 
-    def _write_at(self, rows: np.ndarray[Any, np.dtype[np.int64]], image: Any) -> None:
+    def _write_at(self, rows: Int64s, image: Any) -> None:
         sink = self._open_sink()
         sink.write_at(rows, image)
         sink.drain()

@@ -214,7 +214,7 @@ def _bands(array: SparseArray, major: int) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def _write_matrix(
-    handle: FileHandle, name: str, shape: tuple[int, int], by: str, dtype: np.dtype[Any], n_values: int,
+    handle: FileHandle, name: str, shape: tuple[int, int], by: str, dtype: np.dtype, n_values: int,
     bands: Iterator[tuple[Array, Array, Array]], filters: str | None,
 ) -> None:  # fmt: skip
     """Write a group as AnnData does; `bands` gives lengths, minor coordinates and values of some rows.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from colonnade.arrays import Int64s
 from colonnade.dataclass import dataclass
 from colonnade.errors import DataError, UsageError
 from colonnade.format.values import DecodedValues
@@ -18,7 +19,7 @@ from colonnade.format.values import DecodedValues
 if TYPE_CHECKING:
     from colonnade.sparse.array import SparseArray
 
-Axis = np.ndarray[Any, np.dtype[np.int64]]
+Axis = Int64s
 Block = tuple[tuple[Axis, ...], DecodedValues]
 """Cells: their coordinates, one array per dimension, and their values."""
 
@@ -51,7 +52,7 @@ class CellStream:
     """
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     blocks: Callable[[tuple[int, ...]], Iterator[Block]] = field(repr=False)
     axis: int | None = None
     fill: Any = None
@@ -149,7 +150,7 @@ def _stream_of_parts(given: Any, major: int) -> CellStream:
 
 
 def stream_of_rows(
-    shape: tuple[int, ...], dtype: np.dtype[Any], ends: Axis, read: Callable[[int, int], tuple[Any, Any]], major: int
+    shape: tuple[int, ...], dtype: np.dtype, ends: Axis, read: Callable[[int, int], tuple[Any, Any]], major: int
 ) -> CellStream:
     """A matrix stored by rows (major 0) or by columns (1): `ends` is SciPy's indptr, `read` returns the minor
     coordinates and values in a range of cells."""
@@ -198,7 +199,7 @@ def expand_rows(first: int, ends: Axis, minor: Any) -> tuple[Axis, Axis]:
     return np.repeat(np.arange(first, first + len(ends) - 1, dtype=np.int64), np.diff(ends)), _whole(minor)
 
 
-def narrow_minor(minor: Any) -> np.ndarray[Any, Any]:
+def narrow_minor(minor: Any) -> np.ndarray:
     """Columns as the kernels expect them: int32 or int64, in native byte order."""
     return np.ascontiguousarray(minor) if minor.dtype in (np.int32, np.int64) else _whole(minor)
 

@@ -149,7 +149,7 @@ def _parse(text: bytes, head: _Head, n_before: int) -> Block:
     return tuple(axes), _values(table, head.field)
 
 
-def _values(table: np.ndarray[Any, Any], field: str) -> np.ndarray[Any, Any]:
+def _values(table: np.ndarray, field: str) -> np.ndarray:
     if field == "pattern":
         return np.ones(len(table), dtype=bool)
     if field == "complex":
@@ -192,7 +192,7 @@ def write_matrix_market(path: str | Path, stream: CellStream, n_cells: int) -> N
             file.write(_lines(rows + 1, columns + 1, values, field))
 
 
-def _lines(rows: Any, columns: Any, values: np.ndarray[Any, Any], field: str) -> bytes:
+def _lines(rows: Any, columns: Any, values: np.ndarray, field: str) -> bytes:
     places = zip(rows.tolist(), columns.tolist(), strict=True)
     if field == "pattern":
         if not values.all():

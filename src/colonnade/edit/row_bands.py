@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from colonnade import kernels
+from colonnade.arrays import Octets
 from colonnade.dataclass import dataclass
 from colonnade.edit.cell_streams import Axis, Block, RowSource, expand_rows, narrow_minor
 from colonnade.format.source import CHECKSUM
@@ -24,7 +24,7 @@ from colonnade.sparse.selections import points_head, points_width
 from colonnade.sparse.values import checked_values
 from colonnade.threads import in_order
 
-Room = np.ndarray[Any, np.dtype[np.uint8]]
+Room = Octets
 Sorted = Callable[[SparseInfo, Block], Iterator[Packed]]
 _AT_ONCE = 8  # chunks whose section 0 checksums are computed together
 _MOST_CUTS = 1 << 20
@@ -36,7 +36,7 @@ class _Band:
 
     first: int
     ends: Axis
-    minor: np.ndarray[Any, Any]
+    minor: np.ndarray
     values: DecodedValues
 
 

@@ -135,7 +135,7 @@ def _check_inside(axes: tuple[Axis, ...], info: SparseInfo) -> None:
 class _BandBuffer:
     """Cells of incomplete bands, in memory or in a temporary file."""
 
-    def __init__(self, spool: IO[bytes], axis: int, size: int, rank: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, spool: IO[bytes], axis: int, size: int, rank: int, dtype: np.dtype) -> None:
         self._spool, self._axis, self._size = spool, axis, size
         self._rank, self._dtype = rank, dtype
         self._parts: dict[int, list[Block]] = {}

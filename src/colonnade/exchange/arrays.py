@@ -74,7 +74,7 @@ def _from_sequence(value: Sequence[Any], name: str) -> pa.Array:
         raise DataError(f"column {name!r}: these values have no common type: {error}", column=name) from error
 
 
-def _from_numpy(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, Any] | None) -> pa.Array:
+def _from_numpy(values: np.ndarray, name: str, mask: np.ndarray | None) -> pa.Array:
     if values.ndim == 0:
         raise UsageError(f"column {name!r}: give an array of values, not a single one", column=name)
     if values.ndim > 1:
@@ -101,7 +101,7 @@ def _from_numpy(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, A
     )
 
 
-def _from_rows_of_arrays(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, Any] | None) -> pa.Array:
+def _from_rows_of_arrays(values: np.ndarray, name: str, mask: np.ndarray | None) -> pa.Array:
     """An array of two or more dimensions: one fixed-size list per row."""
     length = values.shape[1]
     rows_missing = None
@@ -117,7 +117,7 @@ def _from_rows_of_arrays(values: np.ndarray[Any, Any], name: str, mask: np.ndarr
     return pa.Array.from_buffers(kind, len(values), [validity], children=[inner])
 
 
-def _with_arrow_unit(values: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+def _with_arrow_unit(values: np.ndarray, name: str) -> np.ndarray:
     """Dates and times in a unit that Arrow has: years, months and weeks become days, hours and minutes seconds."""
     unit, count = np.datetime_data(values.dtype)
     letter = values.dtype.kind
@@ -133,7 +133,7 @@ def _with_arrow_unit(values: np.ndarray[Any, Any], name: str) -> np.ndarray[Any,
     return values.astype(f"{letter}8[{target}]")
 
 
-def _from_fixed_bytes(values: np.ndarray[Any, Any], mask: np.ndarray[Any, Any] | None) -> pa.Array:
+def _from_fixed_bytes(values: np.ndarray, mask: np.ndarray | None) -> pa.Array:
     """NumPy bytes as strings if they are UTF-8, otherwise as bytes."""
     data = pa.array(values.tolist(), pa.binary(), mask=mask)
     try:
@@ -142,7 +142,7 @@ def _from_fixed_bytes(values: np.ndarray[Any, Any], mask: np.ndarray[Any, Any] |
         return data
 
 
-def _from_void(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, Any] | None) -> pa.Array:
+def _from_void(values: np.ndarray, name: str, mask: np.ndarray | None) -> pa.Array:
     if values.dtype.names is None:
         return pa.array([item.tobytes() for item in values], pa.binary(values.dtype.itemsize), mask=mask)
     parts = [_from_numpy(values[field], f"{name}.{field}", None) for field in values.dtype.names]
@@ -150,7 +150,7 @@ def _from_void(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, An
     return pa.StructArray.from_arrays(parts, fields=fields, mask=None if mask is None else pa.array(mask))
 
 
-def _from_objects(values: np.ndarray[Any, Any], name: str, mask: np.ndarray[Any, Any] | None) -> pa.Array:
+def _from_objects(values: np.ndarray, name: str, mask: np.ndarray | None) -> pa.Array:
     kind = is_reference_dtype(values.dtype)
     if kind is not None:
         listed = (

@@ -17,7 +17,7 @@ from colonnade.columns.encode import padded_image
 from colonnade.columns.strings import byte_lengths, holds_nul
 from colonnade.errors import UsageError
 
-NumpyArray = np.ndarray[Any, Any]
+NumpyArray = np.ndarray
 StringsAs = Literal["numpy", "objects"]
 _PIECE_ROWS = 1 << 14  # rows that are padded together to the same length
 _PIECE_BYTES = 1 << 23
@@ -34,7 +34,7 @@ def to_numpy(column: pa.ChunkedArray, strings: StringsAs = "numpy") -> NumpyArra
     if values.ndim > 1:
         missing = np.broadcast_to(missing.reshape(-1, *[1] * (values.ndim - 1)), values.shape).copy()
     if values.dtype.names is not None:
-        full = np.zeros(len(values), dtype=np.ma.make_mask_descr(values.dtype))
+        full: np.ndarray = np.zeros(len(values), dtype=np.ma.make_mask_descr(values.dtype))
         for name in values.dtype.names:
             full[name] = missing
         missing = full

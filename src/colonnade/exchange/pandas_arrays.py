@@ -17,7 +17,7 @@ from colonnade.errors import DataError, UsageError
 if TYPE_CHECKING:
     import pandas
 
-PandasValues = np.ndarray[Any, np.dtype[Any]]
+PandasValues = np.ndarray
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def _arrow(array: Any, name: str, kind: pa.DataType | None = None) -> ArrowArray
         ) from error
 
 
-def _from_numpy(array: Any, dtype: np.dtype[Any], name: str) -> tuple[ArrowArray, Note]:
+def _from_numpy(array: Any, dtype: np.dtype, name: str) -> tuple[ArrowArray, Note]:
     if dtype.kind == "O":
         return _from_objects(array, name)
     numbers = array.to_numpy()
@@ -219,7 +219,7 @@ def _na_name(pd: Any, value: Any) -> str:
     return "NA" if value is pd.NA else "NaT" if value is pd.NaT else "NaN"
 
 
-def _complex_objects(objects: np.ndarray[Any, Any], gone: np.ndarray[Any, Any], name: str) -> pa.Array:
+def _complex_objects(objects: np.ndarray, gone: np.ndarray, name: str) -> pa.Array:
     odd = [value for value in objects[~gone] if not isinstance(value, (complex, np.complexfloating))]
     if odd:
         raise DataError(f"column {name!r}: these values have no common type: complex and {odd[0]!r}", column=name)

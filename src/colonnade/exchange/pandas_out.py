@@ -180,7 +180,7 @@ def _level(values: Any, note: Note) -> Any:
     return with_freq(index, note.get("freq"))
 
 
-def _range(values: np.ndarray[Any, Any], step: Any) -> Any:
+def _range(values: np.ndarray, step: Any) -> Any:
     """A range, if the values still form one."""
     if not isinstance(step, int) or not step or values.dtype.kind != "i":
         return pd.Index(values)

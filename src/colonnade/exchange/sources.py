@@ -137,13 +137,13 @@ def _two_lengths(lengths: dict[str, int]) -> tuple[tuple[str, int], tuple[str, i
     return items[0], next(item for item in items if item[1] != items[0][1])
 
 
-def _columns_of_records(data: np.ndarray[Any, Any]) -> dict[str, Any]:
+def _columns_of_records(data: np.ndarray) -> dict[str, Any]:
     if data.dtype.names is None or data.ndim != 1:
         raise UsageError(
             f"a NumPy array of dtype {data.dtype} and shape {data.shape} is not a table: give a 1-D record array, or a "
             "dict of arrays"
         )
-    masks = np.ma.getmaskarray(data) if isinstance(data, np.ma.MaskedArray) else None
+    masks: np.ndarray | None = np.ma.getmaskarray(data) if isinstance(data, np.ma.MaskedArray) else None
     columns: dict[str, Any] = {}
     for name in data.dtype.names:
         values = np.asarray(data[name])

@@ -23,7 +23,7 @@ from colonnade.stored_dtypes import raw_dtype
 
 DEFLATE, SHUFFLE, ZSTD = 1, 2, 32015
 COMPRESSORS = (DEFLATE, SCALE_OFFSET, ZSTD)
-ChunkElements = np.ndarray[Any, np.dtype[Any]]
+ChunkElements = np.ndarray
 WORTH_MATCHING = 1.03  # a result up to this many times longer is accepted, because it takes half the time
 TRIED_EVERY = 32  # chunks
 Apply = Callable[[Data, Sequence[int]], Data | None]
@@ -191,7 +191,7 @@ def _pack_scale_offset(data: Data, options: Sequence[int]) -> Data | None:
     return made[:size] if size else None
 
 
-def _pack_decimals(values: np.ndarray[Any, np.dtype[Any]], fill: bytes | None, decimals: int) -> Data | None:
+def _pack_decimals(values: np.ndarray, fill: bytes | None, decimals: int) -> Data | None:
     """Floats rounded to `decimals`; None if one would become a different value, missing, or not a number.
 
     The library rounds to steps counted from the smallest value of the chunk, so rows would change whenever that value

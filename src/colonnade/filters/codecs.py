@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import kernels
+from colonnade.arrays import Octets
 
-ByteBuffer = np.ndarray[Any, np.dtype[np.uint8]]
+ByteBuffer = Octets
 Data = bytes | ByteBuffer | memoryview
 LIMIT = 1 << 28  # largest chunk that is unpacked here, in bytes
 

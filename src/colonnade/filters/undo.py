@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from colonnade import kernels
+from colonnade.arrays import Int64s
 from colonnade.filters.blosc import unpack_blosc, unpack_frame
 from colonnade.filters.codecs import (
     LIMIT,
@@ -31,7 +32,7 @@ from colonnade.model import FilterInfo
 Undo = Callable[[Data, Sequence[int], ByteBuffer | None, int | None], Data]
 """Takes data, the filter's options, the destination (None: any), and the size of the result if it is known."""
 
-Sizes = np.ndarray[Any, np.dtype[np.int64]]
+Sizes = Int64s
 
 SCALE_OFFSET = 6
 SCALE_OFFSET_HEAD = 21  # bytes before the packed numbers of a chunk
@@ -244,7 +245,7 @@ def is_copy(options: Sequence[int]) -> bool:
 
 
 @lru_cache(maxsize=256)
-def scale_offset_form(options: tuple[int, ...]) -> tuple[np.dtype[Any], bytes | None, int]:
+def scale_offset_form(options: tuple[int, ...]) -> tuple[np.dtype, bytes | None, int]:
     """From the options of scale-offset: type of the elements, fill value, decimals of floats."""
     if len(options) < 8 or options[4] not in (1, 2, 4, 8):
         raise ValueError("the options of scale-offset make no sense")

@@ -41,10 +41,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from colonnade.arrays import Octets
 from colonnade.dataclass import dataclass
 from colonnade.format.source import CHECKSUM, Fields, HDF5Source, with_checksum
 
@@ -116,7 +116,7 @@ def _open_fixed_block(source: HDF5Source, header: FixedArrayHeader, address: int
     return fields
 
 
-def encode_fixed_array(header: FixedArrayHeader, elements: np.ndarray[Any, np.dtype[np.uint8]], address: int) -> bytes:
+def encode_fixed_array(header: FixedArrayHeader, elements: Octets, address: int) -> bytes:
     """The header, followed by the data block, to be stored at `address`.
 
     elements: one row of bytes each, which begins with an address. Pages with only undefined addresses are empty.
@@ -313,9 +313,7 @@ def _overlaps(one: range, other: range) -> bool:
     return one.start < other.stop and other.start < one.stop
 
 
-def encode_extensible_array(
-    header: ExtensibleArrayHeader, elements: np.ndarray[Any, np.dtype[np.uint8]], address: int
-) -> bytes:
+def encode_extensible_array(header: ExtensibleArrayHeader, elements: Octets, address: int) -> bytes:
     """The header, the index block, and all non-empty super and data blocks, to be stored at `address`.
 
     elements: one row of bytes each, up to the last that is set; each begins with an address, which may be undefined.
@@ -326,9 +324,7 @@ def encode_extensible_array(
 class _Builder:
     """Builds an extensible array, block by block after its header."""
 
-    def __init__(
-        self, header: ExtensibleArrayHeader, elements: np.ndarray[Any, np.dtype[np.uint8]], address: int
-    ) -> None:
+    def __init__(self, header: ExtensibleArrayHeader, elements: Octets, address: int) -> None:
         self._header = header
         self._elements = elements
         self._address = address
@@ -357,7 +353,7 @@ class _Builder:
         lead = struct.pack("<4sBBQ", signature, self._header.version, self._header.client, self._address)
         return lead + (b"" if offset is None else offset.to_bytes(self._header.offset_bytes, "little"))
 
-    def _rows(self, first: int, count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    def _rows(self, first: int, count: int) -> Octets:
         """Elements, with empty ones after the last that is set."""
         made = np.zeros((count, self._header.element_size), dtype=np.uint8)
         made[:, :8] = 0xFF
@@ -412,7 +408,7 @@ class _Builder:
         return place, used
 
 
-def _holds(rows: np.ndarray[Any, np.dtype[np.uint8]]) -> bool:
+def _holds(rows: Octets) -> bool:
     """Whether one of these elements has an address."""
     return bool((rows[:, :8] != 0xFF).any())
 

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from colonnade.arrays import Octets
 from colonnade.dataclass import dataclass
 from colonnade.format import arrays
 from colonnade.format.btree1 import CHUNKS, TreeLeaf, read_leaves
@@ -283,14 +284,14 @@ def _chunks(grid: Grid, address: Any, size: Any, mask: Any) -> StoredChunks:
     return StoredChunks(grid, *(np.asarray(part, dtype=np.uint64) for part in (address, size, mask)))
 
 
-def _numbers(rows: np.ndarray[Any, np.dtype[np.uint8]]) -> RecordNumbers:
+def _numbers(rows: Octets) -> RecordNumbers:
     """One little-endian number per row."""
     wide = np.zeros((len(rows), 8), dtype=np.uint8)
     wide[:, : rows.shape[1]] = rows
     return wide.view("<u8")[:, 0].astype(np.uint64)
 
 
-def _positions(rows: np.ndarray[Any, np.dtype[np.uint8]]) -> Grid:
+def _positions(rows: Octets) -> Grid:
     """Several numbers of 8 bytes per row; those that are too large for any file are made smaller, but stay large."""
     found: RecordNumbers = np.ascontiguousarray(rows).view("<u8").reshape(len(rows), rows.shape[1] // 8)
     return np.minimum(found, 1 << 62).astype(np.int64)

@@ -27,10 +27,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from colonnade.arrays import Octets
 from colonnade.errors import CorruptError
 from colonnade.format.source import Fields, HDF5Source
 from colonnade.model import StoredType
@@ -39,7 +40,7 @@ COLLECTION_SIGNATURE = b"GCOL\x01"
 COLLECTION_HEAD = 16
 REFERENCE_DTYPE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
 """An element of variable length in a file."""
-ElementBytes = np.ndarray[Any, np.dtype[np.uint8]]
+ElementBytes = Octets
 _OBJECT = struct.Struct("<H6xQ")
 _WINDOW = 1 << 16  # bytes that are read together
 REFERENCE = 16  # bytes of a reference in an element
@@ -113,13 +114,13 @@ def stored_size(stored: StoredType) -> int:
     return stored.size + sum(stored_size(member.type) - member.type.size for member in stored.fields)
 
 
-def references_in(stored: StoredType, data: ElementBytes) -> Iterator[tuple[StoredType, np.ndarray[Any, Any]]]:
+def references_in(stored: StoredType, data: ElementBytes) -> Iterator[tuple[StoredType, np.ndarray]]:
     """The references in elements as they are stored, with the datatype of what refers; half an element has none."""
     size = stored_size(stored)
     yield from _references(stored, data[: len(data) // size * size].reshape(-1, size))
 
 
-def _references(stored: StoredType, rows: ElementBytes) -> Iterator[tuple[StoredType, np.ndarray[Any, Any]]]:
+def _references(stored: StoredType, rows: ElementBytes) -> Iterator[tuple[StoredType, np.ndarray]]:
     if stored.kind in ("text", "binary", "sequence"):
         yield stored, np.ascontiguousarray(rows).reshape(-1).view(REFERENCE_DTYPE)
     elif stored.kind == "array" and stored.has_pointers:

@@ -15,16 +15,16 @@ W is not stored: it is the record size minus all other fields.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from colonnade.arrays import Int64s, UInt64s
 from colonnade.dataclass import dataclass
 from colonnade.format.layout import record_tail
 from colonnade.format.source import HDF5Source
 
-RecordNumbers = np.ndarray[Any, np.dtype[np.uint64]]
-Grid = np.ndarray[Any, np.dtype[np.int64]]
+RecordNumbers = UInt64s
+Grid = Int64s
 NOWHERE = (1 << 64) - 1
 
 
@@ -86,7 +86,7 @@ class Records:
         for grid, address, bounds, unfiltered, masks in rows:
             yield ChunkRecord(tuple(grid), address, tuple(bounds), tuple(unfiltered), tuple(masks))
 
-    def where(self, wanted: np.ndarray[Any, Any]) -> Records:
+    def where(self, wanted: np.ndarray) -> Records:
         return Records(
             self.grid[wanted], self.address[wanted], self.bounds[wanted], self.unfiltered[wanted], self.masks[wanted]
         )

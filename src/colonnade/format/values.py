@@ -34,13 +34,13 @@ from colonnade.format.global_heap import REFERENCE, Heap, HeapSet
 from colonnade.format.source import Fields
 from colonnade.model import StoredType
 
-DecodedValues = np.ndarray[Any, Any]
+DecodedValues = np.ndarray
 _HAS_VALUE = 0x20
 _WHEN_USUAL = 0x0B  # allocate incrementally, write the fill if it was set: what libhdf5 writes for chunked data
 _NUMBERS = ("integer", "bitfield", "enum", "boolean")
 
 
-def stored_dtype(stored: StoredType) -> np.dtype[Any]:
+def stored_dtype(stored: StoredType) -> np.dtype:
     """The NumPy dtype of elements as stored in the file; raw bytes for elements that refer to a heap."""
     order = ">" if stored.order == "big" else "<"
     if stored.kind in _NUMBERS:
@@ -59,7 +59,7 @@ def stored_dtype(stored: StoredType) -> np.dtype[Any]:
     return np.dtype((np.void, stored.size))
 
 
-def value_dtype(stored: StoredType) -> np.dtype[Any]:
+def value_dtype(stored: StoredType) -> np.dtype:
     """The NumPy dtype of decoded values."""
     if stored.kind == "boolean":
         return np.dtype(bool)
@@ -73,7 +73,7 @@ def value_dtype(stored: StoredType) -> np.dtype[Any]:
     return np.dtype([(name, value_dtype(field.type)) for name, field in zip(names, stored.fields, strict=True)])
 
 
-def _compound(stored: StoredType, formats: list[np.dtype[Any]]) -> np.dtype[Any]:
+def _compound(stored: StoredType, formats: list[np.dtype]) -> np.dtype:
     names, offsets = [field.name for field in stored.fields], [field.offset for field in stored.fields]
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": stored.size})
 

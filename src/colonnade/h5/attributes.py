@@ -40,7 +40,7 @@ def _text_type(size: int, charset: Charset) -> Any:
     return make_type(StoredType("string", max(size, 1), charset=charset, padding="null"))
 
 
-def _replace(node: Node, name: str, type_id: Any, space: Any, value: np.ndarray[Any, Any]) -> None:
+def _replace(node: Node, name: str, type_id: Any, space: Any, value: np.ndarray) -> None:
     key = name.encode()
     check_fits(node, name, value.nbytes)
     if h5a.exists(node, key):
@@ -88,7 +88,7 @@ def write_variable_texts(node: Node, name: str, texts: Sequence[str]) -> None:
         _replace(node, name, h5t.IEEE_F64LE, h5s.create_simple((0,)), np.empty(0, dtype="<f8"))
 
 
-def _write_variable(node: Node, name: str, value: np.ndarray[Any, Any], space: Any) -> None:
+def _write_variable(node: Node, name: str, value: np.ndarray, space: Any) -> None:
     key = name.encode()
     check_fits(node, name, 16 * value.size)
     if h5a.exists(node, key):
@@ -187,7 +187,7 @@ def _stored_names(node: Node, order: int) -> list[bytes]:
 
 
 @contextmanager
-def elements(attribute: Any) -> Iterator[np.ndarray[Any, Any]]:
+def elements(attribute: Any) -> Iterator[np.ndarray]:
     """All elements in memory form, as a flat array; what they point to holds inside the `with` only."""
     type_id = attribute.get_type()
     stored = describe_type(type_id)
@@ -230,7 +230,7 @@ def write_element(node: Node, name: str, stored: StoredType, element: bytes) -> 
     write_elements(made, np.ascontiguousarray(value).reshape(1))
 
 
-def write_elements(attribute: Any, image: np.ndarray[Any, Any]) -> None:
+def write_elements(attribute: Any, image: np.ndarray) -> None:
     """Write all elements, given in memory form."""
     if len(image):
         type_id = attribute.get_type()
@@ -278,7 +278,7 @@ def read(node: Node, name: str) -> object:
         return None
 
 
-def _plain(value: np.ndarray[Any, Any]) -> object:
+def _plain(value: np.ndarray) -> object:
     if value.ndim == 0:
         item = value[()]
         return item.decode("utf-8", "replace") if isinstance(item, bytes) else item

@@ -30,7 +30,7 @@ from colonnade.nodes import Dataset
 from colonnade.pager.sources import JournaledBytes, LocalBytes
 from colonnade.selection import RowNumbers
 
-Image = np.ndarray[Any, np.dtype[Any]]
+Image = np.ndarray
 Laid = tuple[RowNumbers, RowNumbers]  # addresses of chunks, and their bytes
 MOST_AT_ONCE = 2 << 30  # bytes of rows that are read in one go; more are refused
 _SLACK = 1 << 16  # bytes by which filters may make a chunk longer
@@ -44,7 +44,7 @@ _LAST_ROW = (1 << 63) - 1
 _BYTE = np.dtype("u1")
 
 
-def new_array(count: int, dtype: np.dtype[Any]) -> Image:
+def new_array(count: int, dtype: np.dtype) -> Image:
     """An array of undefined content, from Arrow's pool: memory that was used before costs no page faults."""
     return np.frombuffer(pa.allocate_buffer(count * dtype.itemsize), dtype=dtype, count=count)
 
@@ -83,7 +83,7 @@ class ChunkSource:
         self,
         dataset: Dataset,
         file: LocalBytes | JournaledBytes,
-        dtype: np.dtype[Any],
+        dtype: np.dtype,
         chunk_rows: int,
         pipeline: Pipeline,
         frozen: bool,
@@ -507,7 +507,7 @@ class RunSource(ChunkSource):
 
 
 def open_source(
-    dataset: Dataset, dtype: np.dtype[Any] | None, filters: Sequence[FilterInfo], look: bytes | None = None
+    dataset: Dataset, dtype: np.dtype | None, filters: Sequence[FilterInfo], look: bytes | None = None
 ) -> ChunkSource | None:
     """A way to the rows of a dataset, whose elements are such, past the library; None where there is none.
 
@@ -529,7 +529,7 @@ def open_source(
     return ChunkSource(dataset, file, dtype, chunk_rows, pipeline, file_id.get_intent() == h5f.ACC_RDONLY, look)
 
 
-def open_run(dataset: Dataset, dtype: np.dtype[Any], look: bytes | None = None) -> RunSource | None:
+def open_run(dataset: Dataset, dtype: np.dtype, look: bytes | None = None) -> RunSource | None:
     """A way to all elements of a contiguous dataset, in their order, whatever its rank."""
     file_id = h5i.get_file_id(dataset)
     file = _file_of(file_id)

@@ -19,6 +19,7 @@ import numpy as np
 from h5py import h5d, h5f, h5i, h5p, h5r, h5s, h5t
 
 from colonnade import kernels
+from colonnade.arrays import Booleans, Octets
 from colonnade.dataclass import dataclass
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.apply import DEFLATE
@@ -36,7 +37,7 @@ from colonnade.model import DEFAULT_CHUNK_ROWS, ColumnInfo, FilterInfo, Form, Pl
 from colonnade.nodes import Dataset, Group, Node
 from colonnade.stored_dtypes import LARGEST_ELEMENT, memory_dtype
 
-Image = np.ndarray[Any, np.dtype[Any]]
+Image = np.ndarray
 
 LARGEST_CHUNK = 4 << 20
 # Where elements claim so much more than is stored that no filter has done it: reading them would never end.
@@ -356,7 +357,7 @@ def unreadable_rows(
 
 def _read_written_chunks(
     dataset: Dataset, info: Any, creation: Any, in_memory: Any, rows: range, image: Image
-) -> np.ndarray[Any, np.dtype[np.bool_]]:
+) -> Booleans:
     """Read the rows that have a chunk; the others are the fill. Says which rows were read.
 
     HDF5 cannot give the fill of a variable-length chunk that was never written while a file is
@@ -465,7 +466,7 @@ def object_name(node: Node) -> str:
 
 # -- two-dimensional datasets of bytes, which can grow both ways --
 
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Bytes = Octets
 _BYTE = StoredType("integer", 1, precision=8)
 MOST_BLOCK_BYTES = 1 << 30
 

@@ -234,7 +234,7 @@ def memory_type(type_id: Any, stored: StoredType, writing: bool = False) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _number_type(dtype: np.dtype[Any]) -> Any:
+def _number_type(dtype: np.dtype) -> Any:
     return h5t.py_create(dtype)
 
 
@@ -335,7 +335,7 @@ _MAKE = {
 }
 
 
-def stored_type_of(dtype: np.dtype[Any]) -> StoredType:
+def stored_type_of(dtype: np.dtype) -> StoredType:
     """The HDF5 datatype that h5py would store a NumPy dtype in."""
     try:
         return describe_type(h5t.py_create(dtype, logical=True))
@@ -343,7 +343,7 @@ def stored_type_of(dtype: np.dtype[Any]) -> StoredType:
         raise UnsupportedError(f"HDF5 has no datatype for NumPy's {dtype}", feature=str(dtype)) from error
 
 
-def is_reference_dtype(dtype: np.dtype[Any]) -> str | None:
+def is_reference_dtype(dtype: np.dtype) -> str | None:
     """'object_reference' or 'region_reference' when this NumPy dtype holds h5py references."""
     kind = h5py.check_ref_dtype(dtype)
     if kind is None:
@@ -351,7 +351,7 @@ def is_reference_dtype(dtype: np.dtype[Any]) -> str | None:
     return "object_reference" if kind is h5py.Reference else "region_reference"
 
 
-def reference_array(values: Sequence[Any]) -> np.ndarray[Any, Any] | None:
+def reference_array(values: Sequence[Any]) -> np.ndarray | None:
     """A list of h5py references (None for none) as an array of them; None when it holds anything else."""
     first = next((value for value in values if value is not None), None)
     if not isinstance(first, h5py.Reference):

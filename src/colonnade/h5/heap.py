@@ -20,6 +20,7 @@ import numpy as np
 from h5py import h5d, h5i
 
 from colonnade import kernels
+from colonnade.arrays import Int32s
 from colonnade.errors import CorruptError, UnsupportedError
 from colonnade.filters.codecs import ByteBuffer
 from colonnade.format.global_heap import REFERENCE_DTYPE, stored_size
@@ -34,10 +35,10 @@ from colonnade.nodes import Dataset
 from colonnade.selection import RowNumbers
 
 AS_BYTES = np.dtype((np.void, REFERENCE_DTYPE.itemsize))
-References = np.ndarray[Any, np.dtype[Any]]
+References = np.ndarray
 FLETCHER32 = 3
 SHORTEST_CHECKED = 5  # bytes: a checksum, and something that it sums
-Offsets = np.ndarray[Any, np.dtype[np.int32]]
+Offsets = Int32s
 _GAP = 1 << 16  # bytes between collections that are read in one go
 _TOGETHER = 64  # collections that are followed at a time; most have 64 KiB
 _MOST = 1 << 30  # bytes of collections that are held at the same time

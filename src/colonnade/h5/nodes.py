@@ -35,7 +35,7 @@ from colonnade.pager.sources import ByteSource
 from colonnade.stored_dtypes import raw_dtype
 
 TEXT_BYTES = 64  # that a string takes in memory, at least
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray
 HandleKind = Literal["group", "dataset"]
 LARGEST_SMALL_ATTRIBUTE = 4000  # strings of variable length that fit into an object header, 16 bytes each
 
@@ -134,10 +134,10 @@ def shape_of(dataset: Any) -> tuple[int, ...]:
         return tuple(dataset.id.get_space().get_simple_extent_dims() or ())
 
 
-def dtype_of(dataset: Any) -> np.dtype[Any]:
+def dtype_of(dataset: Any) -> np.dtype:
     """The dtype h5py reads the dataset as."""
     try:
-        found: np.dtype[Any] = dataset.dtype
+        found: np.dtype = dataset.dtype
     except hdf5_errors() as error:
         raise UnsupportedError(
             f"{path_of(dataset)} has a datatype that h5py does not know: {error}",
@@ -159,7 +159,7 @@ def dtype_of(dataset: Any) -> np.dtype[Any]:
     return found
 
 
-def _overlaps(dtype: np.dtype[Any]) -> bool:
+def _overlaps(dtype: np.dtype) -> bool:
     """Whether fields overlap: h5py widens unusual floats in place, and libhdf5 crashes on that."""
     if dtype.subdtype is not None:
         return _overlaps(dtype.subdtype[0])
@@ -282,7 +282,7 @@ def boxes(dataset: Any, most_bytes: int) -> Iterator[tuple[slice, ...]]:
         yield tuple(slice(at, at + count) for at, count in zip(first, counts, strict=True))
 
 
-def with_texts(read: Array, dtype: np.dtype[Any], path: str) -> Array:
+def with_texts(read: Array, dtype: np.dtype, path: str) -> Array:
     """Bytes of variable-length strings as `str`, wherever they stand."""
     if dtype.names is not None:
         if read_as(dtype) is dtype:
@@ -294,12 +294,12 @@ def with_texts(read: Array, dtype: np.dtype[Any], path: str) -> Array:
     return decode_texts(read, path) if _holds_texts(dtype) else read
 
 
-def _holds_texts(dtype: np.dtype[Any]) -> bool:
+def _holds_texts(dtype: np.dtype) -> bool:
     found = h5py.check_string_dtype(dtype)
     return found is not None and found.length is None
 
 
-def read_as(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def read_as(dtype: np.dtype) -> np.dtype:
     """What elements of this dtype of h5py are read as: objects where strings stand, also in a compound."""
     if dtype.names is None:
         return np.dtype(object) if _holds_texts(dtype) else dtype
@@ -358,7 +358,7 @@ class StreamedArray:
     """An array that is read block by block while it is written; every block comes with its place."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     blocks: Callable[[], Iterator[tuple[tuple[slice, ...], Array]]]
 
     @property
@@ -428,12 +428,12 @@ def make_array(
     return made
 
 
-def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def stored_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype by which h5py writes: strings of variable length for objects, also in compounds."""
     if dtype.names is not None:
         return np.dtype([(name, stored_dtype(dtype[name])) for name in dtype.names])
     if dtype.kind == "O":
-        found: np.dtype[Any] = h5py.string_dtype()
+        found: np.dtype = h5py.string_dtype()
         return found
     return dtype
 
@@ -470,7 +470,7 @@ MOST_ASKED = 4096  # chunks that are asked for one by one, without knowing how m
 _BYTE = np.dtype(np.uint8)
 
 
-def read_box(dataset: Any, dtype: np.dtype[Any], filters: Sequence[FilterInfo], box: Box, path: str) -> Array | None:
+def read_box(dataset: Any, dtype: np.dtype, filters: Sequence[FilterInfo], box: Box, path: str) -> Array | None:
     """A box (ranges without steps) of a dataset whose chunks have filters; None when the library is to read it.
 
     A chunk that does not unpack to what it must hold, or whose elements claim more than the file has, is a

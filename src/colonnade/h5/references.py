@@ -28,7 +28,7 @@ from colonnade.nodes import Dataset
 from colonnade.pager.sources import LocalBytes
 from colonnade.stored_dtypes import memory_dtype
 
-ReferenceElements = np.ndarray[Any, np.dtype[Any]]
+ReferenceElements = np.ndarray
 
 
 def has_references(stored: StoredType) -> bool:
@@ -172,7 +172,7 @@ def size_as_stored(dataset: Dataset, n_rows: int) -> int:
     return int(total // n_rows) if n_rows and total else USUAL_SIZE
 
 
-def read_as_stored(dataset: Dataset, size: int, rows: range, path: str) -> np.ndarray[Any, Any]:
+def read_as_stored(dataset: Dataset, size: int, rows: range, path: str) -> np.ndarray:
     """The bytes of these rows, `size` a row; zeros where nothing was written."""
     creation = dataset.get_create_plist()
     layout = creation.get_layout()
@@ -190,7 +190,7 @@ def read_as_stored(dataset: Dataset, size: int, rows: range, path: str) -> np.nd
     return image.reshape(-1).view(f"V{size}")
 
 
-def _read_chunks(dataset: Dataset, chunk_rows: int, size: int, rows: range, image: np.ndarray[Any, Any]) -> None:
+def _read_chunks(dataset: Dataset, chunk_rows: int, size: int, rows: range, image: np.ndarray) -> None:
     numbers = np.arange(rows.start, rows.stop, rows.step)
     for chunk, begin, end in by_chunk(numbers, chunk_rows):
         start = chunk * chunk_rows
@@ -201,7 +201,7 @@ def _read_chunks(dataset: Dataset, chunk_rows: int, size: int, rows: range, imag
         image[begin:end] = stored[numbers[begin:end] - start]
 
 
-def _read_contiguous(dataset: Dataset, size: int, rows: range, image: np.ndarray[Any, Any], path: str) -> None:
+def _read_contiguous(dataset: Dataset, size: int, rows: range, image: np.ndarray, path: str) -> None:
     offset = dataset.get_offset()
     if offset is None:
         return

@@ -272,7 +272,7 @@ class RowSink:
         edge = self._loaded(n_rows - count, n_rows, held, self._dtype.newbyteorder("="))
         cut_rows(self._dataset, self._chunk_rows, n_rows, *self._packer.pack(self._as_stored(edge)))
 
-    def _loaded(self, first: int, n_rows: int, held: Held | None, dtype: np.dtype[Any]) -> Image:
+    def _loaded(self, first: int, n_rows: int, held: Held | None, dtype: np.dtype) -> Image:
         """The chunk that begins with row `first`, in memory form; after the last row it holds the fill."""
         whole = self._unwritten(dtype)
         count = min(self._chunk_rows, n_rows - first)
@@ -280,7 +280,7 @@ class RowSink:
             whole[:count] = self._unpacked(first, held)[:count]
         return whole
 
-    def read(self, start: int, count: int, dtype: np.dtype[Any]) -> Image | None:
+    def read(self, start: int, count: int, dtype: np.dtype) -> Image | None:
         """Rows that are in the file, in memory form; None where the library is to read them."""
         if not self._packs:
             return None
@@ -294,7 +294,7 @@ class RowSink:
         ]
         return np.concatenate(parts)[start - begin :][:count] if parts else np.empty(0, dtype=dtype)
 
-    def _unwritten(self, dtype: np.dtype[Any]) -> Image:
+    def _unwritten(self, dtype: np.dtype) -> Image:
         """A chunk that holds nothing yet, in memory form."""
         whole = np.zeros(self._chunk_rows, dtype=dtype)
         if self._fill is not None:

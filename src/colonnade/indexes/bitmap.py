@@ -122,7 +122,7 @@ class IndexedValues:
         return bool((whole == np.arange(len(self.keys))).all())
 
 
-def _near_codes(keys: Keys) -> tuple[int, Numbers, np.dtype[Any]] | None:
+def _near_codes(keys: Keys) -> tuple[int, Numbers, np.dtype] | None:
     """Codes of integers in a small range: value minus least. Gives the least, the codes (-1 if missing) and the dtype.
 
     This way no value has to be looked up. None for all other keys.

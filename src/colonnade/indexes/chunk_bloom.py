@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from colonnade import kernels
+from colonnade.arrays import Int64s, Octets
 from colonnade.columns.keys import Keys, NumberKeys, make_keys, stored_keys
 from colonnade.columns.mapping import key_type
 from colonnade.h5 import attributes
@@ -46,11 +47,11 @@ MOST_HASHES = 64
 LARGEST_FILTER = 1 << 28
 
 
-def _items(keys: NumberKeys, width: int) -> np.ndarray[Any, Any]:
+def _items(keys: NumberKeys, width: int) -> np.ndarray:
     """The present numbers in the form that is hashed: little-endian, as wide as the column, -0.0 as 0.0."""
     kind, present = keys.values.dtype.kind, keys.present
     room = next((size for size in (1, 2, 4) if width <= size), 8)
-    values: np.ndarray[Any, Any] = (keys.values if present.all() else keys.values[present]).astype(f"<{kind}{room}")
+    values: np.ndarray = (keys.values if present.all() else keys.values[present]).astype(f"<{kind}{room}")
     if kind == "f":
         values += values.dtype.type(0)  # -0.0 + 0.0 is 0.0
     return values if room == width else np.ascontiguousarray(values.view("u1").reshape(-1, room)[:, :width])
@@ -65,7 +66,7 @@ def _strings(keys: Keys) -> tuple[Any, Any]:
     return np.frombuffer(offsets, dtype=np.int32)[array.offset : array.offset + len(array) + 1], data or b""
 
 
-def bit_places(keys: Keys, width: int, k: int, m_bits: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def bit_places(keys: Keys, width: int, k: int, m_bits: int) -> Int64s:
     """The positions of the k bits of each present key."""
     n_keys = int(np.count_nonzero(keys.present))
     low, high, unused = (np.empty(n_keys, dtype=np.uint64) for _ in range(3))
@@ -81,7 +82,7 @@ def bit_places(keys: Keys, width: int, k: int, m_bits: int) -> np.ndarray[Any, n
     return ((low[:, None] + steps * high[:, None]) % np.uint64(m_bits)).astype(np.int64)
 
 
-def make_filter(keys: Keys, width: int, k: int, m_bits: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def make_filter(keys: Keys, width: int, k: int, m_bits: int) -> Octets:
     """The filter of one chunk, which contains its present keys."""
     bits = np.zeros(m_bits // 8, dtype=np.uint8)
     if isinstance(keys, NumberKeys):

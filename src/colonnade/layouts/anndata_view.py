@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 
+from colonnade.arrays import Booleans
 from colonnade.columns.forms import add_categories, create_categories
 from colonnade.columns.mapping import BOOLEAN, plain_type
 from colonnade.columns.raw import cut
@@ -52,7 +52,7 @@ Recipe = Literal["R0", "R1", "R2"]
 AnnDataOption = bool | Literal["0.7"]
 Touched = Mapping[str, Selection | None]
 """Columns with changed rows, and which rows; None for all."""
-Pieces = Iterator[tuple[int, np.ndarray[Any, np.dtype[np.bool_]]]]
+Pieces = Iterator[tuple[int, Booleans]]
 """Booleans for the rows of a column, a few MiB at a time: the first row, and one boolean per row from there."""
 MASKED = ("integer", "boolean", "text", "string")
 

@@ -20,13 +20,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from colonnade.arrays import Int64s
 from colonnade.dataclass import dataclass
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.model import Breach, ColumnInfo, ColumnOptions, Repair, Rule, TableInfo, TableText
 from colonnade.nodes import Dataset, Group, Node
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
     from colonnade.columns.writer import WrittenColumn
@@ -67,7 +67,7 @@ class ResumedWriter(Protocol):
     name: str
 
     def write(self, array: pa.Array) -> None: ...
-    def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None: ...
+    def overwrite(self, rows: Int64s, array: pa.Array) -> None: ...
     def truncate(self, n_rows: int) -> None: ...
     def finish(self) -> WrittenColumn: ...
 

@@ -318,7 +318,7 @@ def _end(reader: ColumnReader, found: Totals, function: str) -> pa.Array:
     return reader.values(keys)
 
 
-def _means(reader: ColumnReader, found: Totals) -> np.ndarray[Any, Any]:
+def _means(reader: ColumnReader, found: Totals) -> np.ndarray:
     """Exact sums divided by the counts, rounded once."""
     scale = reader.kind.scale if pa.types.is_decimal(reader.kind) else 0
     up, down = 10 ** max(-scale, 0), 10 ** max(scale, 0)

@@ -352,7 +352,7 @@ class _LeafBinder:
 
     # -- the test itself --
 
-    def _test(self, kind: pa.DataType, dtype: np.dtype[Any]) -> Test:
+    def _test(self, kind: pa.DataType, dtype: np.dtype) -> Test:
         leaf = self._leaf
         if isinstance(leaf, Compare):
             return self._compare(leaf.operator, leaf.value, kind, dtype)
@@ -365,11 +365,11 @@ class _LeafBinder:
             return NotANumber() if pa.types.is_floating(kind) else NOTHING
         return self._text_test(kind)
 
-    def _points(self, value: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> tuple[Key, ...]:
+    def _points(self, value: Any, kind: pa.DataType, dtype: np.dtype) -> tuple[Key, ...]:
         point = self._compare("==", value, kind, dtype)
         return point.keys if isinstance(point, Among) else ()
 
-    def _compare(self, operator: str, value: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> Interval | Among:
+    def _compare(self, operator: str, value: Any, kind: pa.DataType, dtype: np.dtype) -> Interval | Among:
         if value is None:
             raise PredicateError(f"nothing equals a missing value: ask for {self._leaf.column} is missing")
         if not is_ordered_type(kind):
@@ -415,7 +415,7 @@ def _interval(operator: str, key: Key) -> Interval | Among:
     return Interval(low=key, low_open=operator == ">")
 
 
-def _integer_interval(operator: str, number: Number, dtype: np.dtype[Any]) -> Interval | Among:
+def _integer_interval(operator: str, number: Number, dtype: np.dtype) -> Interval | Among:
     """The integers for which the comparison with `number` is true: both bounds included, within the range of the
     datatype."""
     least, most = (-math.inf, math.inf) if dtype.kind == "O" else (np.iinfo(dtype).min, np.iinfo(dtype).max)

@@ -7,11 +7,11 @@ added exactly, floats as float64 with compensated summation: the rounding errors
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from colonnade import kernels
+from colonnade.arrays import Int64s
 from colonnade.columns.keys import Keys, NumberKeys, Numbers, join
 from colonnade.columns.missing import Mask
 from colonnade.columns.read import ColumnReader
@@ -20,7 +20,7 @@ from colonnade.dataclass import dataclass
 from colonnade.query.groups import Groups, take_or_miss
 from colonnade.query.window import Window
 
-Counts = np.ndarray[Any, np.dtype[np.int64]]
+Counts = Int64s
 _LOW = 2**32 - 1
 
 

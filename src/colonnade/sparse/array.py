@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from colonnade.arrays import Booleans, Int64s
 from colonnade.dataclass import dataclass
 from colonnade.errors import ColonnadeError, ConflictError, UsageError
 from colonnade.format.chunk_maps import ChunkMap
@@ -196,7 +197,7 @@ class SparseArray(Sealed):
         return len(self.shape)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype:
         """The dtype of the values; for an array type, the dtype of its items."""
         return value_dtype(self.info.type).base
 
@@ -285,7 +286,7 @@ class SparseArray(Sealed):
         """
         return self._consistent(lambda state: self._cells(state, parse_box(box, state.info.space.shape)))
 
-    def defined(self, box: BoxKey = None) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def defined(self, box: BoxKey = None) -> Booleans:
         """A mask of the defined elements of a box, in the box's shape; values are not read.
 
         >>> s = cn.create_sparse("run.h5", "matrix", shape=(100, 100), dtype="i4")
@@ -505,7 +506,7 @@ class SparseArray(Sealed):
         dense = elements.reshape((*box.kept_shape, *empty.shape[1:]))
         return dense if dense.ndim else dense[()]
 
-    def _defined(self, state: _State, box: ArrayBox) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def _defined(self, state: _State, box: ArrayBox) -> Booleans:
         mask = np.zeros(prod(box.shape), dtype=bool)
         for coords, _ in self._chunks(state, box, False):
             mask[_linear(box.inner(coords), box.shape)] = True
@@ -579,7 +580,7 @@ def _fill_items(state: _State, empty: DecodedValues) -> Any:
     return fill
 
 
-def _linear(coords: Coordinates, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _linear(coords: Coordinates, shape: tuple[int, ...]) -> Int64s:
     """Row-major positions in a dense array of this shape."""
     places = np.zeros(len(coords), dtype=np.int64)
     for axis, size in enumerate(shape):
@@ -588,7 +589,7 @@ def _linear(coords: Coordinates, shape: tuple[int, ...]) -> np.ndarray[Any, np.d
     return places
 
 
-def _row_major(coords: Coordinates, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+def _row_major(coords: Coordinates, shape: tuple[int, ...]) -> Int64s | None:
     """The permutation that sorts these coordinates in row-major order; None if they are sorted already."""
     if prod(shape) > _MOST_PLACES:
         return np.lexsort(coords.T[::-1])

@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from colonnade.arrays import Booleans
 from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.sparse.selections import Coordinates
@@ -50,9 +51,9 @@ class ArrayBox:
         ends = zip(self.ranges, start, stop, strict=True)
         return self.is_plain and all(wanted.start <= first and last <= wanted.stop for wanted, first, last in ends)
 
-    def mask(self, coords: Coordinates) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def mask(self, coords: Coordinates) -> Booleans:
         """A mask of the coordinates that are in the box."""
-        inside: np.ndarray[Any, np.dtype[np.bool_]] = np.all((coords >= self.low) & (coords < self.high), axis=1)
+        inside: Booleans = np.all((coords >= self.low) & (coords < self.high), axis=1)
         for axis, wanted in enumerate(self.ranges):
             if wanted.step != 1:
                 inside &= (coords[:, axis] - wanted.start) % wanted.step == 0

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
+from colonnade.arrays import Booleans
 from colonnade.dataclass import dataclass
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.filters.apply import Packer
@@ -144,10 +144,10 @@ def _check_inside(info: SparseInfo, record: ChunkRecord, places: Positions, what
         raise what.wrong(f"selects elements outside the dataset, which has shape {info.space.shape}")
 
 
-def is_inside(info: SparseInfo, record: ChunkRecord, places: Positions) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def is_inside(info: SparseInfo, record: ChunkRecord, places: Positions) -> Booleans:
     """A mask of the positions that are inside the dataset."""
     limits = np.array(info.space.shape) - origin(info, record)
-    inside: np.ndarray[Any, np.dtype[np.bool_]] = np.all(coordinates(places, info.layout.chunk) < limits, axis=1)
+    inside: Booleans = np.all(coordinates(places, info.layout.chunk) < limits, axis=1)
     return inside
 
 

@@ -6,11 +6,11 @@ Sorted points, as most writers store them, become rows directly; other selection
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from colonnade import kernels
+from colonnade.arrays import Int64s
 from colonnade.dataclass import dataclass
 from colonnade.format.records import ChunkRecord
 from colonnade.format.source import HDF5Source
@@ -20,8 +20,8 @@ from colonnade.sparse.chunk import read_cells, read_selection, read_values
 from colonnade.sparse.info import SparseInfo, check_record, count_values, origin
 from colonnade.sparse.selections import CellSelection, coordinates
 
-Ends = np.ndarray[Any, np.dtype[np.int64]]
-Minor = np.ndarray[Any, Any]  # int32 if that is enough, else int64
+Ends = Int64s
+Minor = np.ndarray  # int32 if that is enough, else int64
 _MOST_ROWS = 1 << 22  # limit for a chunk and for a box, because each row needs an offset
 _MOST_NARROW = (1 << 31) - 1
 

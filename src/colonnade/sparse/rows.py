@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.arrays import Booleans
 from colonnade.format.chunk_maps import ChunkMap
 from colonnade.format.headers import LAYOUT, Message, find, read_messages
 from colonnade.format.layout import is_sectioned
@@ -27,7 +28,7 @@ from colonnade.sparse.info import SparseInfo, chunk_map_of, describe, origin
 from colonnade.sparse.selections import Positions
 from colonnade.stored_dtypes import memory_dtype
 
-MissingRows = np.ndarray[Any, np.dtype[np.bool_]]
+MissingRows = Booleans
 READABLE = ("integer", "bitfield", "float", "boolean", "enum", "string", "opaque", "complex")
 """Kinds of types whose elements can be read into memory form."""
 

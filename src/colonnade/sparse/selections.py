@@ -33,20 +33,21 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 from math import prod
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from colonnade import kernels
+from colonnade.arrays import Int64s
 from colonnade.dataclass import dataclass
 from colonnade.format.dataspace import Dataspace, decode_dataspace, encode_dataspace
 from colonnade.format.source import Fields
 
-Positions = np.ndarray[Any, np.dtype[np.int64]]
+Positions = Int64s
 """Row-major positions in a chunk."""
-Coordinates = np.ndarray[Any, np.dtype[np.int64]]
+Coordinates = Int64s
 """One row per element, one column per dimension."""
-SelectionNumbers = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]
+SelectionNumbers = np.ndarray  # of unsigned integers
 SelectionKind = Literal["none", "all", "points", "blocks", "regular"]
 _NONE, _POINTS, _BLOCKS, _ALL = 0, 1, 2, 3
 _WIDTHS = (2, 4, 8)

@@ -30,13 +30,14 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.arrays import Booleans, Octets
 from colonnade.errors import DataError, UnsupportedError
 from colonnade.format.global_heap import REFERENCE, encode_heap_set, encode_reference
 from colonnade.format.values import DecodedValues, stored_dtype
 from colonnade.h5.datatypes import stored_type_of
 from colonnade.model import StoredType
 
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
+Flags = Booleans
 _BYTE = StoredType("opaque", 1, "none")
 _TEXT = StoredType("text", REFERENCE, charset="utf-8", padding="terminated")
 _BINARY = StoredType("binary", REFERENCE, "none", base=_BYTE)
@@ -63,7 +64,7 @@ def checked_values(given: Any, stored: StoredType, count: int) -> DecodedValues:
     return converted
 
 
-def fitted(given: DecodedValues, dtype: np.dtype[Any]) -> tuple[DecodedValues, Flags]:
+def fitted(given: DecodedValues, dtype: np.dtype) -> tuple[DecodedValues, Flags]:
     """The values in that dtype, and a mask of those that do not fit. NumPy raises for what it cannot convert."""
     values = given if dtype.kind == "V" else _plain(given)
     with np.errstate(all="ignore"):
@@ -190,7 +191,7 @@ VARIABLE_KINDS = tuple(_CHECKS)
 """Kinds of variable-length types that can be written."""
 
 
-def encode_objects(values: DecodedValues, stored: StoredType) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], bytes]:
+def encode_objects(values: DecodedValues, stored: StoredType) -> tuple[Octets, bytes]:
     """References, one row of bytes each, and the heap section that they point into."""
     objects = [_bytes_of(value, stored) for value in values.tolist()] if stored.kind != "sequence" else [
         np.ascontiguousarray(value, dtype=stored_dtype(stored.item).base).tobytes() for value in values

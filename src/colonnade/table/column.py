@@ -208,7 +208,7 @@ class Column(Sealed):
 
         return self._table._file._consistent(read)
 
-    def to_numpy(self, *, strings: StringsAs = "numpy") -> np.ndarray[Any, Any]:
+    def to_numpy(self, *, strings: StringsAs = "numpy") -> np.ndarray:
         """All values as NumPy; a masked array when rows are missing.
 
         strings: "numpy" for NumPy strings (StringDType), "objects" for an array of Python strings.
@@ -240,7 +240,7 @@ class Column(Sealed):
             raise UsageError(f"there is no row {item}: the column has {rows_text(self.n_rows)}") from None
         return python_values(self._read(range(row, row + 1)))[0]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         from colonnade.exchange.numpy_out import without_mask
 
         if copy is False:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
+from colonnade.arrays import Int64s
 from colonnade.errors import UsageError
 from colonnade.sealed import Sealed
 
@@ -96,7 +97,7 @@ class ReadableRows(Sealed):
             raise UsageError(f"head takes a number of rows, not {n!r}") from None
         return self._query()[: max(count, 0)]
 
-    def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Query:
+    def take(self, rows: Sequence[int] | np.ndarray) -> Query:
         """The given rows, in the given order; repeats and negative numbers (from the end) are allowed.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
@@ -166,7 +167,7 @@ class ReadableRows(Sealed):
 
         return to_polars(self._query().to_arrow(dictionaries=dictionaries, views=True))
 
-    def to_numpy(self, *, strings: StringsAs = "numpy") -> dict[str, np.ndarray[Any, Any]]:
+    def to_numpy(self, *, strings: StringsAs = "numpy") -> dict[str, np.ndarray]:
         """All rows as one NumPy array per column; a masked array where rows are missing.
 
         strings: "numpy" for NumPy strings (StringDType), "objects" for arrays of Python strings.
@@ -179,7 +180,7 @@ class ReadableRows(Sealed):
         from colonnade.exchange.numpy_out import to_numpy
         from colonnade.query.scan import read_column
 
-        def read() -> dict[str, np.ndarray[Any, Any]]:
+        def read() -> dict[str, np.ndarray]:
             query = self._query()
             rows = query._found_rows()
             readers = query._readers(dictionaries=True)  # each category's string is created only once
@@ -370,7 +371,7 @@ class Query(ReadableRows):
             return len(self._known_rows())
         return self._table._file._consistent(lambda: self._search().count())
 
-    def row_numbers(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def row_numbers(self) -> Int64s:
         """The numbers of the rows in the table, in the order of the query.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")

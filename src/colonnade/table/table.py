@@ -103,7 +103,7 @@ class Table(ReadableRows):
         with self._file._change(resized=self.path):
             changes.truncate(self._opened_for_change(), n_rows)
 
-    def update(self, column: str, rows: Sequence[int] | np.ndarray[Any, Any], values: Any) -> None:
+    def update(self, column: str, rows: Sequence[int] | np.ndarray, values: Any) -> None:
         """Put values into these rows of a column; None makes a cell missing. One commit.
 
         >>> cn.write("run.h5", {"ts": [1, 2, 3], "energy": [0.5, 7.0, 6.0]}, "events")
@@ -575,11 +575,11 @@ class Table(ReadableRows):
             self._opened[name, dictionaries] = reader
         return reader
 
-    def _read_stored(self, name: str, start: int, count: int) -> np.ndarray[Any, Any]:
+    def _read_stored(self, name: str, start: int, count: int) -> np.ndarray:
         """Rows of a column as stored."""
         from colonnade.columns.raw import read_stored
 
-        def read() -> np.ndarray[Any, Any]:
+        def read() -> np.ndarray:
             self._look()
             column = self._column(name)
             if column.storage == "sectioned":

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-KernelArray = np.ndarray[Any, np.dtype[Any]]
-KernelBytes = np.ndarray[Any, np.dtype[np.uint8]]
+from colonnade.arrays import Booleans, Octets
+
+KernelArray = np.ndarray
+KernelBytes = Octets
 Readable = Any  # anything with a contiguous buffer: bytes, memoryview, mmap, NumPy arrays, Arrow buffers
 NUMBERS = frozenset(f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)) | {"f4", "f8"}
 
@@ -79,13 +81,13 @@ def open_mask(thing: Readable, name: str, writable: bool = False) -> KernelBytes
     return array.view(np.uint8)
 
 
-def open_optional_mask(thing: Readable | None, name: str, count: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def open_optional_mask(thing: Readable | None, name: str, count: int) -> Booleans:
     """A mask of this length; nothing is true where there is none."""
     if thing is None:
         return np.zeros(count, dtype=bool)
     mask = open_mask(thing, name)
     check_count(mask, name, count)
-    truth: np.ndarray[Any, np.dtype[np.bool_]] = mask != 0
+    truth: Booleans = mask != 0
     return truth
 
 

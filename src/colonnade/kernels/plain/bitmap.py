@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from colonnade.arrays import Int64s, Octets
 from colonnade.kernels.plain.arguments import (
     Readable,
     check_base,
@@ -61,12 +60,12 @@ def bits_ranges(bits: Readable, n_rows: int, base: int, starts: Readable, stops:
     return put_rows(edges[0::2], begins)
 
 
-def _open(bits: Readable, n_rows: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def _open(bits: Readable, n_rows: int) -> Octets:
     given = open_bytes(bits, "bits")
     if n_rows < 0 or -(-n_rows // 8) > len(given):
         raise ValueError(f"bits has {len(given)} bytes, too few for {n_rows} rows")
     return np.unpackbits(given, count=n_rows, bitorder="little")
 
 
-def _edges(truth: np.ndarray[Any, np.dtype[np.uint8]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _edges(truth: Octets) -> Int64s:
     return np.flatnonzero(np.diff(truth.view(np.int8), prepend=0, append=0)).astype(np.int64)

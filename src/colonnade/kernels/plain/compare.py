@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.arrays import Booleans
 from colonnade.kernels.plain.arguments import (
     KernelArray,
     Readable,
@@ -21,7 +22,7 @@ from colonnade.kernels.plain.arguments import (
     put_rows,
 )
 
-Truth = np.ndarray[Any, np.dtype[np.bool_]]
+Truth = Booleans
 
 
 def range_mask(

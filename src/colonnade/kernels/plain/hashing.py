@@ -8,10 +8,10 @@ for i below k (HEP001 8.7). Bit b is bit b % 8 of byte b // 8.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from colonnade.arrays import UInt64s
 from colonnade.kernels.plain.arguments import (
     KernelArray,
     KernelBytes,
@@ -24,7 +24,7 @@ from colonnade.kernels.plain.arguments import (
     open_offsets,
 )
 
-Words = np.ndarray[Any, np.dtype[np.uint64]]
+Words = UInt64s
 BLOOM_SECOND_SEED = 0x9E3779B9
 MOST_BLOOM_HASHES = 1024  # more would only keep a reader busy
 _C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
+from colonnade.arrays import Int64s
 from colonnade.columns.arrow_types import ComplexType, plain_array
 from colonnade.columns.encode import ElementForm
 from colonnade.columns.forms import WORTH_FILTERING, Marking, categorical_form, contains_nul
@@ -109,7 +110,7 @@ class FrameWriter:
         if self._mask is not None:
             self._mask.write(_flags(missing, len(values)))
 
-    def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
+    def overwrite(self, rows: Int64s, array: pa.Array) -> None:
         """Overwrite existing rows, given in increasing order. Errors report the position among the values."""
         values, missing = self._split(array, 0)
         if missing is not None and self._mask is None:

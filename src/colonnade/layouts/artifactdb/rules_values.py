@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -152,7 +151,7 @@ def code_outside(one: RawNode, n_levels: int, mark: int | None) -> tuple[int, in
     return None
 
 
-def _holds(dtype: np.dtype[Any], number: int) -> bool:
+def _holds(dtype: np.dtype, number: int) -> bool:
     limits = np.iinfo(dtype)
     return int(limits.min) <= number <= int(limits.max)
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
+from colonnade.arrays import Int64s
 from colonnade.columns.strings import byte_lengths, string_buffers
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError
@@ -82,7 +83,7 @@ class VlsWriter:
         """Write the next rows."""
         self._pointers.write(self._stored(text, self.n_rows))
 
-    def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], text: pa.Array) -> None:
+    def overwrite(self, rows: Int64s, text: pa.Array) -> None:
         """Overwrite existing rows. The bytes of their old values stay in the heap."""
         self._pointers.overwrite(rows, self._stored(text, 0))
 
@@ -159,11 +160,11 @@ def _free_mark(text: pa.Array, used: set[int]) -> bytes:
     return b"NA" + b"_" * count
 
 
-def _bytes(data: np.ndarray[Any, Any]) -> pa.Array:
+def _bytes(data: np.ndarray) -> pa.Array:
     copied = np.array(data, dtype="u1")  # Arrow's buffers may be freed before a chunk is full
     return pa.Array.from_buffers(pa.uint8(), len(copied), [None, pa.py_buffer(copied)])
 
 
-def _pointers(starts: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any]) -> pa.Array:
+def _pointers(starts: np.ndarray, lengths: np.ndarray) -> pa.Array:
     parts = [pa.array(part.astype("u8"), pa.uint64()) for part in (starts, lengths)]
     return pa.StructArray.from_arrays(parts, fields=list(POINTER))

@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from colonnade import compute as pc
+from colonnade.arrays import Int64s
 from colonnade.columns.arrow_types import plain_array
 from colonnade.columns.encode import ElementForm
 from colonnade.columns.forms import CategoryCoder, Marking, contains_nul
@@ -45,7 +46,7 @@ from colonnade.stored_dtypes import memory_dtype
 _SMALL = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
 
 
-def mark_of(dtype: np.dtype[Any], mark: int | None = None) -> bytes:
+def mark_of(dtype: np.dtype, mark: int | None = None) -> bytes:
     """The code of a missing row: `mark`, or the largest code (-1 if signed), which does not change with new levels."""
     if mark is None:
         mark = -1 if dtype.kind == "i" else int(np.iinfo(dtype).max)
@@ -229,7 +230,7 @@ class ArtifactWriter:
         """Write the next rows."""
         self._rows.write(self._values(array, self._rows.n_rows))
 
-    def overwrite(self, rows: np.ndarray[Any, np.dtype[np.int64]], array: pa.Array) -> None:
+    def overwrite(self, rows: Int64s, array: pa.Array) -> None:
         """Overwrite existing rows, given in increasing order. Row numbers in errors are positions in `values`."""
         self._rows.overwrite(rows, self._values(array, 0))
 

@@ -1,0 +1,18 @@
+"""NumPy arrays of one dtype, for annotations. An array of any dtype is `np.ndarray`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Booleans = NDArray[np.bool_]
+    Int32s = NDArray[np.int32]
+    Int64s = NDArray[np.int64]
+    Octets = NDArray[np.uint8]
+    UInt64s = NDArray[np.uint64]
+else:  # numpy.typing is not imported at run time
+    Booleans = Int32s = Int64s = Octets = UInt64s = np.ndarray
