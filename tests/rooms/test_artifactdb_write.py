@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -417,3 +418,17 @@ def test_a_short_string_that_equals_the_placeholder_can_be_set(tmp_path: Path) -
         file["t"].update("x", [1], ["NA"])
     assert cn.read(path, "t").to_pydict() == {"x": [None, "NA", "NA_"]}
     assert cn.check(path, deep=True) == []
+
+
+def test_a_document_under_another_name_describes_its_file_while_it_is_open(tmp_path: Path) -> None:
+    """A legacy frame is a table only by its document; the document is forgotten when the file is closed."""
+    target = write(tmp_path, "2/2", pa.table({"x": [1, 2, 3]}))
+    document = tmp_path / "other.json"
+    (tmp_path / "frame.h5.json").rename(document)
+    with cn.open(document) as file:
+        assert file["df"]["x"].to_arrow().to_pylist() == [1, 2, 3]
+        pickled = pickle.dumps(file["df"])
+    with cn.open(target) as file:
+        assert file.tables() == []
+    with pickle.loads(pickled) as table:
+        assert table["x"].to_arrow().to_pylist() == [1, 2, 3]

@@ -78,7 +78,7 @@ def convert(
         raise UsageError(f"{os.fspath(target)} is there already (overwrite=True, or --overwrite, replaces it)")
     if isinstance(source, File):
         return _converted(source, target, into, options, progress)
-    if Path(target).exists() and Path(source).exists() and Path(located(source)).samefile(located(target)):
+    if Path(target).exists() and Path(source).exists() and Path(located(source)[0]).samefile(located(target)[0]):
         raise UsageError("a file cannot be converted into itself: name another target")
     with open_file(source) as file:
         return _converted(file, target, into, options, progress)

@@ -26,7 +26,7 @@ from colonnade.h5 import capi
 from colonnade.h5.callbacks import Callbacks
 from colonnade.h5.capi import HDF5_LOCK
 from colonnade.h5.damage import lack_of, raise_lack, to_corrupt_error
-from colonnade.h5.vetting import LINKS, Links, OpenFile, open_file_of, vet_root
+from colonnade.h5.vetting import LINKS, Links, Notes, OpenFile, open_file_of, vet_root
 from colonnade.h5.watched import Watch, watched
 from colonnade.pager.disk import Disk
 from colonnade.pager.interrupts import hold_signals, release_signals, shielded
@@ -91,6 +91,7 @@ class FileHandle:
         aside: Path | None = None,
         stream: Any = None,
     ) -> None:
+        self.notes: Notes = {}
         self._use(h5)
         self.name = name
         self.generation = 0
@@ -120,6 +121,8 @@ class FileHandle:
     def _use(self, h5: h5py.File) -> None:
         self.h5 = h5
         self._open_file: OpenFile = open_file_of(h5.id)  # held here as long as it is used
+        self._open_file.notes |= self.notes
+        self.notes = self._open_file.notes
 
     @property
     def root(self) -> Any:

@@ -80,6 +80,8 @@ from colonnade.pager.sources import BufferBytes, ByteSource, JournaledBytes, Loc
 
 Links = Literal["folder", "none", "any"]
 LINKS = ("folder", "none", "any")
+Notes = dict[str, object]
+"""What layouts keep while a file is open, by name."""
 FARTHEST = 1 << 62  # an address after the end of any file; sums with it still fit into 64 bits
 SMALL_CLAIM = 1 << 26  # bytes that an element may claim in any file: too few to do harm
 _MOST_HEADER = 1 << 19  # bytes of a header's continuation blocks that are read
@@ -106,6 +108,7 @@ class OpenFile:
         self.journaled: JournaledFile | None = None  # through which it is open for changes
         self.links: Links = "folder"  # see `outside`
         self.led_to: list[OpenFile] = []  # by external links
+        self.notes: Notes = {}  # kept by layouts until the file is closed
         self.is_of_python = bool(file_id.get_access_plist().get_driver() == h5fd.fileobj_driver)
         self._is_read_only = bool(file_id.get_intent() == h5f.ACC_RDONLY)
         self._base = int(creation.get_userblock())

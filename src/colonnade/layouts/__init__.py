@@ -13,6 +13,7 @@ from typing import Any
 from colonnade.errors import UnsupportedError, UsageError
 from colonnade.h5.attributes import read_text, read_texts, storage_of
 from colonnade.h5.links import encode_name
+from colonnade.h5.vetting import Notes
 from colonnade.layouts import anndata, artifactdb, hep001
 from colonnade.layouts.contract import Create, Layout, NewSidecars, NewWriter, ResumedWriter
 from colonnade.nodes import Group
@@ -66,18 +67,18 @@ def check_lengths(root: Group, table: str) -> None:
 # -- files next to the HDF5 file --
 
 
-def located(target: Any) -> Any:
-    """The HDF5 file of a directory or document of a layout that has such; any other target unchanged."""
+def located(target: Any) -> tuple[Any, Notes]:
+    """The HDF5 file of a directory or document of a layout that has such, with notes; any other target unchanged."""
     if not isinstance(target, (str, os.PathLike)):
-        return target
+        return target, {}
     path = Path(target)
     try:
         if not path.is_dir() and (path.suffix != ".json" or not path.is_file()):
-            return target
+            return target, {}
     except (OSError, ValueError):
-        return target
+        return target, {}
     found = (layout.sidecars.locate(path) for layout in LAYOUTS.values() if layout.sidecars is not None)
-    return next((file for file in found if file is not None), target)
+    return next((file for file in found if file is not None), (target, {}))
 
 
 def new_directory(layout: str, folder: Path) -> tuple[Path, str]:

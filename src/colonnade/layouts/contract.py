@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from colonnade.columns.writer import WrittenColumn
     from colonnade.errors import ColonnadeError
     from colonnade.h5.links import Child
+    from colonnade.h5.vetting import Notes
     from colonnade.layouts.conversion import Conversion
     from colonnade.layouts.index_home import IndexPlan, PlacedIndex
 
@@ -75,7 +76,7 @@ class ResumedWriter(Protocol):
 class NewSidecars(Protocol):
     """The sidecar files of a new table, written when its file is closed."""
 
-    def check_place(self, file: Path, table: str, alone: bool, /) -> None: ...
+    def check_place(self, root: Any, table: str, alone: bool, /) -> None: ...
     def publish(self, file: Path, table: str, alone: bool, /) -> None: ...
 
 
@@ -230,8 +231,8 @@ class FollowingTable(Protocol):
 class Sidecars(Protocol):
     """Files next to an HDF5 file that belong to its tables."""
 
-    def locate(self, path: Path, /) -> Path | None:
-        """The HDF5 file of a directory or document of this layout; None if the path is neither."""
+    def locate(self, path: Path, /) -> tuple[Path, Notes] | None:
+        """The HDF5 file of a directory or document of this layout, and notes for its handle; None if it is neither."""
 
     def new_directory(self, folder: Path, /) -> tuple[Path, str]:
         """The HDF5 file of a new table that is a directory, and the path of the table in it."""
@@ -242,8 +243,8 @@ class Sidecars(Protocol):
     def declared_variant(self, path: Path, /) -> object | None:
         """The variant of the rules that a path declares by being a directory."""
 
-    def following_table(self, file: Path, /) -> FollowingTable | None:
-        """The table that must follow a change of this file's columns, if there is one."""
+    def following_table(self, file: Path, notes: Notes, /) -> FollowingTable | None:
+        """The table that must follow a change of this file's columns, if there is one; the file is closed."""
 
     def follow(self, file: Path, /) -> None:
         """Update the sidecar files of a file that was changed and closed."""

@@ -140,16 +140,17 @@ def write(
     )  # fmt: skip
     if directory:
         target, table = _in_directory(target, layout)
-    target = located(target)
+    place, notes = located(target)
     if mode == "append":
-        if _append_to(target, table, data, progress):
+        if _append_to(target, place, table, data, progress):
             return
         mode = "error"
     draft = prepare(data, options)
-    if isinstance(target, (str, os.PathLike)) and Path(target).is_file() and Path(target).stat().st_size:
+    if isinstance(place, (str, os.PathLike)) and Path(place).is_file() and Path(place).stat().st_size:
         with open(target) as file:  # opening it for changes would already alter a few bytes
             file._consistent(lambda: check_place(file._handle.root, file._absolute(table), mode, draft))
-    handle = open_file(target, "a", large_root=draft.large_attributes and table.strip("/") == "")
+    handle = open_file(place, "a", large_root=draft.large_attributes and table.strip("/") == "")
+    handle.notes |= notes
     with File(handle) as file:
         file._write(table, draft, mode, progress)
 
@@ -166,9 +167,9 @@ def _in_directory(target: Target, layout: str) -> tuple[Path, str]:
     return file, table
 
 
-def _append_to(target: Target, table: str, data: Any, progress: Progress | None) -> bool:
-    """Append to a table; returns False when the table does not exist."""
-    if isinstance(target, (str, os.PathLike)) and not (Path(target).is_file() and Path(target).stat().st_size):
+def _append_to(target: Target, place: Target, table: str, data: Any, progress: Progress | None) -> bool:
+    """Append to a table; returns False when the table does not exist. place: the HDF5 file of the target."""
+    if isinstance(place, (str, os.PathLike)) and not (Path(place).is_file() and Path(place).stat().st_size):
         return False
     with open(target) as file:
         if not file._has_table(table):

@@ -48,7 +48,7 @@ def check(
         return _check(target, table, deep, progress, variant)
     path = Path(target) if isinstance(target, (str, os.PathLike)) else None
     try:
-        place = located(target)
+        place, _ = located(target)
     except FormatError as error:
         assert path is not None  # `located` returns a path, and other targets unchanged
         return not_located(path, error)
@@ -57,7 +57,7 @@ def check(
             return not_located(path, None)
         variant = variant or _declared_variant(path)
     try:
-        with open(place, links=links) as file:
+        with open(target, links=links) as file:
             return _check(file, table, deep, progress, variant)
     except FormatError as error:
         return not_hdf5(error)

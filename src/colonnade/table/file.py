@@ -79,9 +79,13 @@ def open(  # noqa: A001 - the name is the public contract
     if trust not in ("verified", "always", "never"):
         raise UsageError(f"trust must be 'verified', 'always' or 'never', not {trust!r}")
     care = Care(durability, timeout, locking, links, hard_links, hdf5_lock)
-    handle = open_file(located(target), mode, care=care)
+    place, notes = located(target)
+    handle = open_file(place, mode, care=care)
+    handle.notes |= notes
     try:
         file = File(handle, trust, n_threads)
+        if notes:  # a document that is not next to its file
+            file._opened_by = str(target)
         file._asked = {"timeout": timeout, "locking": locking, "trust": trust, "links": links, "n_threads": n_threads}
         return file
     except BaseException:
@@ -117,6 +121,7 @@ class File(Sealed):
         self._handle = handle
         self._n_threads = n_threads if n_threads is not None else default_threads()
         self._trust: Trust = trust
+        self._opened_by = handle.name
         self._asked: dict[str, Any] = {}  # the arguments of `open`: a pickled table is opened again with them
         self._in_transaction = False
         self._spoiled = False
@@ -417,7 +422,7 @@ class File(Sealed):
         if place is None or not self._handle.is_journaled:
             raise UsageError(f"{self.name} was not opened from a path, next to which this layout writes its metadata")
         before = {table: held for table, held in self._new_sidecars.items() if table != path}
-        sidecars.check_place(place, path, not before)
+        sidecars.check_place(self._handle.root, path, not before)
         self._new_sidecars = {**before, path: sidecars}
 
     def drop(self, table: str) -> None:
@@ -638,7 +643,7 @@ class File(Sealed):
             sidecars.publish(path, table, len(self._new_sidecars) == 1)
         if not self._new_sidecars:
             follow_file(path)
-        update_following_tables(path)
+        update_following_tables(path, self._handle.notes)
         save_receipts(path, receipts, file_state(status))
 
     @shielded

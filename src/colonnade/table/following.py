@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from colonnade.h5.vetting import Notes
 from colonnade.layouts import LAYOUTS
 from colonnade.layouts.contract import FollowingTable
 
 
-def update_following_tables(file: Path) -> None:
+def update_following_tables(file: Path, notes: Notes) -> None:
     """After the columns of a table have changed: one row per column, in their order, in the table that follows it."""
     for layout in LAYOUTS.values():
-        following = layout.sidecars.following_table(file) if layout.sidecars is not None else None
+        following = layout.sidecars.following_table(file, notes) if layout.sidecars is not None else None
         if following is not None:
             _update(following)
 

@@ -626,7 +626,7 @@ class Table(ReadableRows):
         return table_text(self.info, self.info.members, self.info.n_rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        name = self._file.name
+        name = self._file._opened_by
         place = name if "://" in name else str(Path(name).absolute())
         if self._file._handle.is_foreign_stream and place != name and not Path(place).is_file():
             raise UsageError(

@@ -16,9 +16,8 @@ from colonnade.layouts.artifactdb.metadata import (
     ColumnClaim,
     Metadata,
     md5_of,
-    metadata_beside,
-    metadata_of_file,
     read_claim,
+    stored_metadata,
 )
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.model import ColumnInfo, TableInfo
@@ -27,9 +26,8 @@ from colonnade.pager.safe_files import written_whole
 
 def follow(file: Path) -> None:
     """Update the metadata of a file, if it has any, after the file was changed and closed."""
-    place = metadata_beside(file)
-    metadata = metadata_of_file(file) if place.is_file() else None
-    if metadata is not None and metadata.place == place:
+    metadata = stored_metadata(file)
+    if metadata is not None:
         write_anew(file, metadata, described_frame(file, metadata.group))
 
 

@@ -24,7 +24,7 @@ from colonnade.h5.datasets import claims_too_much
 from colonnade.h5.files import open_file
 from colonnade.h5.links import open_group
 from colonnade.h5.outside import file_place, is_within
-from colonnade.h5.vetting import open_file_of
+from colonnade.h5.vetting import Notes, open_file_of
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.names import Generation
 from colonnade.nodes import Group
@@ -34,7 +34,7 @@ LARGEST_MEMORY = 128 << 20  # of a parsed document: about 200,000 columns
 LARGEST_LEVELS = 1 << 30  # bytes of strings
 CSV_BLOCK_BYTES = 1 << 20  # read at once
 _CODECS = {"none": None, "gzip": "gzip", "bzip2": "bz2"}
-_GIVEN: dict[Path, Metadata] = {}  # by file: metadata that are not next to their file
+_METADATA_NOTE = "artifactdb: metadata that are not next to the file"
 
 
 @dataclass(frozen=True)
@@ -184,20 +184,25 @@ def metadata_beside(file: Path) -> Path:
     return file.with_name(f"{file.name}.json")
 
 
-def give(file: Path, metadata: Metadata | None) -> None:
-    """Remember metadata of a file that are not next to it; None forgets them."""
-    if metadata is None:
-        _GIVEN.pop(file.resolve(), None)
-    else:
-        _GIVEN[file.resolve()] = metadata
+def give(notes: Notes, metadata: Metadata) -> None:
+    """Note metadata of an open file that are not next to it."""
+    notes[_METADATA_NOTE] = metadata
 
 
-def metadata_of_file(file: Path) -> Metadata | None:
-    """The metadata of a file, if there are any and they can be read."""
-    return _GIVEN.get(file.resolve()) or _beside(file)
+def _given(group: Any) -> Metadata | None:
+    """The metadata that were noted for the file of a group."""
+    noted = open_file_of(group).notes.get(_METADATA_NOTE)
+    return noted if isinstance(noted, Metadata) else None
 
 
-def _beside(file: Path) -> Metadata | None:
+def metadata_of_file(group: Any) -> Metadata | None:
+    """The metadata of a group's file, if there are any and they can be read."""
+    file = file_place(group)
+    return None if file is None else _given(group) or stored_metadata(file)
+
+
+def stored_metadata(file: Path) -> Metadata | None:
+    """The metadata next to a file, if there are any and they can be read."""
     place = metadata_beside(file)
     try:
         stamp = place.stat()
@@ -227,7 +232,7 @@ def metadata_of(group: Group, path: str) -> Metadata | None:
     file = file_place(group)
     if file is None:
         return None
-    for found in (_GIVEN.get(file), _beside(file)):
+    for found in (_given(group), stored_metadata(file)):
         if found is not None and found.group == path.strip("/"):
             return found
     return None
@@ -297,17 +302,21 @@ def directory_of(group: Group) -> Path | None:
     return file.parent
 
 
-def file_of(metadata: Metadata) -> Path:
-    """The file that a metadata document describes: next to it, or at its `path` relative to the project."""
+def file_of(metadata: Metadata) -> tuple[Path, Notes]:
+    """The file that a metadata document describes: next to it, or at its `path` relative to the project.
+
+    The notes are for whoever opens the file: it must be read with this document, not with another one next to it.
+    """
     path = metadata.document.get("path")
     if not isinstance(path, str) or not path:
         raise FormatError(f"{metadata.place} does not name its file", path=str(metadata.place))
     here = metadata.place.parent
     for place in (here / Path(path).name, metadata.project / path):
         if place.is_file() and is_within(place, here):
+            notes: Notes = {}
             if metadata_beside(place).resolve() != metadata.place.resolve():
-                give(place, metadata)
-            return place
+                give(notes, metadata)
+            return place, notes
     raise FormatError(f"{metadata.place} names {path}, which does not exist", path=str(metadata.place))
 
 

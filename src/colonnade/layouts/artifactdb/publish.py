@@ -18,6 +18,7 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.h5.datasets import object_name
 from colonnade.h5.outside import file_place
+from colonnade.h5.vetting import open_file_of
 from colonnade.layouts.artifactdb import names, write
 from colonnade.layouts.artifactdb.documents import (
     described_frame,
@@ -77,7 +78,6 @@ class Publisher:
     columns: list[WrittenColumn] = field(default_factory=list)
     n_rows: int = 0
     has_row_names: bool = False
-    _noted_of: Path | None = None
 
     @property
     def sidecars(self) -> Publisher:
@@ -114,19 +114,19 @@ class Publisher:
         else:
             write.complete_group(group, columns, labels, text)
 
-    def check_place(self, file: Path, table: str, alone: bool) -> None:
+    def check_place(self, root: Any, table: str, alone: bool) -> None:
         """Refuse a second frame in a file where metadata describe the first, or must describe this one."""
         if not alone and self.generation.family == "legacy":
             raise UsageError(
                 f"a legacy frame needs metadata, which describe one frame. Write {table} to a file of its own.",
                 path=table,
             )
-        before = metadata_of_file(file) if self.generation.family != "directory" else None
+        before = metadata_of_file(root) if self.generation.family != "directory" else None
         if before is not None and before.group != table.strip("/"):
             raise UsageError(
-                f"{metadata_beside(file)} describes the frame {before.group!r}, and can describe only one. Write this "
+                f"{before.place} describes the frame {before.group!r}, and can describe only one. Write this "
                 "one to a file of its own.",
-                path=str(file),
+                path=str(file_place(root)),
             )
 
     def _complete_legacy_group(
@@ -137,9 +137,9 @@ class Publisher:
         self.columns = list(columns)
         self.has_row_names = bool(labels)
         self.n_rows = next((one.n_rows for one in (*columns, *labels)), 0)
-        self._noted_of = file_place(group)
-        if self._noted_of is not None:
-            give(self._noted_of, self._noted(self._noted_of, object_name(group)))
+        file = file_place(group)
+        if file is not None:
+            give(open_file_of(group).notes, self._noted(file, object_name(group)))
 
     def _noted(self, file: Path, table: str) -> Metadata:
         """The future metadata, without the md5 sum, which needs the closed file."""
@@ -154,8 +154,6 @@ class Publisher:
 
     def publish(self, file: Path, table: str, alone: bool) -> None:
         """Write the sidecar files of a closed file. Metadata describe one frame, so a file with several gets none."""
-        if self._noted_of is not None:
-            give(self._noted_of, None)
         if self.generation.family == "directory":
             made = {"type": names.OBJECT_TYPE, names.OBJECT_TYPE: {"version": self.generation.version}}
             write_json(file.parent / names.OBJECT_FILE, made)

@@ -296,8 +296,7 @@ def _has_hints(group: Group) -> bool:
 
 def _said_path(group: Group, asked: Generation | None) -> str | None:
     """The path of this file's frame according to its directory or its metadata."""
-    file = file_place(group)
-    metadata = metadata_of_file(file) if file is not None else None
+    metadata = metadata_of_file(group)
     made = asked if asked is not None else generation_of(group, metadata)
     if made.family == "directory":
         return f"/{names.DIRECTORY_GROUP}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from colonnade.h5.vetting import Notes
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.metadata import file_of, metadata_beside, read_metadata
 from colonnade.layouts.artifactdb.names import Generation, parse_generation
@@ -14,11 +15,11 @@ following_table = following_annotations
 __all__ = ["Annotations", "declared_variant", "follow", "following_table", "locate", "new_directory", "not_located"]
 
 
-def locate(path: Path) -> Path | None:
-    """The HDF5 file of a directory, or of a metadata document; None if the path is neither."""
+def locate(path: Path) -> tuple[Path, Notes] | None:
+    """The HDF5 file of a directory, or of a metadata document, and notes for its handle; None if it is neither."""
     if path.is_dir():
         file = path / names.BASIC_COLUMNS
-        return file if file.is_file() else None
+        return (file, {}) if file.is_file() else None
     return file_of(read_metadata(path))
 
 

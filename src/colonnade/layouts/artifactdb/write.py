@@ -30,6 +30,7 @@ from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_row
 from colonnade.h5.files import open_file
 from colonnade.h5.links import create_group, exists, open_group, rename, unlink
 from colonnade.h5.row_sink import write_rows
+from colonnade.h5.vetting import Notes, open_file_of
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.describe import describe, generation_of, position_of, read_texts, rows_of
 from colonnade.layouts.artifactdb.documents import annotations_file, described_annotations
@@ -341,7 +342,12 @@ class ColumnsBefore:
     renamed: dict[str, str] = field(default_factory=dict)  # the current name to the former one
 
 
-_BEFORE: dict[Path, ColumnsBefore] = {}  # by directory
+_COLUMNS_NOTE = "artifactdb: columns before the change"
+
+
+def _columns_before(notes: Notes) -> ColumnsBefore | None:
+    before = notes.get(_COLUMNS_NOTE)
+    return before if isinstance(before, ColumnsBefore) else None
 
 
 def note_columns(group: Group, listed: list[str]) -> None:
@@ -350,7 +356,8 @@ def note_columns(group: Group, listed: list[str]) -> None:
     if folder is None or not (folder / names.COLUMN_ANNOTATIONS).is_dir():
         return
     info, reason = described_annotations(folder), None
-    before = _BEFORE.get(folder)
+    notes = open_file_of(group).notes
+    before = _columns_before(notes)
     if info is None:
         reason = "cannot be read"
     elif info.others:
@@ -366,14 +373,16 @@ def note_columns(group: Group, listed: list[str]) -> None:
             feature="column annotations",
             path=str(folder),
         )
-    _BEFORE[folder] = before
+    notes[_COLUMNS_NOTE] = before
 
 
 def note_new_name(group: Group, listed: list[str], old: str, new: str) -> None:
     """Remember a column's former name before it is renamed, so that it keeps its row of annotations."""
     folder = directory_of(group)
     if folder is not None and (folder / names.COLUMN_ANNOTATIONS).is_dir():
-        before = _BEFORE.setdefault(folder, ColumnsBefore(list(listed)))
+        notes = open_file_of(group).notes
+        before = _columns_before(notes) or ColumnsBefore(list(listed))
+        notes[_COLUMNS_NOTE] = before
         before.renamed[new] = before.renamed.pop(old, old)
 
 
@@ -404,9 +413,9 @@ class Annotations:
         return rows
 
 
-def following_annotations(file: Path) -> Annotations | None:
+def following_annotations(file: Path, notes: Notes) -> Annotations | None:
     """The annotations to update for a closed file; None if they need not change."""
-    before = _BEFORE.pop(file.parent.resolve(), None)
+    before = _columns_before(notes)
     if before is None or not annotations_file(file.parent).is_file():
         return None
     with closing(open_file(file)) as handle:
