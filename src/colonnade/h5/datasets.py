@@ -46,7 +46,7 @@ MOST_COMPACT = 1 << 16  # bytes that a header has room for, whatever it claims
 BEST_FILTER = 20_000
 MOST_UNWRITTEN = 100  # times what is stored without filters
 MOST_CHUNKS = 4096  # that the library reads in one call
-_SCRATCH_NUMBERS = itertools.count()
+_SCRATCH_NUMBERS = itertools.count()  # names of files in memory, which HDF5 shares in the process
 _STORAGES: dict[int, Storage] = {
     h5d.COMPACT: "compact",
     h5d.CONTIGUOUS: "contiguous",
