@@ -150,7 +150,7 @@ def test_a_dataset_asked_for_as_a_table_is_refused(file: str, name: str) -> None
     """A dataset is no table, and the error says so whatever its datatype."""
     with cn.open(FOLDER / file) as opened, pytest.raises(UsageError) as caught:
         opened[name]
-    assert caught.value.facts["path"] == name
+    assert caught.value.path == name
     assert not isinstance(caught.value, TableNotFound)
 
 

@@ -44,7 +44,7 @@ def look_before(file: cn.File, step: Step) -> Before:
 
 def refused_rightly(error: cn.errors.UsageError, step: Step, before: Before) -> bool:
     """Whether the step could not be done as it was asked for."""
-    name = str(error.facts.get("column")).split(".")[0]
+    name = str(error.column).split(".")[0]
     text = str(error)
     if "has an object" in text:
         return name in before.objects
@@ -58,7 +58,7 @@ def refused_rightly(error: cn.errors.UsageError, step: Step, before: Before) -> 
 def _refused_by_row(error: cn.errors.UsageError, step: Step, name: str, before: Before) -> bool:
     """The error names the row of the table, and the value given for it is one that cannot be kept."""
     array, text = step.given[name], str(error)
-    value = plain(pa.chunked_array([array]))[step.rows.index(cast("int", error.facts["row"]))]
+    value = plain(pa.chunked_array([array]))[step.rows.index(cast("int", error.row))]
     if "missing value" in text:
         return value is None and has_pointers(array.type, 0)
     if "is the column's fill" in text:

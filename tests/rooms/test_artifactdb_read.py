@@ -448,7 +448,7 @@ def test_a_damaged_heap_is_told_by_its_column(tmp_path: Path) -> None:
         (name,) = opened.tables()
         with pytest.raises(CorruptError, match=r"column 'x \(heap\)'") as caught:
             opened[name].take([26, 25, 0]).to_arrow()
-        assert caught.value.facts["column"] == "x (heap)"
+        assert caught.value.column == "x (heap)"
 
 
 def _datasets(group: Any) -> list[Any]:

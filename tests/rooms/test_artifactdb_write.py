@@ -252,7 +252,7 @@ def test_types_without_a_form_are_refused_by_name(kind: pa.DataType, tmp_path: P
         ({"a": [1]}, {"title": "t"}, "title"),
         ({"a": [1]}, {"columns": {"a": {"units": "m"}}}, "units"),
         ({"a": [1]}, {"columns": {"a": {"sparse": True}}}, "sparse"),
-        ({"a": [1, 2]}, {"labels": {"n": pa.array(["x", None])}}, "row 1 has no name"),
+        ({"a": [1, 2]}, {"labels": {"n": pa.array(["x", None])}}, "row 1: row names cannot be missing"),
     ],
 )
 def test_what_a_frame_cannot_hold_is_refused(data: Any, options: Any, told: str, tmp_path: Path) -> None:

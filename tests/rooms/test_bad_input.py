@@ -24,6 +24,7 @@ from colonnade.errors import (
     CorruptError,
     DataError,
     FormatError,
+    PredicateError,
     TableNotFound,
     UnsupportedError,
     UsageError,
@@ -914,12 +915,13 @@ def test_a_new_file_appears_when_it_is_closed(tmp_path: Path) -> None:
 # -- the errors themselves --
 
 EXAMPLES = [
-    ColonnadeError("m", a=1),
+    ColonnadeError("m"),
     UsageError("m", column="x"),
     ColumnNotFound("enrgy", "table /t", ["energy", "time"]),
     TableNotFound("event", "f.h5", ["events"]),
     TableNotFound("event", "f.h5", []),
-    DataError("m", column="x", row=3, value=None),
+    DataError("m", column="x", row=3, value=4),
+    PredicateError("m", text="x >", position=3),
     FormatError("m", path="/p", rule="T1"),
     CorruptError("m", path="/p", row=1),
     UnsupportedError("m", feature="f", path="/p"),
@@ -933,10 +935,8 @@ def test_errors_are_picklable(error: ColonnadeError) -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert str(copy) == str(error)
-    assert copy.facts == error.facts
     assert copy.args == error.args
-    for name, value in error.facts.items():
-        assert getattr(copy, name) == value
+    assert vars(copy) == vars(error)
 
 
 def test_an_error_from_the_library_is_picklable(path: Path) -> None:
@@ -947,11 +947,29 @@ def test_an_error_from_the_library_is_picklable(path: Path) -> None:
     assert (copy.column, copy.row, copy.value) == ("x", 0, 1)
 
 
-def test_errors_have_no_facts_but_theirs() -> None:
-    """An attribute that the error does not have is an AttributeError, so that hasattr works."""
-    error = DataError("m", column="x")
-    assert hasattr(error, "column")
-    assert not hasattr(error, "row")
+def test_errors_have_only_the_fields_of_their_class() -> None:
+    """A field that is not known is None; one that the class does not have can be neither given nor read."""
+    assert DataError("m", column="x").row is None
+    assert not hasattr(DataError("m"), "offset")
+    with pytest.raises(TypeError, match="offset"):
+        DataError("m", offset=3)  # type: ignore[call-arg]
+
+
+def test_messages_are_rendered_from_the_fields() -> None:
+    """A column or a row that is learnt later is set as a field, and the message follows."""
+    error = DataError("does not fit", path="/t", batch=2, column="x", row=3)
+    assert str(error) == "/t, batch 2, column 'x', row 3: does not fit"
+    error.row = 40
+    assert str(error) == "/t, batch 2, column 'x', row 40: does not fit"
+    damaged = CorruptError("cannot be read", path="/t/x", row=3, last_row=9)
+    assert str(damaged) == "/t/x, rows 3 to 9: cannot be read"
+    damaged.advice = "Leave it out"
+    assert str(damaged) == "/t/x, rows 3 to 9: cannot be read. Leave it out"
+    assert str(CorruptError("cannot be read")) == "cannot be read"
+    predicate = PredicateError("expected a value")
+    assert str(predicate) == "expected a value"
+    predicate.text, predicate.position = "x >", 3
+    assert str(predicate) == "expected a value\n  x >\n     ^"
 
 
 @pytest.mark.parametrize(

@@ -451,7 +451,7 @@ def test_a_deflated_chunk_that_unpacks_to_far_more(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5") as file:
         source = source_of(file["x"].id)
         assert source is not None
-        with pytest.raises(cn.errors.CorruptError, match="rows 300 to 399 cannot be read"):
+        with pytest.raises(cn.errors.CorruptError, match="rows 300 to 399: the rows cannot be read"):
             source.read(300, 100)  # and the library is not asked: it would read behind the end of the chunk
 
 
@@ -467,7 +467,7 @@ def test_a_chunk_that_unpacks_to_fewer_bytes(tmp_path: Path, filters: str) -> No
     with h5py.File(tmp_path / "x.h5") as file:
         source = source_of(file["x"].id)
         assert source is not None
-        with pytest.raises(cn.errors.CorruptError, match="rows 300 to 399 cannot be read"):
+        with pytest.raises(cn.errors.CorruptError, match="rows 300 to 399: the rows cannot be read"):
             source.read(300, 100)  # and the library is not asked: it would read behind the end of the chunk
 
 

@@ -26,7 +26,7 @@ from colonnade.h5.datasets import describe_dataset, follow_pointers, reading
 def test_errors_of_h5py_come_out_as_ours(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["x"] = 1
-        with pytest.raises(CorruptError, match="the HDF5 library says") as caught, translate_hdf5_errors("x.h5"):
+        with pytest.raises(CorruptError, match="the HDF5 library reports") as caught, translate_hdf5_errors("x.h5"):
             file.id.links.get_info(b"no")
         assert isinstance(caught.value.__cause__, RuntimeError)
 
@@ -380,7 +380,7 @@ def test_nothing_is_kept_of_a_change_that_cannot_be_taken_back(tmp_path: Path, n
     before = path.read_bytes()
     with contextlib.suppress(CorruptError), cn.open(path, "r+") as file:
         rows = file[table].head(2).to_arrow()
-        with pytest.raises(CorruptError, match="the HDF5 library says"), file.transaction():
+        with pytest.raises(CorruptError, match="the HDF5 library reports"), file.transaction():
             file[table].append(rows)
             raise KeyError("of the caller")
     assert path.read_bytes() == before

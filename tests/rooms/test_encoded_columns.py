@@ -388,8 +388,8 @@ def test_a_wrong_row_is_named(path: Path, name: str, value: Any) -> None:
         lambda reader: reader.take_keys(rows),
     ):
         error = wrong(path, column, row, value, how)
-        assert error.facts["row"] == row and error.facts["column"] == name, error
-        assert error.facts["expected"]
+        assert error.row == row and error.column == name, error
+        assert error.expected
 
 
 def test_text_that_is_not_utf8(path: Path) -> None:
@@ -400,7 +400,7 @@ def test_text_that_is_not_utf8(path: Path) -> None:
     file, reader = opened(path, replace(column, companion=heap))
     with file, pytest.raises(CorruptError) as caught:
         reader.read(0, N_ROWS)
-    assert caught.value.facts["row"] == row
+    assert caught.value.row == row
 
 
 def test_times_that_the_unit_cannot_count_to(path: Path) -> None:
@@ -413,7 +413,7 @@ def test_times_that_the_unit_cannot_count_to(path: Path) -> None:
         assert reader.read(0, 2).view(pa.int64()).to_pylist() == [2**63 - 1, -(2**63)]
     for text in ("2262-04-11T23:47:16.854775808Z", "1677-09-21T00:12:43.145224191Z", "9999-01-01T00:00:00Z"):
         error = wrong(path, near, 20, text, lambda reader: reader.read(0, 40))
-        assert error.facts["row"] == 20
+        assert error.row == 20
 
 
 def test_categories_that_are_not_as_many_as_the_column_has(path: Path) -> None:

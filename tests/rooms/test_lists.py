@@ -109,7 +109,7 @@ def test_wrong_offsets_are_reported_by_row(file: h5py.File, row: int, end: int) 
     file["x"][row] = end
     with pytest.raises(CorruptError) as error:
         reader.read(0, 19)
-    assert error.value.facts["column"] == "x" and error.value.facts["row"] in (row, row + 1)
+    assert error.value.column == "x" and error.value.row in (row, row + 1)
     read = reader.read_where_possible(0, 19).to_pylist()
     assert (
         read[row] is None

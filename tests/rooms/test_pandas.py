@@ -185,7 +185,7 @@ def test_an_index_that_is_no_range_any_more_is_none(changed: Path) -> None:
 def test_values_that_stand_for_something_else_are_refused(changed: Path, values: Any) -> None:
     before = cn.open(changed)["t"].to_pandas()
     more = pd.DataFrame({"p": values, "i": [4]}, index=pd.RangeIndex(40, 50, 10))
-    with pytest.raises(DataError, match="column 'p' holds "):
+    with pytest.raises(DataError, match="column 'p': the column holds "):
         _change(changed, lambda t: t.append(more))
     with pytest.raises(DataError, match="column 'p'"):
         _change(changed, lambda t: t.update("p", [0], pd.Series(values)))

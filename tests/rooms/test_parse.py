@@ -43,7 +43,7 @@ FLAG = Compare("flag", "==", True)
 def refused(text: str) -> PredicateError:
     with pytest.raises(PredicateError) as caught:
         parse(text)
-    assert caught.value.facts["text"] == text
+    assert caught.value.text == text
     return caught.value
 
 
@@ -305,7 +305,7 @@ def test_values(text: str, value: Any) -> None:
 )
 def test_a_refusal_says_what_and_where(text: str, position: int, words: list[str]) -> None:
     error = refused(text)
-    assert error.facts["position"] == position
+    assert error.position == position
     headline = str(error).split("\n")[0]
     assert "found" in headline and "expected" in headline
     assert [word for word in words if word not in headline] == []
@@ -500,8 +500,8 @@ def check_read_or_refused(text: str) -> None:
 
 def check_refusal(error: PredicateError, text: str) -> None:
     headline, shown, mark = str(error).split("\n")
-    position = error.facts["position"]
-    assert error.facts["text"] == text and isinstance(position, int) and 0 <= position <= len(text)
+    position = error.position
+    assert error.text == text and isinstance(position, int) and 0 <= position <= len(text)
     assert "found" in headline and "expected" in headline
     assert mark.strip() == "^" and (headline + shown).isprintable()
 

@@ -120,7 +120,7 @@ def test_a_predicate_is_not_true_or_false() -> None:
     for whole in (A, A & B, A | B, ~A):
         with pytest.raises(PredicateError, match=r"join predicates with & \| ~") as caught:
             bool(whole)
-        assert caught.value.facts["text"] == str(whole)
+        assert caught.value.text == str(whole)
 
 
 @pytest.mark.parametrize(

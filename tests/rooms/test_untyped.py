@@ -103,7 +103,7 @@ def test_an_update_defines_the_type_and_indexes_stay(tmp_path: Path) -> None:
         assert table["x"].to_arrow().to_pylist() == [None, "b", None, "d", None]
         assert [one.kind for one in table.indexes] == ["chunk_minmax"] and table.indexes[0].fresh
         assert table.where("x == 'd'").row_numbers().tolist() == [3]
-        with pytest.raises(DataError, match="column 'x' holds string"):
+        with pytest.raises(DataError, match="column 'x': the column holds string"):
             table.append({"x": [1], "y": [1]})
 
 
@@ -127,5 +127,5 @@ def test_missing_objects_can_be_appended_to_any_column(tmp_path: Path, kind: pa.
 
 
 def test_a_stream_whose_first_batch_says_no_type_says_the_way_out(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"batch 1, column 'x' is string, but the first batch.*pyarrow\.nulls"):
+    with pytest.raises(DataError, match=r"batch 1, column 'x': the type is string, but the first batch.*pyarrow\.nulls"):
         cn.write(tmp_path / "a.h5", iter([{"x": [None]}, {"x": ["a"]}]), "t")

@@ -76,7 +76,7 @@ def tenx_shape(group: Any) -> tuple[int, int]:
     node = find_member(group, "shape")
     shape = read_array(node) if node is not None and kind_of(node) == "dataset" else None
     if shape is None or shape.shape != (2,) or shape.dtype.kind not in "iu" or int(shape.min()) < 0:
-        raise CorruptError(f"{path_of(group)}/shape is not a matrix shape", path=path_of(group))
+        raise CorruptError("this is not a matrix shape", path=f"{path_of(group)}/shape")
     return int(shape[0]), int(shape[1])
 
 

@@ -189,8 +189,8 @@ def arrow_column(value: pa.Array | pa.ChunkedArray, where: str) -> Any:
         return array.to_numpy(zero_copy_only=False)
     missing = " with missing values" if array.null_count else ""
     raise DataError(
-        f"{where}: AnnData cannot store {kind}{missing}. Cast it first" + (", or call fill_null." if missing else "."),
-        where=where,
+        f"AnnData cannot store {kind}{missing}. Cast it first" + (", or call fill_null." if missing else "."),
+        path=where,
         type=str(kind),
     )
 
@@ -199,7 +199,7 @@ def _categorical(array: pa.Array, where: str) -> Categorical:
     codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     categories = arrow_column(array.dictionary, where)
     if isinstance(categories, (Nullable, Categorical)):
-        raise DataError(f"{where}: a category cannot be missing, and cannot itself be categorical", where=where)
+        raise DataError("a category cannot be missing, and cannot itself be categorical", path=where)
     return Categorical(codes, categories, bool(array.type.ordered))
 
 

@@ -68,14 +68,12 @@ def _marks(kind: str, version: str, **more: object) -> dict[str, object]:
 def plan(value: Any, where: str, depth: int = 0) -> Planned:
     """The plan for a value. `where` is its path, for messages."""
     if depth > DEEPEST_MAPPING:
-        raise DataError(
-            f"{where}: mappings are nested more than {DEEPEST_MAPPING} deep, or contain themselves", where=where
-        )
+        raise DataError(f"mappings are nested more than {DEEPEST_MAPPING} deep, or contain themselves", path=where)
     for planner in _PLANNERS:
         planned = planner(value, where, depth)
         if planned is not None:
             return planned
-    raise DataError(f"{where}: AnnData cannot store {_kind(value)}", where=where, type=_kind(value))
+    raise DataError(f"AnnData cannot store {_kind(value)}", path=where, type=_kind(value))
 
 
 def _kind(value: Any) -> str:
@@ -85,12 +83,11 @@ def _kind(value: Any) -> str:
 def check_name(name: object, where: str) -> str:
     """Refuse a name that cannot be that of one member: anndata would treat it as a path, or lose the data."""
     if not isinstance(name, str):
-        raise DataError(f"{where}: names must be strings, not {name!r}", where=where, name=name)
+        raise DataError(f"names must be strings, not {name!r}", path=where)
     if name in ("", ".") or "/" in name or "\0" in name or not is_utf8(name):
         raise DataError(
-            f"{where}: {name!r} cannot be a name in an HDF5 file (empty, '.', or with '/' or NUL). Rename it.",
-            where=where,
-            name=name,
+            f"{name!r} cannot be a name in an HDF5 file (empty, '.', or with '/' or NUL). Rename it.",
+            path=where,
         )
     return name
 
@@ -111,7 +108,7 @@ def _plan_text(value: Any, where: str, _depth: int) -> Planned | None:
 
 def _check_text(text: str, where: str) -> None:
     if "\0" in text or not is_utf8(text):
-        raise DataError(f"{where}: HDF5 cannot store {text!r}: it has NUL or is not UTF-8", where=where, value=text)
+        raise DataError(f"HDF5 cannot store {text!r}: it has NUL or is not UTF-8", path=where, value=text)
 
 
 def _plan_number(value: Any, where: str, _depth: int) -> Planned | None:
@@ -119,7 +116,7 @@ def _plan_number(value: Any, where: str, _depth: int) -> Planned | None:
         return None
     number = np.asarray(value)
     if number.dtype.kind not in "biufc":
-        raise DataError(f"{where}: {value!r} is a number that HDF5 cannot store", where=where, value=value)
+        raise DataError(f"{value!r} is a number that HDF5 cannot store", path=where, value=value)
     return PlannedArray(number, _marks("numeric-scalar", "0.2.0"))
 
 
@@ -131,7 +128,7 @@ def _plan_mapping(value: Any, where: str, depth: int) -> Planned | None:
         return None
     kind = value.kind if isinstance(value, Members) else "dict"
     if kind not in ("dict", "anndata", "raw"):
-        raise DataError(f"{where}: an element of kind {kind} can be read, but not written", where=where)
+        raise DataError(f"an element of kind {kind} can be read, but not written", path=where)
     members = {check_name(name, where): plan(inner, f"{where}/{name}", depth + 1) for name, inner in value.items()}
     return PlannedGroup(members, _marks(kind, "0.1.0"))
 
@@ -155,7 +152,7 @@ def _plan_list(value: Any, where: str, depth: int) -> Planned | None:
         array = np.asarray(value)
         objects = np.asarray(value, dtype=object)
     except ValueError as error:
-        raise DataError(f"{where}: this list cannot be made into an array: {error}", where=where) from None
+        raise DataError(f"this list cannot be made into an array: {error}", path=where) from None
     if array.dtype.kind in "USO" and array.size:
         array = objects  # NumPy would convert numbers to strings in a list that has both
     return _plan_array(array, where, depth)
@@ -184,15 +181,15 @@ def _plan_masked(value: Any, where: str, depth: int) -> Planned:
         return plan(np.asarray(value.data), where, depth)
     if value.ndim != 1 or value.dtype.kind not in "iubOU":
         raise DataError(
-            f"{where}: AnnData stores masks only for integers, booleans and strings of rank 1. Fill missing values.",
-            where=where,
+            "AnnData stores masks only for integers, booleans and strings of rank 1. Fill missing values.",
+            path=where,
         )
     return _planned_nullable(Nullable(np.asarray(value.data), mask), where)
 
 
 def _check_plain(dtype: np.dtype, where: str) -> None:
     if dtype.kind not in "biufcS" or dtype.itemsize == 0:
-        raise DataError(f"{where}: AnnData cannot store arrays of {dtype}. Cast them first.", where=where)
+        raise DataError(f"AnnData cannot store arrays of {dtype}. Cast them first.", path=where)
 
 
 def _strings(value: Array, where: str) -> Array:
@@ -201,9 +198,9 @@ def _strings(value: Array, where: str) -> Array:
     for position, element in enumerate(value.reshape(-1).tolist()):
         if not isinstance(element, str):
             raise DataError(
-                f"{where}, element {position}: {element!r} is not a string. Missing strings need a Nullable, "
+                f"{element!r} is not a string. Missing strings need a Nullable, "
                 "a Categorical, or the pandas types 'string' and 'category'",
-                where=where,
+                path=where,
                 row=position,
                 value=element,
             )
@@ -223,7 +220,7 @@ def _planned_records(value: Array, where: str) -> Array:
             continue
         base = inner.base
         if base.names is not None or base.kind not in "biufcS" or base.itemsize == 0:
-            raise DataError(f"{where}: field {name!r} holds {inner}, which AnnData cannot store", where=where)
+            raise DataError(f"field {name!r} holds {inner}, which AnnData cannot store", path=where)
         kinds.append((name, inner))
     records = np.empty(value.shape, dtype=kinds)
     for name, kind in kinds:
@@ -273,9 +270,9 @@ def _plan_parts(value: Any, where: str, depth: int) -> Planned | None:
 def _planned_plain_strings(parts: NullableParts, where: str) -> PlannedArray:
     if parts.mask.any():
         raise DataError(
-            f"cannot write {where}: strings are missing, and anndata.settings.allow_write_nullable_strings is False. "
+            "the string is missing, and anndata.settings.allow_write_nullable_strings is False. "
             "Set it to True, or fill the missing strings.",
-            where=where,
+            path=where,
             row=int(np.argmax(parts.mask)),
         )
     return PlannedArray(_strings(parts.values, where), _marks("string-array", "0.2.0"))
@@ -285,7 +282,8 @@ def _split(value: Any, where: str) -> CategoricalParts | NullableParts | Array |
     try:
         return split_array(value)
     except DataError as error:
-        raise DataError(f"{where}: {error}", **error.facts) from None
+        error.path = where
+        raise
 
 
 def _planned_categorical(parts: Categorical | CategoricalParts, where: str, depth: int) -> PlannedGroup:
@@ -295,11 +293,11 @@ def _planned_categorical(parts: Categorical | CategoricalParts, where: str, dept
         split = split.values
     labels = np.asarray(parts.categories if split is None or isinstance(split, CategoricalParts) else split)
     if codes.ndim != 1 or codes.dtype.kind not in "iu" or labels.ndim != 1:
-        raise DataError(f"{where}: a categorical has integer codes and categories of rank 1", where=where)
+        raise DataError("a categorical has integer codes and categories of rank 1", path=where)
     if len(codes) and (int(codes.min()) < -1 or int(codes.max()) >= len(labels)):
-        raise DataError(f"{where}: a code is not one of the {len(labels)} categories", where=where)
+        raise DataError(f"a code is not one of the {len(labels)} categories", path=where)
     if len(set(labels.tolist())) != len(labels):
-        raise DataError(f"{where}: two categories are equal", where=where)
+        raise DataError("two categories are equal", path=where)
     members = {
         "codes": plan(codes.astype(_code_type(len(labels))), f"{where}/codes", depth + 1),
         "categories": plan(labels, f"{where}/categories", depth + 1),
@@ -315,7 +313,7 @@ def _code_type(n_categories: int) -> np.dtype:
 def _planned_nullable(value: Nullable, where: str) -> PlannedGroup:
     values, mask = np.asarray(value.values), np.asarray(value.mask)
     if mask.dtype.kind != "b" or mask.shape != values.shape or values.ndim != 1:
-        raise DataError(f"{where}: a nullable array has rank 1 and one boolean per value", where=where)
+        raise DataError("a nullable array has rank 1 and one boolean per value", path=where)
     if values.dtype.kind in "OU":
         kind, values = "nullable-string-array", values.astype(object)
         values[mask] = ""
@@ -323,9 +321,7 @@ def _planned_nullable(value: Nullable, where: str) -> PlannedGroup:
         kind = "nullable-boolean" if values.dtype.kind == "b" else "nullable-integer"
         values = np.where(mask, values.dtype.type(0), values).astype(values.dtype)
     else:
-        raise DataError(
-            f"{where}: AnnData stores no missing {values.dtype}, only integers, booleans, strings", where=where
-        )
+        raise DataError(f"AnnData stores no missing {values.dtype}, only integers, booleans, strings", path=where)
     members = {"values": plan(values, f"{where}/values"), "mask": plan(mask, f"{where}/mask")}
     na = {"na-value": "NaN"} if value.na_value == "NaN" and kind == "nullable-string-array" else {}
     return PlannedGroup(members, {**_marks(kind, "0.1.0"), **na})
@@ -338,7 +334,7 @@ def _plan_sparse(value: Any, where: str, _depth: int) -> Planned | None:
     if scipy_sparse is None or not scipy_sparse.issparse(value):
         return None
     if value.format not in ("csr", "csc") or value.ndim != 2:
-        raise DataError(f"{where}: AnnData stores CSR and CSC, not {value.format}. Call tocsr() first.", where=where)
+        raise DataError(f"AnnData stores CSR and CSC, not {value.format}. Call tocsr() first.", path=where)
     _check_plain(value.data.dtype, where)
     _check_sparse(value, where)
     members = {name: PlannedArray(getattr(value, name), {}, growable=True) for name in ("data", "indices", "indptr")}
@@ -354,7 +350,7 @@ def _check_sparse(value: Any, where: str) -> None:
     good = good and int(starts[0]) == 0 and int(starts[-1]) == len(indices) and not (np.diff(starts) < 0).any()
     good = good and (len(indices) == 0 or (int(indices.min()) >= 0 and int(indices.max()) < n_minor))
     if not good:
-        raise DataError(f"{where}: the arrays of this {value.format} matrix are inconsistent", where=where)
+        raise DataError(f"the arrays of this {value.format} matrix are inconsistent", path=where)
 
 
 def _plan_awkward(value: Any, where: str, depth: int) -> Planned | None:
@@ -374,7 +370,7 @@ def _plan_awkward(value: Any, where: str, depth: int) -> Planned | None:
 
 def _plan_frame(value: Any, where: str, depth: int) -> Planned | None:
     if is_lazy_frame(value):
-        raise UsageError(f"cannot write {where}: it is a lazy frame. Call its to_memory() first.", where=where)
+        raise UsageError(f"cannot write {where}: it is a lazy frame. Call its to_memory() first.", path=where)
     parts = value if isinstance(value, FrameParts) else split_frame(value)
     if parts is None:
         parts = arrow_frame(value, where)
@@ -385,19 +381,17 @@ def _planned_frame(parts: FrameParts, where: str, depth: int) -> PlannedGroup:
     order = [check_name(name, where) for name, _ in parts.columns]
     index_name = UNNAMED_INDEX if parts.index_name is None else check_name(parts.index_name, where)
     if len(set(order)) != len(order):
-        raise DataError(f"{where}: two columns have the same name", where=where)
+        raise DataError("two columns have the same name", path=where)
     if UNNAMED_INDEX in order:
-        raise DataError(
-            f"{where}: a column cannot be called {UNNAMED_INDEX!r}, the name of an unnamed one", where=where
-        )
+        raise DataError(f"a column cannot be called {UNNAMED_INDEX!r}, the name of an unnamed one", path=where)
     members = {name: plan(column, f"{where}/{name}", depth + 1) for name, column in parts.columns}
     index = plan(parts.index, f"{where}/{index_name}", depth + 1)
     if index_name in members and not _are_equal(members[index_name], index):
-        raise DataError(f"{where}: the index and a column are both called {index_name!r}, and differ", where=where)
+        raise DataError(f"the index and a column are both called {index_name!r}, and differ", path=where)
     for name, planned in [(index_name, index), *members.items()]:
         length, wanted = _length(planned, f"{where}/{name}"), _length(index, where)
         if length != wanted:
-            raise DataError(f"{where}: column {name!r} has {length} rows, the index has {wanted}", where=where)
+            raise DataError(f"{length} rows were given, the index has {wanted}", path=where, column=name)
     marks = {**_marks("dataframe", "0.2.0"), "_index": index_name, "column-order": order}
     return PlannedGroup({index_name: index, **members}, marks)
 
@@ -407,10 +401,10 @@ def _length(planned: Planned, where: str) -> int:
     if isinstance(planned, PlannedGroup):
         inner = planned.members.get("codes") or planned.members.get("values")
         if inner is None or planned.attributes["encoding-type"] == "dataframe":
-            raise DataError(f"{where}: {planned.attributes['encoding-type']} is not a column of a frame", where=where)
+            raise DataError(f"{planned.attributes['encoding-type']} is not a column of a frame", path=where)
         return _length(inner, where)
     if planned.data is None or planned.data.ndim != 1:
-        raise DataError(f"{where}: a column must have rank 1", where=where)
+        raise DataError("a column must have rank 1", path=where)
     return planned.data.shape[0]
 
 
@@ -433,9 +427,9 @@ def _plan_arrow(value: Any, where: str, depth: int) -> Planned | None:
 
 def _plan_refused(value: Any, where: str, _depth: int) -> Planned | None:
     if isinstance(value, (bytes, bytearray)):
-        raise DataError(f"{where}: bytes can be read, but not written: AnnData does not write them", where=where)
+        raise DataError("bytes can be read, but not written: AnnData does not write them", path=where)
     if callable(getattr(value, "compute", None)):  # a dask frame, which anndata refuses too
-        raise UsageError(f"{where}: {_kind(value)} is not computed yet. Call compute() first.", where=where)
+        raise UsageError(f"{where}: {_kind(value)} is not computed yet. Call compute() first.", path=where)
     return None
 
 

@@ -72,7 +72,7 @@ class _Reading:
     def read(self, node: Any) -> Any:
         address = place_of(node)
         if address is None:
-            raise CorruptError(f"the header of {path_of(node)} cannot be read", path=path_of(node))
+            raise CorruptError("the header cannot be read", path=path_of(node))
         if address not in self.done:
             self.done[address] = _BEGUN
             self.done[address] = self._read(node)
@@ -152,7 +152,7 @@ class _Reading:
         if len(codes) and (int(codes.min()) < -1 or int(codes.max()) >= len(categories)):
             wrong = int(np.argmax((codes < -1) | (codes >= len(categories))))
             raise CorruptError(
-                f"{path_of(node)}, row {wrong}: {codes[wrong]} is not a code of the {len(categories)} categories",
+                f"{codes[wrong]} is not a code of the {len(categories)} categories",
                 path=path_of(node),
                 row=wrong,
                 found=int(codes[wrong]),
@@ -180,7 +180,7 @@ class _Reading:
         try:
             json.loads(form)
         except (ValueError, RecursionError) as error:
-            raise CorruptError(f"the form of {path_of(group)} is not JSON: {error}", path=path_of(group)) from error
+            raise CorruptError(f"the form is not JSON: {error}", path=path_of(group)) from error
         buffers = {name: read_array(_dataset(member(group, name))) for name in member_names(group)}
         awkward = AwkwardBuffers(form, length[0], buffers)
         return awkward.to_awkward() if _has_awkward() else awkward
@@ -272,7 +272,7 @@ def open_matrix(group: Any) -> SparseMatrix:
 def _shape(group: Any, name: str) -> tuple[int, int]:
     shape = attributes.read_integers(group.id, name)
     if shape is None or len(shape) != 2 or min(shape) < 0:
-        raise CorruptError(f"the attribute {name} of {path_of(group)} is not a matrix shape", path=path_of(group))
+        raise CorruptError(f"the attribute {name} is not a matrix shape", path=path_of(group))
     return shape[0], shape[1]
 
 

@@ -74,7 +74,7 @@ class SparseMatrix:
 
     def _corrupt(self, name: str, expected: str, found: object) -> CorruptError:
         return CorruptError(
-            f"{self.path}: the {name} of this {self.format} matrix are wrong: expected {expected}, found {found}",
+            f"the {name} of this {self.format} matrix are wrong: expected {expected}, found {found}",
             path=f"{self.path}/{name}",
             expected=expected,
             found=found,

@@ -42,12 +42,12 @@ def error_facts(error: ColonnadeError | OSError) -> Facts:
     """The error as plain data; for a predicate also its text and the position of the error."""
     facts = {"kind": type(error).__name__, "message": _error_lines(error)[0], "exit_code": exit_code(error)}
     if _has_a_mark(error):
-        facts |= {"text": error.facts["text"], "position": error.facts["position"]}
+        facts |= {"text": error.text, "position": error.position}
     return facts
 
 
 def _has_a_mark(error: ColonnadeError | OSError) -> TypeGuard[PredicateError]:
-    return isinstance(error, PredicateError) and "position" in error.facts
+    return isinstance(error, PredicateError) and error.position is not None
 
 
 def _error_lines(error: ColonnadeError | OSError) -> list[str]:

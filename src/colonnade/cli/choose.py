@@ -97,14 +97,14 @@ def matching(file: File, table: Table, predicate: str | None) -> Query:
     try:
         return table.where(predicate)
     except ColumnNotFound as error:
-        if error.facts.get("name") != predicate:
+        if error.name != predicate:
             raise
         hint = (
             "It is a table: a predicate must follow it."
             if is_path_of_table(file, predicate)
             else "There is no such table either."
         )
-        raise UsageError(f"{error} {hint}", name=predicate) from error
+        raise UsageError(f"{error} {hint}") from error
 
 
 def asked_columns(table: Table, asked: tuple[str, ...]) -> list[str]:

@@ -274,7 +274,7 @@ def _write(form: str, sink: pa.NativeFile, question: Question, quiet: bool = Fal
         with bar as progress:
             WRITERS[form](sink, rows.schema, followed(progress))
     except pa.ArrowException as error:
-        raise UsageError(f"these columns cannot be written as {form}: {error}", format=form) from error
+        raise UsageError(f"these columns cannot be written as {form}: {error}") from error
     return n_rows
 
 

@@ -91,7 +91,7 @@ class CarriedWriter:
     def overwrite(self, rows: Int64s, array: pa.Array) -> None:
         """Overwrite existing rows, given in increasing order, with raw elements."""
         if array.null_count and (self._column.fill is None or self._column.type.has_pointers):
-            raise DataError(f"cannot make a row of column {self.name!r} missing: no value marks it", column=self.name)
+            raise DataError("cannot make a row missing: no value of this column marks it", column=self.name)
         image = self._image(array, 0)
         if image is not None:
             sink = RowSink(self._dataset, self._column.type)
@@ -125,13 +125,11 @@ class CarriedWriter:
         present = array.is_valid().to_numpy(zero_copy_only=False)
         is_raw = dtype.kind == "V" and not dtype.names and storage.type == pa.binary(dtype.itemsize)
         if present.any() and not is_raw:
-            row = first_row + int(np.argmax(present))
             raise UnsupportedError(
-                f"cannot write column {self.name!r}, row {row}: values cannot be encoded as {self._column.type}. Leave "
+                f"cannot write column {self.name!r}: values cannot be encoded as {self._column.type}. Leave "
                 "the column out, and its new rows hold its fill value, or write them with h5py",
                 feature=str(self._column.type),
                 column=self.name,
-                row=row,
             )
         if column.type.has_pointers:
             return None

@@ -23,7 +23,7 @@ from colonnade.columns.keys import ByteKeys, Keys, NumberKeys, Numbers
 from colonnade.columns.mapping import value_type
 from colonnade.columns.missing import Mask
 from colonnade.columns.plain import MOST_SHOWN, CodecDecoder, Standing, numbers_in, values_of
-from colonnade.columns.raw import Decoder, Present, Raw, any_of, in_column, part_of
+from colonnade.columns.raw import Decoder, Present, Raw, any_of, part_of, set_column
 from colonnade.columns.strings import Places, TextLookup
 from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5.datasets import describe_dataset, reading, written_rows
@@ -93,7 +93,8 @@ class Categories:
             with reading(self.stored, dataset, 0, info.n_categories) as image:
                 return decode(image, info.type, kind)
         except CorruptError as error:
-            raise in_column(error, f"{self._column.name} (categories)", lambda place: place) from error
+            set_column(error, f"{self._column.name} (categories)")
+            raise
 
     def _check_written(self, n_categories: int, size: int) -> None:
         """Refuse to read many categories that were never written: a file may claim any number of them."""
@@ -191,7 +192,7 @@ def _codes_of_strings(raw: Raw, column: ColumnInfo, categories: Categories) -> S
     unknown = codes.is_null().to_numpy(zero_copy_only=False) & ~missing
     if unknown.any():
         row = int(np.argmax(unknown))
-        raise corrupt_row("text", row, "one of the categories", strings[row].as_py()[:MOST_SHOWN])
+        raise corrupt_row(row, "one of the categories", strings[row].as_py()[:MOST_SHOWN])
     return codes.fill_null(0).to_numpy().astype(np.int32, copy=False), any_of(missing)
 
 

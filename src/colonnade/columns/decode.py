@@ -125,13 +125,13 @@ def _decode_decimal(image: Image, kind: pa.DataType, missing: Mask | None) -> pa
     too_large = np.flatnonzero((image >= limit) | (image <= -limit))
     present = too_large if missing is None else too_large[~missing[too_large]]
     if len(present):
-        raise corrupt_row("number", present[0], f"at most {kind.precision} digits", int(image[present[0]]))
+        raise corrupt_row(present[0], f"at most {kind.precision} digits", int(image[present[0]]))
     return array
 
 
-def corrupt_row(what: str, row: Any, expected: str, found: object) -> CorruptError:
+def corrupt_row(row: Any, expected: str, found: object) -> CorruptError:
     return CorruptError(
-        f"row {row} of these holds the {what} {found!r}, expected {expected}",
+        f"found {found!r}, expected {expected}",
         row=int(row),
         expected=expected,
         found=found,
@@ -161,7 +161,7 @@ def _check_boolean(image: Image, missing: Mask | None) -> None:
         strange &= ~missing
     if strange.any():
         row = int(np.argmax(strange))
-        raise corrupt_row("boolean", row, "0 (FALSE) or 1 (TRUE)", int(image[row]))
+        raise corrupt_row(row, "0 (FALSE) or 1 (TRUE)", int(image[row]))
 
 
 def _decode_enum(image: Image, stored: StoredType, missing: Mask | None) -> pa.Array:
@@ -176,7 +176,7 @@ def _decode_enum(image: Image, stored: StoredType, missing: Mask | None) -> pa.A
         known |= missing
     if not known.all():
         row = int(np.argmin(known))
-        raise corrupt_row("enum value", row, "a member of the enum", int(image[row]))
+        raise corrupt_row(row, "a member of the enum", int(image[row]))
     codes = order[slot].astype("i4") if len(values) else np.zeros(len(image), dtype="i4")
     labels = pa.array([shown_name(name) for _, name in named], pa.string())
     return pa.DictionaryArray.from_arrays(code_array(codes, missing), labels)
@@ -188,7 +188,7 @@ def _decode_string(image: Image, kind: pa.DataType, missing: Mask | None) -> pa.
     source = np.ascontiguousarray(image).view("u1")
     size, bad = kernels.fixed_to_arrow(source, image.itemsize, kernels.NULLS, kernels.UTF8, missing, offsets, data)
     if bad >= 0:
-        raise corrupt_row("bytes", bad, "UTF-8 text", bytes(image[bad])[:60])
+        raise corrupt_row(bad, "UTF-8 text", bytes(image[bad])[:60])
     buffers = [_validity(missing), pa.py_buffer(offsets), pa.py_buffer(data[:size])]
     text = pa.Array.from_buffers(pa.string(), len(image), buffers)
     return _text_to_decimal(text, kind) if pa.types.is_decimal(kind) else text
@@ -213,7 +213,7 @@ def strings_array(strings: Strings, kind: pa.DataType, missing: Mask | None) -> 
         return array
     bad = kernels.check_text(strings.offsets, strings.data, kernels.UTF8, missing)
     if bad >= 0:
-        raise corrupt_row("bytes", bad, "UTF-8 text", array[bad].as_py()[:60])
+        raise corrupt_row(bad, "UTF-8 text", array[bad].as_py()[:60])
     text = array.view(pa.string())
     return _text_to_decimal(text, kind) if pa.types.is_decimal(kind) else text
 
@@ -236,7 +236,7 @@ def as_text(array: pa.Array) -> pa.Array:
         try:
             (data or b"").decode("utf-8")
         except UnicodeDecodeError:
-            raise corrupt_row("bytes", row, "UTF-8 text", data[:60]) from None
+            raise corrupt_row(row, "UTF-8 text", data[:60]) from None
     raise CorruptError("these rows hold bytes that are not UTF-8 text")
 
 
@@ -365,7 +365,7 @@ def check_codes(image: Image, n_categories: int, missing: Mask | None) -> None:
     if not _all_below(image, n_categories, missing):
         wild = (image < 0) | (image >= n_categories)
         row = int(np.argmax(wild if missing is None else wild & ~missing))
-        raise corrupt_row("code", row, f"a code of the {n_categories} categories", int(image[row]))
+        raise corrupt_row(row, f"a code of the {n_categories} categories", int(image[row]))
 
 
 # -- The fill of a column as a Python value, as a string, and as a line of the column's description --

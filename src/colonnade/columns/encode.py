@@ -60,7 +60,7 @@ def encode(array: pa.Array, stored: StoredType, fill: bytes | None, name: str) -
         if fill is None:
             row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
             raise DataError(
-                f"column {name!r} has a missing value in row {row}, inside a value or where no fill can mark it",
+                "found a missing value inside a value or where no fill can mark it",
                 column=name,
                 row=row,
             )
@@ -199,7 +199,7 @@ def _refuse_rows(wrong: pa.Array, array: pa.Array, name: str, why: str) -> None:
     row = int(np.argmax(wrong.to_numpy(zero_copy_only=False)))
     value = python_values(array.slice(row, 1))[0]
     shown = value if len(str(value)) < 60 else str(value)[:57] + "..."
-    raise DataError(f"column {name!r}, row {row}: {shown!r} {why}", column=name, row=row, value=value)
+    raise DataError(f"{shown!r} {why}", column=name, row=row, value=value)
 
 
 def _encode_text(array: pa.Array, name: str) -> Encoded:
@@ -245,7 +245,7 @@ def _refuse_inner_missing(values: pa.Array, array: pa.Array, name: str) -> None:
     if values.null_count:
         place = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
         raise DataError(
-            f"column {name!r}: a value of {array.type} has a missing part (element {place} in order); HDF5 can mark "
+            f"a value of {array.type} has a missing part (element {place} in order); HDF5 can mark "
             "only whole rows as missing: fill the parts first",
             column=name,
         )
@@ -278,7 +278,7 @@ def _refuse_missing_where(values: pa.Array, present: Any, name: str, kind: pa.Da
     if absent.any():
         row = int(np.argmax(absent))
         raise DataError(
-            f"column {name!r}: a value of {kind} has a missing part (part {row} in order); HDF5 can mark only whole "
+            f"a value of {kind} has a missing part (part {row} in order); HDF5 can mark only whole "
             "rows as missing: fill the parts first",
             column=name,
         )
@@ -307,11 +307,9 @@ def encode_one(value: Any, kind: pa.DataType, stored: StoredType, name: str) -> 
     try:
         array = pa.array([value], type=kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError, decimal.InvalidOperation) as error:
-        raise DataError(
-            f"column {name!r}: the fill {value!r} is not a {kind}: {error}", column=name, value=value
-        ) from error
+        raise DataError(f"the fill {value!r} is not a {kind}: {error}", column=name, value=value) from error
     if pa.types.is_integer(kind) and array[0].as_py() != value:
-        raise DataError(f"column {name!r}: the fill {value!r} is not a {kind}", column=name, value=value)
+        raise DataError(f"the fill {value!r} is not a {kind}", column=name, value=value)
     if stored.kind == "text":
         return str(array[0].as_py()).encode()
     if stored.kind == "binary":

@@ -58,7 +58,7 @@ def _enum_names(categories: list[str], name: str) -> list[str]:
     for category in categories:
         if not category or "\0" in category or category == "MISSING" or booleans:
             raise DataError(
-                f"column {name!r}: the category {category!r} cannot be a member of an HDF5 enum (it is empty, holds "
+                f"the category {category!r} cannot be a member of an HDF5 enum (it is empty, holds "
                 "NUL, or would read as a boolean): leave out enum=True",
                 column=name,
                 value=category,
@@ -159,7 +159,7 @@ def _refuse_nul(values: pa.Array, options: ColumnOptions, name: str) -> None:
         return
     row = int(np.argmax(pc.match_substring(values.fill_null(""), "\0").to_numpy(zero_copy_only=False)))
     raise DataError(
-        f"column {name!r}, row {row}: the text holds NUL, which ends an HDF5 string. Leave strings={options.strings!r} "
+        f"the text holds NUL, which ends an HDF5 string. Leave strings={options.strings!r} "
         "out (the column is then stored as bytes and reads back as text), or store it as binary.",
         column=name,
         row=row,
@@ -192,8 +192,7 @@ def refuse_fill_among(form: ElementForm, values: pa.Array, name: str) -> None:
     row = int(rows[np.argmax(equal)])
     value = python_values(present.slice(int(np.argmax(equal)), 1))[0]
     raise DataError(
-        f"column {name!r}, row {row}: the value {value!r} is the column's fill, so it would read as missing: "
-        "choose a fill that does not occur",
+        f"the value {value!r} is the column's fill, so it would read as missing: choose a fill that does not occur",
         column=name,
         row=row,
         value=value,
@@ -388,9 +387,7 @@ class CategoryCoder:
                 "is not one of the ordered categories so far: name all of them with categories=[...]"
             )  # fmt: skip
             value = python_values(array.slice(used[0], 1))[0]
-            raise DataError(
-                f"column {self._name!r}, row {row}: {value!r} {why}", column=self._name, row=row, value=value
-            )
+            raise DataError(f"{value!r} {why}", column=self._name, row=row, value=value)
         self.values = pa.concat_arrays([self.values, new])
 
     def _used(self, new: pa.Array, dictionary: pa.Array, array: pa.Array) -> list[int]:
@@ -428,11 +425,9 @@ def start_coder(
     try:
         values = pa.array(list(given), plain)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise DataError(
-            f"column {name!r}: the categories given are not of type {plain}: {error}", column=name
-        ) from error
+        raise DataError(f"the categories given are not of type {plain}: {error}", column=name) from error
     if values.null_count or len(values.unique()) != len(values):
-        raise DataError(f"column {name!r}: categories must be different from each other and not missing", column=name)
+        raise DataError("categories must be different from each other and not missing", column=name)
     return CategoryCoder(values, order, True, name)
 
 

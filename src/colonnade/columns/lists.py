@@ -100,7 +100,7 @@ class ListsDecoder:
         if wrong.any():
             row = int(np.argmax(wrong))
             found = f"elements {raw.starts[row]} to {raw.ends[row]}"
-            raise corrupt_row("list", row, f"increasing offsets of at most {n_values}", found)
+            raise corrupt_row(row, f"increasing offsets of at most {n_values}", found)
 
 
 class ListsFetcher:

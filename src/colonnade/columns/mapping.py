@@ -319,16 +319,12 @@ def _stored_nested(kind: pa.DataType, where: str) -> StoredType:
         return StoredType("sequence", 16, "none", base=base)
     if pa.types.is_struct(kind) and kind.num_fields:
         return _stored_struct(kind, where)
-    raise UsageError(
-        f"{where} has the Arrow type {kind}, which HDF5 cannot hold: {_way_out(kind)}", type=str(kind), where=where
-    )
+    raise UsageError(f"{where} has the Arrow type {kind}, which HDF5 cannot hold: {_way_out(kind)}", type=str(kind))
 
 
 def _stored_inside(kind: pa.DataType, where: str) -> StoredType:
     if pa.types.is_null(kind):
-        raise UsageError(
-            f"{where} has a nested type of no kind (null): give it a type, or drop it", type=str(kind), where=where
-        )
+        raise UsageError(f"{where} has a nested type of no kind (null): give it a type, or drop it", type=str(kind))
     return stored_type(kind, where)
 
 
@@ -348,9 +344,7 @@ def _stored_struct(kind: pa.DataType, where: str) -> StoredType:
         member = kind.field(position)
         inner = _stored_inside(member.type, f"{where}, field {member.name!r}")
         if not member.name or "\0" in member.name or any(f.name == member.name for f in fields):
-            raise UsageError(
-                f"{where}: field name {member.name!r} is empty, duplicated, or holds NUL", field=member.name
-            )
+            raise UsageError(f"{where}: field name {member.name!r} is empty, duplicated, or holds NUL")
         fields.append(StoredField(member.name, offset, inner))
         offset += inner.size
     if is_complex_pair(tuple(fields)):  # read as a complex number, unless `arrow_type` is a struct

@@ -25,7 +25,7 @@ from colonnade.columns.raw import (
     Raw,
     any_of,
     fetched,
-    in_column,
+    set_column,
 )
 from colonnade.errors import CorruptError, FormatError
 from colonnade.h5.datasets import dataset_column, describe_dataset
@@ -105,7 +105,8 @@ class MaskedFetcher:
         try:
             flags, _ = decode_numbers(mask, column.type, None)
         except CorruptError as error:
-            raise in_column(error, column.name, row_of) from error
+            set_column(error, column.name, row_of)
+            raise
         return any_of(flags != 0)
 
 

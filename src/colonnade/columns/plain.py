@@ -353,9 +353,7 @@ def _check_years(days: Integers) -> None:
     wrong = (days < _FIRST) | (days > _LAST)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise DataError(
-            f"row {row} of these is {days[row]} days from 1970-01-01, in a year that does not have four digits", row=row
-        )
+        raise DataError(f"a date {days[row]} days from 1970-01-01 is in a year that does not have four digits", row=row)
 
 
 # -- Codecs: rows that stand for numbers of another type, such as integers for booleans or strings for dates --
@@ -497,4 +495,4 @@ def _check_times(texts: Texts, times: Stamps, missing: Mask | None, kind: pa.Dat
             row = int(np.argmax(wrong))
             start, length = int(texts.starts[row]), min(int(texts.lengths[row]), MOST_SHOWN)
             shown = texts.data[start : start + length].tobytes()
-            raise corrupt_row("date" if is_date else "time", row, expected, shown.decode("utf-8", "replace"))
+            raise corrupt_row(row, expected, shown.decode("utf-8", "replace"))

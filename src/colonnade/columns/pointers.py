@@ -24,10 +24,10 @@ from colonnade.columns.raw import (
     Present,
     any_of,
     fetched,
-    in_column,
     part_of,
     parts_of,
     runs,
+    set_column,
 )
 from colonnade.columns.strings import Bytes, Places
 from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
@@ -70,7 +70,8 @@ class PointerHeap:
                 assert not isinstance(raw, (Strings, Present))  # bytes, without a fill
                 return decode_numbers(raw, self._open().column.type, None)[0]
         except CorruptError as error:  # the error's rows are bytes of the heap, not rows of the column
-            raise in_column(error, f"{self.column.name} (heap)", lambda place: place) from error
+            set_column(error, f"{self.column.name} (heap)")
+            raise
 
     def refuse_too_much(self, total: int) -> None:
         """Raise an UnsupportedError if strings of `total` bytes are far more than the heap can hold."""
@@ -79,7 +80,7 @@ class PointerHeap:
             name = self.column.name
             message = f"column {name!r}: rows point to {total:,} bytes of text, but the heap has {stored:,} in the file"
             feature = "strings that share the bytes of the heap too often"
-            raise UnsupportedError(message, feature=feature, column=name, found=total, expected=stored)
+            raise UnsupportedError(message, feature=feature, column=name)
 
     def lengths(self, image: Image) -> UInt64s:
         """The lengths of the strings, unchecked."""
@@ -98,7 +99,7 @@ class PointerHeap:
         if outside.any():
             row = int(np.argmax(outside))
             found = f"{lengths[row]} bytes from {starts[row]}"
-            raise corrupt_row("pointer", row, f"bytes among the {n_bytes} of the heap", found)
+            raise corrupt_row(row, f"bytes among the {n_bytes} of the heap", found)
         return HeapSpans(starts.astype(np.int64), lengths.astype(np.int64))
 
     def _open(self) -> DatasetFetcher:

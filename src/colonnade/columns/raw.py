@@ -224,22 +224,18 @@ def parts_of(column: ColumnInfo, rows: RowNumbers, read: Callable[[int, int], An
     return parts
 
 
-def in_column(error: CorruptError, name: str, row_of: Callable[[int], int]) -> CorruptError:
-    """The error with the column's name added and the row number converted to a row of the table."""
-    within = error.facts.get("row")
-    if not isinstance(within, int):
-        return CorruptError(f"column {name!r}: {error.message}", **{**error.facts, "column": name})
-    row = row_of(within)
-    facts = {**error.facts, "row": row, "column": name}
-    found, expected = error.facts.get("found"), error.facts.get("expected")
-    message = f"column {name!r}, row {row}: found {found!r}, expected {expected}"
+def set_column(error: CorruptError, name: str, row_of: Callable[[int], int] | None = None) -> None:
+    """Name the column in the error, and convert its row to a row of the table with `row_of`."""
+    error.column = name
+    if error.row is None:
+        return
+    if row_of is not None:
+        error.row = row_of(error.row)
+    error.advice = "column.to_arrow(errors='missing') reads "
     if name.endswith(" (categories)"):
-        message += ". column.to_arrow(errors='missing') reads rows of this category as missing"
+        error.advice += "rows of this category as missing"
     else:
-        message += (
-            f". column.to_arrow(errors='missing') reads such cells as missing, column.raw[{row}] as they are stored"
-        )
-    return CorruptError(message, **facts)
+        error.advice += f"such cells as missing, column.raw[{error.row}] as they are stored"
 
 
 def read_stored(dataset: Dataset, start: int, count: int) -> np.ndarray:

@@ -25,8 +25,8 @@ from colonnade.columns.raw import (
     Decoder,
     Fetcher,
     fetched,
-    in_column,
     parts_of,
+    set_column,
 )
 from colonnade.columns.strings import Places
 from colonnade.errors import CorruptError
@@ -99,7 +99,7 @@ class ColumnReader:
         try:
             return self.read(start, count)
         except CorruptError as error:
-            if not isinstance(error.facts.get("row"), int):
+            if error.row is None:
                 raise  # a chunk or the categories are damaged, not a single row
         parts: list[pa.Array] = []
         with fetched(self._fetcher, start, count) as raw:
@@ -125,7 +125,7 @@ class ColumnReader:
         try:
             self.categories()
         except CorruptError as error:
-            if not isinstance(error.facts.get("row"), int):
+            if error.row is None:
                 raise
         else:
             return self
@@ -212,9 +212,9 @@ class ColumnReader:
         try:
             return decode(raw)
         except CorruptError as error:
-            if "column" in error.facts:  # the error is about the categories, whose rows are not these
-                raise
-            raise in_column(error, self.column.name, row_of) from error
+            if error.column is None:  # otherwise the error is about the categories, whose rows are not these
+                set_column(error, self.column.name, row_of)
+            raise
 
     @property
     def domain(self) -> Domain | None:

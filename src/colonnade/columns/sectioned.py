@@ -95,7 +95,7 @@ class SparseColumnWriter:
             stored = SparseOptions(chunks=chunks, filters=filters, max_shape=(None,))
             info = plan(name, (0,), self._form.stored, stored)
         except UsageError as error:
-            error.facts.setdefault("column", name)
+            error.column = error.column or name
             raise
         self._draft = SparseDraft(replace(info, fill=_fill_of(self._form)), is_new=True)
 
@@ -139,7 +139,7 @@ class SparseColumnWriter:
         if self._options.fill is None and values.null_count:
             row = first_row + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
             raise DataError(
-                f"column {self.name!r} has a missing value in row {row}, but fill=None declares that it has none",
+                "found a missing value, but fill=None declares that there are none",
                 column=self.name, row=row,
             )  # fmt: skip
         places = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))

@@ -114,7 +114,7 @@ class ColumnWriter:
             self._units = self._check_units()
             self._form = self._first_form()
         except UsageError as error:
-            error.facts.setdefault("column", name)
+            error.column = error.column or name
             raise
         self._plan: DatasetPlan | None = None
         self._group: Any = None
@@ -259,7 +259,7 @@ class ColumnWriter:
             self._make_fit(pa.nulls(0, pa.int64()), self._n_written)
             if self._options.enum and not len(coder.values):
                 raise DataError(
-                    f"column {self.name!r}: an HDF5 enum needs a member: name the categories with categories=[...]",
+                    "an HDF5 enum needs a member: name the categories with categories=[...]",
                     column=self.name,
                 )
         return WrittenColumn(
@@ -400,7 +400,7 @@ class ColumnWriter:
         for row in rows.tolist():
             if leads_nowhere(self._dataset, self._n_written + row):
                 raise DataError(
-                    f"column {self.name!r}, row {self._n_written + row}: the reference does not point to an object "
+                    "the reference does not point to an object "
                     "of this file; a reference is valid only in the file it was made in",
                     column=self.name,
                     row=self._n_written + row,
@@ -508,10 +508,10 @@ class ColumnWriter:
         if not values.null_count and not always:
             return
         row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) if values.null_count else 0
-        why = "fill=None declares that it has none" if self._options.fill is None else (
-            f"its type, {form.stored}, has no value to spare for it: cast the column to a wider type, or fill it"
+        why = "fill=None declares that there are none" if self._options.fill is None else (
+            f"the type of the column, {form.stored}, has no value to spare for it: cast it to a wider type, or fill it"
         )  # fmt: skip
-        raise DataError(f"column {self.name!r} has a missing value in row {row}, but {why}", column=self.name, row=row)
+        raise DataError(f"found a missing value, but {why}", column=self.name, row=row)
 
     def _written_values(self) -> Iterator[pa.Array]:
         """The rows written so far, as values, a few MiB at a time."""

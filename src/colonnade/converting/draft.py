@@ -93,9 +93,12 @@ def _prepare(
             ),
         )
     except (DataError, UsageError) as error:
-        old = {new: name for name, new in names.items()}.get(str(error.facts.get("column")))
-        where = table.path if old is None else f"{table.path.rstrip('/')}/{old}"
-        raise DataError(f"{where}: {error}", **error.facts) from error
+        old = next((name for name, new in names.items() if new == error.column), None)
+        if not isinstance(error, DataError):
+            where = table.path if old is None else f"{table.path.rstrip('/')}/{old}"
+            raise DataError(str(error), path=where) from error
+        error.path, error.column = table.path, old or error.column
+        raise
 
 
 def _refuse_unfit(table: Table) -> None:
@@ -103,4 +106,4 @@ def _refuse_unfit(table: Table) -> None:
     refuse_broken(table)
     if table.info.others:
         kept = ", ".join(f"{other.name!r} in {other.place}" for other in table.info.others)
-        raise DataError(f"{table.path} keeps columns in other files, which would be lost: {kept}", path=table.path)
+        raise DataError(f"the table keeps columns in other files, which would be lost: {kept}", path=table.path)

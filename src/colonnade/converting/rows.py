@@ -40,7 +40,7 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         return column if column.type == field.type else column.cast(field.type)
     except pa.ArrowInvalid as error:
         raise CorruptError(
-            f"column {field.name!r} has values that are not {field.type}, as its attribute arrow_type states: {error}",
+            f"values are not {field.type}, as the attribute arrow_type declares: {error}",
             column=field.name,
         ) from error
 

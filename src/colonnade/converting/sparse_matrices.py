@@ -139,7 +139,7 @@ def _open_matrix(handle: FileHandle, path: str) -> SparseMatrix:
         if name and node is not None:
             node = find_member(node, name) if kind_of(node) == "group" else None
     if node is None or kind_of(node) != "group" or not _is_matrix(node):
-        raise UsageError(f"{path} of {handle.name} is not a group of data, indices and indptr", name=path)
+        raise UsageError(f"{path} of {handle.name} is not a group of data, indices and indptr", path=path)
     with translate_hdf5_errors(handle.name):
         return open_matrix(node)
 
@@ -222,7 +222,7 @@ def _write_matrix(
     filters: None, "gzip" or "lzf", as AnnData and h5py name them.
     """
     if name in handle.h5:
-        raise UsageError(f"{name} is already in {handle.name}", name=name)
+        raise UsageError(f"{name} is already in {handle.name}", path=name)
     group = handle.h5.create_group(name)
     group.attrs["encoding-type"], group.attrs["encoding-version"] = f"{by}_matrix", _VERSION
     group.attrs["shape"] = np.array(shape, dtype=np.int64)

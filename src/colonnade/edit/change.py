@@ -131,7 +131,7 @@ class OpenTable:
         elif any(column.storage == "sectioned" for column in self.info.members):
             reason = "the table has sparse columns, with which it cannot be moved. Write it to a new file"
         if reason:
-            message = f"cannot store {what} of {path}: its group keeps at most 64 KiB for an attribute, and {reason}"
+            message = f"cannot store {what}: the group keeps at most 64 KiB for an attribute, and {reason}"
             raise DataError(message, path=path)
         return replace(self, group=with_large_attributes(self.group, path))
 
@@ -286,9 +286,7 @@ def _check_columns(info: TableInfo, source: Source) -> None:
     if lacking or odd:
         parts = [f"it lacks {', '.join(map(repr, lacking))}"] if lacking else []
         parts += [f"the table has no {', '.join(map(repr, odd))}"] if odd else []
-        raise DataError(
-            f"the rows do not have the columns of {info.path}: {'; '.join(parts)}", lacking=lacking, odd=odd
-        )
+        raise DataError(f"the rows do not have the columns of {info.path}: {'; '.join(parts)}")
     for given_field in source.schema:
         column = info.by_name[given_field.name]
         _check_family(column, given_field.type)
@@ -303,9 +301,7 @@ def _check_family(column: ColumnInfo, given: pa.DataType) -> None:
         return  # values are checked when they are written
     wanted = arrow_type(column)
     if family(_values_type(given)) not in (family(_values_type(wanted)), "null") and not _has_no_type(wanted):
-        raise DataError(
-            f"column {column.name!r} holds {wanted}, the new rows have {given}. Cast them first", column=column.name
-        )
+        raise DataError(f"the column holds {wanted}, the new rows have {given}. Cast them first", column=column.name)
 
 
 def _check_meaning(column: ColumnInfo, kind: pa.DataType, note: Note) -> None:
@@ -314,7 +310,7 @@ def _check_meaning(column: ColumnInfo, kind: pa.DataType, note: Note) -> None:
     if kept != given and not _has_no_type(arrow_type(column)) and not _has_no_type(kind):
         told = [f"pandas' {one}" if one else f"{arrow_type(column)}" for one in (kept, given)]
         raise DataError(
-            f"column {column.name!r} holds {told[0]}, the new rows have {told[1]}. Cast them first",
+            f"the column holds {told[0]}, the new rows have {told[1]}. Cast them first",
             column=column.name,
         )
 
@@ -349,7 +345,7 @@ def _fitting(array: pa.Array, kind: pa.DataType, name: str, first_row: int) -> p
         place = _first_that_does_not_fit(plain, kind)
         value = python_values(plain.slice(place, 1))[0]
         raise DataError(
-            f"column {name!r}, row {first_row + place}: {value!r} does not fit {kind}",
+            f"{value!r} does not fit {kind}",
             column=name,
             row=first_row + place,
             value=value,
@@ -414,7 +410,7 @@ def update(table: OpenTable, name: str, rows: Any, values: Any) -> None:
     given, note = column_from(values, name)
     array = _joined(given)
     if len(array) != len(numbers):
-        raise DataError(f"column {name!r}: {len(numbers)} rows and {len(array)} values were given", column=name)
+        raise DataError(f"{len(numbers)} rows and {len(array)} values were given", column=name)
     if len(np.unique(numbers)) != len(numbers):
         raise UsageError("cannot update: a row is given twice, so its value would depend on the order")
     _check_family(column, array.type)
@@ -475,9 +471,7 @@ def _suiting_face(table: OpenTable, name: str, array: pa.Array, options: ColumnO
 
 def _check_length(info: TableInfo, name: str, array: pa.Array) -> None:
     if len(array) != info.n_rows:
-        raise DataError(
-            f"column {name!r} has {len(array)} rows, the table has {info.n_rows}", column=name, rows=len(array)
-        )
+        raise DataError(f"{len(array)} rows were given, the table has {info.n_rows}", column=name)
 
 
 def _write_whole(

@@ -159,8 +159,7 @@ def _check_meanings(source: Source, layout: Layout) -> None:
         meant = meaning(read_note(note))
         if meant is not None:
             raise DataError(
-                f"column {name!r} holds pandas' {meant}, which the layout {layout.name!r} cannot store. Cast it, for "
-                "example to strings",
+                f"the layout {layout.name!r} cannot store pandas' {meant}. Cast it, for example to strings",
                 column=name,
             )
 
@@ -200,7 +199,7 @@ def _label_array(name: str, values: Any, source: Source) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if source.n_rows is not None and len(array) != source.n_rows:
-        raise DataError(f"label {name!r} has {len(array)} rows, the data has {source.n_rows}", column=name)
+        raise DataError(f"the label has {len(array)} rows, the data has {source.n_rows}", column=name)
     return array
 
 
@@ -265,13 +264,15 @@ def _unknown_option(where: str, given: Iterable[str], takes: Callable[..., Any])
     return f"{where} has no option {odd!r}; {advice}"
 
 
-def refuse_unknown(unknown: Mapping[str, object], where: str, takes: Callable[..., Any], **facts: object) -> None:
+def refuse_unknown(
+    unknown: Mapping[str, object], where: str, takes: Callable[..., Any], column: str | None = None
+) -> None:
     """Refuse keywords that `takes` does not have, with the nearest name that it has.
 
     Type checkers refuse them already: functions that take options declare `**unknown: Never`.
     """
     if unknown:
-        raise UsageError(_unknown_option(where, unknown, takes), **facts)
+        raise UsageError(_unknown_option(where, unknown, takes), column=column)
 
 
 def create(
@@ -476,7 +477,7 @@ def _sample(batches: list[pa.RecordBatch], name: str) -> pa.Array:
 def _check_labels_used(draft: Draft, n_rows: int) -> None:
     for name, array in draft.label_arrays.items():
         if len(array) != n_rows:
-            raise DataError(f"label {name!r} has {len(array)} rows, the data has {n_rows}", column=name)
+            raise DataError(f"the label has {len(array)} rows, the data has {n_rows}", column=name)
 
 
 def _with_labels(draft: Draft) -> Iterator[pa.RecordBatch]:
@@ -487,7 +488,7 @@ def _with_labels(draft: Draft) -> Iterator[pa.RecordBatch]:
         for name, array in draft.label_arrays.items():
             part = array.slice(at, batch.num_rows)
             if len(part) != batch.num_rows:
-                raise DataError(f"label {name!r} has {len(array)} rows, the data has more", column=name)
+                raise DataError(f"the label has {len(array)} rows, the data has more", column=name)
             arrays.append(part)
             names.append(name)
         if draft.numbered is not None:

@@ -70,17 +70,17 @@ class _Head:
         try:
             self.n_rows, self.n_columns, self.n_entries = (int(word) for word in line.split())
         except ValueError:
-            raise CorruptError(f"{name}: {line[:80]!r} are not rows, columns and entries", path=name) from None
+            raise CorruptError(f"{line[:80]!r} are not rows, columns and entries", path=name) from None
         if max(self.n_rows, self.n_columns) >= 1 << 53:
             message = f"{name}: {line.strip()[:80]!r} are more rows or columns than 2**53"
             raise UnsupportedError(message, feature="more than 2**53 rows or columns", path=name)
         if min(self.n_rows, self.n_columns, self.n_entries) < 0:
-            raise CorruptError(f"{name}: a matrix cannot have {line.strip()[:80]!r} rows, columns, entries", path=name)
+            raise CorruptError(f"a matrix cannot have {line.strip()[:80]!r} rows, columns, entries", path=name)
 
     def _line(self, file: IO[bytes]) -> bytes:
         line = file.readline(_MOST_LINE)
         if not line.endswith(b"\n"):
-            raise CorruptError(f"{self.name} ends within its header", path=self.name)
+            raise CorruptError("the file ends within its header", path=self.name)
         return line
 
     @property
@@ -106,7 +106,7 @@ def _read(work: Any, name: str) -> Any:
     try:
         return work()
     except (gzip.BadGzipFile, EOFError) as error:
-        raise CorruptError(f"{name} cannot be unpacked: {error}", path=name) from error
+        raise CorruptError(f"the file cannot be unpacked: {error}", path=name) from error
 
 
 def _blocks(file: IO[bytes], head: _Head) -> Iterator[Block]:
@@ -117,14 +117,14 @@ def _blocks(file: IO[bytes], head: _Head) -> Iterator[Block]:
         cut = text.rfind(b"\n") + 1 if data else len(text)
         rest = text[cut:]
         if len(rest) > _MOST_LINE:
-            raise CorruptError(f"{head.name} has a line of more than {_MOST_LINE} bytes", path=head.name)
+            raise CorruptError(f"the file has a line of more than {_MOST_LINE} bytes", path=head.name)
         block = _parse(text[:cut], head, n_done)
         n_done += len(block[1])
         yield _mirrored(block, head)
         if not data:
             break
     if n_done != head.n_entries:
-        raise CorruptError(f"{head.name} has {n_done} entries, its header gives {head.n_entries}", path=head.name)
+        raise CorruptError(f"the file has {n_done} entries, its header gives {head.n_entries}", path=head.name)
 
 
 def _parse(text: bytes, head: _Head, n_before: int) -> Block:
@@ -132,19 +132,17 @@ def _parse(text: bytes, head: _Head, n_before: int) -> Block:
     words = text.split()
     n_rows, rest = divmod(len(words), head.n_words)
     if rest:
-        raise CorruptError(
-            f"{head.name}: lines after entry {n_before} do not have {head.n_words} words each", path=head.name
-        )
+        raise CorruptError(f"lines after entry {n_before} do not have {head.n_words} words each", path=head.name)
     try:
         table = np.array(words, dtype="S").astype(dtype).reshape(n_rows, head.n_words)
     except (ValueError, OverflowError) as error:
-        raise CorruptError(f"{head.name}: after entry {n_before}: {error}", path=head.name) from None
+        raise CorruptError(f"after entry {n_before}: {error}", path=head.name) from None
     axes = []
     for axis, size in enumerate((head.n_rows, head.n_columns)):
         with np.errstate(invalid="ignore"):  # NaN is not a coordinate, and is found below
             one = table[:, axis].astype(np.int64) - 1
         if len(one) and (one.min() < 0 or one.max() >= size or (one + 1 != table[:, axis]).any()):
-            raise CorruptError(f"{head.name}: after entry {n_before}, a cell is outside the matrix", path=head.name)
+            raise CorruptError(f"after entry {n_before}, a cell is outside the matrix", path=head.name)
         axes.append(one)
     return tuple(axes), _values(table, head.field)
 

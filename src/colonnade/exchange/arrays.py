@@ -71,7 +71,7 @@ def _from_sequence(value: Sequence[Any], name: str) -> pa.Array:
     try:
         return pa.array(value)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"column {name!r}: these values have no common type: {error}", column=name) from error
+        raise DataError(f"these values have no common type: {error}", column=name) from error
 
 
 def _from_numpy(values: np.ndarray, name: str, mask: np.ndarray | None) -> pa.Array:
@@ -108,7 +108,7 @@ def _from_rows_of_arrays(values: np.ndarray, name: str, mask: np.ndarray | None)
     if mask is not None and mask.any():
         by_row = mask.reshape(len(values), -1)
         if (by_row.any(axis=1) != by_row.all(axis=1)).any():
-            raise DataError(f"column {name!r}: only whole rows of an array column can be missing", column=name)
+            raise DataError("only whole rows of an array column can be missing", column=name)
         rows_missing = by_row.all(axis=1)
     flat = np.ascontiguousarray(values).reshape((len(values) * length, *values.shape[2:]))
     inner = _from_numpy(flat, name, None)
@@ -164,4 +164,4 @@ def _from_objects(values: np.ndarray, name: str, mask: np.ndarray | None) -> pa.
     try:
         return pa.array(values, mask=mask, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"column {name!r}: these values have no common type: {error}", column=name) from error
+        raise DataError(f"these values have no common type: {error}", column=name) from error

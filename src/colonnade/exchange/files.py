@@ -40,7 +40,7 @@ def rows_of(path: Path, types: Types, missing: Sequence[str] = ()) -> Iterator[A
             if hasattr(stream, "close"):
                 stream.close()
     except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"{path}: {error}", path=str(path)) from error
+        raise DataError(str(error), path=str(path)) from error
 
 
 def _values_type(kind: pa.DataType) -> pa.DataType:

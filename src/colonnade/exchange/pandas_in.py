@@ -172,9 +172,7 @@ def _arrow(array: Any, name: str, kind: pa.DataType | None = None) -> ArrowArray
     try:
         return pa.array(array, kind, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError) as error:
-        raise DataError(
-            f"column {name!r} of pandas' type {array.dtype} has no Arrow type that holds it: {error}", column=name
-        ) from error
+        raise DataError(f"pandas' type {array.dtype} has no Arrow type that holds it: {error}", column=name) from error
 
 
 def _from_numpy(array: Any, dtype: np.dtype, name: str) -> tuple[ArrowArray, Note]:
@@ -205,7 +203,7 @@ def _from_objects(array: Any, name: str) -> tuple[ArrowArray, Note]:
     try:
         found = pa.array(objects, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"column {name!r}: these values have no common type: {error}", column=name) from error
+        raise DataError(f"these values have no common type: {error}", column=name) from error
     default = any(check(found.type) for check in _PLAIN_OBJECTS)
     default |= pa.types.is_string(found.type) and int(pd.__version__.split(".")[0]) < 3
     if type(first) in (list, tuple, set):
@@ -222,7 +220,7 @@ def _na_name(pd: Any, value: Any) -> str:
 def _complex_objects(objects: np.ndarray, gone: np.ndarray, name: str) -> pa.Array:
     odd = [value for value in objects[~gone] if not isinstance(value, (complex, np.complexfloating))]
     if odd:
-        raise DataError(f"column {name!r}: these values have no common type: complex and {odd[0]!r}", column=name)
+        raise DataError(f"these values have no common type: complex and {odd[0]!r}", column=name)
     return complex_array(np.where(gone, 0j, objects).astype("c16"), gone)
 
 

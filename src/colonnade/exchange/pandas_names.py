@@ -75,7 +75,7 @@ def _check_level(values: Any, names: list[str], note: Note) -> None:
     wrong = [name for name, one, other in zip(values, values, again, strict=True) if not _same(one, other)]
     if wrong:
         raise DataError(
-            f"column name {wrong[0]!r} of type {type(wrong[0]).__name__} cannot be kept: make the names strings, "
+            f"the name of a column must be a string, not {type(wrong[0]).__name__}: make the names strings, "
             "df.columns = df.columns.map(str)",
             column=str(wrong[0]),
         )

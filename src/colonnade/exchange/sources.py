@@ -295,7 +295,7 @@ def _matched(batch: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.Record
     if set(names) != set(schema.names):
         odd = sorted(set(names) ^ set(schema.names))
         raise DataError(
-            f"batch {number} does not have the columns of the first: {', '.join(map(repr, odd))} differ", batch=number
+            f"the columns are not those of the first batch: {', '.join(map(repr, odd))} differ", batch=number
         )
     arrays = [_cast(batch.column(f.name), f, number) for f in schema]
     return pa.RecordBatch.from_arrays(arrays, names=schema.names)
@@ -318,14 +318,14 @@ def _cast(array: pa.Array, wanted: pa.Field, number: int) -> pa.Array:
         return array
     if pa.types.is_null(wanted.type):
         raise DataError(
-            f"batch {number}, column {wanted.name!r} is {array.type}, but the first batch, where all of it is missing, "
+            f"the type is {array.type}, but the first batch, where all values are missing, "
             f"has no type: give it one there, for example pyarrow.nulls(n, pyarrow.{array.type}())",
             batch=number,
             column=wanted.name,
         )
     if family(array.type) not in (family(wanted.type), "null"):
         raise DataError(
-            f"batch {number}, column {wanted.name!r} is {array.type}, the first batch's is {wanted.type}: cast it",
+            f"the type is {array.type}, in the first batch it is {wanted.type}: cast it",
             batch=number,
             column=wanted.name,
         )
@@ -333,8 +333,7 @@ def _cast(array: pa.Array, wanted: pa.Field, number: int) -> pa.Array:
         return array.cast(wanted.type)
     except (pa.ArrowException, NotImplementedError) as error:
         raise DataError(
-            f"batch {number}, column {wanted.name!r}: {array.type} does not fit the first batch's "
-            f"{wanted.type}: {error}",
+            f"{array.type} does not fit the first batch's {wanted.type}: {error}",
             batch=number,
             column=wanted.name,
         ) from error

@@ -283,4 +283,4 @@ def _not_found(source: HDF5Source, path: str, name: str, done: str, known: list[
     nearest = nearest_names(name, known)
     advice = f" Nearest: {', '.join(repr(other) for other in nearest)}." if nearest else ""
     text = f"no object {path!r} in {source.name}: {done or '/'} has no {name!r}.{advice}"
-    return UsageError(text, name=name, where=source.name, nearest=nearest)
+    return UsageError(text, path=path)

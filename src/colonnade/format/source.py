@@ -116,9 +116,9 @@ class Fields:
         start, self.at = self.at, len(self._data)
         return self._data[start:]
 
-    def wrong(self, text: str, **facts: object) -> CorruptError:
+    def wrong(self, text: str) -> CorruptError:
         """An error about this structure, to be raised."""
-        return _corrupt(self.name, self.what, self._offset, text, facts)
+        return _corrupt(self.name, self.what, self._offset, text)
 
     def unknown(self, feature: str) -> UnknownToReader:
         """An error about a feature of this structure that this reader does not know, to be raised."""
@@ -127,13 +127,10 @@ class Fields:
         return UnknownToReader(text, feature=feature, path=self.name)
 
 
-def _corrupt(name: str, what: str, offset: int | None, text: str, facts: dict[str, object]) -> CorruptError:
-    lead = f"{name}: " if name else ""
+def _corrupt(name: str, what: str, offset: int | None, text: str) -> CorruptError:
     heading = next((heading for start, heading in _HEADINGS.items() if what.startswith(start)), None)
     tail = f" (HDF5 file format specification, {heading})" if heading else ""
-    if offset is not None:
-        facts = {"offset": offset, **facts}
-    return CorruptError(f"{lead}{_placed(what, offset)} {text}{tail}", path=name, **facts)
+    return CorruptError(f"{_placed(what, offset)} {text}{tail}", path=name or None, offset=offset)
 
 
 def _placed(what: str, offset: int | None) -> str:
@@ -198,7 +195,9 @@ class HDF5Source:
         found = kernels.lookup3(kept)
         if found != expected:
             text = f"does not match its checksum ({found:08x}, stored {expected:08x})"
-            raise self.wrong(what, address, text, expected=expected, found=found)
+            error = self.wrong(what, address, text)
+            error.expected, error.found = expected, found
+            raise error
         return kept
 
     def as_fields(self, data: bytes | memoryview, what: str, address: int | None = None) -> Fields:
@@ -206,6 +205,6 @@ class HDF5Source:
         offset = None if address is None else self.base + address
         return Fields(data, what, self.name, self.offset_size, self.length_size, offset)
 
-    def wrong(self, what: str, address: int, text: str, **facts: object) -> CorruptError:
+    def wrong(self, what: str, address: int, text: str) -> CorruptError:
         """An error about the structure at an address, to be raised."""
-        return _corrupt(self.name, what, self.base + address, text, facts)
+        return _corrupt(self.name, what, self.base + address, text)

@@ -443,7 +443,6 @@ def check_fits(node: Node, name: str, n_bytes: int) -> None:
             f"cannot store attribute {name!r} of {n_bytes:,} bytes: HDF5 keeps at most 64 KiB for an attribute of this "
             "object. Shorten it, or keep the value in a dataset of its own",
             attribute=name,
-            bytes=n_bytes,
         )
 
 

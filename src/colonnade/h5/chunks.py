@@ -231,7 +231,7 @@ class ChunkSource:
         return (h5i.get_name(self._dataset) or b"?").decode("utf-8", "surrogateescape")
 
     def _damaged(self, error: DamagedChunk, first: int, last: int) -> CorruptError:
-        return CorruptError(f"{self.path}: rows {first} to {last} cannot be read: {error}", path=self.path, row=first)
+        return CorruptError(f"the rows cannot be read: {error}", path=self.path, row=first, last_row=last)
 
     def _is_too_much(self, count: int) -> bool:
         """Whether this many rows are too many to be read at once: a file may claim any number of them."""

@@ -70,8 +70,8 @@ def to_corrupt_error(error: Exception, name: str) -> Exception:
     if lack is not None:
         return lack
     if "message is too large" in str(error):  # a limit of HDF5, not of the bytes that are there
-        return DataError(f"cannot store this in {name}: HDF5 keeps at most 64 KiB for an attribute", path=name)
-    return CorruptError(f"{name} is damaged: the HDF5 library says: {error}", path=name)
+        return DataError("cannot store this: HDF5 keeps at most 64 KiB for an attribute", path=name)
+    return CorruptError(f"the stored data is damaged: the HDF5 library reports: {error}", path=name)
 
 
 def lack_of(error: BaseException) -> Exception | None:

@@ -323,9 +323,7 @@ def _check_sums(dataset: Dataset, filters: tuple[FilterInfo, ...], start: int, c
         vet_chunk_sizes(dataset, filters, object_name(dataset))
     if min(sizes, default=SHORTEST_CHECKED) < SHORTEST_CHECKED:
         path = object_name(dataset)
-        raise CorruptError(
-            f"{path}: a chunk of rows {start} to {start + count - 1} has {min(sizes)} bytes", path=path, row=start
-        )
+        raise CorruptError(f"a chunk has {min(sizes)} bytes", path=path, row=start, last_row=start + count - 1)
 
 
 def _load(dataset: Dataset, creation: Any, stored: StoredType, in_memory: Any, rows: range, image: Image) -> None:
@@ -352,7 +350,7 @@ def unreadable_rows(
     path = object_name(dataset)
     raise_lack(error)
     require_filters(filters, path)
-    return CorruptError(f"{path}: rows {first} to {last} cannot be read: {error}", path=path, row=first)
+    return CorruptError(f"the rows cannot be read: {error}", path=path, row=first, last_row=last)
 
 
 def _read_written_chunks(

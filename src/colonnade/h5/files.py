@@ -135,7 +135,7 @@ class FileHandle:
             raise
         except (KeyError, RuntimeError, OSError) as error:
             raise_lack(error)
-            raise CorruptError(f"{self.name}: the root group cannot be opened: {error}", path=self.name) from error
+            raise CorruptError(f"the root group cannot be opened: {error}", path=self.name) from error
 
     @property
     def writable(self) -> bool:
@@ -822,7 +822,9 @@ def _explain(error: OSError, name: str, size: int) -> Exception:
         advice = "it is empty" if size == 0 else "its first bytes are not HDF5's"
         return FormatError(f"{name} is not an HDF5 file: {advice}", path=name)
     if "truncated" in text:
-        return CorruptError(f"{name} is cut short: it has {size:,} bytes, its header says more ({text})", path=name)
+        return CorruptError(
+            f"the file is cut short: it has {size:,} bytes, its header declares more ({text})", path=name
+        )
     if isinstance(error, PermissionError):
         return ConflictError(f"{name} may not be opened: {text}", path=name)
     if "already open" in text:
@@ -832,4 +834,4 @@ def _explain(error: OSError, name: str, size: int) -> Exception:
         return lack
     if re.search(r"\block", text):  # not "superblock", which is damage
         return ConflictError(f"{name} is in use by another process: {text}", path=name)
-    return CorruptError(f"{name} cannot be opened as HDF5: {text}", path=name)
+    return CorruptError(f"the file cannot be opened as HDF5: {text}", path=name)

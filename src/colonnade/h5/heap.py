@@ -67,7 +67,7 @@ def check_lengths(references: References, stored: StoredType, file_bytes: int, p
     item = stored.item.size if stored.kind == "sequence" else 1
     longest = int(references.view(REFERENCE_DTYPE)["length"].max(initial=0)) * item
     if longest > max(file_bytes, SMALL_CLAIM):
-        raise CorruptError(f"{path}: an element claims {longest:,} bytes, more than the file has", path=path)
+        raise CorruptError(f"an element claims {longest:,} bytes, more than the file has", path=path)
 
 
 def vet_rows(dataset: Dataset, stored: StoredType, filters: Sequence[FilterInfo], rows: range) -> bool:
@@ -150,7 +150,7 @@ def vet_chunk_sizes(dataset: Dataset, filters: Sequence[FilterInfo], path: str) 
         sizes: list[int] = []
         dataset.chunk_iter(lambda info: sizes.append(info.size))
         if min(sizes, default=SHORTEST_CHECKED) < SHORTEST_CHECKED:
-            raise CorruptError(f"{path}: a chunk has {min(sizes)} bytes", path=path)
+            raise CorruptError(f"a chunk has {min(sizes)} bytes", path=path)
 
 
 # -- reading without libhdf5 --

@@ -73,7 +73,7 @@ def _link_names(group: Group) -> list[bytes]:
         return _listed(group)
     except hdf5_errors() as error:
         raise_lack(error)
-        raise CorruptError(f"the links of group {_name(group)} cannot be listed: {error}", path=_name(group)) from error
+        raise CorruptError(f"the links of this group cannot be listed: {error}", path=_name(group)) from error
 
 
 def child_of(group: Group, name: str) -> Child:
@@ -367,16 +367,16 @@ def make_placeholder(root: Group, path: str) -> int:
     """A dataset without values at a path, groups on the way made; the address of its object header."""
     parts = [part for part in path.split("/") if part]
     if not parts:
-        raise UsageError(f"{path!r} names no dataset", name=path)
+        raise UsageError(f"{path!r} names no dataset", path=path)
     group = root
     for part in parts[:-1]:
         if not exists(group, part):
             create_group(group, part)
         inner = open_group(group, part)
         if inner is None:
-            raise UsageError(f"{path}: {part!r} is there and is not a group", name=path)
+            raise UsageError(f"{path}: {part!r} is there and is not a group", path=path)
         group = inner
     if exists(group, parts[-1]):
-        raise UsageError(f"{path} is there already", name=path)
+        raise UsageError(f"{path} is there already", path=path)
     made = h5d.create(group, encode_name(parts[-1]), h5t.STD_I8LE, h5s.create(h5s.SCALAR), dcpl=creation_list())
     return int(h5o.get_info(made).addr)

@@ -111,9 +111,7 @@ def _header_of(dataset: Any) -> Iterator[None]:
         yield
     except hdf5_errors() as error:
         raise_lack(error)
-        raise CorruptError(
-            f"the header of {path_of(dataset)} cannot be read: {error}", path=path_of(dataset)
-        ) from error
+        raise CorruptError(f"the header cannot be read: {error}", path=path_of(dataset)) from error
 
 
 def is_null(dataset: Any) -> bool:
@@ -203,8 +201,6 @@ def check_readable(dataset: Any, count: int) -> None:
             f"{path_of(dataset)} claims {claimed:,} bytes, {stored:,} are stored: it is not read",
             feature="arrays of which most was never written",
             path=path_of(dataset),
-            expected=claimed,
-            found=stored,
         )
 
 
@@ -231,7 +227,7 @@ def read_checked(dataset: Any, part: tuple[slice, ...] = ()) -> Array:
     except hdf5_errors() as error:
         raise_lack(error)
         require_filters(filters, path_of(dataset))
-        raise CorruptError(f"{path_of(dataset)} cannot be read: {error}", path=path_of(dataset)) from error
+        raise CorruptError(f"the dataset cannot be read: {error}", path=path_of(dataset)) from error
     return with_texts(read, dtype, path_of(dataset))
 
 
@@ -314,7 +310,7 @@ def decode_texts(read: Array, path: str) -> Array:
     try:
         flat = [one.decode("utf-8") if isinstance(one, bytes) else str(one) for one in read.reshape(-1).tolist()]
     except UnicodeDecodeError as error:
-        raise CorruptError(f"{path} holds bytes that are not UTF-8 text: {error}", path=path) from error
+        raise CorruptError(f"bytes are not UTF-8: {error}", path=path) from error
     strings.reshape(-1)[:] = flat
     return strings
 
@@ -492,9 +488,7 @@ def read_box(dataset: Any, dtype: np.dtype, filters: Sequence[FilterInfo], box: 
     most, file = h5i.get_file_id(dataset).get_filesize(), raw_bytes(dataset)
     for offset, info in _stored(dataset, chunk, box):
         if info.size > most:
-            raise CorruptError(
-                f"{path}: the chunk at {offset} claims {info.size:,} bytes, the file has {most:,}", path=path
-            )
+            raise CorruptError(f"the chunk at {offset} claims {info.size:,} bytes, the file has {most:,}", path=path)
         if not _unpack(_ChunkBytes(dataset, file, offset, info), pipeline, whole, path):
             return None
         n_read += 1
@@ -557,7 +551,7 @@ def _unpack(chunk: _ChunkBytes, pipeline: Pipeline, whole: Array, path: str) -> 
     except LeftToLibrary:
         return False
     except (ValueError, MemoryError) as error:  # a damaged chunk map may claim any size
-        raise CorruptError(f"{path}: the chunk at {offset} is damaged: {error}", path=path) from error
+        raise CorruptError(f"the chunk at {offset} is damaged: {error}", path=path) from error
     return True
 
 

@@ -57,7 +57,7 @@ def _check(dataset: Dataset, home: Path | None, links: Links, passed: tuple[str,
     if layout == h5d.VIRTUAL:
         here = f"{_file_name(dataset)}:{name}"
         if here in passed:
-            raise CorruptError(f"{name} is a virtual dataset that leads back to itself", path=name)
+            raise CorruptError("the virtual dataset leads back to itself", path=name)
         if len(passed) >= MOST_STEPS:
             message = f"{name} is a virtual dataset of others, more than {MOST_STEPS} steps deep: it is not read"
             raise UnsupportedError(message, feature="virtual", path=name)

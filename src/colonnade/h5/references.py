@@ -102,7 +102,7 @@ def follow_reference(dataset: Dataset, row: int, column: str) -> Any | None:
         if isinstance(error, ColonnadeError):
             raise
         raise_lack(error)
-        raise CorruptError(f"column {column!r}, row {row}: the reference leads nowhere: {error}", row=row) from error
+        raise CorruptError(f"the reference leads nowhere: {error}", column=column, row=row) from error
 
 
 def _follow(dataset: h5py.Dataset, row: int, column: str) -> Any | None:
@@ -116,7 +116,9 @@ def _follow(dataset: h5py.Dataset, row: int, column: str) -> Any | None:
         _check_region(dataset.id, row)
     opened = h5r.dereference(reference, dataset.id)
     if not isinstance(opened, h5d.DatasetID):
-        raise UsageError(f"column {column!r}, row {row}: the reference leads to a group, not to an array", row=row)
+        raise UsageError(
+            f"column {column!r}, row {row}: the reference leads to a group, not to an array", column=column
+        )
     check_rows(opened)  # before h5py asks for its properties
     target = h5py.Dataset(opened)
     if isinstance(reference, h5py.RegionReference):
@@ -216,5 +218,5 @@ def _read_contiguous(dataset: Dataset, size: int, rows: range, image: np.ndarray
     for place, row in enumerate(rows):
         data = source.read_at(offset + row * size, size)
         if len(data) != size:
-            raise CorruptError(f"{path}: row {row} lies beyond the end of the file", path=path, row=row)
+            raise CorruptError("the reference lies beyond the end of the file", path=path, row=row)
         image[place] = np.frombuffer(data, dtype="u1")

@@ -259,8 +259,9 @@ def _values_encoding(column: ColumnInfo) -> tuple[str, str]:
 
 def _cannot_show(info: TableInfo, column: str, why: str) -> DataError:
     return DataError(
-        f"column {column!r} of {info.path} {why}, so anndata would misread it. Write the table again with "
-        "anndata=True, which chooses a form that can show it",
+        f"the column {why}, so anndata would misread it. Write the table again with anndata=True, which chooses a form "
+        "that can show it",
+        path=info.path,
         column=column,
     )
 

@@ -105,7 +105,7 @@ def _field(values: Array, name: str, uns: Any, path: str) -> Array | CodedField:
         return np.ascontiguousarray(values)
     categories = np.atleast_1d(read_plain(stored))
     if len(values) and (int(values.min()) < -1 or int(values.max()) >= len(categories)):
-        raise CorruptError(f"{path}: field {name!r} holds codes beyond its {len(categories)} categories", path=path)
+        raise CorruptError(f"field {name!r} holds codes beyond its {len(categories)} categories", path=path)
     return CodedField(np.ascontiguousarray(values), categories)
 
 

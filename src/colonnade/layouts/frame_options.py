@@ -14,7 +14,6 @@ def check_labels_and_texts(labels: Sequence[str], text: TableText, frame: str, o
         raise UsageError(
             f"{frame} has one array of {of_labels}, not {len(labels)} ({', '.join(map(repr, labels))}): name one of "
             "them with labels=[...]; the others become columns",
-            labels=list(labels),
         )
     for option in ("title", "description", "units_vocabulary"):
         if getattr(text, option) is not None:

@@ -42,15 +42,13 @@ class ByteSource:
         """Exactly `n_bytes` bytes; `what` names them in the CorruptError that is raised if the file has fewer."""
         if offset < 0 or n_bytes < 0 or offset + n_bytes > self.size:
             raise CorruptError(
-                f"{self.name}: {what} has {n_bytes} bytes at byte {offset}, but the file has {self.size}",
+                f"{what} has {n_bytes} bytes at byte {offset}, but the file has {self.size}",
                 path=self.name,
                 offset=offset,
             )
         data = self.read_at(offset, n_bytes)
         if len(data) != n_bytes:
-            raise CorruptError(
-                f"{self.name}: {what} is cut short by the end of the file", path=self.name, offset=offset
-            )
+            raise CorruptError(f"{what} is cut short by the end of the file", path=self.name, offset=offset)
         return data
 
     def read_many(self, ranges: Iterable[tuple[int, int]], what: str) -> list[bytes]:

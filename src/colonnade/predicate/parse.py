@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Callable
 from dataclasses import field
 from decimal import Decimal, InvalidOperation
@@ -71,28 +70,8 @@ def parse(text: str) -> Predicate:
 # -- errors --
 
 
-def _error(text: str, position: int, message: str) -> PredicateError:
-    shown, mark = _excerpt(text, position)
-    return PredicateError(f"{_printable(message)}\n  {shown}\n  {mark}", text=text, position=position)
-
-
-def _excerpt(text: str, position: int, around: int = 36) -> tuple[str, str]:
-    """The text near the position on one line, and the line below it with the marker."""
-    first, last = max(0, position - around), position + around
-    before = ("..." if first else "") + _printable(text[first:position])
-    after = _printable(text[position:last]) + ("..." if last < len(text) else "")
-    return before + after, " " * sum(map(_width, before)) + "^"
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-
-
-def _width(char: str) -> int:
-    """The number of terminal columns that a character takes."""
-    if unicodedata.category(char) in ("Mn", "Me"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+def _error(text: str, position: int, reason: str) -> PredicateError:
+    return PredicateError(reason, text=text, position=position)
 
 
 # -- string to tokens --
@@ -428,7 +407,8 @@ class _Parser:
         try:
             return Like(column, pattern)
         except PredicateError as error:
-            raise _error(self.text, start, error.message) from None
+            error.text, error.position = self.text, start
+            raise
 
     def startswith(self, column: str) -> Leaf:
         return StartsWith(column, self.literal((str, bytes), "a string in quotes after startswith"))

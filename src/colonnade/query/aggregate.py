@@ -70,13 +70,13 @@ def wanted_values(by_column: Mapping[str, str | Sequence[str]] | None, named: Ma
         elif isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], str):
             wanted.append(Wanted(name, _known_function(item[1]), item[0]))
         else:
-            raise UsageError(f"{name} must be ('column', 'function') or 'count', not {item!r}", name=name)
+            raise UsageError(f"{name} must be ('column', 'function') or 'count', not {item!r}")
     return wanted
 
 
 def _known_function(function: object) -> str:
     if function not in FUNCTIONS:
-        raise UsageError(f"there is no function {function!r}; there are {', '.join(FUNCTIONS)}", function=function)
+        raise UsageError(f"there is no function {function!r}; there are {', '.join(FUNCTIONS)}", function=str(function))
     return str(function)
 
 
@@ -84,7 +84,7 @@ def group_names(by: str | Sequence[str] | None) -> list[str]:
     """The names of the columns to group by."""
     names = list(by) if isinstance(by, (list, tuple)) else [] if by is None else [by]
     if by is not None and (not names or not all(isinstance(name, str) for name in names)):
-        raise UsageError(f"by must be the name of a column, or a list of such, not {by!r}", by=by)
+        raise UsageError(f"by must be the name of a column, or a list of such, not {by!r}")
     return [str(name) for name in names]
 
 
@@ -258,7 +258,7 @@ def _check_names(wanted: Sequence[Wanted], by: Sequence[str]) -> None:
         raise UsageError("name what is wanted: aggregate(n='count', top=('x', 'max')), or aggregate({'x': 'mean'})")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"two columns of the result would be called {twice!r}", name=twice)
+        raise UsageError(f"two columns of the result would be called {twice!r}")
 
 
 def _unsuited(function: str, reader: ColumnReader, why: str) -> UsageError:
@@ -347,4 +347,4 @@ def _sum_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _too_large(one: Wanted, kind: pa.DataType) -> DataError:
-    return DataError(f"the sum of column {one.column!r} in a group is larger than {kind} can hold", column=one.column)
+    return DataError(f"the sum of a group is larger than {kind} can hold", column=one.column)

@@ -109,21 +109,17 @@ def describe(source: HDF5Source, messages: list[Message], name: str) -> SparseIn
         message = f"{source.name}: {name} has shape {space.shape}: a side of 2**62 or more is not read"
         raise UnsupportedError(message, feature="sides of 2**62 or more", path=source.name)
     if any(limit is not None and size > limit for size, limit in limits):
-        raise CorruptError(
-            f"{source.name}: {name} has shape {space.shape}, at most {space.max_shape}", path=source.name
-        )
+        raise CorruptError(f"{name} has shape {space.shape}, at most {space.max_shape}", path=source.name)
     if stored.has_pointers != (layout.heap_section is not None) or (
         layout.type == VARIABLE and not stored.has_pointers
     ):
-        raise CorruptError(f"{source.name}: {name} has {layout.n_sections} sections for {stored}", path=source.name)
+        raise CorruptError(f"{name} has {layout.n_sections} sections for {stored}", path=source.name)
     fill = _read_fill(source, messages)
     if fill is not None and len(fill) != stored.size:
-        raise CorruptError(
-            f"{source.name}: {name} has a fill value of {len(fill)} bytes for {stored}", path=source.name
-        )
+        raise CorruptError(f"{name} has a fill value of {len(fill)} bytes for {stored}", path=source.name)
     pipelines = _read_pipelines(source, messages)
     if any(section >= layout.n_sections for section in pipelines):
-        raise CorruptError(f"{source.name}: {name} has filters for sections it does not have", path=source.name)
+        raise CorruptError(f"{name} has filters for sections it does not have", path=source.name)
     by_section = tuple(pipelines.get(section, ()) for section in range(layout.n_sections))
     kept = tuple(message.data for message in messages if message.type == ATTRIBUTE)
     others = tuple((message.type, message.data) for message in messages if message.type in (COMMENT, MODIFIED))
@@ -133,7 +129,7 @@ def describe(source: HDF5Source, messages: list[Message], name: str) -> SparseIn
 def _open(source: HDF5Source, messages: list[Message], kind: int, what: str) -> Fields:
     message = find(messages, kind)
     if message is None:
-        raise CorruptError(f"{source.name}: a dataset has no {what} message", path=source.name)
+        raise CorruptError(f"a dataset has no {what} message", path=source.name)
     return source.as_fields(message.data, f"{what} message at byte {message.at}")
 
 

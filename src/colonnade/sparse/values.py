@@ -60,7 +60,7 @@ def checked_values(given: Any, stored: StoredType, count: int) -> DecodedValues:
     wrong = np.flatnonzero(unfit.reshape(count, -1).any(axis=1))
     if len(wrong):
         row = int(wrong[0])
-        raise DataError(f"value {values[row]!r} of row {row} does not fit into {stored}", row=row, value=values[row])
+        raise DataError(f"value {values[row]!r} does not fit into {stored}", row=row, value=values[row])
     return converted
 
 
@@ -154,7 +154,7 @@ def checked_objects(given: Any, stored: StoredType, count: int) -> DecodedValues
         try:
             objects[row] = check(value, stored)
         except (TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"value {value!r} of row {row} is not {stored}: {error}", row=row, value=value) from error
+            raise DataError(f"value {value!r} is not {stored}: {error}", row=row, value=value) from error
     return objects
 
 

@@ -102,7 +102,7 @@ def _verify_chunk(
     except FormatError as error:
         yield _finding("sparse.chunk", "error", info.name, error)
     except UnsupportedError as error:
-        feature = str(error.facts.get("feature", error))
+        feature = error.feature or str(error)
         if feature not in unknown:
             unknown.add(feature)
             yield _finding("sparse.filter", "warning", info.name, error)

@@ -176,9 +176,9 @@ def _check_categories(table: SourceTable, column: ColumnInfo) -> None:
     categories = table.categories(column.name)
     values = [] if categories is None else categories.to_pylist()
     if None in values or any(value != value for value in values):  # noqa: PLR0124 - only NaN differs from itself
-        raise DataError(f"{table.path}/{column.name}: a category is missing, or NaN", column=column.name)
+        raise DataError("a category is missing, or NaN", path=table.path, column=column.name)
     if len(set(values)) != len(values):
-        raise DataError(f"{table.path}/{column.name}: a category is there twice", column=column.name)
+        raise DataError("a category is there twice", path=table.path, column=column.name)
 
 
 class _MissingRows:
@@ -196,8 +196,8 @@ class _MissingRows:
             if column.null_count:
                 row = first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
                 raise DataError(
-                    f"{self._path}/{name}, row {row}: AnnData has no form for {column.type} with missing values: fill "
-                    "them first",
+                    f"AnnData has no form for {column.type} with missing values: fill them first",
+                    path=self._path,
                     column=name,
                     row=row,
                 )

@@ -65,11 +65,11 @@ def check_name(name: str, _allow_reserved: bool = False) -> None:
         problem = "is reserved in a frame"
     else:
         return
-    raise DataError(f"column name {name!r} {problem}: rename the column", column=name)
+    raise DataError(f"the name {problem}: rename the column", column=name)
 
 
 def check_members(columns: Sequence[str], labels: Sequence[str], text: TableText) -> None:
     """Refuse what a frame cannot store: several row labels, a title or description, a column named `_index`."""
     check_labels_and_texts(labels, text, FRAME, "row labels")
     if UNNAMED in columns:
-        raise DataError(f"a column cannot be named {UNNAMED!r}, which is the name of row labels", column=UNNAMED)
+        raise DataError("a column cannot have this name, which is that of row labels", column=UNNAMED)

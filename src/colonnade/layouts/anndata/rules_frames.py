@@ -76,7 +76,7 @@ def columns_are_there(one: RawElement) -> Iterator[Breach]:
 def not_inspected(path: str, error: ColonnadeError) -> tuple[str, Breach]:
     """For a frame that cannot be read: the rule it breaks, and how."""
     if isinstance(error, UnsupportedError):
-        found = repr(error.facts.get("found"))
+        found = repr(error.found)
         return "A1", Breach("error", path, f"{error}; it is not checked", found, " or ".join(names.VERSIONS))
     return "H1", Breach("error", path, f"this frame cannot be described: {error}", str(error), "a frame")
 

@@ -90,11 +90,10 @@ def unreadable(frame: RawFrame, column: ColumnInfo, error: ColonnadeError) -> tu
     path = join_path(frame.path, column.name)
     if isinstance(error, UnsupportedError):
         return unread(path, error)
-    facts = error.facts
-    if column.categories is not None and isinstance(facts.get("found"), int) and "row" in facts:
-        found = f"row {facts['row']}: {facts.get('found')}"
+    if column.categories is not None and isinstance(error, CorruptError) and isinstance(error.found, int):
+        found = f"row {error.row}: {error.found}"
         message = f"a code is outside the categories: {error}"
-        return "A8", Breach("error", path, message, found, str(facts.get("expected")))
+        return "A8", Breach("error", path, message, found, str(error.expected))
     return "H1", Breach("error", path, f"the rows cannot be read: {error}", str(error), "rows that can be read")
 
 

@@ -66,7 +66,6 @@ def check_has_one_face(group: Group, path: str) -> None:
             f"cannot change or index {path}: it is the AnnData view of the HEP001 table in its member "
             f"{names.OTHER_FACE!r}. Change or index that table; the view follows.",
             path=path,
-            member=names.OTHER_FACE,
         )
 
 

@@ -213,6 +213,4 @@ def _flags(missing: pa.Array | None, n_rows: int) -> pa.Array:
 def _refuse_nul(text: pa.Array, first_row: int, name: str) -> None:
     found = pc.match_substring(text, "\0").fill_null(False).to_numpy(zero_copy_only=False)
     row = first_row + int(np.argmax(found))
-    raise DataError(
-        f"column {name!r}, row {row}: the string holds NUL, which AnnData cannot store", column=name, row=row
-    )
+    raise DataError("the string holds NUL, which AnnData cannot store", column=name, row=row)

@@ -218,7 +218,7 @@ def why_unreadable(file: Path) -> str | None:
         if place.exists():
             read_document(place)
     except FormatError as error:
-        return error.message
+        return str(error)
     return None
 
 

@@ -103,7 +103,7 @@ def check_name(name: str, _allow_reserved: bool = False) -> None:
         problem = "is not valid UTF-8"
     else:
         return
-    raise DataError(f"column name {name!r} {problem}: rename the column", column=name)
+    raise DataError(f"the name {problem}: rename the column", column=name)
 
 
 def check_members(_columns: Sequence[str], labels: Sequence[str], text: TableText) -> None:

@@ -241,8 +241,8 @@ def inspect(group: Group, path: str, deep: bool, asked: Generation | None) -> Ra
     try:
         frame.info = describe(group, path)
     except UnsupportedError as error:
-        rule = {"directory": "DO2", "versioned": "DG2", "legacy": "DJ2"}[frame.generation.family]
-        raise UnsupportedError(error.message, **{**error.facts, "rule": rule}) from error
+        error.rule = {"directory": "DO2", "versioned": "DG2", "legacy": "DJ2"}[frame.generation.family]
+        raise
     return frame
 
 

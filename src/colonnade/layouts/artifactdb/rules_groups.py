@@ -156,9 +156,8 @@ def columns_are_there(frame: RawFrame) -> Iterator[Breach]:
 
 def not_inspected(path: str, error: ColonnadeError) -> tuple[str, Breach]:
     """The rule that is broken by a frame that cannot be described, and the breach."""
-    if isinstance(error, UnsupportedError) and "rule" in error.facts:
-        found = repr(error.facts.get("found"))
-        return str(error.facts["rule"]), Breach("error", path, f"{error}; it is not checked", found, "1.<minor>")
+    if isinstance(error, UnsupportedError) and error.rule is not None:
+        return error.rule, Breach("error", path, f"{error}; it is not checked", repr(error.found), "1.<minor>")
     return "H1", Breach("error", path, f"this frame cannot be described: {error}", str(error), "a frame")
 
 

@@ -144,7 +144,7 @@ class VlsWriter:
         if equal.any():
             row = first_row + int(np.argmax(equal))
             raise DataError(
-                f"column {self._name!r}, row {row}: the string {self._mark.decode()!r} marks missing rows of this "
+                f"the string {self._mark.decode()!r} marks missing rows of this "
                 "column, so it would be read as missing. Write the frame with version='1.0'.",
                 column=self._name,
                 row=row,

@@ -244,7 +244,7 @@ class ArtifactWriter:
         if self._levels is not None:
             written = replace(written, categories=self._levels.values, ordered=self._levels.ordered)
         if written.categories is not None and contains_nul(written.categories):
-            raise DataError(f"column {self.name!r}: a level contains NUL, which ends a string", column=self.name)
+            raise DataError("a level contains NUL, which ends a string", column=self.name)
         missing = written.has_missing or self._has_missing
         return replace(written, has_missing=missing, kind=self._given, link=self._link)
 
@@ -258,7 +258,7 @@ class ArtifactWriter:
         plain = array.cast(self._given) if pa.types.is_null(array.type) else plain_array(array, self._given)
         if self._is_label and plain.null_count:
             row = first_row + int(np.argmax(plain.is_null().to_numpy(zero_copy_only=False)))
-            raise DataError(f"row {row} has no name: row names cannot be missing", column=self.name, row=row)
+            raise DataError("row names cannot be missing", column=self.name, row=row)
         if pa.types.is_date(self._given) or pa.types.is_timestamp(self._given):
             with rows_as(lambda place: first_row + place):
                 return _stamps(plain)
@@ -273,7 +273,7 @@ class ArtifactWriter:
             found = pc.match_substring(text, "\0").fill_null(False).to_numpy(zero_copy_only=False)
             row = first_row + int(np.argmax(found))
             raise DataError(
-                f"column {self.name!r}, row {row}: the string contains NUL, which ends a string in ArtifactDB",
+                "the string contains NUL, which ends a string in ArtifactDB",
                 column=self.name,
                 row=row,
             )
@@ -300,8 +300,7 @@ class ArtifactWriter:
             bounds = np.iinfo("i4")
             row = int(np.argmax((values < bounds.min) | (values > bounds.max)))
             raise DataError(
-                f"column {self.name!r}, row {first_row + row}: ArtifactDB's integers have 32 bits and cannot hold "
-                f"{values[row]}. Cast the column to float64.",
+                f"ArtifactDB's integers have 32 bits and cannot hold {values[row]}. Cast the column to float64.",
                 column=self.name,
                 row=first_row + row,
                 value=int(values[row]),

@@ -51,4 +51,4 @@ def check_name(name: str, allow_reserved: bool) -> None:
         problem = "begins with an underscore, which HEP001 reserves (allow_reserved=True allows it)"
     else:
         return
-    raise DataError(f"column name {name!r} {problem}: rename the column", column=name, rule="C2")
+    raise DataError(f"the name {problem}: rename the column", column=name, rule="C2")

@@ -6,7 +6,7 @@ The checker reads the values; the functions here turn its results into breaches.
 from __future__ import annotations
 
 from colonnade.columns.decode import missing_line
-from colonnade.errors import ColonnadeError, UnsupportedError
+from colonnade.errors import ColonnadeError, CorruptError, UnsupportedError
 from colonnade.h5.links import join_path
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.raw import RawHep001Table
@@ -32,10 +32,7 @@ def unreadable(table: RawHep001Table, column: ColumnInfo, error: ColonnadeError)
     path = join_path(table.path, column.name)
     if isinstance(error, UnsupportedError):
         return "C5", Breach("note", path, f"the rows are not checked: {error}", str(error), "available filters")
-    facts = error.facts
-    if column.categories is not None and isinstance(facts.get("found"), int) and "row" in facts:
-        found = f"row {facts['row']}: {facts.get('found')}"
-        return "C8", Breach(
-            "error", path, f"a code is outside the categories: {error}", found, str(facts.get("expected"))
-        )
+    if column.categories is not None and isinstance(error, CorruptError) and isinstance(error.found, int):
+        found = f"row {error.row}: {error.found}"
+        return "C8", Breach("error", path, f"a code is outside the categories: {error}", found, str(error.expected))
     return "H1", Breach("error", path, f"the rows cannot be read: {error}", str(error), "rows that can be read")
