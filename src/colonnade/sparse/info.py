@@ -101,7 +101,7 @@ def describe(source: HDF5Source, messages: list[Message], name: str) -> SparseIn
         raise UsageError(f"{source.name}: {name} is not stored in sectioned chunks: it is {what}", path=source.name)
     space = decode_dataspace(_open(source, messages, DATASPACE, "dataspace"), source.length_size)
     if not space.shape:
-        raise CorruptError(f"{source.name}: {name} has no dimensions", path=source.name)
+        raise CorruptError(f"{name} has no dimensions", path=source.name)
     stored = decode_datatype(_open(source, messages, DATATYPE, "datatype"))
     layout = decode_layout(source, layout_message.data, layout_message.at, len(space.shape), stored.size)
     limits = zip(space.shape, space.max_shape, strict=True)

@@ -130,7 +130,7 @@ class FrameWriter:
         """Write what is left and return how the column is stored."""
         written = self._rows.finish()
         if written.categories is not None and contains_nul(written.categories):
-            raise DataError(f"column {self.name!r}: a category holds NUL, which AnnData cannot store")
+            raise DataError("a category holds NUL, which AnnData cannot store", column=self.name)
         mask = self._mask.finish() if self._mask is not None else None
         replaced = written.replaced or (mask is not None and mask.replaced)
         return replace(written, mask=None if mask is None else mask.dataset, replaced=replaced)
