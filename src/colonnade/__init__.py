@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         TableInfo,
     )  # fmt: skip
     from colonnade.model import ColumnOptions as column
-    from colonnade.predicate import ColumnName, Leaf, Predicate, col
+    from colonnade.predicate.tree import ColumnName, Leaf, Predicate, col
     from colonnade.query.plan import ColumnRead, IndexSkipped, IndexUsed, Plan
     from colonnade.query.stats import ColumnStats
     from colonnade.selection import Selection
@@ -96,7 +96,7 @@ _NAMES_IN = {
     "indexes.base": "Found",
     "model": "CategoriesInfo ChunkGrid Coded ColumnInfo ColumnOptions FilterInfo Finding IndexInfo Lists Masked "
     "OtherColumn Plain Pointers Repair Sectioned StoredField StoredType TableInfo",
-    "predicate": "ColumnName Leaf Predicate col",
+    "predicate.tree": "ColumnName Leaf Predicate col",
     "query.plan": "ColumnRead IndexSkipped IndexUsed Plan",
     "indexes.known": "Distinct",
     "query.stats": "ColumnStats",

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 import colonnade as cn
-from colonnade import predicate as words
 from colonnade.errors import PredicateError
-from colonnade.predicate import And, Compare, IsIn, Like, Not, Or, Predicate, col
+from colonnade.predicate import tree as words
 from colonnade.predicate.parse import parse
+from colonnade.predicate.tree import And, Compare, IsIn, Like, Not, Or, Predicate, col
 
 MOST = words.MAX_DIGITS
 TOO_LARGE: dict[str, Any] = {

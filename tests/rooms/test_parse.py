@@ -19,7 +19,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from colonnade.errors import PredicateError
-from colonnade.predicate import (
+from colonnade.predicate.parse import MAX_PREDICATE_DEPTH, parse
+from colonnade.predicate.tree import (
     WORDS,
     And,
     Between,
@@ -34,7 +35,6 @@ from colonnade.predicate import (
     Predicate,
     StartsWith,
 )
-from colonnade.predicate.parse import MAX_PREDICATE_DEPTH, parse
 
 A, B, C = Compare("a", "==", 1), Compare("b", "==", 2), Compare("c", "==", 3)
 FLAG = Compare("flag", "==", True)

@@ -16,7 +16,7 @@ import pytest
 
 import colonnade as cn
 from colonnade.errors import PredicateError, UsageError
-from colonnade.predicate import (
+from colonnade.predicate.tree import (
     And,
     Between,
     Compare,

@@ -28,7 +28,7 @@ from colonnade.cli.text import cell, open_console
 from colonnade.dataclass import dataclass
 from colonnade.errors import ConflictError, FormatError, UnsupportedError, UsageError
 from colonnade.model import ColumnOptions, Progress
-from colonnade.predicate import col
+from colonnade.predicate.tree import col
 from colonnade.table import File, Table, open
 from colonnade.table.show import rows_text, size_text
 

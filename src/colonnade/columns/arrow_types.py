@@ -18,7 +18,6 @@ A string from a file is never trusted: if it does not parse, the result is None.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable
@@ -104,10 +103,14 @@ class RawType(pa.ExtensionType):
         super().__init__(pa.binary(size), "colonnade.raw")
 
     def __arrow_ext_serialize__(self) -> bytes:
+        import json
+
         return json.dumps({"hdf5_type": self.hdf5_type}).encode()
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> RawType:
+        import json
+
         return cls(storage.byte_width, json.loads(serialized)["hdf5_type"])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -193,6 +196,8 @@ _MAX_DEPTH = 32
 
 def write_arrow_type(kind: pa.DataType) -> str:
     """The string that names an Arrow type."""
+    import json
+
     if isinstance(kind, ComplexType):
         return f"complex{kind.bits}"
     if isinstance(kind, ReferenceType):
@@ -239,6 +244,8 @@ def _parse(text: str, at: int, depth: int) -> tuple[pa.DataType, int]:
 
 
 def _parse_struct(text: str, at: int, depth: int) -> tuple[pa.DataType, int]:
+    import json
+
     fields = []
     while True:
         name, at = json.JSONDecoder().raw_decode(text, at)

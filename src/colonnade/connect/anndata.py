@@ -22,7 +22,7 @@ from colonnade.errors import FormatError, TableNotFound, UsageError
 from colonnade.h5.files import Target
 from colonnade.h5.links import join_path
 from colonnade.h5.nodes import find_member, kind_of, member_names, path_of
-from colonnade.predicate import Predicate
+from colonnade.predicate.tree import Predicate
 from colonnade.table import File, Table
 from colonnade.table import open as open_file
 from colonnade.table import write as write_table

@@ -11,7 +11,6 @@ A `Kind` holds everything that other rooms know about a kind. They never ask whi
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from functools import cached_property
@@ -119,6 +118,8 @@ class Hasher:
     """Computes the digest of bytes that arrive in parts."""
 
     def __init__(self) -> None:
+        import hashlib
+
         self._hash = hashlib.sha256()
 
     def add(self, data: bytes | Image) -> None:

@@ -40,7 +40,6 @@ from __future__ import annotations
 
 import io
 import os
-import secrets
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -458,7 +457,7 @@ class JournaledFile(io.RawIOBase):
 
     def _start_journal(self) -> None:
         self._journal = self._disk.open(self._journal_path, create=True)
-        self._journal_id = secrets.token_bytes(16)
+        self._journal_id = os.urandom(16)
         head = HEADER.pack(MAGIC, PAGE, self._old_length, self._journal_id, *self._disk.identity(self._file))
         head += CHECK.pack(crc32(head))
         self._disk.write(self._journal, head, 0)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import errno
 import io
-import json
 import os
 import socket
 import time
@@ -126,6 +125,8 @@ class WriterLock:
 
     def _tell(self, descriptor: int) -> None:
         """Write the holder of the lock and the number of commits, in one write of constant length, so never torn."""
+        import json
+
         os.pwrite(descriptor, json.dumps(self._holder).encode().ljust(_TOLD), 0)
 
     def count_commit(self) -> None:
@@ -308,6 +309,8 @@ def _read_holder(lock: str) -> dict[str, Any] | None:
 
 
 def _parse_holder(content: bytes) -> dict[str, Any] | None:
+    import json
+
     try:
         holder = json.loads(content)
     except ValueError:

@@ -9,8 +9,6 @@ The folder is `$COLONNADE_CACHE`, or `colonnade` in the system's usual cache fol
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import sys
 from functools import lru_cache
@@ -55,6 +53,8 @@ def _receipt_path(path: Path) -> Path:
 @lru_cache(maxsize=64)
 def _receipt_path_as(path: Path, asked: tuple[str | None, ...]) -> Path:
     """The path of the receipts of a file, cached per environment setting, because every commit needs it."""
+    import hashlib
+
     name = hashlib.blake2b(os.fsencode(path), digest_size=16).hexdigest()
     return cache_folder() / "receipts" / f"{name}.json"
 
@@ -70,6 +70,8 @@ def load_receipts(path: Path, status: os.stat_result | None = None) -> Receipts:
 
     status: of the open file, which may no longer be the one at its path.
     """
+    import json
+
     try:
         kept = json.loads(_receipt_path(path).read_bytes())
         if kept["version"] != _VERSION or kept["state"] != file_state(status or path):
@@ -88,6 +90,8 @@ def save_receipts(path: Path, receipts: Receipts, state: list[int]) -> None:
 
     If the cache cannot be written, they last as long as the process.
     """
+    import json
+
     content = {"version": _VERSION, "file": str(path), "state": state,
                "receipts": [[list(place), digests] for place, digests in receipts.items()]}  # fmt: skip
     try:

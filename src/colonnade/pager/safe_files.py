@@ -69,9 +69,7 @@ def _in_the_way(path: Path | str) -> ConflictError:
 
 def part_path(place: Path) -> Path:
     """A new, unguessable name in the same folder, for a file that will replace `place`."""
-    import secrets
-
-    return place.with_name(f".{place.name[:200]}.{secrets.token_hex(6)}.part")
+    return place.with_name(f".{place.name[:200]}.{os.urandom(6).hex()}.part")
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from colonnade.dataclass import dataclass
 from colonnade.errors import PredicateError
-from colonnade.predicate import (
+from colonnade.predicate.tree import (
     MAX_DIGITS,
     WORDS,
     And,

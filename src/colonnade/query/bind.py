@@ -22,7 +22,21 @@ import pyarrow as pa
 from colonnade.columns.keys import Keys, NumberKeys, decimal_keys, keys_of
 from colonnade.columns.read import ColumnReader
 from colonnade.errors import ColumnNotFound, PredicateError
-from colonnade.predicate import (
+from colonnade.predicate.bound import (
+    NOTHING,
+    AllOf,
+    Among,
+    AnyOf,
+    Bound,
+    BoundLeaf,
+    Interval,
+    Key,
+    Missing,
+    NotANumber,
+    Pattern,
+    Test,
+)
+from colonnade.predicate.tree import (
     MAX_DIGITS,
     And,
     Between,
@@ -38,20 +52,6 @@ from colonnade.predicate import (
     Predicate,
     StartsWith,
     has_too_many_digits,
-)
-from colonnade.predicate.bound import (
-    NOTHING,
-    AllOf,
-    Among,
-    AnyOf,
-    Bound,
-    BoundLeaf,
-    Interval,
-    Key,
-    Missing,
-    NotANumber,
-    Pattern,
-    Test,
 )
 from colonnade.stored_dtypes import memory_dtype
 

@@ -10,8 +10,8 @@ from colonnade.indexes.base import Found
 from colonnade.layouts.index_home import OpenIndex
 from colonnade.model import ColumnInfo
 from colonnade.pager.receipts import Trust
-from colonnade.predicate import Predicate
 from colonnade.predicate.bound import Bound, BoundLeaf
+from colonnade.predicate.tree import Predicate
 from colonnade.query.bind import Readers
 from colonnade.query.match import MOST_ROWS, matches
 from colonnade.query.plan import ALWAYS, Plan, Planner, describe_reads

@@ -21,7 +21,7 @@ from colonnade.table.table import Table
 
 if TYPE_CHECKING:
     from colonnade.edit.create import WriteMode
-    from colonnade.predicate import Predicate
+    from colonnade.predicate.tree import Predicate
 
 
 def open_table(

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from colonnade.columns.read import ColumnReader
     from colonnade.exchange.numpy_out import StringsAs
-    from colonnade.predicate import Predicate
     from colonnade.predicate.bound import Bound
+    from colonnade.predicate.tree import Predicate
     from colonnade.query.plan import Plan
     from colonnade.query.scan import Rows
     from colonnade.query.search import Search
@@ -52,8 +52,8 @@ class ReadableRows(Sealed):
         >>> t.where("energy > 5 and ts < 3").row_numbers()
         array([1])
         """
-        from colonnade.predicate import Predicate
         from colonnade.predicate.parse import parse
+        from colonnade.predicate.tree import Predicate
 
         parsed = parse(predicate) if isinstance(predicate, str) else predicate
         if not isinstance(parsed, Predicate):

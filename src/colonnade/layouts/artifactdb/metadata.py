@@ -6,8 +6,6 @@ wrong type are ignored here, and reported by the rules.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -109,6 +107,8 @@ def _memory_for(data: bytes) -> int:
 
 def read_document(place: Path) -> dict[str, Any]:
     """The JSON object in a file. Raises a FormatError if the file is anything else."""
+    import json
+
     try:
         with place.open("rb") as stream:
             if os.fstat(stream.fileno()).st_size > LARGEST_DOCUMENT:
@@ -175,6 +175,8 @@ def _resource(holder: object) -> str | None:
 
 def md5_of(file: Path) -> str:
     """The md5 sum of a file, in hexadecimal."""
+    import hashlib
+
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
