@@ -16,7 +16,7 @@ from colonnade.dataclass import dataclass
 from colonnade.edit.sparse_copy import MovingArrays
 from colonnade.errors import UsageError
 from colonnade.h5.copying import copy_file
-from colonnade.h5.links import address, children, is_shared, join_path, open_group
+from colonnade.h5.links import address, children, group_at, is_shared, join_path
 from colonnade.layouts import LAYOUTS, located, named_layout, new_directory
 from colonnade.model import Progress
 from colonnade.sparse.opened import OpenTarget
@@ -123,11 +123,11 @@ def _into_directory(
 
 def _paths_beside(source: File, path: str) -> Iterator[str]:
     """The objects of a file outside a table, except the groups that contain the table."""
-    group, here = open_group(source._handle.root, "/"), ""
+    group, here = group_at(source._handle.root, "/"), ""
     for part in [part for part in path.split("/") if part]:
         yield from (join_path(here or "/", child.name) for child in children(group) if child.name != part)
         here = join_path(here or "/", part)
-        group = open_group(group, part)
+        group = group_at(group, part)
 
 
 def _directory_layout() -> str:
@@ -169,7 +169,7 @@ class _Conversion:
 
     def run(self, target: str | os.PathLike[str], progress: Progress | None) -> Converted:
         root = self.source._handle.root
-        groups = {path: open_group(root, path) for path in self.drafts}
+        groups = {path: group_at(root, path) for path in self.drafts}
         if groups.get("/") is not None:
             raise UsageError("the root of this file is a table: convert has no place for its layout's group")
         with open_file(target, "w") as file:
@@ -182,7 +182,7 @@ class _Conversion:
                 told.before += self.sizes[path]
             for path in {path.rsplit("/", 1)[0] or "/" for path in self.drafts}:
                 for name, known in LAYOUTS.items():
-                    known.conversion.mark_parent(open_group(file._handle.root, path), name == self.done.layout)
+                    known.conversion.mark_parent(group_at(file._handle.root, path), name == self.done.layout)
         return self.done
 
     def _build_indexes(self, draft: TableDraft, file: File, path: str) -> None:

@@ -29,8 +29,10 @@ from colonnade.exchange.sources import Source, family, source_from
 from colonnade.h5.attributes import LARGEST_IN_HEADER, encode_value, write_values
 from colonnade.h5.files import FileHandle
 from colonnade.h5.links import (
+    dataset_at,
     encode_name,
     exists,
+    group_at,
     holds_large_attributes,
     join_path,
     open_dataset,
@@ -148,7 +150,7 @@ class OpenTable:
 
     def reopened(self) -> OpenTable:
         """This table with a new group handle, after the old handles have become invalid."""
-        return replace(self, group=open_group(self.journaled().root, self.info.path))
+        return replace(self, group=group_at(self.journaled().root, self.info.path))
 
     def resume(self, column: ColumnInfo) -> ResumedWriter:
         """A writer for rows after the last row of a column."""
@@ -554,7 +556,7 @@ def rename_column(table: OpenTable, name: str, new_name: str, allow_reserved: bo
     table.layout.edit.rename_column(table.group, table.info, name, new_name)
     note = read_note(table.info.by_name[name].pandas)
     if table.layout.keeps_pandas_notes and note.pop("name", note) is not note:  # pandas had its own name for it
-        table.layout.edit.note_pandas(open_dataset(table.group, new_name), write_note(note))
+        table.layout.edit.note_pandas(dataset_at(table.group, new_name), write_note(note))
     _follow_face(table, {new_name: None})
 
 

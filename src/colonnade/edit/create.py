@@ -27,6 +27,7 @@ from colonnade.exchange.sources import Source, source_from, with_strings
 from colonnade.h5.links import (
     children,
     exists,
+    group_at,
     holds_large_attributes,
     join_path,
     link_names,
@@ -320,7 +321,7 @@ class TablePath:
     def __init__(self, root: Group, path: str, mode: WriteMode, draft: Draft) -> None:
         if mode not in ("error", "replace"):
             raise UsageError(f"mode {mode!r} is not one of 'error', 'replace', 'append'")
-        self._root = open_group(root, "/")
+        self._root = group_at(root, "/")
         self._draft = draft
         self._path = "/" + "/".join(part for part in path.split("/") if part)
         self._made: str | None = None
@@ -331,7 +332,7 @@ class TablePath:
     def _check_above(self) -> None:
         """Check that the parents of the path are groups, and not tables (T7)."""
         parts = self._path.split("/")[1:] if self._path != "/" else []
-        above = self._root
+        above: Group | None = self._root
         for depth, part in enumerate(parts):
             if part in (".", "..") or "\0" in part:
                 raise UsageError(f"{self._path!r} is not a path that HDF5 can link")
@@ -348,13 +349,13 @@ class TablePath:
                 raise UsageError(f"{here} is a dataset: choose another path for the table", path=here)
             above = open_group(above, part) if exists(above, part) else None
 
-    def _check_free(self, mode: WriteMode) -> Any | None:
+    def _check_free(self, mode: WriteMode) -> Group | None:
         """The group to move into, None when the path is free; a UsageError when it is taken."""
         if not exists_path(self._root, self._path):
             return None
         group = open_group(self._root, self._path)
         layout = layout_of(group) if group is not None else None
-        if layout is None and (group is None or link_names(group)):
+        if group is None or (layout is None and link_names(group)):
             raise UsageError(
                 f"{self._path} holds other objects and is not a table: choose another path", path=self._path
             )
@@ -405,19 +406,19 @@ class TablePath:
                 break
         return path
 
-    def settle(self) -> Any:
+    def settle(self) -> Group:
         """Move the rows to their final path; the group there still lacks its attributes."""
         if self._target is None:
-            return open_group(self._root, self._path)
+            return group_at(self._root, self._path)
         if self._made_anew:
             self._target = None
             unlink(self._root, self._path)
             rename(self._root, self._aside, self._path)
-            return open_group(self._root, self._path)
+            return group_at(self._root, self._path)
         layout = layout_of(self._target)
         if layout is not None:
             layout.edit.clear(self._target)
-        aside = open_group(self._root, self._aside)
+        aside = group_at(self._root, self._aside)
         for child in children(aside):
             move(aside, child.name, self._target)
         unlink(self._root, self._aside)

@@ -219,7 +219,7 @@ def _row_addresses(group: Group, path: str) -> set[int] | None:
     """The addresses of the rows of another table's columns; None where they cannot be determined."""
     other = open_group(group, path)
     layout = layout_of(other) if other is not None else None
-    if layout is None:
+    if other is None or layout is None:
         return set()
     try:
         return _addresses(other, layout, layout.describe(other, path).members)

@@ -22,7 +22,7 @@ from colonnade.h5.datasets import (
     is_plain_type,
     reading,
 )
-from colonnade.h5.links import address, holds_large_attributes, open_group, unlink, walk_groups
+from colonnade.h5.links import address, group_at, holds_large_attributes, unlink, walk_groups
 from colonnade.h5.row_sink import CannotSkipFilter, write_rows
 from colonnade.h5.vetting import has_lost_fill
 from colonnade.layouts import Layout, layout_of
@@ -81,7 +81,7 @@ def repack(
                     shifted.append(path)
     placeholders = copy_file(source, target, otherwise, progress, unread=unread)
     for path in shifted:  # an index by chunks does not match other chunks (M2)
-        _, group, layout, info = next(_tables(open_group(target, path)))
+        _, group, layout, info = next(_tables(group_at(target, path)))
         Indexes(group, layout, info, receipts).renew()
     return placeholders
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5s, h5t
 
 from colonnade.dataclass import dataclass
-from colonnade.errors import CorruptError, UnsupportedError, UsageError
+from colonnade.errors import CorruptError, FormatError, UnsupportedError, UsageError
 from colonnade.h5.attributes import copy_attributes, decode_texts
 from colonnade.h5.damage import hdf5_errors, raise_lack
 from colonnade.h5.filters import creation_list
@@ -142,7 +142,7 @@ def hard_kind(group: Group, name: str) -> NodeKind | None:
     return _child(group, encode_name(name)).kind
 
 
-def open_child(group: Group, name: str) -> tuple[Child, Any | None]:
+def open_child(group: Group, name: str) -> tuple[Child, Dataset | None]:
     """One link of a group, which is there, and the dataset that it leads to, if it is a hard link to one."""
     key = encode_name(name)
     try:
@@ -158,13 +158,13 @@ def open_child(group: Group, name: str) -> tuple[Child, Any | None]:
     return _child(group, key), None
 
 
-def open_dataset(group: Group, name: str) -> Any:
+def open_dataset(group: Group, name: str) -> Dataset | None:
     """The dataset child of this name, or None when it is something else or broken."""
     node = _open(group, name)
     return node if isinstance(node, h5d.DatasetID) else None
 
 
-def open_chunked(group: Group, name: str, in_place: bool) -> Any:
+def open_chunked(group: Group, name: str, in_place: bool) -> Dataset | None:
     """The dataset child of this name, which is stored in chunks by its description: opening it is safe (see `vetting`).
 
     in_place: rows of chunks without filters are read and written in place. HDF5's chunk cache moves whole chunks: an
@@ -223,10 +223,26 @@ def _check_path(group: Group, path: str) -> None:
             vet_object(parent, encode_name(name))
 
 
-def open_group(group: Group, path: str) -> Any:
+def open_group(group: Group, path: str) -> Group | None:
     """The group at a path below `group`, or None when it is something else or not there."""
     node = _open(group, path)
     return node if isinstance(node, h5g.GroupID) else None
+
+
+def group_at(group: Group, path: str) -> Group:
+    """The group at a path below `group`, where there must be one; a FormatError when it cannot be opened."""
+    node = open_group(group, path)
+    if node is None:
+        raise FormatError(f"{join_path(_name(group), path)} cannot be opened as a group", path=path)
+    return node
+
+
+def dataset_at(group: Group, name: str) -> Dataset:
+    """The dataset child of this name, where there must be one; a FormatError when it cannot be opened."""
+    node = open_dataset(group, name)
+    if node is None:
+        raise FormatError(f"{join_path(_name(group), name)} cannot be opened as a dataset", path=name)
+    return node
 
 
 def exists(group: Group, name: str) -> bool:

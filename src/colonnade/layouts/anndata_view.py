@@ -32,6 +32,7 @@ from colonnade.h5.links import (
     address,
     children,
     create_group,
+    dataset_at,
     exists,
     holds_large_attributes,
     link_again,
@@ -200,7 +201,7 @@ def _is_any(pieces: Pieces) -> bool:
 def _face_plain(group: Group, info: TableInfo, version: str) -> None:
     """Make the group a frame too; its attributes have fixed length, as HEP001 requires."""
     for column in shown_columns(info):
-        write_encoding(open_dataset(group, column.name), _encoding(column))
+        write_encoding(dataset_at(group, column.name), _encoding(column))
     attributes.write_text(group, names.ENCODING_VERSION, version)
     attributes.write_text(group, names.ENCODING_TYPE, names.DATAFRAME)
 
@@ -227,7 +228,7 @@ def _face_old(group: Group, info: TableInfo, rows: TableRows, others: Others) ->
         column = info.by_name[name]
         copied = _copy_categories(home, name, column, rows, others.may_be_new(column))
         attributes.write_flag(copied, names.ORDERED, categories.ordered)
-        attributes.write_reference(open_dataset(group, name), names.LEGACY_CATEGORIES, copied)
+        attributes.write_reference(dataset_at(group, name), names.LEGACY_CATEGORIES, copied)
     _face_plain(group, info, "0.1.0")
 
 

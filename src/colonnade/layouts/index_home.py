@@ -11,7 +11,17 @@ from colonnade.dataclass import dataclass
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.damage import hdf5_errors
-from colonnade.h5.links import address, children, create_group, dereference, exists, open_dataset, open_group, unlink
+from colonnade.h5.links import (
+    address,
+    children,
+    create_group,
+    dereference,
+    exists,
+    group_at,
+    open_dataset,
+    open_group,
+    unlink,
+)
 from colonnade.h5.links import rename as rename_link
 from colonnade.indexes.base import Index
 from colonnade.model import IndexInfo, shown_name
@@ -118,7 +128,7 @@ def discard_index(group: Group, name: str) -> None:
 
 def remove_index(group: Group, index: PlacedIndex) -> None:
     """Remove a search index and its values. The layout removes the references to it."""
-    home = open_group(group, HOME)
+    home = group_at(group, HOME)
     targets = {address(node) for node in values_of(index.dataset)}
     unlink(home, index.name)
     for child in children(home):

@@ -568,7 +568,7 @@ class File(Sealed):
         exist."""
         group = open_group(self._handle.root, path)
         layout = layout_of(group) if group is not None else None
-        if layout is None:
+        if group is None or layout is None:
             return [None]
         try:
             column = layout.describe(group, path).by_name.get(name)

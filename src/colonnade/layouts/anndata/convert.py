@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from colonnade.errors import DataError, UsageError
 from colonnade.h5 import attributes
-from colonnade.h5.links import exists, open_group
+from colonnade.h5.links import exists, group_at
 from colonnade.layouts.anndata import names
 from colonnade.layouts.conversion import (
     ANNDATA_ORDER,
@@ -55,7 +55,7 @@ class AnnDataConversion(Conversion):
         """Whether a frame is in a mapping (obsm, uns), which before 0.8 does not declare that it is one."""
         above = path.rstrip("/").rsplit("/", 1)[0]
         while above:
-            if attributes.read_text(open_group(root, above), names.ENCODING_TYPE) == MAPPING:
+            if attributes.read_text(group_at(root, above), names.ENCODING_TYPE) == MAPPING:
                 return True
             holder, name = above.rsplit("/", 1)
             if name in MAPPINGS and {f"{holder}/obs", f"{holder}/var"} <= set(tables):

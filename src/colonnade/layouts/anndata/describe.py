@@ -155,7 +155,7 @@ def _dataset_parts(group: Group, name: str) -> _Parts:
     return _Parts(rows, categories, f"__categories/{name}", ordered=ordered)
 
 
-def _group_parts(group: Group, name: str) -> _Parts:
+def _group_parts(group: Group | None, name: str) -> _Parts:
     if group is None:
         raise Unfit("the group cannot be opened")
     kind = encoding(group)

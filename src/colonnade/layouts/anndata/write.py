@@ -18,7 +18,7 @@ from colonnade.columns.forms import add_categories, create_categories
 from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import LARGEST_IN_HEADER
-from colonnade.h5.links import create_group, exists, open_group, rename, unlink
+from colonnade.h5.links import create_group, exists, group_at, rename, unlink
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import describe, open_categories
 from colonnade.model import ColumnInfo, ColumnOptions, TableInfo, TableText
@@ -115,9 +115,9 @@ def _complete_column(group: Group, column: WrittenColumn) -> None:
     write_encoding(column.dataset, _dataset_encoding(column))
     if column.mask is not None:
         write_encoding(column.mask, names.ARRAY)
-        write_encoding(open_group(group, column.name), _nullable_encoding(column))
+        write_encoding(group_at(group, column.name), _nullable_encoding(column))
     if column.categories is not None:
-        inner = open_group(group, column.name)
+        inner = group_at(group, column.name)
         _write_categories(inner, column)
         attributes.write_flag(inner, names.ORDERED, column.ordered)
         write_encoding(inner, names.CATEGORICAL)
@@ -150,7 +150,7 @@ def extend(group: Group, info: TableInfo, written: Sequence[WrittenColumn]) -> b
             _complete_column(group, column)
             holds = False
         if column.categories is not None:
-            holds &= _extend_categories(open_group(group, column.name), column, before)
+            holds &= _extend_categories(group_at(group, column.name), column, before)
     return holds and not any(column.replaced for column in written)
 
 

@@ -23,7 +23,7 @@ from colonnade.columns.masked import mask_column
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, UsageError
-from colonnade.h5.links import create_group, open_group
+from colonnade.h5.links import create_group, group_at
 from colonnade.layouts.anndata import names
 from colonnade.layouts.anndata.describe import open_column
 from colonnade.layouts.frame_options import check_column_texts
@@ -81,10 +81,10 @@ class FrameWriter:
         writer._mask = None
         if column.categories is not None:
             marked = replace(column, fill=_missing_code(column))
-            inner = open_group(group, column.name)
+            inner = group_at(group, column.name)
             writer._rows = ColumnWriter.resume(marked, inner, dataset, reader.categories(), CODES, CODE_MARKING)
         elif column.is_masked:
-            inner = open_group(group, column.name)
+            inner = group_at(group, column.name)
             writer._rows = ColumnWriter.resume(column, inner, dataset, None, link=VALUES)
             writer._mask = ColumnWriter.resume(mask_column(column, companion), inner, companion, None, link=MASK)
         else:

@@ -18,7 +18,7 @@ from colonnade.errors import CorruptError, FormatError, UnsupportedError
 from colonnade.h5 import attributes
 from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import claims_too_much, dataset_column, object_name, stored_bytes, written_rows
-from colonnade.h5.links import children, hard_kind, open_dataset, open_group
+from colonnade.h5.links import children, dataset_at, group_at, hard_kind, open_dataset, open_group
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.metadata import (
     ColumnClaim,
@@ -113,7 +113,7 @@ class _Description(FrameDescription):
 
     def table(self) -> TableInfo:
         self._check_version()
-        data = open_group(self.group, names.DATA)
+        data = group_at(self.group, names.DATA)
         listed = self._names()
         there = self.links_if_wide(data, len(listed))
         is_there = partial(_has_link, data) if there is None else there.__contains__
@@ -271,7 +271,7 @@ class _Description(FrameDescription):
         problem = None if info.type.kind in ("string", "text") else f"row names are {info.type}, not strings"
         if problem is not None:
             self.note("error", problem, names.ROW_NAMES)
-        said = attributes.read_text(open_dataset(self.group, names.ROW_NAMES), names.LABEL_NAME) or names.ROW_NAMES
+        said = attributes.read_text(dataset_at(self.group, names.ROW_NAMES), names.LABEL_NAME) or names.ROW_NAMES
         name = _free_name(said, taken)[0] if said in taken else said
         return replace(dataset_column(name, info, n_rows), is_label=True, link=names.ROW_NAMES, problem=problem)
 
@@ -330,7 +330,7 @@ def _dataset_parts(rows: Any, generation: Generation, claim: ColumnClaim) -> _Pa
     return _Parts(rows, None, said, text_format, ordered, levels)
 
 
-def _group_parts(group: Group) -> _Parts:
+def _group_parts(group: Group | None) -> _Parts:
     if group is None:
         raise Unfit("the group cannot be opened")
     said = attributes.read_text(group, names.TYPE)
@@ -392,6 +392,8 @@ def read_texts(group: Group, name: str) -> list[str] | None:
     if hard_kind(group, name) != "dataset":
         return None
     dataset = open_dataset(group, name)
+    if dataset is None:
+        return None
     try:
         info, n_texts = header_of(dataset, "it")
         if info.type.kind not in ("string", "text") or n_texts > written_rows(dataset) + names.MOST_UNWRITTEN_NAMES:
@@ -419,7 +421,7 @@ def open_column(group: Group, column: ColumnInfo) -> tuple[Any, Any]:
     claims = metadata.columns if metadata is not None else ()
     claim = claims[position] if position < len(claims) else ColumnClaim()
     try:
-        parts = _parts(open_group(group, names.DATA), str(position), generation, claim)
+        parts = _parts(group_at(group, names.DATA), str(position), generation, claim)
     except Unfit as error:
         raise FormatError(f"cannot open column {column.name!r}: {error}", column=column.name) from None
     if parts.type != names.FACTOR or parts.companion is not None or column.problem is not None:
@@ -439,7 +441,9 @@ def rows_of(group: Group, column: ColumnInfo) -> Any:
     if hard_kind_at(group, link) == "dataset":
         return open_dataset(group, link)
     inner = open_group(group, link)
-    names_in = {child.name for child in children(inner)} if inner is not None else set()
+    if inner is None:
+        return None
+    names_in = {child.name for child in children(inner)}
     return next((open_dataset(inner, name) for name in (names.CODES, names.POINTERS) if name in names_in), None)
 
 

@@ -19,7 +19,7 @@ from colonnade.columns.strings import byte_lengths, string_buffers
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError
 from colonnade.h5.datasets import dataset_column, describe_dataset, reading
-from colonnade.h5.links import create_group, open_group
+from colonnade.h5.links import create_group, group_at
 from colonnade.layouts.artifactdb import names
 from colonnade.model import ColumnInfo, ColumnOptions, Plain
 from colonnade.nodes import Group
@@ -55,7 +55,7 @@ class VlsWriter:
     def resume(cls, column: ColumnInfo, group: Group, pointers: Any, heap: Any) -> VlsWriter:
         """A writer that continues after the rows of an existing column."""
         writer = cls(column.name, ColumnOptions())
-        inner = open_group(group, column.link or "")
+        inner = group_at(group, column.link or "")
         plain = replace(column, form=Plain(), fill=None)
         writer._pointers = ColumnWriter.resume(plain, inner, pointers, None, link=names.POINTERS)
         found = describe_dataset(heap)

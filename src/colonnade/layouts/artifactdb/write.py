@@ -28,7 +28,7 @@ from colonnade.errors import FormatError, UnsupportedError, UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.datasets import DatasetPlan, create_dataset, default_chunk_rows
 from colonnade.h5.files import open_file
-from colonnade.h5.links import create_group, exists, open_group, rename, unlink
+from colonnade.h5.links import create_group, exists, group_at, open_group, rename, unlink
 from colonnade.h5.row_sink import write_rows
 from colonnade.h5.vetting import Notes, open_file_of
 from colonnade.layouts.artifactdb import names
@@ -160,13 +160,13 @@ def _complete_column(group: Group, column: WrittenColumn) -> None:
     """Write the type, levels, format and placeholder of a column."""
     link = column.link or ""
     if column.categories is not None:
-        inner = open_group(group, link)
+        inner = group_at(group, link)
         write_texts(inner, names.LEVELS, column.categories.to_pylist())
         if column.ordered:
             attributes.write_integer(inner, names.ORDERED, 1, "i1")
         attributes.write_variable_text(inner, names.TYPE, names.FACTOR)
     elif column.form.stored.kind == "compound":
-        attributes.write_variable_text(open_group(group, link), names.TYPE, names.VLS)
+        attributes.write_variable_text(group_at(group, link), names.TYPE, names.VLS)
     else:
         attributes.write_variable_text(column.dataset, names.TYPE, declared_type(column.kind))
         _write_format(column)
@@ -230,7 +230,7 @@ def extend(group: Group, info: TableInfo, written: Sequence[WrittenColumn]) -> b
             holds = False
         n_before = before.categories.n_categories if before.categories is not None else 0
         if column.categories is not None and len(column.categories) != n_before:
-            write_texts(open_group(group, before.link or ""), names.LEVELS, column.categories.to_pylist())
+            write_texts(group_at(group, before.link or ""), names.LEVELS, column.categories.to_pylist())
             holds = False
         if before.form == Plain("double"):
             holds = False
@@ -269,7 +269,7 @@ def detach_column(group: Group, info: TableInfo, name: str) -> None:
             feature="dropping columns of a frame with columns in other files",
             column=name,
         )
-    data, listed, gone = open_group(group, names.DATA), all_names(group), position_of(column)
+    data, listed, gone = group_at(group, names.DATA), all_names(group), position_of(column)
     note_columns(group, listed)
     unlink(data, str(gone))
     for position in range(gone + 1, len(listed)):
@@ -297,7 +297,7 @@ def replace_column(group: Group, info: TableInfo, column: WrittenColumn, _old: A
     if before.is_label:
         _name_labels(group, [column])
         return
-    data, written = open_group(group, names.DATA), (column.link or "").rsplit("/", 1)[-1]
+    data, written = group_at(group, names.DATA), (column.link or "").rsplit("/", 1)[-1]
     _complete_column(group, column)
     rename(data, written, str(position_of(before)))
 

@@ -33,7 +33,7 @@ from colonnade.columns.plain import date_times_to_text, dates_to_text
 from colonnade.columns.read import ColumnReader
 from colonnade.columns.writer import ColumnWriter, WrittenColumn
 from colonnade.errors import DataError, UsageError, rows_as
-from colonnade.h5.links import create_group, exists, open_group
+from colonnade.h5.links import create_group, exists, group_at
 from colonnade.layouts.artifactdb import names
 from colonnade.layouts.artifactdb.describe import INT32_MIN, generation_of, open_column, position_of, read_texts
 from colonnade.layouts.artifactdb.names import Generation
@@ -175,7 +175,7 @@ class ArtifactWriter:
             mark = column.fill if column.fill is not None else mark_of(memory_dtype(column.type))
             writer._rows = ColumnWriter.resume(
                 replace(column, fill=mark),
-                open_group(group, column.link or ""),
+                group_at(group, column.link or ""),
                 dataset,
                 reader.categories(),
                 link=names.CODES,
@@ -185,7 +185,7 @@ class ArtifactWriter:
         if isinstance(column.form, Pointers):
             writer._rows = VlsWriter.resume(column, group, dataset, companion)
             return writer
-        home = group if column.is_label else open_group(group, names.DATA)
+        home = group if column.is_label else group_at(group, names.DATA)
         link = names.ROW_NAMES if column.is_label else str(position_of(column))
         stored = replace(column, form=Plain(), arrow_type=None)
         rows = ColumnWriter.resume(stored, home, dataset, None, link, writer._marking)
@@ -202,7 +202,7 @@ class ArtifactWriter:
             self._link = names.ROW_NAMES
             self._rows.start(group, values, n_rows, most_rows, names.ROW_NAMES)
             return
-        data = open_group(group, names.DATA)
+        data = group_at(group, names.DATA)
         place = str(_next_position(group, data))
         self._link = f"{names.DATA}/{place}"
         if self._suits_heap(values):

@@ -16,7 +16,16 @@ from colonnade.h5 import attributes
 from colonnade.h5.attributes import Attribute
 from colonnade.h5.damage import hdf5_errors
 from colonnade.h5.datasets import DatasetInfo, describe_dataset
-from colonnade.h5.links import Child, address, children, dereference, hard_address, join_path, open_dataset, open_group
+from colonnade.h5.links import (
+    Child,
+    address,
+    children,
+    dereference,
+    hard_address,
+    join_path,
+    open_dataset,
+    open_group,
+)
 from colonnade.indexes import KINDS
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe
@@ -153,7 +162,7 @@ def inspect(group: Group, path: str) -> RawHep001Table:
             problem = "it cannot be opened" if node is None else None
         except CorruptError as error:
             problem = str(error)
-        datasets = [_raw(node, home_path, child, _index_attributes()) for child in inside]
+        datasets = [_raw(node, home_path, child, _index_attributes()) for child in inside] if node is not None else []
         found = {one.name: one for one in datasets if one is not None}
     return RawHep001Table(group, path, info, looked, listed, here, inside, found, problem)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from colonnade.h5 import attributes
-from colonnade.h5.links import address, dereference, is_dataset, open_dataset
+from colonnade.h5.links import address, dataset_at, dereference, is_dataset, open_dataset
 from colonnade.layouts import index_home
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.index_home import KIND, PlacedIndex, index_datasets, remove_index, rename_placed
@@ -80,7 +80,7 @@ def _references(column: Any) -> list[Any]:
 def attach_index(group: Group, column: str, kind_word: str, dataset: Dataset) -> None:
     """Mark a newly built dataset as a search index of a column: KIND, and references in both directions."""
     attributes.write_text(dataset, KIND, kind_word, "ascii")
-    source = open_dataset(group, column)
+    source = dataset_at(group, column)
     attributes.write_references(dataset, names.COLUMNS_LIST, [source])
     known = [node for node in _references(source) if address(node) != address(dataset)]
     attributes.write_references(source, names.SEARCH_INDEXES, [*known, dataset])

@@ -22,7 +22,7 @@ from colonnade.columns.read import ColumnReader
 from colonnade.errors import UsageError
 from colonnade.h5 import attributes
 from colonnade.h5.attributes import LARGEST_IN_HEADER
-from colonnade.h5.links import create_group, exists, hard_address, open_dataset, rename, unlink
+from colonnade.h5.links import create_group, dataset_at, exists, hard_address, open_dataset, rename, unlink
 from colonnade.layouts.hep001 import names
 from colonnade.layouts.hep001.describe import describe, open_column
 from colonnade.model import AUTO, ColumnInfo, ColumnOptions, TableInfo, TableText
@@ -236,7 +236,7 @@ def _extend_categories(group: Group, column: WrittenColumn, info: TableInfo) -> 
 
 def link_labels(group: Group, info: TableInfo) -> None:
     """Write the references between columns and labels in both directions, as `info` has them (I2)."""
-    opened = {member.name: open_dataset(group, member.name) for member in info.members}
+    opened = {member.name: dataset_at(group, member.name) for member in info.members}
     labelled: dict[str, list[Any]] = {label.name: [] for label in info.labels}
     for column in info.members:
         if column.labels:
@@ -252,7 +252,7 @@ def link_labels(group: Group, info: TableInfo) -> None:
 def attach_column(group: Group, info: TableInfo, column: WrittenColumn) -> None:
     """Make a newly written dataset the last column of the table, with the same labels as the others."""
     _write_column_attributes(group, column)
-    labels = [open_dataset(group, name) for name in info.label_names]
+    labels = [dataset_at(group, name) for name in info.label_names]
     if labels and not _is_draft(column.dataset):
         attributes.write_references(column.dataset, names.INDEXES, labels)
         for label in labels:
@@ -264,7 +264,7 @@ def detach_column(group: Group, info: TableInfo, name: str) -> None:
     """Remove a column or label, its categories, and every reference to it."""
     gone = hard_address(group, name)
     for label in info.by_name[name].labels:
-        attributes.remove_reference(open_dataset(group, label), names.COLUMNS_LIST, gone)
+        attributes.remove_reference(dataset_at(group, label), names.COLUMNS_LIST, gone)
     unlink(group, name)
     _unlink_categories(group, info, name)
     labels = [label for label in info.label_names if label != name]
@@ -280,7 +280,7 @@ def _unlabel(group: Group, info: TableInfo, name: str) -> None:
     columns = tuple(replace(c, labels=tuple(n for n in c.labels if n != name)) for c in info.columns if c.name != name)
     for column in columns:
         if name in info.by_name[column.name].labels and not column.labels:
-            attributes.delete(open_dataset(group, column.name), names.INDEXES)
+            attributes.delete(dataset_at(group, column.name), names.INDEXES)
     link_labels(group, replace(info, columns=columns, labels=[label for label in info.labels if label.name != name]))
 
 
