@@ -620,9 +620,9 @@ def test_demo_does_not_replace_a_file_in_use(tmp_path: Path) -> None:
 
 def test_demo_finds_what_is_not_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo really compares: one value changed after the writing is found."""
-    real = demo._show_schema
+    real = demo._read_column
 
-    def spoil(table: cn.Table) -> demo.Step:
+    def spoil(table: cn.Table) -> tuple[str, str]:
         made = demo.make_events
 
         def other(start: int, count: int) -> pa.RecordBatch:
@@ -634,7 +634,7 @@ def test_demo_finds_what_is_not_equal(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr(demo, "make_events", other)
         return real(table)
 
-    monkeypatch.setattr(demo, "_show_schema", spoil)
+    monkeypatch.setattr(demo, "_read_column", spoil)
     result = call("demo", "--rows", 1000, "--keep", tmp_path / "x.h5")
     assert result.exit_code == 1
     assert "NOT equal in charge" in " ".join(result.output.split())
